@@ -1,0 +1,181 @@
+//! The closed list of error codes. Each has a page under `docs/errors/`.
+
+use std::fmt;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal, $status:literal, $retryable:literal;)+) => {
+        /// A stable, dotted error code.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code {
+            $($(#[$doc])* $variant),+
+        }
+
+        impl Code {
+            /// Every code there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The code as peers see it.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// Reads a code as peers see it.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)+ _ => None }
+            }
+
+            /// The HTTP status that goes with the code when it refuses a request.
+            #[must_use]
+            pub fn http_status(self) -> u16 {
+                match self { $(Self::$variant => $status),+ }
+            }
+
+            /// Whether the same request may succeed later, unless the error says otherwise.
+            #[must_use]
+            pub fn is_retryable(self) -> bool {
+                match self { $(Self::$variant => $retryable),+ }
+            }
+        }
+    };
+}
+
+codes! {
+    /// The request carries no token.
+    AuthRequired = "auth.required", 401, false;
+    /// The token is malformed, unknown, expired or revoked.
+    AuthInvalid = "auth.invalid", 401, false;
+    /// The token does not give this right.
+    PermissionDenied = "permission.denied", 403, false;
+
+    /// The request is malformed.
+    RequestInvalid = "request.invalid", 400, false;
+    /// The request's body is larger than the limit.
+    RequestTooLarge = "request.too_large", 413, false;
+    /// The request's JSON is nested too deeply.
+    RequestTooDeep = "request.too_deep", 400, false;
+    /// The request took too long to arrive.
+    RequestTimeout = "request.timeout", 408, true;
+    /// The request names a host this core does not serve.
+    RequestHostUnknown = "request.host_unknown", 421, false;
+    /// The request comes from a web page of another origin.
+    RequestOriginForbidden = "request.origin_forbidden", 403, false;
+    /// There is no such route.
+    RequestRouteUnknown = "request.route_unknown", 404, false;
+    /// The route does not take this method.
+    RequestMethodUnknown = "request.method_unknown", 405, false;
+    /// The cursor of a list was not made by this core.
+    RequestCursorInvalid = "request.cursor_invalid", 400, false;
+
+    /// There is no such run.
+    RunNotFound = "run.not_found", 404, false;
+    /// The run id or idempotency key already stands for another request.
+    RunConflict = "run.conflict", 409, false;
+    /// The tool does not support the run's mode.
+    RunModeUnsupported = "run.mode_unsupported", 422, false;
+    /// The run is still going, so it cannot be removed.
+    RunStillOpen = "run.still_open", 409, true;
+
+    /// There is no such world.
+    WorldNotFound = "world.not_found", 404, false;
+    /// The world exists already.
+    WorldExists = "world.exists", 409, false;
+    /// What is left of a budget is less than what must be held.
+    BudgetExceeded = "budget.exceeded", 402, false;
+
+    /// There is no such ask.
+    AskNotFound = "ask.not_found", 404, false;
+    /// The ask has been decided already.
+    AskDecided = "ask.decided", 409, false;
+    /// The answer does not fit the question.
+    AskAnswerInvalid = "ask.answer_invalid", 422, false;
+    /// The ask was denied.
+    AskDenied = "ask.denied", 403, false;
+    /// The ask's deadline passed.
+    AskExpired = "ask.expired", 408, false;
+    /// The run has raised too many asks.
+    AskLimit = "ask.limit", 429, false;
+
+    /// There is no such tool in the catalog.
+    ToolNotFound = "tool.not_found", 404, false;
+    /// The tool's provider is stopped, crashed or disabled.
+    ToolUnavailable = "tool.unavailable", 503, true;
+    /// The tool's provider is not healthy.
+    ToolAgentUnhealthy = "tool.agent_unhealthy", 503, true;
+    /// The tool's provider went away while the attempt was under way.
+    ToolAgentLost = "tool.agent_lost", 502, true;
+    /// The tool's provider did not take the attempt in time.
+    ToolBusy = "tool.busy", 503, true;
+    /// The inputs do not fit the tool's schema.
+    ToolInvalidInput = "tool.invalid_input", 422, false;
+    /// The outputs do not fit the tool's schema.
+    ToolInvalidOutput = "tool.invalid_output", 502, false;
+    /// The inputs are larger than the limit.
+    ToolInputTooLarge = "tool.input_too_large", 413, false;
+    /// The outputs or the progress are larger than the limit.
+    ToolOutputTooLarge = "tool.output_too_large", 502, false;
+    /// The attempt ran longer than its timeout.
+    ToolTimeout = "tool.timeout", 504, true;
+    /// The attempt was canceled.
+    ToolCanceled = "tool.canceled", 409, false;
+    /// The tool failed inside.
+    ToolInternal = "tool.internal", 502, false;
+    /// The tool failed and gave no usable code.
+    ToolFailed = "tool.failed", 502, false;
+    /// The tool has reached one of its limits.
+    ToolLimit = "tool.limit", 429, true;
+    /// Child runs are nested too deeply.
+    ToolDepthExceeded = "tool.depth_exceeded", 422, false;
+
+    /// The store cannot be written or read now.
+    StoreUnavailable = "store.unavailable", 503, true;
+    /// The store has no room left.
+    StoreFull = "store.full", 503, true;
+    /// The database was written by a newer version.
+    StoreNewer = "store.newer", 500, false;
+    /// What the store holds cannot be understood.
+    StoreCorrupt = "store.corrupt", 500, false;
+
+    /// Another core uses this home.
+    HomeLocked = "home.locked", 500, true;
+    /// The home cannot be written.
+    HomeUnwritable = "home.unwritable", 500, false;
+    /// The configuration is wrong.
+    ConfigInvalid = "config.invalid", 500, false;
+
+    /// The core has too much to do.
+    CoreBusy = "core.busy", 503, true;
+    /// The core is stopping.
+    CoreStopping = "core.stopping", 503, true;
+    /// The core cannot be reached.
+    CoreUnreachable = "core.unreachable", 503, true;
+    /// Something inside the core went wrong.
+    CoreInternal = "core.internal", 500, false;
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_dotted_unique_and_read_back() {
+        let mut seen = std::collections::BTreeSet::new();
+        for code in Code::ALL {
+            assert!(seen.insert(code.as_str()), "{code} stands twice");
+            assert_eq!(Code::parse(code.as_str()), Some(*code));
+            let (domain, name) = code.as_str().split_once('.').expect("dotted");
+            for part in [domain, name] {
+                assert!(!part.is_empty());
+                assert!(part.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{code}");
+            }
+            assert!((400..600).contains(&code.http_status()));
+        }
+    }
+}

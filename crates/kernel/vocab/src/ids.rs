@@ -1,0 +1,459 @@
+//! Typed ids. Each is a checked string or a number, so that two kinds can never be mixed up.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::fnv1a;
+use crate::limits::{ID_BYTES_MAX, SHARDS};
+
+/// Why a string is not an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} must match [A-Za-z0-9][A-Za-z0-9._-]{{0,127}}")]
+pub struct IdError {
+    /// Which kind of id was expected, in a user's words.
+    pub what: &'static str,
+}
+
+fn is_id(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    !bytes.is_empty()
+        && bytes.len() <= ID_BYTES_MAX
+        && bytes[0].is_ascii_alphanumeric()
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+}
+
+macro_rules! string_id {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks the text and makes an id of it.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
+                let text = text.as_ref();
+                let valid: fn(&str) -> bool = $check;
+                if valid(text) { Ok(Self(text.into())) } else { Err(IdError { what: $what }) }
+            }
+
+            /// The id as text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({})", stringify!($name), self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0.as_ref().to_owned()
+            }
+        }
+    };
+}
+
+string_id!(
+    /// A run's id, unique within its world.
+    RunId, "a run id", is_id
+);
+string_id!(
+    /// A world's id.
+    WorldId, "a world id", is_id
+);
+string_id!(
+    /// An attempt's id; the agent wire calls it `call_id`.
+    AttemptId, "an attempt id", is_id
+);
+string_id!(
+    /// An ask's id. Its first two characters are the hex number of the shard that owns it.
+    AskId, "an ask id", |text| is_id(text) && shard_prefix(text).is_some()
+);
+string_id!(
+    /// An agent's id.
+    AgentId, "an agent id", is_id
+);
+string_id!(
+    /// A provider's id: the part of a tool id before the slash.
+    ProviderId, "a provider id", is_id
+);
+string_id!(
+    /// A seat's id.
+    SeatId, "a seat id", is_id
+);
+string_id!(
+    /// A grant's id; never the token itself.
+    GrantId, "a grant id", is_id
+);
+string_id!(
+    /// The name of a core among the cores of one Wharf.
+    NodeId, "a node id", is_id
+);
+string_id!(
+    /// An account in the budget tree: `world:W`, `token:G` or `run:W/R`.
+    AccountId, "an account id", |text| {
+        text.split_once(':').is_some_and(|(kind, rest)| {
+            matches!(kind, "world" | "token" | "run") && rest.split('/').all(is_id)
+        })
+    }
+);
+string_id!(
+    /// A hold on money, named after the attempt it was taken for.
+    HoldId, "a hold id", is_id
+);
+string_id!(
+    /// A tool's id, `provider/name`, optionally with a version: `llm/litellm@1`.
+    ToolId, "a tool id of the form provider/name", |text| {
+        text.split_once('/').is_some_and(|(provider, name)| {
+            let (name, version) = name.split_once('@').unwrap_or((name, "1"));
+            is_id(provider) && is_id(name)
+                && !version.is_empty() && version.len() <= 9
+                && version.bytes().all(|b| b.is_ascii_digit())
+        })
+    }
+);
+
+fn shard_prefix(text: &str) -> Option<u8> {
+    u8::from_str_radix(text.get(..2)?, 16).ok()
+}
+
+impl ToolId {
+    /// The provider's part of the id.
+    #[must_use]
+    pub fn provider(&self) -> ProviderId {
+        let provider = self.as_str().split_once('/').map_or("", |(provider, _)| provider);
+        ProviderId(provider.into())
+    }
+
+    /// The tool's own name, version included.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.as_str().split_once('/').map_or("", |(_, name)| name)
+    }
+}
+
+impl AskId {
+    /// Makes the id of an ask that belongs to `shard` from unique text.
+    #[must_use]
+    pub fn in_shard(shard: ShardId, unique: &str) -> Self {
+        Self(format!("{:02x}{unique}", shard.0).into())
+    }
+
+    /// The shard that owns the ask.
+    #[must_use]
+    pub fn shard(&self) -> ShardId {
+        ShardId(shard_prefix(self.as_str()).unwrap_or(0))
+    }
+}
+
+impl AccountId {
+    /// The account of a world.
+    #[must_use]
+    pub fn of_world(world: &WorldId) -> Self {
+        Self(format!("world:{world}").into())
+    }
+
+    /// The account of a grant that carries a budget.
+    #[must_use]
+    pub fn of_grant(grant: &GrantId) -> Self {
+        Self(format!("token:{grant}").into())
+    }
+
+    /// The account of a run that carries a budget.
+    #[must_use]
+    pub fn of_run(key: &RunKey) -> Self {
+        Self(format!("run:{key}").into())
+    }
+}
+
+/// A run is known by its world and its id in it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RunKey {
+    /// The world that owns the run.
+    pub world: WorldId,
+    /// The run's id in that world.
+    pub run: RunId,
+}
+
+impl RunKey {
+    /// The shard that owns the run.
+    #[must_use]
+    pub fn shard(&self) -> ShardId {
+        self.stream().shard()
+    }
+
+    /// The run's stream in the journal.
+    #[must_use]
+    pub fn stream(&self) -> StreamId {
+        StreamId::Run(self.clone())
+    }
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.world, self.run)
+    }
+}
+
+impl fmt::Debug for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RunKey({self})")
+    }
+}
+
+/// What kind of thing a stream is the truth of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamKind {
+    /// One run.
+    Run,
+    /// One world.
+    World,
+    /// One ask.
+    Ask,
+    /// One agent.
+    Agent,
+    /// One seat.
+    Seat,
+}
+
+impl StreamKind {
+    /// The kind's name in the store.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::World => "world",
+            Self::Ask => "ask",
+            Self::Agent => "agent",
+            Self::Seat => "seat",
+        }
+    }
+}
+
+/// The name of a stream of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum StreamId {
+    /// One run.
+    Run(RunKey),
+    /// One world.
+    World(WorldId),
+    /// One ask; it lives in the shard of the run that raised it.
+    Ask(AskId),
+    /// One agent.
+    Agent(AgentId),
+    /// One seat.
+    Seat(SeatId),
+}
+
+impl StreamId {
+    /// What kind of stream it is.
+    #[must_use]
+    pub fn kind(&self) -> StreamKind {
+        match self {
+            Self::Run(_) => StreamKind::Run,
+            Self::World(_) => StreamKind::World,
+            Self::Ask(_) => StreamKind::Ask,
+            Self::Agent(_) => StreamKind::Agent,
+            Self::Seat(_) => StreamKind::Seat,
+        }
+    }
+
+    /// The stream's name among those of its kind.
+    #[must_use]
+    pub fn key(&self) -> String {
+        match self {
+            Self::Run(key) => key.to_string(),
+            Self::World(id) => id.to_string(),
+            Self::Ask(id) => id.to_string(),
+            Self::Agent(id) => id.to_string(),
+            Self::Seat(id) => id.to_string(),
+        }
+    }
+
+    /// Reads back what [`StreamId::kind`] and [`StreamId::key`] wrote.
+    pub fn parse(kind: &str, key: &str) -> Result<Self, IdError> {
+        match kind {
+            "run" => {
+                let (world, run) = key.split_once('/').ok_or(IdError { what: "a run's key" })?;
+                Ok(Self::Run(RunKey { world: WorldId::new(world)?, run: RunId::new(run)? }))
+            }
+            "world" => Ok(Self::World(WorldId::new(key)?)),
+            "ask" => Ok(Self::Ask(AskId::new(key)?)),
+            "agent" => Ok(Self::Agent(AgentId::new(key)?)),
+            "seat" => Ok(Self::Seat(SeatId::new(key)?)),
+            _ => Err(IdError { what: "a stream kind" }),
+        }
+    }
+
+    /// The shard that owns the stream.
+    #[must_use]
+    pub fn shard(&self) -> ShardId {
+        match self {
+            Self::Ask(id) => id.shard(),
+            _ => {
+                let hash = fnv1a(&[self.kind().as_str().as_bytes(), self.key().as_bytes()]);
+                ShardId::from_hash(hash)
+            }
+        }
+    }
+}
+
+/// One of the 256 slices of all streams.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct ShardId(pub u8);
+
+impl ShardId {
+    /// Every shard there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..SHARDS).map(|n| Self(u8::try_from(n).unwrap_or(u8::MAX)))
+    }
+
+    fn from_hash(hash: u64) -> Self {
+        // The high byte of a final multiply is well mixed; the low byte of FNV is not.
+        Self(hash.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes()[0])
+    }
+
+    /// The shard's number as an index.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+impl fmt::Display for ShardId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02x}", self.0)
+    }
+}
+
+macro_rules! counter {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// The number after this one.
+            #[must_use]
+            pub fn next(self) -> Self {
+                Self(self.0 + 1)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+counter!(
+    /// The place of an entry in its stream; the first is 1, and 0 means "before the first".
+    Seq
+);
+counter!(
+    /// The rising number of a shard's lease; a write with an old one is refused.
+    Epoch
+);
+counter!(
+    /// The rising number of what a shard has committed.
+    CommitNo
+);
+counter!(
+    /// The rising number of the batches one shard has made since it was loaded.
+    BatchNo
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_accept_the_documented_alphabet_only() {
+        for good in ["a", "A1", "0-x_y.z", &"a".repeat(128)] {
+            assert!(RunId::new(good).is_ok(), "{good}");
+        }
+        for bad in ["", "-a", ".a", "a/b", "a b", "ä", &"a".repeat(129)] {
+            assert!(RunId::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn tool_ids_have_a_provider_and_a_name() {
+        let tool = ToolId::new("llm/litellm@1").expect("valid");
+        assert_eq!(tool.provider().as_str(), "llm");
+        assert_eq!(tool.name(), "litellm@1");
+        for bad in ["echo", "/echo", "wharf/", "a/b/c", "a/b@", "a/b@x", "a/b@1@2"] {
+            assert!(ToolId::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn stream_ids_survive_their_text_form_and_keep_their_shard() {
+        let key = RunKey {
+            world: WorldId::new("default").expect("valid"),
+            run: RunId::new("r1").expect("valid"),
+        };
+        for stream in [
+            key.stream(),
+            StreamId::World(WorldId::new("w").expect("valid")),
+            StreamId::Ask(AskId::in_shard(ShardId(0xc3), "x")),
+        ] {
+            let back = StreamId::parse(stream.kind().as_str(), &stream.key()).expect("parses");
+            assert_eq!(back, stream);
+            assert_eq!(back.shard(), stream.shard());
+        }
+        assert_eq!(AskId::in_shard(ShardId(0xc3), "x").shard(), ShardId(0xc3));
+    }
+
+    #[test]
+    fn runs_spread_over_all_shards() {
+        let mut counts = [0_u32; 256];
+        for n in 0..25_600 {
+            let key = RunKey {
+                world: WorldId::new("default").expect("valid"),
+                run: RunId::new(format!("run-{n}")).expect("valid"),
+            };
+            counts[key.shard().index()] += 1;
+        }
+        assert!(counts.iter().all(|&n| (40..180).contains(&n)), "{counts:?}");
+    }
+}

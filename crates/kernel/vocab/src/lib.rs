@@ -1,0 +1,28 @@
+//! The words every other crate shares: ids, statuses, error codes, times, money and limits.
+//!
+//! Nothing here decides anything, reads a clock or touches a socket. A word exists once, in this
+//! crate, and is spelled the same in code, API, CLI and console.
+
+mod code;
+mod digest;
+mod fault;
+mod ids;
+pub mod limits;
+mod status;
+mod time;
+
+pub use code::Code;
+pub use digest::Digest;
+pub use fault::{Executed, Fault, FaultCode};
+pub use ids::{
+    AccountId, AgentId, AskId, AttemptId, BatchNo, CommitNo, Epoch, GrantId, HoldId, IdError,
+    NodeId, ProviderId, RunId, RunKey, SeatId, Seq, ShardId, StreamId, StreamKind, ToolId, WorldId,
+};
+pub use status::{AskKind, Durability, Mode, RunStatus};
+pub use time::Timestamp;
+
+/// A JSON object, the only shape in which tools take inputs and give outputs.
+pub type Object = serde_json::Map<String, serde_json::Value>;
+
+/// An amount of money in micro-dollars (1,000,000 = one dollar).
+pub type Micro = u64;
