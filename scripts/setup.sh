@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# Makes sure that what Wharf is built with is there, and says clearly what is not.
+#
+#   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
+#   scripts/setup.sh check   the same, and rustfmt and clippy
+#
+# It may be run any number of times and takes a moment when nothing is missing.
+set -euo pipefail
+
+need="${1:-build}"
+
+fail() {
+    echo "setup: $1" >&2
+    exit 1
+}
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# Runs a command as root: directly, or by sudo when it asks for no password.
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif have sudo && sudo -n true 2>/dev/null; then
+        sudo -n "$@"
+    else
+        return 1
+    fi
+}
+
+# A compiler without the C library's headers is as bad as none, so one program is built.
+c_compiler_works() {
+    local out
+    out="$(mktemp)"
+    if printf '#include <stdio.h>\nint main(void) { return puts("ok") < 0; }\n' |
+        "${CC:-cc}" -x c - -o "$out" >/dev/null 2>&1; then
+        rm -f "$out"
+        return 0
+    fi
+    rm -f "$out"
+    return 1
+}
+
+apt_install() {
+    # Package lists are often absent on fresh machines; they are fetched only when needed.
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 && return 0
+    as_root apt-get update -qq >/dev/null 2>&1 || return 1
+    as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+check_rust() {
+    if ! have cargo || ! have rustc; then
+        fail "Rust is missing. Install it from https://rustup.rs, open a new terminal and try again."
+    fi
+}
+
+check_c_compiler() {
+    c_compiler_works && return 0
+    if have apt-get; then
+        echo "setup: a C compiler is missing; installing gcc and libc6-dev"
+        if apt_install gcc libc6-dev && c_compiler_works; then
+            return 0
+        fi
+        fail "a C compiler is missing and could not be installed. Run as root: apt-get install gcc libc6-dev"
+    fi
+    case "$(uname -s)" in
+        Darwin) fail "a C compiler is missing. Run: xcode-select --install" ;;
+        *) fail "a C compiler is missing. Install gcc and the C library's headers with your package manager." ;;
+    esac
+}
+
+# $1 is the command that shows the component, $2 its name in rustup.
+check_component() {
+    "$1" --version >/dev/null 2>&1 && return 0
+    if have rustup; then
+        echo "setup: $2 is missing; adding it to the toolchain"
+        rustup component add "$2" >/dev/null 2>&1 && "$1" --version >/dev/null 2>&1 && return 0
+    fi
+    fail "$2 is missing. Run: rustup component add $2 (or install it with the package your Rust came from)."
+}
+
+check_rust
+check_c_compiler
+case "$need" in
+    build) ;;
+    check)
+        check_component rustfmt rustfmt
+        check_component cargo-clippy clippy
+        ;;
+    *) fail "unknown argument '$need'; use 'build' or 'check'." ;;
+esac
