@@ -1,1 +1,6 @@
-//! wharf-wire
+//! The message types of every protocol Wharf speaks: shapes and names, nothing else.
+//!
+//! Wire types never meet domain types in this crate; each edge translates in its own
+//! `from_wire.rs` and `to_wire.rs`.
+
+pub mod rest_v1;
