@@ -1,1 +1,52 @@
-fn main() {}
+//! Chores of the repository, run as `cargo xtask <chore>`.
+//!
+//! They read the checkout and report; they never change a file.
+
+mod repo;
+mod specs;
+mod tidy;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::repo::Repo;
+
+const USAGE: &str = "\
+usage: cargo xtask <chore>
+
+  tidy                                    check the rules of the repository
+  coverage-of-specs [--json] [--require LETTER ...]
+                                          say which numbered requirements have a test
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match run(&args) {
+        Ok(code) => code,
+        Err(error) => {
+            // Nothing is left to do if even standard error is gone.
+            let _ = writeln!(std::io::stderr(), "xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &[String]) -> Result<ExitCode> {
+    let mut out = std::io::stdout().lock();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let good = match args.as_slice() {
+        ["tidy"] => tidy::run(&Repo::open()?, &mut out)?,
+        ["coverage-of-specs", options @ ..] => specs::run(&Repo::open()?, options, &mut out)?,
+        ["help" | "--help" | "-h"] => {
+            out.write_all(USAGE.as_bytes())?;
+            true
+        }
+        _ => {
+            write!(std::io::stderr(), "{USAGE}")?;
+            return Ok(ExitCode::from(2));
+        }
+    };
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,117 @@
+//! Who may depend on whom, as data. ARCHITECTURE.md shows the same table to readers.
+//!
+//! A crate that is not named here may not exist: its place in the direction is a decision, and
+//! decisions are written down before code relies on them.
+
+/// What a row allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// One crate, by its folder below `crates/`.
+    Crate(&'static str),
+    /// Every crate of a group.
+    Group(&'static str),
+    /// Every crate there is.
+    Everything,
+}
+
+/// One row: the crates it speaks of, and what they may depend on.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) crates: &'static [&'static str],
+    pub(super) may_use: &'static [Reach],
+}
+
+use Reach::{Crate, Everything, Group};
+
+const VOCAB: Reach = Crate("kernel/vocab");
+const WIRE: Reach = Crate("kernel/wire");
+const PROTOCOL: Reach = Crate("kernel/protocol");
+const DOMAIN: Reach = Crate("kernel/domain");
+const JOURNAL: Reach = Crate("kernel/journal");
+const PORTS: Reach = Crate("engine/ports");
+const ENGINE: Reach = Crate("engine/engine");
+const SDK: Reach = Crate("authors/sdk");
+
+/// The direction of the workspace.
+pub(super) const ROWS: &[Row] = &[
+    Row { crates: &["kernel/vocab"], may_use: &[] },
+    Row { crates: &["kernel/wire", "kernel/domain"], may_use: &[VOCAB] },
+    Row { crates: &["kernel/journal"], may_use: &[VOCAB, DOMAIN] },
+    Row { crates: &["kernel/protocol"], may_use: &[VOCAB, WIRE] },
+    Row { crates: &["engine/ports"], may_use: &[VOCAB, DOMAIN, JOURNAL] },
+    Row { crates: &["engine/engine"], may_use: &[VOCAB, DOMAIN, PORTS] },
+    Row {
+        crates: &[
+            "adapters/store-sqlite",
+            "adapters/store-postgres",
+            "adapters/artifacts",
+            "adapters/bus-nats",
+            "adapters/launcher",
+        ],
+        may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS],
+    },
+    Row {
+        crates: &[
+            "edges/agent",
+            "edges/run",
+            "edges/operator",
+            "edges/tool",
+            "edges/http",
+            "edges/graphql",
+            "edges/mcp",
+            "edges/console",
+        ],
+        may_use: &[VOCAB, WIRE, PROTOCOL, DOMAIN, ENGINE],
+    },
+    Row { crates: &["edges/builtin"], may_use: &[VOCAB, DOMAIN, ENGINE] },
+    Row { crates: &["authors/sdk", "authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL] },
+    Row { crates: &["authors/embedded"], may_use: &[VOCAB, SDK, ENGINE, Group("adapters")] },
+    Row {
+        crates: &["app/server"],
+        may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS, ENGINE, Group("adapters"), Group("edges")],
+    },
+    Row {
+        crates: &["app/cli"],
+        may_use: &[
+            VOCAB,
+            WIRE,
+            SDK,
+            Crate("app/server"),
+            Crate("authors/toolserver"),
+            Crate("proof/testkit"),
+            Crate("proof/conformance"),
+        ],
+    },
+    Row { crates: &["proof/testkit"], may_use: &[VOCAB, DOMAIN, PORTS, ENGINE, JOURNAL] },
+    Row { crates: &["proof/conformance"], may_use: &[VOCAB, WIRE, PROTOCOL] },
+    Row { crates: &["proof/bench"], may_use: &[Everything] },
+    Row { crates: &["xtask"], may_use: &[] },
+];
+
+/// Groups from the bottom up. Tests may reach everything in their own and in lower layers.
+pub(super) const LAYERS: &[&[&str]] =
+    &[&["kernel"], &["engine"], &["adapters", "edges", "authors"], &["app", "proof", "xtask"]];
+
+/// What tests of every layer but the kernel may use, wherever it stands.
+pub(super) const TEST_SUPPORT: Reach = Crate("proof/testkit");
+
+/// Pairs that never see each other below `app` and `proof`, not even in tests: then each side
+/// can be replaced without the other noticing.
+pub(super) const APART: &[(Reach, Reach)] = &[(DOMAIN, WIRE), (Group("edges"), Group("adapters"))];
+
+/// What the kernel may not use: runtimes, sockets, databases, clocks and randomness.
+pub(super) const NOT_IN_THE_KERNEL: &[&str] = &[
+    "async-nats",
+    "axum",
+    "fastrand",
+    "getrandom",
+    "hyper",
+    "mio",
+    "rand",
+    "reqwest",
+    "rusqlite",
+    "rustix",
+    "sqlx",
+    "tokio",
+    "tokio-util",
+];

@@ -1,0 +1,75 @@
+//! Words that may not stand in a tracked file: unfinished code, tests that never run, and paths
+//! that exist on one machine only.
+
+use crate::repo::TextFile;
+
+/// A forbidden word. It is kept in two parts so that this file does not contain it.
+struct Word {
+    parts: (&'static str, &'static str),
+    why: &'static str,
+    /// Whether it counts only where a path begins, so that `src/…` before it is harmless.
+    path: bool,
+}
+
+const WORDS: &[Word] = &[
+    Word { parts: ("todo", "!("), why: "finish it or leave it out", path: false },
+    Word { parts: ("unimplemented", "!("), why: "finish it or leave it out", path: false },
+    Word { parts: ("#[ign", "ore"), why: "a test that does not run proves nothing", path: false },
+    Word { parts: ("/wo", "rk/"), why: "a path of one machine", path: true },
+    Word { parts: ("/ro", "ot/"), why: "a path of one machine", path: true },
+];
+
+/// Names every place where a forbidden word stands.
+pub(super) fn check(files: &[TextFile]) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in files {
+        for (number, line) in file.text.lines().enumerate() {
+            for word in WORDS {
+                if stands_in(word, line) {
+                    let (a, b) = word.parts;
+                    let line = number + 1;
+                    findings.push(format!("{}:{line}: `{a}{b}`: {}", file.path, word.why));
+                }
+            }
+        }
+    }
+    findings
+}
+
+fn stands_in(word: &Word, line: &str) -> bool {
+    let needle = format!("{}{}", word.parts.0, word.parts.1);
+    line.match_indices(&needle).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        !(word.path && before.is_some_and(|c| c.is_alphanumeric() || "_-.~}$*".contains(c)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(line: &str) -> usize {
+        check(&[TextFile { path: "a.rs".to_owned(), text: format!("fine\n{line}\n") }]).len()
+    }
+
+    #[test]
+    fn each_word_is_found_and_named_with_its_line() {
+        for word in WORDS {
+            let line = format!("x {}{}", word.parts.0, word.parts.1);
+            let file = TextFile { path: "a.rs".to_owned(), text: format!("fine\n{line}\n") };
+            let findings = check(&[file]);
+            assert_eq!(findings.len(), 1, "{line}");
+            assert!(findings[0].starts_with("a.rs:2: "), "{findings:?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_inside_a_longer_path_is_no_machine_path() {
+        let inner = ["/wo", "rk/"].concat();
+        assert_eq!(found(&format!("`{inner}main`")), 1);
+        assert_eq!(found(&format!("home={inner}main")), 1);
+        assert_eq!(found(&format!("src{inner}item.rs")), 0);
+        assert_eq!(found(&format!("${{HOME}}{inner}item.rs")), 0);
+        assert_eq!(found("a network/ and a todo list"), 0);
+    }
+}
