@@ -1,1 +1,17 @@
-//! wharf-ports
+//! What the engine needs from outside: a store, providers and a clock.
+//!
+//! Adapters and edges implement these traits; the engine knows nothing else of them. The fakes
+//! in [`memory`] keep the same promises, and [`contract`] is the suite every store must pass.
+
+mod batch;
+mod clock;
+mod provider;
+mod store;
+
+pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use provider::{Dispatch, EffectId, ProviderSink};
+pub use store::{
+    HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError,
+    StoreErrorKind, Stored,
+};

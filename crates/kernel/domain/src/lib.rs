@@ -1,1 +1,39 @@
-//! wharf-domain
+//! The rules of Wharf, without I/O, clock, randomness or runtime.
+//!
+//! Each thing that lives in the journal has a state, the entries that change it, and rules that
+//! answer an input with a decision: entries to append, money to move, effects to perform. The
+//! same `apply` builds the state live and when it is read back, so that replay equals live.
+
+mod agent;
+mod ask;
+mod audit;
+mod caller;
+mod entry;
+mod ledger;
+mod outcome;
+mod progress;
+pub mod run;
+mod seat;
+mod tool;
+mod world;
+
+pub use agent::{Agent, AgentEntry, AgentState};
+pub use ask::{Ask, AskEntry, AskSpec, Resolution};
+pub use audit::{AuditRecord, Severity};
+pub use caller::{Audience, Caller, CallerRef};
+pub use entry::Entry;
+pub use ledger::{Account, Funds, Ledger, LedgerOp};
+pub use outcome::Outcome;
+pub use progress::{Level, Progress};
+pub use run::{Run, RunEntry, RunSpec, RunSummary};
+pub use seat::{Seat, SeatEntry};
+pub use tool::{Availability, ToolDef};
+pub use world::{World, WorldEntry, WorldInput, WorldSettings};
+
+/// Where rules get what they must not make themselves: unique text and chance.
+pub trait Fresh {
+    /// Text that no call has returned before, fit for ids.
+    fn unique(&mut self) -> String;
+    /// A random number.
+    fn random(&mut self) -> u64;
+}

@@ -394,14 +394,9 @@ counter!(
     Epoch
 );
 counter!(
-    /// The rising number of what a shard has committed.
+    /// The rising number of what a shard commits; refused batches leave holes.
     CommitNo
 );
-counter!(
-    /// The rising number of the batches one shard has made since it was loaded.
-    BatchNo
-);
-
 #[cfg(test)]
 mod tests {
     use super::*;

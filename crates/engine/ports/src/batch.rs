@@ -1,0 +1,118 @@
+//! One commit: everything that must become true together.
+
+use wharf_domain::{AuditRecord, Entry, Funds, LedgerOp, Progress, RunSummary};
+use wharf_vocab::{CommitNo, Epoch, Seq, ShardId, StreamId, Timestamp};
+
+use crate::StoreError;
+
+/// Everything that must become true together, or not at all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    /// The shard whose streams are written.
+    pub shard: ShardId,
+    /// The epoch of the lease it is written under; an old one is refused.
+    pub epoch: Epoch,
+    /// Its number, rising within the shard.
+    pub no: CommitNo,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// What is appended, in order.
+    pub appends: Vec<Append>,
+    /// Names that must not be taken yet.
+    pub claims: Vec<Claim>,
+    /// Money to move; a hold that finds too little refuses the batch.
+    pub ledger: Vec<LedgerOp>,
+    /// Records for the audit.
+    pub audit: Vec<AuditRecord>,
+}
+
+/// An append to one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Append {
+    /// The stream.
+    pub stream: StreamId,
+    /// The number of its last entry; 0 makes the stream.
+    pub expected: Seq,
+    /// What is appended; it takes the numbers after `expected`.
+    pub body: Body,
+    /// What lists and recovery need to know of the stream afterwards.
+    pub head: Head,
+}
+
+/// What is appended to a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// Entries, which recovery reads.
+    Entries(Vec<Entry>),
+    /// Progress, which recovery does not read.
+    Progress(Vec<Progress>),
+}
+
+impl Body {
+    /// How many numbers it takes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Entries(entries) => entries.len(),
+            Self::Progress(pieces) => pieces.len(),
+        }
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What lists and recovery need to know of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Head {
+    /// Whether recovery must load it.
+    pub open: bool,
+    /// For a run: what lists show.
+    pub run: Option<RunSummary>,
+}
+
+/// A name that may be taken once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// What the name is unique within.
+    pub scope: String,
+    /// The name.
+    pub key: String,
+    /// What it stands for, told to whoever comes second.
+    pub value: String,
+}
+
+/// Why a batch was not committed although the store works.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Refusal {
+    /// The shard's lease has passed to somebody else.
+    Fenced,
+    /// A stream that was to be made exists; for a run, its request digest is told.
+    Exists {
+        /// The stream.
+        stream: StreamId,
+        /// What lists show of it, if it is a run.
+        run: Option<Box<RunSummary>>,
+    },
+    /// A stream's last number is another one.
+    Stale {
+        /// The stream.
+        stream: StreamId,
+    },
+    /// A name is taken.
+    Claimed(Claim),
+    /// An account has too little.
+    Funds(Funds),
+}
+
+/// Why a batch was not committed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CommitError {
+    /// The batch cannot be committed, now or later.
+    Refused(Refusal),
+    /// The store could not do it; the same batch may be offered again.
+    Failed(StoreError),
+}

@@ -1,0 +1,212 @@
+//! The store: the only place where anything becomes true.
+
+use futures::future::BoxFuture;
+use wharf_domain::{Account, Ask, AuditRecord, Entry, Progress, RunSummary};
+use wharf_vocab::{
+    AccountId, Code, CommitNo, Epoch, Fault, HoldId, NodeId, RunStatus, Seq, ShardId, StreamId,
+    StreamKind, Timestamp, ToolId, WorldId,
+};
+
+use crate::{Batch, CommitError};
+
+/// What the engine needs of a store.
+///
+/// A batch that was reported as committed survives everything but the loss of the medium. Many
+/// batches may share one transaction, yet each succeeds or is refused alone, in the order given.
+pub trait Store: Send + Sync + std::fmt::Debug + 'static {
+    /// Commits each batch, or says why not; one answer per batch, in order.
+    fn commit(&self, batches: Vec<Batch>) -> BoxFuture<'static, Vec<Result<(), CommitError>>>;
+
+    /// Takes the leases on these shards that are free, expired or already held by `node`; each
+    /// gets a new epoch, and writes with an older one are refused from then on.
+    fn acquire(
+        &self,
+        node: NodeId,
+        shards: Vec<ShardId>,
+        ttl_ms: u64,
+    ) -> BoxFuture<'static, Result<Vec<Lease>, StoreError>>;
+
+    /// Prolongs all leases that `node` holds.
+    fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>>;
+
+    /// The entries of one stream, without progress.
+    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>>;
+
+    /// All open streams of a kind in these shards, without progress.
+    fn load_open(
+        &self,
+        kind: StreamKind,
+        shards: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(StreamId, Stored)>, StoreError>>;
+
+    /// Entries and progress of one stream behind `after`, in order; at most about `limit` of
+    /// them, and never a part of what was committed together.
+    fn history(
+        &self,
+        stream: StreamId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<HistoryRecord>, StoreError>>;
+
+    /// Runs, newest first.
+    fn runs(&self, query: RunQuery) -> BoxFuture<'static, Result<RunPage, StoreError>>;
+
+    /// Open asks, oldest first, behind `after` (a [`OpenAsk::position`]).
+    fn open_asks(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<OpenAsk>, StoreError>>;
+
+    /// One account.
+    fn account(&self, id: AccountId) -> BoxFuture<'static, Result<Option<Account>, StoreError>>;
+
+    /// The open holds that were taken by batches of this shard.
+    fn holds(&self, shard: ShardId) -> BoxFuture<'static, Result<Vec<HoldId>, StoreError>>;
+
+    /// Records of the audit behind `after` (a [`SealedRecord::id`]), in the order of commit.
+    fn audit(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>>;
+
+    /// Removes a stream that is not open with all it holds; says whether it was there.
+    fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>>;
+}
+
+/// A lease on a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// The shard.
+    pub shard: ShardId,
+    /// Its epoch.
+    pub epoch: Epoch,
+    /// The number of the last batch committed in the shard.
+    pub last: CommitNo,
+}
+
+/// What a stream holds, without progress.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stored {
+    /// The number of its last entry or piece of progress.
+    pub seq: Seq,
+    /// Its entries, each with the moment of its batch.
+    pub entries: Vec<(Timestamp, Entry)>,
+}
+
+/// One thing of a stream's history.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistoryRecord {
+    /// Its place.
+    pub seq: Seq,
+    /// The moment of its batch.
+    pub at: Timestamp,
+    /// What it is.
+    pub item: HistoryItem,
+}
+
+/// An entry or a piece of progress.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HistoryItem {
+    /// An entry.
+    Entry(Entry),
+    /// A piece of progress.
+    Progress(Progress),
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunQuery {
+    /// Only of this world.
+    pub world: Option<WorldId>,
+    /// Only of this tool.
+    pub tool: Option<ToolId>,
+    /// Only in this status.
+    pub status: Option<RunStatus>,
+    /// Only runs accepted before the one at this position.
+    pub before: Option<u64>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// A page of runs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunPage {
+    /// The runs, newest first.
+    pub runs: Vec<RunSummary>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<u64>,
+}
+
+/// An open ask and its place in the order of all asks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenAsk {
+    /// Its place.
+    pub position: u64,
+    /// The ask.
+    pub ask: Ask,
+}
+
+/// A record of the audit with its seal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SealedRecord {
+    /// Its place in the whole audit.
+    pub id: u64,
+    /// The chain it belongs to.
+    pub shard: ShardId,
+    /// Its place in that chain, from 1.
+    pub n: u64,
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub record: AuditRecord,
+    /// The seal over it and all before it in its chain.
+    pub mac: [u8; 32],
+}
+
+/// What kind of trouble the store has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreErrorKind {
+    /// No room is left.
+    Full,
+    /// It cannot be read or written now.
+    Unavailable,
+    /// It was written by a newer version.
+    Newer,
+    /// What it holds cannot be understood.
+    Corrupt,
+}
+
+/// The store could not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct StoreError {
+    /// What kind of trouble it is.
+    pub kind: StoreErrorKind,
+    /// For the log; not for peers.
+    pub message: String,
+}
+
+impl StoreError {
+    /// The error as whoever asked may see it.
+    #[must_use]
+    pub fn to_fault(&self) -> Fault {
+        match self.kind {
+            StoreErrorKind::Full => Fault::new(
+                Code::StoreFull,
+                "The store has no room left; free some space and try again.",
+            ),
+            StoreErrorKind::Unavailable => {
+                Fault::new(Code::StoreUnavailable, "The store cannot be reached now; try again.")
+            }
+            StoreErrorKind::Newer => Fault::new(
+                Code::StoreNewer,
+                "The database was written by a newer version of Wharf; use that version.",
+            ),
+            StoreErrorKind::Corrupt => {
+                Fault::new(Code::StoreCorrupt, "What the store holds cannot be understood.")
+            }
+        }
+    }
+}

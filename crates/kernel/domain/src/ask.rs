@@ -1,0 +1,183 @@
+//! Asks: what a run waits for. A question asks for information, an approval for permission.
+//!
+//! An ask is resolved exactly once. Who may resolve it is decided here and nowhere else.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wharf_vocab::{AskId, AskKind, Code, Digest, Fault, RunKey, Timestamp, ToolId};
+
+use crate::{Audience, Caller, CallerRef};
+
+/// What is asked, by which run, of whom and until when.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskSpec {
+    /// The ask's id.
+    pub ask_id: AskId,
+    /// Information or permission.
+    pub kind: AskKind,
+    /// The run that waits.
+    pub run: RunKey,
+    /// The tool of that run.
+    pub tool: ToolId,
+    /// The asker's own name for the ask; the same key in one run is the same ask.
+    pub key: String,
+    /// What is asked, in one line.
+    pub title: String,
+    /// JSON Schema of the answer to a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// Digest of the arguments an approval is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_digest: Option<Digest>,
+    /// Hash of the tool definition an approval is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_hash: Option<Digest>,
+    /// Who may decide.
+    pub audience: Audience,
+    /// Whose run it is; a token that is not a person's may not decide about its own run.
+    pub caller: CallerRef,
+    /// When the ask expires.
+    pub deadline: Timestamp,
+}
+
+/// How an ask ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Resolution {
+    /// Permission was given.
+    Allow,
+    /// Permission was not given.
+    Deny {
+        /// Why.
+        reason: String,
+    },
+    /// A valid answer was given.
+    Answered {
+        /// The answer.
+        value: Value,
+    },
+    /// Whoever was asked does not want to answer.
+    Declined,
+    /// Whoever was asked broke off.
+    Cancelled,
+    /// The answer is free text that does not fit the question.
+    OffScript {
+        /// The text.
+        text: String,
+    },
+    /// The deadline passed.
+    Expired,
+    /// The run ended first.
+    Withdrawn,
+}
+
+impl Resolution {
+    /// The word for it in every API.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny { .. } => "deny",
+            Self::Answered { .. } => "answered",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+            Self::OffScript { .. } => "off_script",
+            Self::Expired => "expired",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    fn fits(&self, kind: AskKind) -> bool {
+        match self {
+            Self::Allow | Self::Deny { .. } => kind == AskKind::Approval,
+            Self::Answered { .. } | Self::Declined | Self::Cancelled | Self::OffScript { .. } => {
+                kind == AskKind::Question
+            }
+            Self::Expired | Self::Withdrawn => true,
+        }
+    }
+}
+
+/// What is written about an ask.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum AskEntry {
+    /// It was raised.
+    Raised(AskSpec),
+    /// It ended.
+    Resolved {
+        /// How.
+        resolution: Resolution,
+        /// By whom: a grant, or the core itself.
+        by: String,
+    },
+}
+
+/// An ask and whether it is still open.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ask {
+    /// What is asked.
+    pub spec: AskSpec,
+    /// When it was raised.
+    pub created_at: Timestamp,
+    /// How it ended and who ended it.
+    pub resolved: Option<(Resolution, String)>,
+}
+
+impl Ask {
+    /// An ask that was raised just now.
+    #[must_use]
+    pub fn raised(spec: AskSpec, created_at: Timestamp) -> Self {
+        Self { spec, created_at, resolved: None }
+    }
+
+    /// Reads an ask back from its stream.
+    #[must_use]
+    pub fn replay(entries: impl IntoIterator<Item = (Timestamp, AskEntry)>) -> Option<Self> {
+        let mut ask: Option<Self> = None;
+        for (at, entry) in entries {
+            match (entry, &mut ask) {
+                (AskEntry::Raised(spec), None) => ask = Some(Self::raised(spec, at)),
+                (AskEntry::Resolved { resolution, by }, Some(ask)) => {
+                    ask.resolved = Some((resolution, by));
+                }
+                (AskEntry::Raised(_), Some(_)) | (AskEntry::Resolved { .. }, None) => return None,
+            }
+        }
+        ask
+    }
+
+    /// Whether nobody has decided yet.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.resolved.is_none()
+    }
+
+    /// Whether `caller` may end the ask this way now.
+    pub fn may_resolve(&self, caller: &Caller, resolution: &Resolution) -> Result<(), Fault> {
+        let spec = &self.spec;
+        if !self.is_open() {
+            return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
+        }
+        if !resolution.fits(spec.kind) {
+            let message = match spec.kind {
+                AskKind::Question => "This is a question: answer it instead of allowing it.",
+                AskKind::Approval => "This is an approval: allow or deny it.",
+            };
+            return Err(Fault::new(Code::AskAnswerInvalid, message));
+        }
+        if !caller.person && caller.grant == spec.caller.grant {
+            let message = "A token cannot decide about the run it started.";
+            return Err(Fault::new(Code::PermissionDenied, message));
+        }
+        match &spec.audience {
+            Audience::Person if !caller.person => {
+                Err(Fault::new(Code::PermissionDenied, "Only a person may decide this ask."))
+            }
+            Audience::Seat(seat) if !caller.person => Err(Fault::new(
+                Code::PermissionDenied,
+                format!("Only the seat {seat} or a person may decide this ask."),
+            )),
+            Audience::Person | Audience::Seat(_) | Audience::Any => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! An attempt ended, or wrote more than it may. Retries are decided here.
+
+use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro};
+
+use super::Draft;
+use crate::Outcome;
+use crate::run::{AttemptError, AttemptFailed, AttemptReport, Run, RunEntry};
+
+pub(super) fn ended(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, report: &AttemptReport) {
+    if !is_active(&draft.run, attempt_id) {
+        return;
+    }
+    let cost = report.cost_micro;
+    match &report.result {
+        Ok(outputs) => draft.succeed(outputs.clone(), cost),
+        Err(AttemptError::Refused(error)) => {
+            draft.end(Outcome::Refused { error: error.clone() }, cost);
+        }
+        Err(AttemptError::Canceled(error)) => canceled(draft, error.clone(), cost),
+        Err(AttemptError::Failed(error, executed)) => {
+            failed(draft, error.clone().executed(*executed), *executed, cost);
+        }
+    }
+}
+
+pub(super) fn too_large(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId) {
+    if is_active(&draft.run, attempt_id) {
+        draft.cancel_active("it wrote more than it may");
+        let message = "The tool wrote more output than a run may have.";
+        draft.fail(Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Maybe));
+    }
+}
+
+/// Results of attempts that are no longer active come too late and change nothing.
+fn is_active(run: &Run, attempt_id: &AttemptId) -> bool {
+    run.active.as_ref().is_some_and(|attempt| attempt.id == *attempt_id)
+}
+
+/// A provider may also stop by itself; the error says who called the run off.
+fn canceled(draft: &mut Draft<'_, '_>, error: Fault, cost: Micro) {
+    let outcome = match &draft.run.cancel {
+        Some(cancel) => {
+            let error = error.with("by", cancel.by.as_str());
+            Outcome::Canceled { error }
+        }
+        None => Outcome::Canceled { error: error.with("by", "provider") },
+    };
+    draft.end(outcome, cost);
+}
+
+fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Micro) {
+    if let Some(cancel) = draft.run.cancel.clone() {
+        // Losing the provider while it was told to stop is what was wanted.
+        let lost = error.is(Code::ToolAgentLost) || error.is(Code::ToolCanceled);
+        let outcome = if lost {
+            let error = Fault::new(Code::ToolCanceled, cancel.reason).with("by", cancel.by);
+            Outcome::Canceled { error }
+        } else {
+            Outcome::Failed { error }
+        };
+        return draft.end(outcome, cost);
+    }
+    if !may_retry(&draft.run, &error, executed) {
+        return draft.end(Outcome::Failed { error }, cost);
+    }
+    draft.settle(cost);
+    let retry_at = draft.cx.now.plus_ms(backoff(draft.run.attempt, draft.cx.fresh.random()));
+    draft.push(RunEntry::AttemptFailed(AttemptFailed {
+        error,
+        executed,
+        cost_micro: cost,
+        retry_at,
+    }));
+}
+
+/// Another attempt is safe if the tool does not act, or the provider knows the key, or the
+/// attempt provably never started.
+fn may_retry(run: &Run, error: &Fault, executed: Executed) -> bool {
+    let spec = &run.spec;
+    let keyed = spec.idempotent && spec.idempotency_key.is_some();
+    error.retryable
+        && run.attempt < ATTEMPTS_MAX
+        && (executed == Executed::No || spec.side_effect_free || keyed)
+}
+
+/// The pause doubles with each attempt; chance spreads the retries of many runs.
+fn backoff(attempt: u32, random: u64) -> u64 {
+    let full = RETRY_BACKOFF_MS
+        .saturating_mul(1 << attempt.saturating_sub(1).min(20))
+        .min(RETRY_BACKOFF_MAX_MS);
+    full / 2 + random % (full / 2 + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_a_limit_and_never_fall_below_half() {
+        for attempt in 1..40 {
+            let full = (RETRY_BACKOFF_MS << (attempt - 1).min(20)).min(RETRY_BACKOFF_MAX_MS);
+            for random in [0, 1, u64::MAX] {
+                let pause = backoff(attempt, random);
+                assert!((full / 2..=full).contains(&pause), "{attempt} {random} {pause}");
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Somebody wants the run to stop.
+
+use wharf_vocab::limits::CANCEL_GRACE_MS;
+use wharf_vocab::{Code, Fault};
+
+use super::Draft;
+use crate::Outcome;
+use crate::run::{CancelRequested, RunEntry};
+
+pub(super) fn decide(draft: &mut Draft<'_, '_>, by: &str, reason: &str) {
+    if draft.run.active.is_none() {
+        let error = Fault::new(Code::ToolCanceled, reason).with("by", by);
+        return draft.end(Outcome::Canceled { error }, 0);
+    }
+    let record = draft.record("run.cancel_requested", by.to_owned());
+    draft.audit.push(record);
+    draft.cancel_active(reason);
+    draft.push(RunEntry::CancelRequested(CancelRequested {
+        by: by.to_owned(),
+        reason: reason.to_owned(),
+        deadline: draft.cx.now.plus_ms(CANCEL_GRACE_MS),
+    }));
+}

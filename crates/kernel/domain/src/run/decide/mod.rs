@@ -1,0 +1,383 @@
+//! The rules of a run: one file per input, one draft they all write to.
+
+mod ask;
+mod attempt;
+mod cancel;
+mod create;
+mod provider;
+mod recovered;
+mod resolve;
+mod tick;
+
+use wharf_vocab::limits::{APPROVAL_DEADLINE_MS, CANCEL_GRACE_MS, PROVIDER_WAIT_MS};
+use wharf_vocab::{
+    AskId, AskKind, AttemptId, Code, Fault, HoldId, Micro, Object, RunStatus, ShardId, Timestamp,
+};
+
+use super::{
+    AskRaised, AskResolved, AttemptStarted, Ended, Held, ProviderAwaited, Run, RunEntry, RunInput,
+    Verdict, legal,
+};
+use crate::{
+    AskEntry, AskSpec, Audience, AuditRecord, Availability, Fresh, Funds, LedgerOp, Outcome,
+    Resolution, Severity,
+};
+
+/// What the rules may look at besides the run itself.
+pub struct Cx<'a> {
+    /// The moment of the decision.
+    pub now: Timestamp,
+    /// The shard that owns the run.
+    pub shard: ShardId,
+    /// Whether the run's provider can take an attempt.
+    pub provider: &'a Availability,
+    /// Set when the same input is offered again because the store found too little money.
+    pub refused: Option<&'a Funds>,
+    /// Unique text and chance.
+    pub fresh: &'a mut dyn Fresh,
+}
+
+impl std::fmt::Debug for Cx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cx").field("now", &self.now).field("shard", &self.shard).finish()
+    }
+}
+
+/// What the rules answer an input with. Nothing in it is true before it is committed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The run after the entries.
+    pub next: Run,
+    /// What is appended to the run's stream; empty if nothing changes.
+    pub entries: Vec<RunEntry>,
+    /// What is appended to the streams of its asks.
+    pub asks: Vec<(AskId, AskEntry)>,
+    /// Money to move.
+    pub ledger: Vec<LedgerOp>,
+    /// Records for the audit.
+    pub audit: Vec<AuditRecord>,
+    /// What to do once it is committed.
+    pub effects: Vec<RunEffect>,
+}
+
+/// What a decision wants done outside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunEffect {
+    /// Hand the active attempt to the provider.
+    Dispatch {
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// Whether the provider may know it already.
+        reattach: bool,
+    },
+    /// Tell the provider to stop an attempt.
+    CancelAttempt {
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// Why.
+        reason: String,
+        /// How long it may take.
+        grace_ms: u64,
+    },
+    /// Tell the provider how an ask of the attempt ended.
+    Answer {
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// The asker's own name for the ask.
+        key: String,
+        /// How it ended.
+        resolution: Resolution,
+    },
+}
+
+impl Run {
+    /// Decides about an input. An error leaves everything as it was and goes to whoever sent it.
+    pub fn decide(&self, cx: &mut Cx<'_>, input: &RunInput) -> Result<Decision, Fault> {
+        let mut draft = Draft::of(self.clone(), cx);
+        match legal(self.phase(), input.kind()) {
+            Verdict::Ignored => return Ok(draft.done()),
+            Verdict::Rejected => return Err(rejection(self, input)),
+            Verdict::Acts => {}
+        }
+        match input {
+            RunInput::Provider => provider::decide(&mut draft),
+            RunInput::AttemptEnded { attempt_id, report } => {
+                attempt::ended(&mut draft, attempt_id, report);
+            }
+            RunInput::OutputTooLarge { attempt_id } => attempt::too_large(&mut draft, attempt_id),
+            RunInput::RaiseAsk(ask) => ask::decide(&mut draft, ask)?,
+            RunInput::ResolveAsk { ask_id, resolution, by } => {
+                resolve::decide(&mut draft, ask_id, resolution, by)?;
+            }
+            RunInput::Cancel { by, reason } => cancel::decide(&mut draft, by, reason),
+            RunInput::Tick => tick::decide(&mut draft),
+            RunInput::Recovered => recovered::decide(&mut draft),
+        }
+        Ok(draft.done())
+    }
+}
+
+fn rejection(run: &Run, input: &RunInput) -> Fault {
+    match input {
+        RunInput::ResolveAsk { ask_id, .. } => {
+            let known = run.asks.iter().any(|raised| raised.ask.spec.ask_id == *ask_id);
+            if known {
+                Fault::new(Code::AskDecided, "This ask has been decided already.")
+            } else {
+                Fault::new(Code::AskNotFound, format!("There is no open ask {ask_id}."))
+            }
+        }
+        _ => Fault::new(Code::ToolCanceled, "The run is over or about to end."),
+    }
+}
+
+/// A decision while it is being made.
+struct Draft<'a, 'b> {
+    cx: &'a mut Cx<'b>,
+    run: Run,
+    entries: Vec<RunEntry>,
+    asks: Vec<(AskId, AskEntry)>,
+    ledger: Vec<LedgerOp>,
+    audit: Vec<AuditRecord>,
+    effects: Vec<RunEffect>,
+}
+
+impl<'a, 'b> Draft<'a, 'b> {
+    fn of(run: Run, cx: &'a mut Cx<'b>) -> Self {
+        Self {
+            cx,
+            run,
+            entries: Vec::new(),
+            asks: Vec::new(),
+            ledger: Vec::new(),
+            audit: Vec::new(),
+            effects: Vec::new(),
+        }
+    }
+
+    fn done(self) -> Decision {
+        Decision {
+            next: self.run,
+            entries: self.entries,
+            asks: self.asks,
+            ledger: self.ledger,
+            audit: self.audit,
+            effects: self.effects,
+        }
+    }
+
+    fn push(&mut self, entry: RunEntry) {
+        self.run.apply(self.cx.now, &entry);
+        self.entries.push(entry);
+    }
+
+    fn record(&self, event: &str, actor: String) -> AuditRecord {
+        let run = &self.run;
+        AuditRecord::new(event, actor, format!("run:{}", run.key))
+            .fact("tool", run.spec.tool.as_str())
+    }
+
+    fn caller(&self) -> String {
+        format!("grant:{}", self.run.spec.caller.grant)
+    }
+
+    /// Goes on as far as the provider lets it: starts an attempt, waits, or gives up.
+    fn proceed(&mut self) {
+        match self.cx.provider {
+            Availability::Up => self.start_attempt(),
+            Availability::Coming => self.await_provider(),
+            Availability::Unhealthy => {
+                let message = "The tool's provider is not healthy.";
+                self.fail(Fault::new(Code::ToolAgentUnhealthy, message));
+            }
+            Availability::Down { reason } => {
+                let message = format!("The tool's provider is down: {reason}.");
+                self.fail(Fault::new(Code::ToolUnavailable, message));
+            }
+        }
+    }
+
+    fn await_provider(&mut self) {
+        if self.run.pause.is_none() {
+            let wait = self.run.spec.timeout_ms.min(PROVIDER_WAIT_MS);
+            let until = self.cx.now.plus_ms(wait);
+            self.push(RunEntry::ProviderAwaited(ProviderAwaited { until }));
+        }
+    }
+
+    /// Starts the next attempt, its money set aside in the same commit.
+    fn start_attempt(&mut self) {
+        if let Some(funds) = self.cx.refused {
+            let error = budget_exceeded(funds);
+            return self.end(Outcome::Refused { error }, 0);
+        }
+        let text = self.cx.fresh.unique();
+        let (Ok(attempt_id), Ok(hold_id)) = (AttemptId::new(&text), HoldId::new(&text)) else {
+            let error = Fault::new(Code::CoreInternal, "The core could not name an attempt.");
+            return self.fail(error);
+        };
+        let spec = &self.run.spec;
+        let hold = (spec.hold_micro > 0).then(|| Held {
+            hold: hold_id,
+            account: spec.account.clone(),
+            amount_micro: spec.hold_micro,
+        });
+        if let Some(held) = &hold {
+            self.ledger.push(LedgerOp::Hold {
+                hold: held.hold.clone(),
+                account: held.account.clone(),
+                amount: held.amount_micro,
+            });
+        }
+        let attempt = self.run.attempt + 1;
+        let mut record = self
+            .record("tool.call_routed", self.caller())
+            .fact("attempt", attempt)
+            .fact("attempt_id", attempt_id.as_str());
+        if let Some(correlation) = &self.run.spec.correlation_id {
+            record = record.fact("correlation_id", correlation.as_str());
+        }
+        self.audit.push(record);
+        self.push(RunEntry::AttemptStarted(AttemptStarted {
+            attempt,
+            attempt_id: attempt_id.clone(),
+            hold,
+        }));
+        self.effects.push(RunEffect::Dispatch { attempt_id, reattach: false });
+    }
+
+    /// Raises the approval that guards dispatch.
+    fn raise_gate(&mut self) {
+        let spec = &self.run.spec;
+        let ask = AskSpec {
+            ask_id: AskId::in_shard(self.cx.shard, &self.cx.fresh.unique()),
+            kind: AskKind::Approval,
+            run: self.run.key.clone(),
+            tool: spec.tool.clone(),
+            key: "dispatch".to_owned(),
+            title: format!("Allow {} to run?", spec.tool),
+            schema: None,
+            args_digest: Some(spec.args_digest()),
+            tool_hash: Some(spec.tool_hash.clone()),
+            audience: Audience::Person,
+            caller: spec.caller.clone(),
+            deadline: self.cx.now.plus_ms(APPROVAL_DEADLINE_MS),
+        };
+        let actor = self.caller();
+        self.raise(ask, true, actor);
+    }
+
+    fn raise(&mut self, ask: AskSpec, gate: bool, actor: String) {
+        let record = self
+            .record("ask.raised", actor)
+            .fact("ask_id", ask.ask_id.as_str())
+            .fact("kind", ask.kind.as_str());
+        self.audit.push(record);
+        self.asks.push((ask.ask_id.clone(), AskEntry::Raised(ask.clone())));
+        self.push(RunEntry::AskRaised(AskRaised { ask, gate }));
+    }
+
+    /// Ends an ask and tells the attempt that raised it.
+    fn resolve(&mut self, ask_id: &AskId, resolution: Resolution, by: &str) {
+        let Some(raised) = self.run.asks.iter().find(|r| r.ask.spec.ask_id == *ask_id) else {
+            return;
+        };
+        let (key, gate) = (raised.ask.spec.key.clone(), raised.gate);
+        if let (false, Some(attempt)) = (gate, &self.run.active) {
+            self.effects.push(RunEffect::Answer {
+                attempt_id: attempt.id.clone(),
+                key,
+                resolution: resolution.clone(),
+            });
+        }
+        let record = self
+            .record("ask.decided", by.to_owned())
+            .fact("ask_id", ask_id.as_str())
+            .fact("decision", resolution.as_str());
+        self.audit.push(record);
+        let entry = AskEntry::Resolved { resolution: resolution.clone(), by: by.to_owned() };
+        self.asks.push((ask_id.clone(), entry));
+        let by = by.to_owned();
+        self.push(RunEntry::AskResolved(AskResolved { ask_id: ask_id.clone(), resolution, by }));
+    }
+
+    fn fail(&mut self, error: Fault) {
+        self.end(Outcome::Failed { error }, 0);
+    }
+
+    /// Ends the run: asks are withdrawn, money is settled, the outcome is written, all at once.
+    fn end(&mut self, outcome: Outcome, cost_micro: Micro) {
+        let open: Vec<_> = self.run.open_asks().map(|r| r.ask.spec.ask_id.clone()).collect();
+        for ask_id in open {
+            self.resolve(&ask_id, Resolution::Withdrawn, "core");
+        }
+        // Nobody is left to be told: the attempt ends with the run.
+        self.effects.retain(|effect| !matches!(effect, RunEffect::Answer { .. }));
+        let over_hold = self.settle(cost_micro);
+        let severity = match outcome.status() {
+            RunStatus::Refused => Severity::Security,
+            RunStatus::Failed => Severity::Error,
+            _ if over_hold => Severity::Warn,
+            _ => Severity::Info,
+        };
+        let started = self.run.started_at.unwrap_or(self.cx.now);
+        let mut record = self
+            .record("tool.call_completed", format!("provider:{}", self.run.spec.provider()))
+            .severity(severity)
+            .fact("status", outcome.status().as_str())
+            .fact("attempt", self.run.attempt)
+            .fact("duration_ms", self.cx.now.ms_since(started))
+            .fact("cost_micro", self.run.cost_micro.saturating_add(cost_micro));
+        if let Some(attempt) = &self.run.active {
+            record = record.fact("attempt_id", attempt.id.as_str());
+        }
+        if let Some(error) = outcome.error() {
+            record = record.fact("error_code", error.code.as_str());
+        }
+        if over_hold {
+            record = record.fact("over_hold", true);
+        }
+        self.audit.push(record);
+        self.push(RunEntry::Ended(Ended { outcome, cost_micro }));
+    }
+
+    /// Books what the active attempt cost; says whether it was more than was held.
+    fn settle(&mut self, spent: Micro) -> bool {
+        match self.run.active.as_ref().and_then(|attempt| attempt.hold.clone()) {
+            Some(held) => {
+                self.ledger.push(LedgerOp::Settle { hold: held.hold, spent });
+                spent > held.amount_micro
+            }
+            None if spent > 0 => {
+                let account = self.run.spec.account.clone();
+                self.ledger.push(LedgerOp::Charge { account, spent });
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Tells the provider to stop the active attempt, whatever becomes of the run.
+    fn cancel_active(&mut self, reason: &str) {
+        if let Some(attempt) = &self.run.active {
+            self.effects.push(RunEffect::CancelAttempt {
+                attempt_id: attempt.id.clone(),
+                reason: reason.to_owned(),
+                grace_ms: CANCEL_GRACE_MS,
+            });
+        }
+    }
+
+    fn succeed(&mut self, outputs: Object, cost_micro: Micro) {
+        self.end(Outcome::Succeeded { outputs }, cost_micro);
+    }
+}
+
+/// The refusal that goes with too little money.
+pub(super) fn budget_exceeded(funds: &Funds) -> Fault {
+    let message =
+        format!("The budget of {} is short of {} micro-dollars.", funds.account, funds.missing);
+    Fault::new(Code::BudgetExceeded, message)
+        .with("account", funds.account.as_str())
+        .with("missing_micro", funds.missing)
+}

@@ -1,0 +1,30 @@
+//! The core was restarted while the run was open.
+
+use wharf_vocab::{Code, Executed, Fault};
+
+use super::{Draft, RunEffect, attempt};
+use crate::run::{AttemptError, AttemptReport, Pause};
+
+pub(super) fn decide(draft: &mut Draft<'_, '_>) {
+    match &draft.run.active {
+        Some(active) if draft.run.spec.reattach => {
+            let attempt_id = active.id.clone();
+            draft.effects.push(RunEffect::Dispatch { attempt_id, reattach: true });
+            if let Some(cancel) = draft.run.cancel.clone() {
+                draft.cancel_active(&cancel.reason);
+            }
+        }
+        Some(active) => {
+            let attempt_id = active.id.clone();
+            let error = Fault::new(
+                Code::ToolAgentLost,
+                "The core was restarted while the attempt was under way.",
+            );
+            let result = Err(AttemptError::Failed(error, Executed::Maybe));
+            let report = AttemptReport { result, cost_micro: 0 };
+            attempt::ended(draft, &attempt_id, &report);
+        }
+        None if matches!(draft.run.pause, Some(Pause::Provider(_))) => draft.proceed(),
+        None => {}
+    }
+}

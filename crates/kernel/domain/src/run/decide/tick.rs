@@ -1,0 +1,71 @@
+//! A deadline may have passed: of a cancel, an attempt, an ask, or a pause.
+
+use wharf_vocab::{Code, Executed, Fault};
+
+use super::{Draft, resolve};
+use crate::run::{Pause, Timer};
+use crate::{Outcome, Resolution};
+
+pub(super) fn decide(draft: &mut Draft<'_, '_>) {
+    if draft.run.cancel.is_some() {
+        return cancel_deadline(draft);
+    }
+    expire_asks(draft);
+    if draft.run.is_over() {
+        return;
+    }
+    let now = draft.cx.now;
+    if let Some(attempt) = &draft.run.active {
+        if let Timer::Runs(deadline) = attempt.timer
+            && deadline <= now
+        {
+            draft.cancel_active("it ran too long");
+            let message = format!("The attempt ran longer than {} ms.", draft.run.spec.timeout_ms);
+            draft.fail(Fault::new(Code::ToolTimeout, message).executed(Executed::Maybe));
+        }
+        return;
+    }
+    match draft.run.pause {
+        Some(Pause::Provider(until)) if until <= now => {
+            let message = "The tool's provider did not come up in time.";
+            let error = Fault::new(Code::ToolUnavailable, message).executed(Executed::No);
+            draft.fail(error);
+        }
+        Some(Pause::Backoff(at)) if at <= now => {
+            draft.run.pause = None;
+            draft.proceed();
+        }
+        _ => {}
+    }
+}
+
+/// The provider had its time to stop; the run ends, and what it may still say comes too late.
+fn cancel_deadline(draft: &mut Draft<'_, '_>) {
+    let Some(cancel) = draft.run.cancel.clone() else { return };
+    if cancel.deadline <= draft.cx.now {
+        let error = Fault::new(Code::ToolCanceled, cancel.reason)
+            .with("by", cancel.by)
+            .with("provider", "did not stop in time")
+            .executed(Executed::Maybe);
+        draft.end(Outcome::Canceled { error }, 0);
+    }
+}
+
+fn expire_asks(draft: &mut Draft<'_, '_>) {
+    let now = draft.cx.now;
+    let expired: Vec<_> = draft
+        .run
+        .open_asks()
+        .filter(|raised| raised.ask.spec.deadline <= now)
+        .map(|raised| (raised.ask.spec.ask_id.clone(), raised.gate))
+        .collect();
+    for (ask_id, gate) in expired {
+        if draft.run.is_over() {
+            return;
+        }
+        draft.resolve(&ask_id, Resolution::Expired, "core");
+        if gate {
+            resolve::after_gate(draft, &Resolution::Expired);
+        }
+    }
+}

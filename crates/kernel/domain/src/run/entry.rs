@@ -1,0 +1,123 @@
+//! What is written about a run.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use wharf_vocab::{AccountId, AskId, AttemptId, Executed, Fault, HoldId, Micro, RunKey, Timestamp};
+
+use super::RunSpec;
+use crate::{AskSpec, Outcome, Resolution};
+
+/// One entry of a run's stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum RunEntry {
+    /// It was accepted.
+    Created(Created),
+    /// It waits for its provider.
+    ProviderAwaited(ProviderAwaited),
+    /// An attempt began.
+    AttemptStarted(AttemptStarted),
+    /// An attempt failed and another will follow.
+    AttemptFailed(AttemptFailed),
+    /// An ask was raised.
+    AskRaised(AskRaised),
+    /// An ask ended.
+    AskResolved(AskResolved),
+    /// Somebody wants it to stop.
+    CancelRequested(CancelRequested),
+    /// It is over.
+    Ended(Ended),
+}
+
+/// A run was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Created {
+    /// Its world and id.
+    pub key: RunKey,
+    /// What it is to do.
+    pub spec: Arc<RunSpec>,
+}
+
+/// A run waits for its provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderAwaited {
+    /// How long at most.
+    pub until: Timestamp,
+}
+
+/// An attempt began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptStarted {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// Its id.
+    pub attempt_id: AttemptId,
+    /// What was set aside for it, in the same commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold: Option<Held>,
+}
+
+/// Money was set aside for an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// The hold.
+    pub hold: HoldId,
+    /// Where it was taken.
+    pub account: AccountId,
+    /// How much.
+    pub amount_micro: Micro,
+}
+
+/// An attempt failed and another will follow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttemptFailed {
+    /// Why.
+    pub error: Fault,
+    /// Whether it acted on the world.
+    pub executed: Executed,
+    /// What it cost.
+    pub cost_micro: Micro,
+    /// When the next one may begin.
+    pub retry_at: Timestamp,
+}
+
+/// An ask was raised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskRaised {
+    /// The ask.
+    pub ask: AskSpec,
+    /// Whether the run may not be dispatched before it is allowed.
+    #[serde(default)]
+    pub gate: bool,
+}
+
+/// An ask ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskResolved {
+    /// The ask.
+    pub ask_id: AskId,
+    /// How.
+    pub resolution: Resolution,
+    /// By whom.
+    pub by: String,
+}
+
+/// Somebody wants the run to stop while an attempt is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelRequested {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub reason: String,
+    /// When the core stops waiting for the provider.
+    pub deadline: Timestamp,
+}
+
+/// The run is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ended {
+    /// How.
+    pub outcome: Outcome,
+    /// What the last attempt cost.
+    pub cost_micro: Micro,
+}

@@ -1,0 +1,213 @@
+//! What can happen to a run, and the table of what is legal when.
+
+use serde_json::Value;
+use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, Micro, Object, Timestamp};
+
+use super::Run;
+use crate::{Audience, Caller, Resolution};
+
+/// What can happen to a run that exists.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RunInput {
+    /// The provider's availability changed.
+    Provider,
+    /// The provider says how an attempt ended.
+    AttemptEnded {
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// How it ended.
+        report: AttemptReport,
+    },
+    /// The attempt wrote more than it may.
+    OutputTooLarge {
+        /// The attempt.
+        attempt_id: AttemptId,
+    },
+    /// The attempt asks something.
+    RaiseAsk(NewAsk),
+    /// Somebody decides an ask.
+    ResolveAsk {
+        /// The ask.
+        ask_id: AskId,
+        /// How.
+        resolution: Resolution,
+        /// Who.
+        by: Caller,
+    },
+    /// Somebody wants the run to stop.
+    Cancel {
+        /// Who.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// A deadline may have passed.
+    Tick,
+    /// The core was restarted while the run was open.
+    Recovered,
+}
+
+/// How an attempt ended, as its provider tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AttemptReport {
+    /// The result.
+    pub result: Result<Object, AttemptError>,
+    /// What it cost.
+    pub cost_micro: Micro,
+}
+
+/// Why an attempt did not succeed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AttemptError {
+    /// It failed.
+    Failed(Fault, Executed),
+    /// The provider would not do it.
+    Refused(Fault),
+    /// It stopped because it was told to.
+    Canceled(Fault),
+}
+
+/// An ask that an attempt raises.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewAsk {
+    /// The attempt that asks.
+    pub attempt_id: AttemptId,
+    /// Information or permission.
+    pub kind: AskKind,
+    /// The asker's own name for it; the same key in one run is the same ask.
+    pub key: String,
+    /// What is asked, in one line.
+    pub title: String,
+    /// JSON Schema of the answer.
+    pub schema: Option<Value>,
+    /// Who may decide.
+    pub audience: Audience,
+    /// When it expires; the default when absent.
+    pub deadline: Option<Timestamp>,
+}
+
+/// Where a run stands, as finely as the rules care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Waits for its provider or for a retry.
+    Queued,
+    /// Waits for an approval before it may be dispatched.
+    Gated,
+    /// An attempt is under way.
+    Running,
+    /// An attempt is under way and has asked something.
+    Asking,
+    /// An attempt is under way and has been told to stop.
+    Canceling,
+    /// It is over.
+    Over,
+}
+
+impl Phase {
+    /// Every phase.
+    pub const ALL: [Self; 6] =
+        [Self::Queued, Self::Gated, Self::Running, Self::Asking, Self::Canceling, Self::Over];
+}
+
+/// The kind of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum InputKind {
+    /// [`RunInput::Provider`].
+    Provider,
+    /// [`RunInput::AttemptEnded`].
+    AttemptEnded,
+    /// [`RunInput::OutputTooLarge`].
+    OutputTooLarge,
+    /// [`RunInput::RaiseAsk`].
+    RaiseAsk,
+    /// [`RunInput::ResolveAsk`].
+    ResolveAsk,
+    /// [`RunInput::Cancel`].
+    Cancel,
+    /// [`RunInput::Tick`].
+    Tick,
+    /// [`RunInput::Recovered`].
+    Recovered,
+}
+
+impl InputKind {
+    /// Every kind of input.
+    pub const ALL: [Self; 8] = [
+        Self::Provider,
+        Self::AttemptEnded,
+        Self::OutputTooLarge,
+        Self::RaiseAsk,
+        Self::ResolveAsk,
+        Self::Cancel,
+        Self::Tick,
+        Self::Recovered,
+    ];
+}
+
+/// What the rules do with an input in a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may change the run.
+    Acts,
+    /// It comes too late or does not matter: nothing changes, nobody is told off.
+    Ignored,
+    /// Whoever sent it is told why not.
+    Rejected,
+}
+
+/// The table of legal pairs. Tests offer every input in every phase and compare.
+#[must_use]
+pub fn legal(phase: Phase, input: InputKind) -> Verdict {
+    use InputKind as I;
+    use Phase as P;
+    use Verdict::{Acts, Ignored, Rejected};
+    match (phase, input) {
+        (P::Over, I::RaiseAsk | I::ResolveAsk) => Rejected,
+        (P::Over, _) => Ignored,
+
+        (P::Queued, I::Provider | I::Cancel | I::Tick | I::Recovered | I::ResolveAsk) => Acts,
+        (P::Gated, I::ResolveAsk | I::Cancel | I::Tick) => Acts,
+        (P::Queued | P::Gated, I::RaiseAsk) => Rejected,
+        (P::Queued | P::Gated, _) => Ignored,
+
+        (P::Canceling, I::AttemptEnded | I::OutputTooLarge | I::Tick | I::Recovered) => Acts,
+        (P::Canceling, I::RaiseAsk | I::ResolveAsk) => Rejected,
+        (P::Canceling, _) => Ignored,
+
+        (P::Running | P::Asking, I::Provider) => Ignored,
+        (P::Running, I::ResolveAsk) => Rejected,
+        (P::Running | P::Asking, _) => Acts,
+    }
+}
+
+impl Run {
+    /// Where the run stands, as finely as the rules care.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match (&self.outcome, &self.active) {
+            (Some(_), _) => Phase::Over,
+            (None, Some(_)) if self.cancel.is_some() => Phase::Canceling,
+            (None, Some(_)) if self.has_open_ask() => Phase::Asking,
+            (None, Some(_)) => Phase::Running,
+            (None, None) if !self.is_cleared() => Phase::Gated,
+            (None, None) => Phase::Queued,
+        }
+    }
+}
+
+impl RunInput {
+    /// The input's kind.
+    #[must_use]
+    pub fn kind(&self) -> InputKind {
+        match self {
+            Self::Provider => InputKind::Provider,
+            Self::AttemptEnded { .. } => InputKind::AttemptEnded,
+            Self::OutputTooLarge { .. } => InputKind::OutputTooLarge,
+            Self::RaiseAsk(_) => InputKind::RaiseAsk,
+            Self::ResolveAsk { .. } => InputKind::ResolveAsk,
+            Self::Cancel { .. } => InputKind::Cancel,
+            Self::Tick => InputKind::Tick,
+            Self::Recovered => InputKind::Recovered,
+        }
+    }
+}

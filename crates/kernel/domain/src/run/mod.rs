@@ -1,0 +1,298 @@
+//! A run: one invocation of a tool, from being accepted to its single outcome.
+//!
+//! Invariants: an ended run never changes; at most one attempt is active; money is held exactly
+//! while an attempt is active; every ask is resolved by the time the run ends.
+
+mod decide;
+mod entry;
+mod input;
+mod spec;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use wharf_vocab::{
+    AttemptId, Digest, Durability, Executed, Fault, Micro, Mode, RunKey, RunStatus,
+    Timestamp, ToolId,
+};
+
+pub use decide::{Cx, Decision, RunEffect};
+pub use entry::{
+    AskRaised, AskResolved, AttemptFailed, AttemptStarted, CancelRequested, Created, Ended, Held,
+    ProviderAwaited, RunEntry,
+};
+pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
+pub use spec::RunSpec;
+
+use crate::{Ask, Outcome, Resolution};
+
+/// A run as its journal tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Its world and id.
+    pub key: RunKey,
+    /// What it is to do.
+    pub spec: Arc<RunSpec>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When its first attempt began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How many attempts have begun.
+    pub attempt: u32,
+    /// The attempt under way.
+    pub active: Option<Attempt>,
+    /// While no attempt is under way: when waiting ends, and what for.
+    pub pause: Option<Pause>,
+    /// Its asks, oldest first.
+    pub asks: Vec<RaisedAsk>,
+    /// Whether somebody wants it to stop.
+    pub cancel: Option<CancelRequested>,
+    /// Why the attempt before the active one failed.
+    pub last_failure: Option<(Fault, Executed)>,
+    /// What it has cost.
+    pub cost_micro: Micro,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+}
+
+/// An attempt under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Its id.
+    pub id: AttemptId,
+    /// What was set aside for it.
+    pub hold: Option<Held>,
+    /// Its running time.
+    pub timer: Timer,
+}
+
+/// The running time of an attempt; it stands still while the run waits for an ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timer {
+    /// Ends at this moment.
+    Runs(Timestamp),
+    /// So many milliseconds are left.
+    Stands(u64),
+}
+
+/// Why no attempt is under way, and until when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// The provider is awaited until this moment.
+    Provider(Timestamp),
+    /// The next attempt begins at this moment.
+    Backoff(Timestamp),
+}
+
+/// An ask of the run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RaisedAsk {
+    /// The ask.
+    pub ask: Ask,
+    /// Whether the run may not be dispatched before it is allowed.
+    pub gate: bool,
+}
+
+/// What lists show of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSummary {
+    /// Its world and id.
+    pub key: RunKey,
+    /// The tool.
+    pub tool: ToolId,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// Whether it acts or pretends.
+    pub mode: Mode,
+    /// Whether it is written down.
+    pub durability: Durability,
+    /// How many attempts have begun.
+    pub attempt: u32,
+    /// What it has cost.
+    pub cost_micro: Micro,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// When its first attempt began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// Digest of the request.
+    pub digest: Digest,
+    /// The caller's own id for what it is part of.
+    pub correlation_id: Option<String>,
+    /// The run that started it.
+    pub parent: Option<RunKey>,
+    /// Why it did not succeed.
+    pub error: Option<Fault>,
+}
+
+impl Run {
+    /// Reads a run back from its stream; `None` if the entries do not begin with its creation.
+    #[must_use]
+    pub fn replay<'a>(
+        entries: impl IntoIterator<Item = (Timestamp, &'a RunEntry)>,
+    ) -> Option<Self> {
+        let mut entries = entries.into_iter();
+        let (at, RunEntry::Created(created)) = entries.next()? else { return None };
+        let mut run = Self::created(created, at);
+        for (at, entry) in entries {
+            run.apply(at, entry);
+        }
+        Some(run)
+    }
+
+    pub(crate) fn created(created: &Created, at: Timestamp) -> Self {
+        Self {
+            key: created.key.clone(),
+            spec: Arc::clone(&created.spec),
+            created_at: at,
+            started_at: None,
+            ended_at: None,
+            attempt: 0,
+            active: None,
+            pause: None,
+            asks: Vec::new(),
+            cancel: None,
+            last_failure: None,
+            cost_micro: 0,
+            outcome: None,
+        }
+    }
+
+    /// Changes the state by one entry. Live and on replay, this is the only way it changes.
+    pub fn apply(&mut self, at: Timestamp, entry: &RunEntry) {
+        match entry {
+            RunEntry::Created(_) => {}
+            RunEntry::ProviderAwaited(entry) => self.pause = Some(Pause::Provider(entry.until)),
+            RunEntry::AttemptStarted(entry) => self.attempt_started(at, entry),
+            RunEntry::AttemptFailed(entry) => {
+                self.active = None;
+                self.pause = Some(Pause::Backoff(entry.retry_at));
+                self.cost_micro = self.cost_micro.saturating_add(entry.cost_micro);
+                self.last_failure = Some((entry.error.clone(), entry.executed));
+            }
+            RunEntry::AskRaised(entry) => {
+                let ask = Ask::raised(entry.ask.clone(), at);
+                self.asks.push(RaisedAsk { ask, gate: entry.gate });
+                self.rewind_timer(at);
+            }
+            RunEntry::AskResolved(entry) => {
+                let found = self.asks.iter_mut().find(|raised| raised.ask.spec.ask_id == entry.ask_id);
+                if let Some(raised) = found {
+                    raised.ask.resolved = Some((entry.resolution.clone(), entry.by.clone()));
+                }
+                self.rewind_timer(at);
+            }
+            RunEntry::CancelRequested(entry) => self.cancel = Some(entry.clone()),
+            RunEntry::Ended(entry) => {
+                self.active = None;
+                self.pause = None;
+                self.ended_at = Some(at);
+                self.cost_micro = self.cost_micro.saturating_add(entry.cost_micro);
+                self.outcome = Some(entry.outcome.clone());
+            }
+        }
+    }
+
+    fn attempt_started(&mut self, at: Timestamp, entry: &AttemptStarted) {
+        self.attempt = entry.attempt;
+        self.pause = None;
+        self.started_at.get_or_insert(at);
+        self.active = Some(Attempt {
+            number: entry.attempt,
+            id: entry.attempt_id.clone(),
+            hold: entry.hold.clone(),
+            timer: Timer::Runs(at.plus_ms(self.spec.timeout_ms)),
+        });
+        self.rewind_timer(at);
+    }
+
+    /// Stops or starts the attempt's clock, as open asks demand.
+    fn rewind_timer(&mut self, at: Timestamp) {
+        let asking = self.has_open_ask();
+        if let Some(attempt) = &mut self.active {
+            attempt.timer = match (attempt.timer, asking) {
+                (Timer::Runs(deadline), true) => Timer::Stands(deadline.ms_since(at)),
+                (Timer::Stands(left), false) => Timer::Runs(at.plus_ms(left)),
+                (timer, _) => timer,
+            };
+        }
+    }
+
+    /// Where the run stands.
+    #[must_use]
+    pub fn status(&self) -> RunStatus {
+        match &self.outcome {
+            Some(outcome) => outcome.status(),
+            None if self.has_open_ask() => RunStatus::Waiting,
+            None if self.active.is_some() => RunStatus::Running,
+            None => RunStatus::Queued,
+        }
+    }
+
+    /// Whether the run is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.outcome.is_some()
+    }
+
+    /// The asks nobody has decided, oldest first.
+    pub fn open_asks(&self) -> impl Iterator<Item = &RaisedAsk> {
+        self.asks.iter().filter(|raised| raised.ask.is_open())
+    }
+
+    fn has_open_ask(&self) -> bool {
+        self.open_asks().next().is_some()
+    }
+
+    /// Whether every ask that guards dispatch has been allowed.
+    fn is_cleared(&self) -> bool {
+        let allowed = |raised: &RaisedAsk| {
+            matches!(raised.ask.resolved, Some((Resolution::Allow, _)))
+        };
+        self.asks.iter().filter(|raised| raised.gate).all(allowed)
+    }
+
+    /// When the run wants to be looked at again, if nothing happens before.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        if self.is_over() {
+            return None;
+        }
+        let cancel = self.cancel.as_ref().map(|cancel| cancel.deadline);
+        let pause = self.pause.map(|pause| match pause {
+            Pause::Provider(at) | Pause::Backoff(at) => at,
+        });
+        let timer = self.active.as_ref().and_then(|attempt| match attempt.timer {
+            Timer::Runs(at) => Some(at),
+            Timer::Stands(_) => None,
+        });
+        let asks = self.open_asks().map(|raised| raised.ask.spec.deadline).min();
+        [cancel, pause, timer, asks].into_iter().flatten().min()
+    }
+
+    /// What lists show.
+    #[must_use]
+    pub fn summary(&self) -> RunSummary {
+        RunSummary {
+            key: self.key.clone(),
+            tool: self.spec.tool.clone(),
+            status: self.status(),
+            mode: self.spec.mode,
+            durability: self.spec.durability,
+            attempt: self.attempt,
+            cost_micro: self.cost_micro,
+            created_at: self.created_at,
+            started_at: self.started_at,
+            ended_at: self.ended_at,
+            digest: self.spec.digest.clone(),
+            correlation_id: self.spec.correlation_id.clone(),
+            parent: self.spec.parent.clone(),
+            error: self.outcome.as_ref().and_then(Outcome::error).cloned(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a run was asked to do, fixed when it is created.
+
+use serde::{Deserialize, Serialize};
+use wharf_vocab::{
+    AccountId, Digest, Durability, Micro, Mode, Object, ProviderId, RunId, RunKey, ToolId,
+};
+
+use crate::CallerRef;
+
+/// What a run was asked to do, with the facts of its tool that rules depend on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The tool.
+    pub tool: ToolId,
+    /// Hash of the tool's definition when the run was created.
+    pub tool_hash: Digest,
+    /// The inputs.
+    pub inputs: Object,
+    /// Where outputs go.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub outputs: Object,
+    /// Whether it acts or pretends.
+    pub mode: Mode,
+    /// Whether it is written down.
+    pub durability: Durability,
+    /// Who started it.
+    pub caller: CallerRef,
+    /// Digest of the request, to tell a repeat from a conflict.
+    pub digest: Digest,
+    /// The run that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunKey>,
+    /// How deep it is nested; 0 for a run without a parent.
+    #[serde(default)]
+    pub depth: u32,
+    /// The run whose local files it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<RunId>,
+    /// The caller's own key for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// The caller's own id for what it is part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// How long one attempt may run.
+    pub timeout_ms: u64,
+    /// Where its money comes from.
+    pub account: AccountId,
+    /// The account above, when the run has an account of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_parent: Option<AccountId>,
+    /// The most the run and its children may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_micro: Option<Micro>,
+    /// What is held for each attempt.
+    #[serde(default)]
+    pub hold_micro: Micro,
+    /// Whether it must be approved before it is dispatched.
+    #[serde(default)]
+    pub needs_approval: bool,
+    /// Whether the tool is declared free of side effects.
+    #[serde(default)]
+    pub side_effect_free: bool,
+    /// Whether the provider keeps idempotency keys.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// Whether an attempt can be taken up again after a restart of the core.
+    #[serde(default)]
+    pub reattach: bool,
+}
+
+impl RunSpec {
+    /// Who executes the run.
+    #[must_use]
+    pub fn provider(&self) -> ProviderId {
+        self.tool.provider()
+    }
+
+    /// Digest of the arguments, which an approval is bound to.
+    #[must_use]
+    pub fn args_digest(&self) -> Digest {
+        Digest::of_object(&self.inputs)
+    }
+}

@@ -1,0 +1,77 @@
+//! Tools as the catalog knows them, and whether their provider can be reached.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wharf_vocab::{Digest, Durability, Micro, ToolId};
+
+/// A named, typed operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDef {
+    /// `provider/name`.
+    pub tool: ToolId,
+    /// What it does, for people and models.
+    pub description: String,
+    /// JSON Schema of the inputs.
+    pub input_schema: Value,
+    /// JSON Schema of the outputs.
+    pub output_schema: Option<Value>,
+    /// Whether it acts on the world; undeclared counts as yes.
+    pub side_effects: Option<bool>,
+    /// Whether each run needs an approval.
+    pub requires_directive: bool,
+    /// Whether it can pretend.
+    pub mock: bool,
+    /// Whether its provider keeps idempotency keys.
+    pub idempotency: bool,
+    /// Whether an attempt survives a restart of the core and can be taken up again.
+    pub reattach: bool,
+    /// Longest running time of an attempt.
+    pub timeout_ms: Option<u64>,
+    /// What is held for an attempt; the world's default when absent.
+    pub max_cost_micro: Option<Micro>,
+    /// Whether runs are written down unless the caller says otherwise.
+    pub durability: Durability,
+}
+
+impl ToolDef {
+    /// A tool with cautious defaults: it acts, cannot pretend and is never repeated by itself.
+    #[must_use]
+    pub fn new(tool: ToolId, description: impl Into<String>, input_schema: Value) -> Self {
+        Self {
+            tool,
+            description: description.into(),
+            input_schema,
+            output_schema: None,
+            side_effects: None,
+            requires_directive: false,
+            mock: false,
+            idempotency: false,
+            reattach: false,
+            timeout_ms: None,
+            max_cost_micro: None,
+            durability: Durability::Journal,
+        }
+    }
+
+    /// The hash that stands for the whole definition.
+    #[must_use]
+    pub fn hash(&self) -> Digest {
+        Digest::of(&[&serde_json::to_vec(self).unwrap_or_default()])
+    }
+}
+
+/// Whether a provider can take an attempt now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Availability {
+    /// It can.
+    Up,
+    /// Not yet, or not at the moment; runs wait for it.
+    Coming,
+    /// It is connected but does not answer as it should.
+    Unhealthy,
+    /// It cannot, and will not by itself.
+    Down {
+        /// Why.
+        reason: String,
+    },
+}
