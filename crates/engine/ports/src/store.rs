@@ -1,5 +1,7 @@
 //! The store: the only place where anything becomes true.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use wharf_domain::{Account, Ask, AuditRecord, Entry, Progress, RunSummary};
 use wharf_vocab::{
@@ -15,7 +17,10 @@ use crate::{Batch, CommitError};
 /// batches may share one transaction, yet each succeeds or is refused alone, in the order given.
 pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// Commits each batch, or says why not; one answer per batch, in order.
-    fn commit(&self, batches: Vec<Batch>) -> BoxFuture<'static, Vec<Result<(), CommitError>>>;
+    fn commit(
+        &self,
+        batches: Vec<Arc<Batch>>,
+    ) -> BoxFuture<'static, Vec<Result<(), CommitError>>>;
 
     /// Takes the leases on these shards that are free, expired or already held by `node`; each
     /// gets a new epoch, and writes with an older one are refused from then on.
