@@ -1,1 +1,34 @@
-fn main() {}
+//! `wharf`, the command line: it starts the core, and talks to a running one over HTTP.
+//!
+//! Each command has one file under `commands`. What a command says goes through `output`, what
+//! it asks of a core through `client`; the parts of the core that run in this process are reached
+//! through `local` alone.
+
+mod cli;
+mod client;
+mod commands;
+mod context;
+mod duration;
+mod exit;
+mod failure;
+mod finder;
+mod follow;
+mod form;
+mod inputs;
+mod local;
+mod moment;
+mod money;
+mod output;
+mod paint;
+mod plain;
+mod render;
+mod shape;
+mod sse;
+mod table;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

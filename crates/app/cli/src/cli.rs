@@ -1,0 +1,251 @@
+//! The command line as a whole: global options, the list of commands, and how one is started.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use wharf_vocab::Code;
+
+use crate::commands::{
+    answer, approve, audit, completions, deny, doctor, inbox, migrate, run, runs, sim, tools, up,
+    worlds,
+};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::finder::Finder;
+use crate::output::Output;
+
+/// Runs tools and agents outside its own process, and brokers what crosses that boundary.
+#[derive(Debug, Parser)]
+#[command(name = "wharf", version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  wharf up                          start the core
+  wharf run wharf/count n=20        run a tool and follow it
+  wharf runs                        see what ran
+  wharf inbox                       see what waits for you
+
+Exit codes: 0 done or succeeded, 1 failed, 2 usage, 3 refused, 4 canceled.";
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Everywhere")]
+struct Global {
+    /// The core's home [default: WHARF_HOME, else the platform's data directory + wharf]
+    #[arg(long, global = true, value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// The core's address [default: WHARF_URL, else what the home says]
+    #[arg(long, global = true, value_name = "URL")]
+    url: Option<String>,
+    /// The token to show the core [default: WHARF_TOKEN, else the owner's in the home]
+    #[arg(long, global = true, value_name = "TOKEN")]
+    token: Option<String>,
+    /// Write JSON for programs, errors included
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the core
+    Up(up::Args),
+    /// Run a tool and follow it to its end
+    Run(Box<run::Args>),
+    /// Look at runs, follow, cancel and remove them
+    Runs(runs::Args),
+    /// Look at the tools there are
+    Tools(tools::Args),
+    /// See what waits for an answer or an approval
+    Inbox(inbox::Args),
+    /// Answer a question
+    Answer(answer::Args),
+    /// Allow what waits for an approval
+    Approve(approve::Args),
+    /// Deny what waits for an approval
+    Deny(deny::Args),
+    /// Look at worlds, make them, set their budgets
+    Worlds(worlds::Args),
+    /// Read and check the audit
+    Audit(audit::Args),
+    /// Bring the database to another version
+    Migrate(migrate::Args),
+    /// Look for what could keep a core from working well
+    Doctor(doctor::Args),
+    /// Drive the engine through simulated faults
+    Sim(sim::Args),
+    /// Print a completion script for a shell
+    Completions(completions::Args),
+}
+
+/// Runs the command that was typed.
+pub(crate) fn main() -> ExitCode {
+    let Cli { global, command } = Cli::parse();
+    let output = Output::new(global.json);
+    let context = Context { output, finder: finder(global) };
+    match start(command, &context) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit().into()
+        }
+    }
+}
+
+fn finder(global: Global) -> Finder {
+    let env = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    Finder {
+        url: global.url,
+        token: global.token,
+        home: global.home,
+        url_env: env("WHARF_URL"),
+        token_env: env("WHARF_TOKEN"),
+    }
+}
+
+fn start(command: Command, context: &Context) -> Result<Exit> {
+    // What works on this machine alone needs no runtime, and may make one of its own.
+    match command {
+        Command::Up(args) => {
+            let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
+            runtime.block_on(up::run(args, context))
+        }
+        Command::Migrate(args) => migrate::run(&args, context),
+        Command::Doctor(args) => doctor::run(&args, context),
+        Command::Sim(args) => sim::run(&args, context),
+        Command::Completions(args) => completions::run(&args, context),
+        Command::Audit(args) if args.is_offline() => audit::run_offline(context),
+        talking => {
+            let runtime = runtime(tokio::runtime::Builder::new_current_thread())?;
+            let ended = runtime.block_on(talk(talking, context));
+            // A read of standard input that nobody waits for any more must not hold the exit.
+            runtime.shutdown_background();
+            ended
+        }
+    }
+}
+
+async fn talk(command: Command, context: &Context) -> Result<Exit> {
+    match command {
+        Command::Run(args) => run::run(*args, context).await,
+        Command::Runs(args) => runs::run(args, context).await,
+        Command::Tools(args) => tools::run(args, context).await,
+        Command::Inbox(args) => inbox::run(args, context).await,
+        Command::Answer(args) => answer::run(args, context).await,
+        Command::Approve(args) => approve::run(args, context).await,
+        Command::Deny(args) => deny::run(args, context).await,
+        Command::Worlds(args) => worlds::run(args, context).await,
+        Command::Audit(args) => audit::run(args, context).await,
+        Command::Up(_)
+        | Command::Migrate(_)
+        | Command::Doctor(_)
+        | Command::Sim(_)
+        | Command::Completions(_) => {
+            Err(Failure::new(Code::CoreInternal, "this command talks to no core"))
+        }
+    }
+}
+
+fn runtime(mut builder: tokio::runtime::Builder) -> Result<tokio::runtime::Runtime> {
+    builder
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::new(Code::CoreInternal, format!("cannot start: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_an_example() {
+        fn check(command: &clap::Command) {
+            for command in command.get_subcommands() {
+                if command.has_subcommands() {
+                    check(command);
+                } else {
+                    let help = command.get_after_help().map(ToString::to_string);
+                    let help = help.unwrap_or_default();
+                    assert!(help.contains("wharf "), "{} has no example", command.get_name());
+                }
+            }
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn what_the_manual_shows_can_be_typed() {
+        for line in [
+            "wharf up --listen 127.0.0.1:0 --home /tmp/h --demo",
+            "wharf run wharf/count n=20",
+            "wharf run wharf/count n=20 --input - --out a.world=/x --world w --mode mock \
+             --continues r1 --timeout 30s --durability memory --detach",
+            "wharf run wharf/echo --input @in.json --run-id r1 --idempotency-key k --budget-micro 5",
+            "wharf runs",
+            "wharf runs --status failed",
+            "wharf runs list --world w --tool wharf/count --status failed --limit 5 --all --json",
+            "wharf --json runs show r1",
+            "wharf runs watch r1 --after 3 --json",
+            "wharf runs cancel r1 --reason enough",
+            "wharf runs purge r1 r2 --yes",
+            "wharf tools",
+            "wharf tools show wharf/count",
+            "wharf inbox --watch",
+            "wharf answer c3 blue",
+            "wharf answer c3 a=1 b=2",
+            "wharf answer c3 --value {}",
+            "wharf answer c3 --decline",
+            "wharf answer c3 --text no",
+            "wharf approve c3 --reason fine",
+            "wharf deny c3 --reason no",
+            "wharf worlds",
+            "wharf worlds create w --limit-micro 5 --default-hold-micro 1",
+            "wharf worlds budget w --limit-micro 5",
+            "wharf worlds budget w --no-limit",
+            "wharf audit",
+            "wharf audit tail -n 5 -f",
+            "wharf audit export --out a.jsonl",
+            "wharf audit verify",
+            "wharf migrate",
+            "wharf migrate down --to 1",
+            "wharf doctor",
+            "wharf sim --seed 7 --steps 100",
+            "wharf completions zsh",
+        ] {
+            let parsed = Cli::try_parse_from(line.split_whitespace());
+            assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("an error"));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in [
+            "wharf run",
+            "wharf run wharf/count --timeout 30",
+            "wharf run wharf/count --mode dream",
+            "wharf deny c3",
+            "wharf answer c3 blue --decline",
+            "wharf answer c3 --decline --cancel",
+            "wharf worlds budget w",
+            "wharf worlds budget w --limit-micro 5 --no-limit",
+            "wharf runs list --status asleep",
+            "wharf migrate down",
+        ] {
+            let parsed = Cli::try_parse_from(line.split_whitespace());
+            assert_eq!(parsed.expect_err("refused").exit_code(), 2, "{line}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `wharf answer`: answers a question, from the command line or in a form.
+
+use std::io;
+
+use serde_json::Value;
+use wharf_vocab::{AskKind, Code};
+use wharf_wire::rest_v1::{AnswerQuestion, Ask};
+
+use crate::commands::asks;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::form::Form;
+use crate::output::Output;
+use crate::{inputs, plain};
+
+/// What `wharf answer` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf answer c3                         fill in a form
+  wharf answer c3 blue                    one plain value
+  wharf answer c3 name=Ada age=36         the fields of an object
+  wharf answer c3 --value '{\"age\":36}'    the answer as JSON
+  wharf answer c3 --decline
+  wharf answer c3 --text 'ask me again on Monday'
+
+A beginning of the id that only one open ask has is enough; see them with: wharf inbox")]
+pub(crate) struct Args {
+    /// The question's id, or its beginning
+    id: String,
+    /// The answer: one value, or key=value pairs, typed by the question's schema
+    #[arg(value_name = "VALUE", conflicts_with = "instead")]
+    words: Vec<String>,
+    #[command(flatten)]
+    instead: Instead,
+}
+
+/// Other ways to answer; at most one of them.
+#[derive(Debug, clap::Args)]
+#[group(id = "instead", multiple = false)]
+struct Instead {
+    /// The answer as JSON: as text, from a file, or from standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    value: Option<String>,
+    /// Say that the question will not be answered
+    #[arg(long)]
+    decline: bool,
+    /// Say that what was asked for is to be broken off
+    #[arg(long)]
+    cancel: bool,
+    /// Answer with free text that does not follow the question's form
+    #[arg(long)]
+    text: Option<String>,
+}
+
+/// Answers the question.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let ask = asks::find(&client, &args.id, AskKind::Question).await?;
+    let Some(answer) = answer_of(&args, ask.as_ref(), context.output)? else {
+        context.output.note("left without an answer");
+        return Ok(Exit::Failed);
+    };
+    // Of a question that is not open any more the core knows what became of it.
+    let id = ask.map_or(args.id, |ask| ask.ask_id);
+    client.post(&["v1", "questions", &id, "answer"], &[], &answer).await?;
+    let word = answer.status.as_deref().unwrap_or("answered").replace('_', " ");
+    context.output.note(&format!("{word}: {}", plain::line(&id)));
+    Ok(Exit::Done)
+}
+
+fn answer_of(args: &Args, ask: Option<&Ask>, output: Output) -> Result<Option<AnswerQuestion>> {
+    let status = |status: &str, text: Option<String>| AnswerQuestion {
+        value: None,
+        status: Some(status.to_owned()),
+        text,
+    };
+    let schema = ask.and_then(|ask| ask.schema.as_ref());
+    let Instead { value, decline, cancel, text } = &args.instead;
+    let value = match (value, text) {
+        (Some(json), _) => inputs::json(json)?,
+        (None, Some(text)) => return Ok(Some(status("off_script", Some(text.clone())))),
+        (None, None) if *decline => return Ok(Some(status("declined", None))),
+        (None, None) if *cancel => return Ok(Some(status("cancelled", None))),
+        (None, None) if !args.words.is_empty() => inputs::answer(&args.words, schema)?,
+        (None, None) => match ask {
+            Some(ask) => match form(ask, output)? {
+                Some(value) => value,
+                None => return Ok(None),
+            },
+            None => return Err(not_open(&args.id)),
+        },
+    };
+    Ok(Some(AnswerQuestion { value: Some(value), status: None, text: None }))
+}
+
+fn form(ask: &Ask, output: Output) -> Result<Option<Value>> {
+    if !output.can_ask() {
+        let message =
+            "there is no terminal to ask on; give the answer as VALUE, key=value or --value";
+        return Err(Failure::usage(message));
+    }
+    Form::new(io::stdin().lock(), io::stderr())
+        .fill(&ask.title, ask.schema.as_ref())
+        .map_err(|error| Failure::usage(format!("cannot read the terminal: {error}")))
+}
+
+fn not_open(id: &str) -> Failure {
+    let message = format!("no open question begins with {id}; see them with: wharf inbox");
+    Failure::new(Code::AskNotFound, message)
+}

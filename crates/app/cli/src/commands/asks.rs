@@ -1,0 +1,95 @@
+//! Finds the open ask that a typed id, or the beginning of one, means.
+
+use wharf_vocab::AskKind;
+use wharf_wire::rest_v1::Ask;
+
+use crate::client::Client;
+use crate::failure::{Failure, Result};
+use crate::{plain, table};
+
+/// The ask that `typed` means; `None` if no open one does, which the core can explain best.
+pub(crate) async fn find(client: &Client, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
+    let (items, _) = client.list(&["v1", "inbox"], &[], None).await?;
+    pick(table::rows(items)?, typed, kind)
+}
+
+fn pick(asks: Vec<Ask>, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
+    let mut fitting: Vec<Ask> =
+        asks.into_iter().filter(|ask| ask.ask_id.starts_with(typed)).collect();
+    if let Some(at) = fitting.iter().position(|ask| ask.ask_id == typed) {
+        fitting = vec![fitting.swap_remove(at)];
+    }
+    match fitting.len() {
+        0 => Ok(None),
+        1 => {
+            let ask = fitting.remove(0);
+            if ask.kind == kind { Ok(Some(ask)) } else { Err(other_kind(&ask)) }
+        }
+        _ => {
+            let ids: Vec<_> = fitting.iter().map(|ask| plain::line(&ask.ask_id)).collect();
+            let message = format!("{typed} may mean any of {}; type more of it", ids.join(", "));
+            Err(Failure::usage(message))
+        }
+    }
+}
+
+fn other_kind(ask: &Ask) -> Failure {
+    let id = plain::line(&ask.ask_id);
+    Failure::usage(match ask.kind {
+        AskKind::Question => format!("{id} is a question; answer it with: wharf answer {id}"),
+        AskKind::Approval => {
+            format!("{id} asks for an approval; use: wharf approve {id} or wharf deny {id}")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(id: &str, kind: AskKind) -> Ask {
+        Ask {
+            ask_id: id.into(),
+            kind,
+            run_id: "r".into(),
+            tool: "wharf/ask".into(),
+            world: "default".into(),
+            title: "?".into(),
+            schema: None,
+            args_digest: None,
+            audience: "person".into(),
+            deadline: String::new(),
+            created_at: String::new(),
+        }
+    }
+
+    fn pick_from(ids: &[&str], typed: &str) -> Result<Option<String>> {
+        let asks = ids.iter().map(|id| ask(id, AskKind::Question)).collect();
+        pick(asks, typed, AskKind::Question).map(|found| found.map(|ask| ask.ask_id))
+    }
+
+    #[test]
+    fn a_unique_beginning_is_enough() {
+        assert_eq!(pick_from(&["c3a1", "d4b2"], "c3"), Ok(Some("c3a1".into())));
+        assert_eq!(pick_from(&["c3a1", "d4b2"], "e5"), Ok(None));
+    }
+
+    #[test]
+    fn a_whole_id_wins_over_those_it_begins() {
+        assert_eq!(pick_from(&["c3a", "c3ab"], "c3a"), Ok(Some("c3a".into())));
+    }
+
+    #[test]
+    fn what_may_mean_several_is_refused() {
+        let failure = pick_from(&["c3a1", "c3b2"], "c3").expect_err("refused");
+        assert!(failure.message().contains("c3a1, c3b2"));
+        assert_eq!(failure.exit().number(), 2);
+    }
+
+    #[test]
+    fn the_other_kind_is_pointed_to_its_command() {
+        let asks = vec![ask("c3a1", AskKind::Approval)];
+        let failure = pick(asks, "c3", AskKind::Question).expect_err("refused");
+        assert!(failure.message().contains("wharf approve c3a1"));
+    }
+}

@@ -1,0 +1,81 @@
+//! `wharf audit`: who did what.
+
+mod export;
+mod pages;
+mod tail;
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::plain;
+
+/// What `wharf audit` takes.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[group(skip)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    tail: tail::Args,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Show the newest records
+    Tail(tail::Args),
+    /// Write all records, one JSON object per line
+    Export(export::Args),
+    /// Check on this machine that no record was changed, removed or added
+    #[command(after_help = "\
+Examples:
+  wharf audit verify
+  wharf audit verify --home /srv/wharf --json
+
+Needs the home, not a running core. Exit code 1 if anything is wrong.")]
+    Verify,
+}
+
+impl Args {
+    /// Whether the command works on the home and talks to no core.
+    pub(crate) fn is_offline(&self) -> bool {
+        matches!(self.command, Some(Command::Verify))
+    }
+}
+
+/// Does what the subcommand says; shows the newest records when there is none.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    match args.command.unwrap_or(Command::Tail(args.tail)) {
+        Command::Tail(args) => tail::run(args, context).await,
+        Command::Export(args) => export::run(args, context).await,
+        Command::Verify => run_offline(context),
+    }
+}
+
+/// Checks the audit in the home.
+pub(crate) fn run_offline(context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let check = context.home()?.verify_audit()?;
+    let exit = if check.findings.is_empty() { Exit::Done } else { Exit::Failed };
+    if output.is_json() {
+        output.json(&check)?;
+        return Ok(exit);
+    }
+    let paint = output.out_paint();
+    let (records, chains) = (check.records, check.chains);
+    if check.findings.is_empty() {
+        let verdict = paint.good("the audit is whole");
+        output.line(&format!("{verdict}: {records} records in {chains} chains"))?;
+        return Ok(exit);
+    }
+    for finding in &check.findings {
+        output.line(&format!("{} {}", paint.bad("finding:"), plain::line(finding)))?;
+    }
+    let verdict = paint.bad("the audit is not whole");
+    let findings = check.findings.len();
+    output
+        .line(&format!("{verdict}: {findings} findings in {records} records, {chains} chains"))?;
+    Ok(exit)
+}

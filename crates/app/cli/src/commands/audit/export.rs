@@ -1,0 +1,80 @@
+//! `wharf audit export`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use wharf_vocab::limits::PAGE_ITEMS_MAX;
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+
+use super::pages;
+
+/// What `wharf audit export` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf audit export > audit.jsonl
+  wharf audit export --out audit.jsonl")]
+pub(crate) struct Args {
+    /// The file to write; standard output when absent
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Writes all records there are.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    match args.out {
+        None => {
+            copy(&client, |line| output.line(line)).await?;
+        }
+        Some(path) => {
+            let count = to_file(&client, &path).await?;
+            output.note(&format!("wrote {count} records to {}", path.display()));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes beside the file and moves it into place, so that half an export is never taken for one.
+async fn to_file(client: &Client, path: &Path) -> Result<u64> {
+    let failed = |error: &io::Error| Failure::file("write", path, error);
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    let part = PathBuf::from(name);
+    let mut file = BufWriter::new(File::create(&part).map_err(|error| failed(&error))?);
+    let copied =
+        copy(client, |line| writeln!(file, "{line}").map_err(|error| failed(&error))).await;
+    let finished = copied.and_then(|count| {
+        file.flush()
+            .and_then(|()| file.get_ref().sync_all())
+            .and_then(|()| std::fs::rename(&part, path))
+            .map(|()| count)
+            .map_err(|error| failed(&error))
+    });
+    if finished.is_err() {
+        // What is left of it is of no use; that it cannot be removed adds nothing to the error.
+        let _ = std::fs::remove_file(&part);
+    }
+    finished
+}
+
+async fn copy(client: &Client, mut write: impl FnMut(&str) -> Result<()>) -> Result<u64> {
+    let (mut count, mut last) = (0, 0);
+    loop {
+        let (records, more) = pages::after(client, last, PAGE_ITEMS_MAX).await?;
+        last = records.last().map_or(last, pages::id);
+        for record in &records {
+            write(&crate::plain::json(&record.to_string()))?;
+            count += 1;
+        }
+        if !more {
+            return Ok(count);
+        }
+    }
+}

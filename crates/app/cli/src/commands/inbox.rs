@@ -1,0 +1,133 @@
+//! `wharf inbox`: what waits for an answer or an approval.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::Value;
+use wharf_wire::rest_v1::Ask;
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::table::{self, Table};
+use crate::{moment, plain};
+
+const REFRESH: Duration = Duration::from_secs(2);
+
+/// What `wharf inbox` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf inbox
+  wharf inbox --watch
+  wharf inbox --watch --json     one line for each ask as it comes up")]
+pub(crate) struct Args {
+    /// Stay and show what changes
+    #[arg(long, short)]
+    watch: bool,
+}
+
+/// Shows the open asks.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let items = open_asks(&client).await?;
+    if args.watch {
+        return watch(client, output, items).await;
+    }
+    if output.is_json() {
+        output.json(&items)?;
+    } else {
+        print(output, items)?;
+    }
+    Ok(Exit::Done)
+}
+
+async fn open_asks(client: &Client) -> Result<Vec<Value>> {
+    Ok(client.list(&["v1", "inbox"], &[], None).await?.0)
+}
+
+/// Shows the inbox again and again. A core that is away for a while does not end it.
+async fn watch(mut client: Client, output: Output, mut items: Vec<Value>) -> Result<Exit> {
+    let mut seen = BTreeSet::new();
+    let mut away = false;
+    loop {
+        if !away && output.out_is_terminal() && !output.is_json() {
+            output.clear()?;
+            print(output, items)?;
+            output.note("Ctrl-C leaves");
+        } else if !away {
+            print_new(output, items, &mut seen)?;
+        }
+        tokio::time::sleep(REFRESH).await;
+        let asked = match client.found_again() {
+            Ok(found) => {
+                client = found;
+                open_asks(&client).await
+            }
+            Err(failure) => Err(failure),
+        };
+        items = match asked {
+            Ok(items) => {
+                away = false;
+                items
+            }
+            Err(failure) if failure.is_outage() => {
+                if !std::mem::replace(&mut away, true) {
+                    output.note(&format!("{}; trying again", plain::line(failure.message())));
+                }
+                Vec::new()
+            }
+            Err(failure) => return Err(failure),
+        };
+    }
+}
+
+/// Where nothing can be drawn over, only what is new is printed.
+fn print_new(output: Output, items: Vec<Value>, seen: &mut BTreeSet<String>) -> Result<()> {
+    let id = |item: &Value| item.get("ask_id").and_then(Value::as_str).map(str::to_owned);
+    let open: BTreeSet<String> = items.iter().filter_map(id).collect();
+    for item in items {
+        if id(&item).is_some_and(|id| seen.contains(&id)) {
+            continue;
+        }
+        if output.is_json() {
+            output.json_line(&item)?;
+        } else {
+            let ask: Ask = table::typed(item)?;
+            output.line(&format!(
+                "{} {} {} {}",
+                plain::line(&ask.ask_id),
+                ask.kind,
+                plain::line(&ask.tool),
+                plain::line(&ask.title),
+            ))?;
+        }
+    }
+    *seen = open;
+    Ok(())
+}
+
+fn print(output: Output, items: Vec<Value>) -> Result<()> {
+    let asks: Vec<Ask> = table::rows(items)?;
+    if asks.is_empty() {
+        return output.line("nothing waits for you");
+    }
+    let headings = ["ASK", "KIND", "TOOL", "WORLD", "TITLE", "SINCE", "UNTIL"];
+    let mut table = Table::new(output, &headings).keep_whole(0);
+    for ask in &asks {
+        let cells = [
+            ask.ask_id.as_str(),
+            ask.kind.as_str(),
+            &ask.tool,
+            &ask.world,
+            &plain::cut(&ask.title, 80),
+            &moment::shown(&ask.created_at),
+            &moment::shown(&ask.deadline),
+        ];
+        table.row_with_state(cells, 1);
+    }
+    output.text(&table.text())
+}

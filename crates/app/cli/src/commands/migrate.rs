@@ -1,0 +1,66 @@
+//! `wharf migrate`: brings the database of a home to another version.
+
+use clap::Subcommand;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::local::Migrations;
+use crate::output::Output;
+use crate::table::Table;
+
+/// What `wharf migrate` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bring the database to the newest version
+    #[command(after_help = "Examples:\n  wharf migrate up\n\nThe core must be stopped.")]
+    Up,
+    /// Take the database back to an older version
+    #[command(after_help = "Examples:\n  wharf migrate down --to 1\n\nThe core must be stopped.")]
+    Down {
+        /// The version to go back to
+        #[arg(long, value_name = "VERSION")]
+        to: u32,
+    },
+    /// Show which version the database has
+    #[command(after_help = "Examples:\n  wharf migrate status --json")]
+    Status,
+}
+
+/// Does what the subcommand says; shows the version when there is none.
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let home = context.home()?;
+    let migrations = match args.command {
+        Some(Command::Up) => home.migrate_up()?,
+        Some(Command::Down { to }) => home.migrate_down(to)?,
+        Some(Command::Status) | None => home.migrations()?,
+    };
+    print(&migrations, context.output)?;
+    Ok(Exit::Done)
+}
+
+fn print(migrations: &Migrations, output: Output) -> Result<()> {
+    if output.is_json() {
+        return output.json(migrations);
+    }
+    let mut table = Table::new(output, &["VERSION", "NAME", "STATE"]);
+    for (steps, state) in [(&migrations.applied, "applied"), (&migrations.pending, "pending")] {
+        for step in steps {
+            table.row([&step.version.to_string(), &step.name, state]);
+        }
+    }
+    output.text(&table.text())?;
+    let (current, newest) = (migrations.current, migrations.newest);
+    output.note(&if current == newest {
+        format!("the database is at version {current}, the newest")
+    } else {
+        format!("the database is at version {current} of {newest}")
+    });
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! One file per command: what it takes, and what it does.
+
+pub(crate) mod answer;
+pub(crate) mod approve;
+mod asks;
+pub(crate) mod audit;
+mod choices;
+pub(crate) mod completions;
+pub(crate) mod deny;
+pub(crate) mod doctor;
+pub(crate) mod inbox;
+pub(crate) mod migrate;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod sim;
+pub(crate) mod tools;
+pub(crate) mod up;
+pub(crate) mod worlds;

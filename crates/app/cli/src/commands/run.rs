@@ -1,0 +1,160 @@
+//! `wharf run`: starts a run and follows it; the outcome is one JSON object on standard output.
+
+mod follow;
+mod submit;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use wharf_vocab::{Code, Durability, Mode, ToolId};
+use wharf_wire::rest_v1::{CreateRun, Tool};
+
+use crate::client::Client;
+use crate::commands::choices;
+use crate::context::Context;
+use crate::duration;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::inputs;
+use crate::render::Renderer;
+
+/// What `wharf run` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf run wharf/count n=20
+  wharf run wharf/echo --input '{\"text\":\"hello\"}'
+  wharf run wharf/echo --input @inputs.json text=hello    pairs win over the file
+  wharf run wharf/sleep ms=60000 --timeout 90s --detach
+
+Text and progress go to standard error, the finished run to standard output as one JSON object.
+Ctrl-C cancels the run; a second Ctrl-C leaves at once.
+Exit codes: 0 succeeded, 1 failed, 2 usage, 3 refused, 4 canceled.")]
+pub(crate) struct Args {
+    /// The tool, such as wharf/count
+    tool: String,
+    /// Inputs, each typed by the tool's schema; repeat a key to fill a list
+    #[arg(value_name = "KEY=VALUE")]
+    pairs: Vec<String>,
+    /// Inputs as JSON: as text, from a file, or from standard input
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    input: Option<String>,
+    /// Where an output goes, such as image.world=/out/a.png
+    #[arg(long = "out", value_name = "KEY.world=/PATH")]
+    outputs: Vec<String>,
+    /// The world the run belongs to [default: default]
+    #[arg(long)]
+    world: Option<String>,
+    /// Whether the run acts or pretends [default: real]
+    #[arg(long, value_parser = choices::mode())]
+    mode: Option<Mode>,
+    /// The run whose local files this one may read
+    #[arg(long, value_name = "RUN")]
+    continues: Option<String>,
+    /// How long one attempt may run, such as 30s or 5m
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    timeout: Option<Duration>,
+    /// Whether the run is written down [default: the tool's own]
+    #[arg(long, value_parser = choices::durability())]
+    durability: Option<Durability>,
+    /// Print the run's id and leave it running
+    #[arg(long)]
+    detach: bool,
+    /// An id of your own for the run
+    #[arg(long, value_name = "ID")]
+    run_id: Option<String>,
+    /// The same key with the same request gives the same run
+    #[arg(long, value_name = "KEY")]
+    idempotency_key: Option<String>,
+    /// The most the run and its children may cost, in millionths of a dollar
+    #[arg(long, value_name = "N")]
+    budget_micro: Option<u64>,
+    /// Say nothing on standard error while the run goes on
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// Starts the run and, unless told otherwise, follows it to its end.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let output = context.output;
+    let (detach, quiet) = (args.detach, args.quiet);
+    let request = request(args, &client).await?;
+    let accepted = submit::submit(&client, &request, output).await?;
+    if detach {
+        output.json(&accepted)?;
+        return Ok(Exit::Done);
+    }
+    let mut renderer = (!quiet).then(|| Renderer::new(output));
+    let run = follow::Followed { run: &accepted.run_id, world: request.world.as_deref() };
+    let end = follow::to_end(client, run, renderer.as_mut()).await;
+    if let Some(renderer) = &mut renderer {
+        renderer.finish();
+    }
+    let Some((status, run)) = end? else { return Ok(Exit::Canceled) };
+    match output.json(&run) {
+        // Whoever read the outcome has gone, but the exit code still says how the run ended.
+        Ok(()) | Err(Failure::ReaderGone) => Ok(Exit::of_run(status)),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn request(args: Args, client: &Client) -> Result<CreateRun> {
+    let tool = ToolId::new(&args.tool).map_err(|_| {
+        let message = format!(
+            "{:?} is no tool id such as wharf/count; see what there is with: wharf tools",
+            args.tool
+        );
+        Failure::new(Code::ToolNotFound, message)
+    })?;
+    let inputs = read_inputs(&args, &tool, client).await?;
+    let outputs = inputs::outputs(&args.outputs)?;
+    // An id of our own lets the request be made again when the answer got lost. A key does that
+    // already, and an id beside it would make each repetition another request.
+    let run_id = match (args.run_id, &args.idempotency_key) {
+        (None, None) => Some(uuid::Uuid::now_v7().to_string()),
+        (given, _) => given,
+    };
+    Ok(CreateRun {
+        tool: args.tool,
+        inputs,
+        outputs: if outputs.is_empty() { Value::Null } else { Value::Object(outputs) },
+        world: args.world,
+        mode: args.mode,
+        run_id,
+        continues: args.continues,
+        idempotency_key: args.idempotency_key,
+        timeout_ms: args.timeout.map(duration::ms),
+        correlation_id: None,
+        budget_micro: args.budget_micro,
+        durability: args.durability,
+    })
+}
+
+async fn read_inputs(args: &Args, tool: &ToolId, client: &Client) -> Result<Value> {
+    let base = args.input.as_deref().map(inputs::json).transpose()?;
+    if args.pairs.is_empty() {
+        return Ok(base.unwrap_or_else(|| Value::Object(wharf_vocab::Object::new())));
+    }
+    let mut object = match base {
+        None => wharf_vocab::Object::new(),
+        Some(Value::Object(object)) => object,
+        Some(_) => {
+            return Err(Failure::usage("key=value pairs need an --input that is a JSON object"));
+        }
+    };
+    let schema = schema_of(tool, client).await?;
+    object.extend(inputs::object(&args.pairs, schema.as_ref())?);
+    Ok(Value::Object(object))
+}
+
+/// The tool's input schema; none if the token may run the tool but not look at it.
+async fn schema_of(tool: &ToolId, client: &Client) -> Result<Option<Value>> {
+    let provider = tool.provider();
+    let path = ["v1", "tools", provider.as_str(), tool.name()];
+    match client.get::<Tool>(&path, &[]).await {
+        Ok(tool) => Ok(Some(tool.input_schema)),
+        Err(failure) if failure.is(Code::PermissionDenied) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}

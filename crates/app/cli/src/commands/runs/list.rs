@@ -1,0 +1,86 @@
+//! `wharf runs list`.
+
+use wharf_vocab::RunStatus;
+use wharf_wire::rest_v1::Run;
+
+use crate::commands::choices;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::table::{self, Table};
+use crate::{moment, money};
+
+/// What `wharf runs list` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf runs
+  wharf runs list --status failed --limit 10
+  wharf runs list --world lab --tool wharf/count --all --json")]
+pub(crate) struct Args {
+    /// Only runs of this world
+    #[arg(long)]
+    world: Option<String>,
+    /// Only runs of this tool
+    #[arg(long)]
+    tool: Option<String>,
+    /// Only runs that stand there
+    #[arg(long, value_parser = choices::status())]
+    status: Option<RunStatus>,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+    /// All there are
+    #[arg(long)]
+    all: bool,
+}
+
+/// Lists runs.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let query = [
+        ("world", args.world.as_deref()),
+        ("tool", args.tool.as_deref()),
+        ("status", args.status.map(RunStatus::as_str)),
+    ];
+    let most = (!args.all).then_some(usize::try_from(args.limit).unwrap_or(usize::MAX));
+    let (items, more) = context.client()?.list(&["v1", "runs"], &query, most).await?;
+    if output.is_json() {
+        output.json(&items)?;
+        return Ok(Exit::Done);
+    }
+    let runs: Vec<Run> = table::rows(items)?;
+    if runs.is_empty() {
+        output.note("no runs; start one with: wharf run wharf/count n=20");
+    } else {
+        output.text(&table_of(&runs, output).text())?;
+    }
+    if more {
+        output.note("there are more; see them with --all or a larger --limit");
+    }
+    Ok(Exit::Done)
+}
+
+fn table_of(runs: &[Run], output: Output) -> Table {
+    let headings = ["RUN", "TOOL", "WORLD", "STATUS", "CREATED", "TOOK", "COST"];
+    let mut table = Table::new(output, &headings).keep_whole(0);
+    for run in runs {
+        let took = match &run.ended_at {
+            Some(ended) => moment::between(&run.created_at, ended),
+            None => moment::since(&run.created_at),
+        };
+        let cost = if run.cost_micro == 0 { String::new() } else { money::dollars(run.cost_micro) };
+        let cells = [
+            run.run_id.as_str(),
+            &run.tool,
+            &run.world,
+            run.status.as_str(),
+            &moment::shown(&run.created_at),
+            &took.unwrap_or_default(),
+            &cost,
+        ];
+        table.row_with_state(cells, 3);
+    }
+    table
+}

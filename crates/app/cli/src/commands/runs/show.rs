@@ -1,0 +1,85 @@
+//! `wharf runs show`.
+
+use serde_json::Value;
+use wharf_vocab::AskKind;
+use wharf_wire::rest_v1::Run;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::table::{self, Table};
+use crate::{moment, money, plain};
+
+/// What `wharf runs show` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf runs show 0197a1c2-5d3e-7f00-8000-000000000001
+  wharf runs show nightly --world lab --json")]
+pub(crate) struct Args {
+    /// The run's id
+    run: String,
+    /// The run's world
+    #[arg(long)]
+    world: Option<String>,
+}
+
+/// Shows one run.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let query = [("world", args.world.as_deref())];
+    let raw: Value = context.client()?.get(&["v1", "runs", &args.run], &query).await?;
+    if output.is_json() {
+        output.json(&raw)?;
+    } else {
+        output.text(&text_of(&table::typed(raw)?, output))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn text_of(run: &Run, output: Output) -> String {
+    let mut table = Table::bare(output);
+    table.row(["run", &run.run_id]);
+    table.row(["tool", &run.tool]);
+    table.row(["world", &run.world]);
+    table.row_with_state(["status", run.status.as_str()], 1);
+    table.row(["mode", run.mode.as_str()]);
+    table.row(["durability", run.durability.as_str()]);
+    table.row(["attempts", &run.attempt.to_string()]);
+    table.row(["cost", &money::dollars(run.cost_micro)]);
+    table.row(["created", &moment::shown(&run.created_at)]);
+    for (name, at) in [("started", &run.started_at), ("ended", &run.ended_at)] {
+        if let Some(at) = at {
+            table.row([name, &moment::shown(at)]);
+        }
+    }
+    for (name, value) in [("part of", &run.correlation_id), ("started by", &run.parent)] {
+        if let Some(value) = value {
+            table.row([name, value]);
+        }
+    }
+    if let Some(error) = &run.error {
+        table.row(["error", &format!("{} [{}]", error.message, error.code)]);
+    }
+    if let Some(ask) = &run.ask {
+        let command = match ask.kind {
+            AskKind::Question => "answer",
+            AskKind::Approval => "approve",
+        };
+        table.row(["waits for", &ask.title]);
+        table.row(["so type", &format!("wharf {command} {}", ask.ask_id)]);
+    }
+    let mut text = table.text();
+    for (name, value) in [
+        ("outputs", Value::Object(run.outputs.clone())),
+        ("artifacts", Value::Array(run.artifacts.clone())),
+    ] {
+        if value.as_object().is_some_and(|map| !map.is_empty())
+            || value.as_array().is_some_and(|list| !list.is_empty())
+        {
+            text.push_str(&format!("{name}\n{}\n", plain::json(&format!("{value:#}"))));
+        }
+    }
+    text
+}

@@ -1,0 +1,81 @@
+//! `wharf up`: starts the core and keeps it running in the foreground.
+
+use std::net::SocketAddr;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::local::{self, Start, Started};
+use crate::output::Output;
+use crate::plain;
+
+/// What `wharf up` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf up
+  wharf up --listen 127.0.0.1:0      let the system pick a port
+  wharf up --home ./my-home --demo   a home of its own, with the example providers")]
+pub(crate) struct Args {
+    /// Where to listen; port 0 lets the system pick one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
+    /// Listen beyond this machine without TLS, because a proxy in front takes care of it
+    #[arg(long)]
+    behind_proxy: bool,
+    /// Add, approve and start the example providers as well
+    #[arg(long)]
+    demo: bool,
+}
+
+/// Runs the core until it is told to stop.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let Args { listen, behind_proxy, demo } = args;
+    let output = context.output;
+    let needs_home = context.finder.home.is_some();
+    let start = Start { home: context.home()?, listen, behind_proxy, demo };
+    let ready = move |started: Started| {
+        // A core goes on even when nobody reads what it prints.
+        let _ = greet(output, &started, needs_home);
+    };
+    local::run_core(start, ready).await?;
+    Ok(Exit::Done)
+}
+
+fn greet(output: Output, started: &Started, needs_home: bool) -> Result<()> {
+    if output.is_json() {
+        return output.json(started);
+    }
+    let paint = output.out_paint();
+    let home = started.home.display().to_string();
+    let option = if needs_home { format!(" --home {}", quoted(&home)) } else { String::new() };
+    let address = paint.strong(&plain::line(&started.http));
+    output.text(&format!(
+        "{} is up at {address} with {} tools\n  home  {}\n  try   wharf{option} run wharf/count n=20\n  stop  Ctrl-C\n",
+        paint.good("wharf"),
+        started.tools,
+        plain::line(&home),
+    ))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@".contains(c);
+    if path.chars().all(is_plain) {
+        path.to_owned()
+    } else {
+        format!("'{}'", plain::line(path).replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_can_be_pasted_into_a_shell() {
+        assert_eq!(quoted("/srv/wharf-1"), "/srv/wharf-1");
+        assert_eq!(quoted("/my home"), "'/my home'");
+        assert_eq!(quoted("/it's"), "'/it'\\''s'");
+    }
+}

@@ -1,0 +1,255 @@
+//! What a person types as inputs or as an answer, made into JSON.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use serde_json::Value;
+use wharf_vocab::{Code, Object};
+
+use crate::failure::{Failure, Result};
+use crate::shape::{Shape, guess, single};
+
+/// The endings by which an input names a file instead of carrying its content.
+const SCOPES: [&str; 2] = [".world", ".local"];
+
+/// Makes an object of `key=value` pairs, each typed by the schema when there is one.
+pub(crate) fn object(pairs: &[String], schema: Option<&Value>) -> Result<Object> {
+    let shape = schema.map(Shape::new);
+    let mut object = Object::new();
+    for pair in pairs {
+        let (key, text) = pair
+            .split_once('=')
+            .filter(|(key, _)| !key.is_empty())
+            .ok_or_else(|| Failure::usage(format!("{pair:?} is not of the form key=value")))?;
+        let field = field_of(shape, key)?;
+        let is_list = field.is_some_and(|field| field.types().contains(&"array"));
+        let value = read_field(key, field, text)?;
+        match (object.get_mut(key), value) {
+            (None, value) => {
+                object.insert(key.to_owned(), value);
+            }
+            (Some(Value::Array(all)), Value::Array(more)) if is_list => all.extend(more),
+            (Some(_), _) => return Err(Failure::usage(format!("{key} is given twice"))),
+        }
+    }
+    Ok(object)
+}
+
+/// The schema of one input; an error if the object takes no such input.
+fn field_of<'a>(shape: Option<Shape<'a>>, key: &str) -> Result<Option<Shape<'a>>> {
+    let Some(shape) = shape else { return Ok(None) };
+    let field = shape.field(key);
+    let base = SCOPES.iter().find_map(|scope| key.strip_suffix(scope)).unwrap_or(key);
+    if field.is_none() && shape.is_closed() && shape.field(base).is_none() {
+        let known: Vec<_> = shape.fields().into_iter().map(|(name, _)| name).collect();
+        let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
+        let message = format!("there is no input {key}; what is taken: {known}");
+        return Err(Failure::new(Code::ToolInvalidInput, message));
+    }
+    Ok(field)
+}
+
+fn read_field(key: &str, field: Option<Shape<'_>>, text: &str) -> Result<Value> {
+    let Some(field) = field else {
+        // A scoped input is a path, and `1` is a fine path.
+        let is_scoped = SCOPES.iter().any(|scope| key.ends_with(scope));
+        return Ok(if is_scoped { Value::String(text.to_owned()) } else { guess(text) });
+    };
+    let wrong = |wanted: String| {
+        Failure::new(Code::ToolInvalidInput, format!("{key} must be {wanted}, not {text:?}"))
+    };
+    if field.is_only("array") && !text.starts_with('[') {
+        // One item of a list; the list grows when the key is repeated.
+        let item = field.items().map_or_else(|| Ok(guess(text)), |items| items.read(text));
+        return item.map(|item| Value::Array(vec![item])).map_err(wrong);
+    }
+    field.read(text).map_err(wrong)
+}
+
+/// Makes an answer of what was typed after the ask's id.
+pub(crate) fn answer(words: &[String], schema: Option<&Value>) -> Result<Value> {
+    let Some(schema) = schema else { return Ok(guess(&words.join(" "))) };
+    let shape = Shape::new(schema);
+    let fields = shape.fields();
+    if shape.is_only("object") {
+        let is_plain = words.iter().all(|word| !word.contains('='));
+        if let (true, [(key, field)]) = (is_plain, fields.as_slice()) {
+            return Ok(Value::Object(single(key, read_answer(*field, words)?)));
+        }
+        let is_json = words.len() == 1 && words[0].starts_with('{');
+        if !is_json {
+            return object(words, Some(schema)).map(Value::Object);
+        }
+    }
+    read_answer(shape, words)
+}
+
+fn read_answer(shape: Shape<'_>, words: &[String]) -> Result<Value> {
+    let wrong = |wanted: String| {
+        let message = format!("the answer must be {wanted}, not {:?}", words.join(" "));
+        Failure::new(Code::AskAnswerInvalid, message)
+    };
+    let is_json = words.len() == 1 && words[0].starts_with('[');
+    if shape.is_only("array") && !is_json {
+        let item = |word: &String| match shape.items() {
+            Some(items) => items.read(word),
+            None => Ok(guess(word)),
+        };
+        let items: std::result::Result<Vec<_>, _> = words.iter().map(item).collect();
+        return items.map(Value::Array).map_err(wrong);
+    }
+    shape.read(&words.join(" ")).map_err(wrong)
+}
+
+/// Makes the object that says where outputs go; each is a reference, so each is text.
+pub(crate) fn outputs(pairs: &[String]) -> Result<Object> {
+    let mut object = Object::new();
+    for pair in pairs {
+        let (key, text) = pair
+            .split_once('=')
+            .filter(|(key, text)| !key.is_empty() && !text.is_empty())
+            .ok_or_else(|| {
+                Failure::usage(format!("{pair:?} is not of the form key.world=/path"))
+            })?;
+        if object.insert(key.to_owned(), Value::String(text.to_owned())).is_some() {
+            return Err(Failure::usage(format!("the output {key} is given twice")));
+        }
+    }
+    Ok(object)
+}
+
+/// Reads JSON given as text, as `@file`, or as `-` for standard input.
+pub(crate) fn json(source: &str) -> Result<Value> {
+    let (text, from) = match source.strip_prefix('@') {
+        Some(path) => {
+            let path = Path::new(path);
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::file("read", path, &error))?;
+            (text, format!("{} holds", path.display()))
+        }
+        None if source == "-" => {
+            let mut text = String::new();
+            std::io::stdin()
+                .read_to_string(&mut text)
+                .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+            (text, "standard input holds".to_owned())
+        }
+        None => (source.to_owned(), "that is".to_owned()),
+    };
+    serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format!("{from} no valid JSON: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "n": {"type": "integer"},
+                "label": {"type": "string"},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "image": {"type": "string"},
+                "options": {"type": "object"},
+            },
+            "additionalProperties": false,
+        })
+    }
+
+    #[test]
+    fn pairs_are_typed_by_the_schema() {
+        let pairs = strings(&["n=20", "label=7", "options={\"a\":1}", "image.world=/1"]);
+        let expect = json!({"n": 20, "label": "7", "options": {"a": 1}, "image.world": "/1"});
+        assert_eq!(object(&pairs, Some(&schema())).map(Value::Object), Ok(expect));
+    }
+
+    #[test]
+    fn a_value_may_hold_an_equals_sign_and_be_empty() {
+        let made = object(&strings(&["label=a=b"]), Some(&schema())).expect("made");
+        assert_eq!(made["label"], "a=b");
+        let made = object(&strings(&["label="]), Some(&schema())).expect("made");
+        assert_eq!(made["label"], "");
+    }
+
+    #[test]
+    fn a_list_grows_with_each_repetition() {
+        let pairs = strings(&["tags=1", "tags=two", "tags=[\"three\"]"]);
+        let made = object(&pairs, Some(&schema())).expect("made");
+        assert_eq!(made["tags"], json!(["1", "two", "three"]));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        for (pairs, part, code) in [
+            (vec!["n=many"], "n must be a whole number", "tool.invalid_input"),
+            (vec!["m=1"], "there is no input m; what is taken: image, label", "tool.invalid_input"),
+            (vec!["n"], "\"n\" is not of the form key=value", "request.invalid"),
+            (vec!["=1"], "not of the form key=value", "request.invalid"),
+            (vec!["n=1", "n=2"], "n is given twice", "request.invalid"),
+        ] {
+            let failure = object(&strings(&pairs), Some(&schema())).expect_err("refused");
+            assert!(failure.message().contains(part), "{}", failure.message());
+            assert!(matches!(&failure, Failure::Told { info, .. } if info.code == code));
+            assert_eq!(failure.exit().number(), 2);
+        }
+    }
+
+    #[test]
+    fn without_a_schema_values_are_guessed() {
+        let made = object(&strings(&["a=1", "b=x", "c.local=1"]), None).expect("made");
+        assert_eq!(Value::Object(made), json!({"a": 1, "b": "x", "c.local": "1"}));
+    }
+
+    #[test]
+    fn answers_follow_the_question() {
+        for (schema, words, expect) in [
+            (json!({"type": "string"}), vec!["dark", "blue"], json!("dark blue")),
+            (json!({"type": "string"}), vec!["a=b"], json!("a=b")),
+            (json!({"type": "boolean"}), vec!["yes"], json!(true)),
+            (json!({"type": "array", "items": {"type": "integer"}}), vec!["1", "2"], json!([1, 2])),
+            (json!({"type": "array"}), vec!["[1]"], json!([1])),
+            (
+                json!({"type": "object", "properties": {"color": {"type": "string"}}}),
+                vec!["blue"],
+                json!({"color": "blue"}),
+            ),
+            (
+                json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}}),
+                vec!["a=1", "b=x"],
+                json!({"a": 1, "b": "x"}),
+            ),
+            (json!({"type": "object"}), vec!["{\"a\":1}"], json!({"a": 1})),
+        ] {
+            assert_eq!(answer(&strings(&words), Some(&schema)), Ok(expect), "{schema} {words:?}");
+        }
+        assert_eq!(answer(&strings(&["5"]), None), Ok(json!(5)));
+        let wrong = answer(&strings(&["many"]), Some(&json!({"type": "integer"})));
+        assert!(wrong.expect_err("refused").is(Code::AskAnswerInvalid));
+    }
+
+    #[test]
+    fn outputs_are_references() {
+        let made = outputs(&strings(&["image.world=/out/a.png"])).expect("made");
+        assert_eq!(Value::Object(made), json!({"image.world": "/out/a.png"}));
+        assert!(outputs(&strings(&["image.world="])).is_err());
+        assert!(outputs(&strings(&["a=x", "a=y"])).is_err());
+    }
+
+    #[test]
+    fn json_comes_from_text_or_a_file() {
+        assert_eq!(json("{\"a\":1}"), Ok(json!({"a": 1})));
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("in.json");
+        std::fs::write(&path, "[1]").expect("written");
+        assert_eq!(json(&format!("@{}", path.display())), Ok(json!([1])));
+        assert!(json("@/nowhere/at/all").is_err());
+        assert_eq!(json("{oops").expect_err("refused").exit().number(), 2);
+    }
+}

@@ -1,0 +1,93 @@
+//! Moments as people read them: the time on their own clock, and how long ago that is.
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// A moment of the API in local time and relative to now; text that is no moment stays as it is.
+pub(crate) fn shown(text: &str) -> String {
+    shown_at(text, Timestamp::now(), &TimeZone::system())
+}
+
+fn shown_at(text: &str, now: Timestamp, zone: &TimeZone) -> String {
+    let Ok(moment) = text.parse::<Timestamp>() else { return crate::plain::line(text) };
+    let local = moment.to_zoned(zone.clone());
+    let today = now.to_zoned(zone.clone()).date() == local.date();
+    let format = if today { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
+    format!("{} ({})", local.strftime(format), relative(now.duration_since(moment)))
+}
+
+/// A moment of the API as a short local time of day, for lines that follow each other.
+pub(crate) fn clock(text: &str) -> String {
+    match text.parse::<Timestamp>() {
+        Ok(moment) => moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => crate::plain::line(text),
+    }
+}
+
+/// How much time lies between two moments of the API, if both are moments.
+pub(crate) fn between(from: &str, to: &str) -> Option<String> {
+    let from: Timestamp = from.parse().ok()?;
+    let to: Timestamp = to.parse().ok()?;
+    Some(length(to.duration_since(from)))
+}
+
+/// How much time has passed since a moment of the API.
+pub(crate) fn since(from: &str) -> Option<String> {
+    let from: Timestamp = from.parse().ok()?;
+    Some(length(Timestamp::now().duration_since(from)))
+}
+
+fn length(duration: SignedDuration) -> String {
+    let ms = duration.as_millis().max(0);
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
+        _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+    }
+}
+
+fn relative(passed: SignedDuration) -> String {
+    let seconds = passed.as_secs();
+    let (size, future) = (seconds.unsigned_abs(), seconds < 0);
+    let text = match size {
+        0..2 => return "now".to_owned(),
+        2..60 => format!("{size} s"),
+        60..3_600 => format!("{} min", size / 60),
+        3_600..86_400 => format!("{} h", size / 3_600),
+        _ => format!("{} d", size / 86_400),
+    };
+    if future { format!("in {text}") } else { format!("{text} ago") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> String {
+        let now = "2026-11-15T09:00:00Z".parse().expect("moment");
+        shown_at(text, now, &TimeZone::fixed(jiff::tz::offset(2)))
+    }
+
+    #[test]
+    fn a_moment_is_local_and_relative() {
+        assert_eq!(at("2026-11-15T08:57:00.250Z"), "10:57:00 (2 min ago)");
+        assert_eq!(at("2026-11-15T09:00:00.000Z"), "11:00:00 (now)");
+        assert_eq!(at("2026-11-22T09:00:00.000Z"), "2026-11-22 11:00 (in 7 d)");
+        assert_eq!(at("2026-11-14T20:00:00.000Z"), "2026-11-14 22:00 (13 h ago)");
+    }
+
+    #[test]
+    fn text_that_is_no_moment_is_shown_without_its_controls() {
+        assert_eq!(at("so\u{1b}[31mon"), "soon");
+    }
+
+    #[test]
+    fn lengths_grow_with_their_units() {
+        let between = |to| between("2026-11-15T09:00:00.000Z", to).expect("moments");
+        assert_eq!(between("2026-11-15T09:00:00.012Z"), "12 ms");
+        assert_eq!(between("2026-11-15T09:00:02.340Z"), "2.3 s");
+        assert_eq!(between("2026-11-15T09:01:05.000Z"), "1 min 5 s");
+        assert_eq!(between("2026-11-15T12:01:05.000Z"), "3 h 1 min");
+    }
+}

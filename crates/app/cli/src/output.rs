@@ -1,0 +1,132 @@
+//! The only place that writes to standard output and standard error.
+//!
+//! Results go to standard output, everything said beside them to standard error. When the reader
+//! of standard output has gone, the command ends quietly; standard error is never worth failing
+//! for.
+
+use std::io::{self, IsTerminal as _, Write};
+
+use serde::Serialize;
+use serde_json::Value;
+use wharf_wire::rest_v1::ErrorBody;
+
+use crate::failure::{Failure, Result};
+use crate::paint::Paint;
+use crate::plain;
+
+/// Where a command writes, and for whom.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+    out_terminal: bool,
+    err_terminal: bool,
+}
+
+impl Output {
+    /// Looks at what the streams are connected to.
+    pub(crate) fn new(json: bool) -> Self {
+        Self {
+            json,
+            out_terminal: io::stdout().is_terminal(),
+            err_terminal: io::stderr().is_terminal(),
+        }
+    }
+
+    /// Whether a program asked for JSON.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Whether results are read on a terminal.
+    pub(crate) fn out_is_terminal(self) -> bool {
+        self.out_terminal
+    }
+
+    /// Whether what is said beside results is read on a terminal.
+    pub(crate) fn err_is_terminal(self) -> bool {
+        self.err_terminal
+    }
+
+    /// Whether a person can be asked something.
+    pub(crate) fn can_ask(self) -> bool {
+        self.err_terminal && io::stdin().is_terminal()
+    }
+
+    /// Colours for standard output.
+    pub(crate) fn out_paint(self) -> Paint {
+        Paint::for_stream(self.out_terminal)
+    }
+
+    /// Colours for standard error.
+    pub(crate) fn err_paint(self) -> Paint {
+        Paint::for_stream(self.err_terminal)
+    }
+
+    /// Writes text that ends its own lines to standard output.
+    pub(crate) fn text(self, text: &str) -> Result<()> {
+        let mut out = io::stdout().lock();
+        written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    }
+
+    /// Writes one line to standard output.
+    pub(crate) fn line(self, line: &str) -> Result<()> {
+        self.text(&format!("{line}\n"))
+    }
+
+    /// Writes one JSON value to standard output: indented for people, on one line for programs.
+    pub(crate) fn json(self, value: &impl Serialize) -> Result<()> {
+        let text = if self.out_terminal && !self.json {
+            serde_json::to_string_pretty(value)
+        } else {
+            serde_json::to_string(value)
+        };
+        let text = text.map_err(|error| Failure::usage(format!("cannot write JSON: {error}")))?;
+        self.line(&plain::json(&text))
+    }
+
+    /// Writes one JSON value on one line to standard output.
+    pub(crate) fn json_line(self, value: &Value) -> Result<()> {
+        self.line(&plain::json(&value.to_string()))
+    }
+
+    /// Says something beside the results; the text must be safe for a terminal already.
+    pub(crate) fn note(self, text: &str) {
+        // Nobody can be told that standard error is gone.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Says why the command ends.
+    pub(crate) fn failure(self, failure: &Failure) {
+        let Failure::Told { info, .. } = failure else { return };
+        if self.json {
+            let body = ErrorBody { error: info.as_ref().clone() };
+            let text = serde_json::to_string(&body).unwrap_or_default();
+            self.note(&plain::json(&text));
+            return;
+        }
+        let paint = self.err_paint();
+        let code = paint.faint(&format!("[{}]", plain::line(&info.code)));
+        self.note(&format!("{} {} {code}", paint.bad("error:"), plain::line(&info.message)));
+    }
+
+    /// Asks for yes or no on the terminal; anything but a clear yes is no.
+    pub(crate) fn confirm(self, question: &str) -> bool {
+        let mut err = io::stderr().lock();
+        let asked = write!(err, "{question} [y/N] ").and_then(|()| err.flush());
+        let mut answer = String::new();
+        asked.and_then(|()| io::stdin().read_line(&mut answer)).is_ok()
+            && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+    }
+
+    /// Clears the terminal that results are read on.
+    pub(crate) fn clear(self) -> Result<()> {
+        if self.out_terminal { self.text("\u{1b}[H\u{1b}[2J") } else { Ok(()) }
+    }
+}
+
+fn written(result: io::Result<()>) -> Result<()> {
+    result.map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::ReaderGone,
+        _ => Failure::usage(format!("cannot write to standard output: {error}")),
+    })
+}

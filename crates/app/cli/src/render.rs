@@ -1,0 +1,273 @@
+//! Shows a run to a person while it goes on, on standard error.
+//!
+//! On a terminal there is a progress bar below the text; elsewhere there is only the text. What
+//! the tool wrote is made safe first when a terminal reads it. The outcome itself is not written
+//! here.
+
+mod bar;
+mod words;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use wharf_wire::rest_v1::{Event, ProgressEvent, TextEvent};
+
+use crate::follow::News;
+use crate::output::Output;
+use crate::paint::Paint;
+use crate::plain::{self, Cleaner};
+use bar::Bar;
+
+/// Channels whose text is shown as it is; that of others is marked with the channel's name.
+const PLAIN_CHANNELS: [&str; 2] = ["stdout", "stderr"];
+
+/// Shows one run.
+pub(crate) struct Renderer<W> {
+    out: W,
+    paint: Paint,
+    /// The reader is a terminal, which must not see control characters.
+    terminal: bool,
+    bar: Option<Bar>,
+    cleaners: BTreeMap<String, Cleaner>,
+    /// The channel that has written part of a line.
+    open_line: Option<String>,
+}
+
+impl Renderer<std::io::Stderr> {
+    /// Shows a run on standard error.
+    pub(crate) fn new(output: Output) -> Self {
+        let terminal = output.err_is_terminal();
+        Self::on(std::io::stderr(), output.err_paint(), terminal, terminal.then(Bar::new))
+    }
+}
+
+impl<W: Write> Renderer<W> {
+    fn on(out: W, paint: Paint, terminal: bool, bar: Option<Bar>) -> Self {
+        Self { out, paint, terminal, bar, cleaners: BTreeMap::new(), open_line: None }
+    }
+
+    /// Shows what happened.
+    pub(crate) fn show(&mut self, news: &News) {
+        match news {
+            News::Event(happened) => {
+                if let Some(event) = &happened.event {
+                    self.event(event);
+                }
+            }
+            News::Lost(message) => {
+                let text = format!("{}; trying again for a while", plain::line(message));
+                self.say(&self.paint.attention(&text));
+            }
+            News::Back => self.say(&self.paint.good("the core is back")),
+        }
+    }
+
+    /// Says something beside what the run itself says.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.close_line();
+        self.write(&format!("{text}\n"));
+    }
+
+    /// Takes the bar away; nothing is shown after it.
+    pub(crate) fn finish(&mut self) {
+        self.close_line();
+        if let Some(bar) = &mut self.bar {
+            bar.hide();
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Queued(_) => self.phase("queued"),
+            Event::Started(_) => self.phase("running"),
+            Event::Text(event) => self.text(event),
+            Event::Progress(event) => self.progress(event),
+            Event::Partial(event) => {
+                if let Some(bar) = &mut self.bar {
+                    bar.set_detail(&words::partial(event));
+                }
+            }
+            Event::Finished(event) => {
+                self.finish();
+                let text = words::finished(&event.run, self.paint);
+                self.say(&text);
+            }
+            Event::Question(event) | Event::Approval(event) => {
+                self.phase(words::waiting(&event.ask));
+                let text = words::ask(&event.ask, self.paint);
+                self.say(&text);
+            }
+            Event::Decided(event) => {
+                self.phase("running");
+                self.say(&words::decided(event, self.paint));
+            }
+            Event::Attempt(event) => {
+                self.phase("running");
+                self.say(&self.paint.attention(&words::attempt(event)));
+            }
+            Event::Log(event) => {
+                let text = self.safe(&event.text);
+                self.say(&words::log(&event.level, text.trim_end(), self.paint));
+            }
+            Event::Gap(event) => self.say(&self.paint.attention(&words::gap(event))),
+        }
+    }
+
+    fn phase(&mut self, phase: &str) {
+        if let Some(bar) = &mut self.bar {
+            bar.set_phase(phase, None);
+        }
+    }
+
+    fn progress(&mut self, event: &ProgressEvent) {
+        if let Some(bar) = &mut self.bar {
+            bar.set_phase(&plain::cut(&event.phase, 60), event.fraction);
+        }
+    }
+
+    fn text(&mut self, event: &TextEvent) {
+        if event.channel == "status"
+            && let Some(bar) = &mut self.bar
+        {
+            bar.set_detail(&plain::cut(&event.text, 60));
+            return;
+        }
+        let text = self.safe_piece(&event.channel, &event.text);
+        if text.is_empty() {
+            return;
+        }
+        if self.open_line.as_ref().is_some_and(|channel| *channel != event.channel) {
+            self.close_line();
+        }
+        let shown = self.marked(&event.channel, &text);
+        self.write(&shown);
+        self.open_line = (!text.ends_with('\n')).then(|| event.channel.clone());
+        if let (Some(bar), false) = (&mut self.bar, self.open_line.is_some()) {
+            bar.show();
+        }
+    }
+
+    /// Puts the channel's name before each line that begins in `text`.
+    fn marked(&self, channel: &str, text: &str) -> String {
+        if PLAIN_CHANNELS.contains(&channel) {
+            return text.to_owned();
+        }
+        let mark = self.paint.faint(&format!("{} | ", plain::cut(channel, 20)));
+        let mut begins = self.open_line.is_none();
+        let mut shown = String::with_capacity(text.len() + mark.len());
+        for line in text.split_inclusive('\n') {
+            if std::mem::replace(&mut begins, true) {
+                shown.push_str(&mark);
+            }
+            shown.push_str(line);
+        }
+        shown
+    }
+
+    /// A piece of a channel's text; a sequence that began in an earlier piece is still known.
+    fn safe_piece(&mut self, channel: &str, text: &str) -> String {
+        if !self.terminal {
+            return text.to_owned();
+        }
+        let mut clean = String::with_capacity(text.len());
+        self.cleaners.entry(channel.to_owned()).or_default().push(text, &mut clean);
+        clean
+    }
+
+    fn safe(&self, text: &str) -> String {
+        if self.terminal { plain::text(text) } else { text.to_owned() }
+    }
+
+    fn close_line(&mut self) {
+        if self.open_line.take().is_some() {
+            self.write("\n");
+            if let Some(bar) = &mut self.bar {
+                bar.show();
+            }
+        }
+    }
+
+    /// Writes above the bar, or in place of it while a line is open.
+    fn write(&mut self, text: &str) {
+        let out = &mut self.out;
+        // A reader of standard error that has gone is no reason to leave the run alone.
+        let mut write = || {
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        };
+        match &mut self.bar {
+            Some(bar) if text.ends_with('\n') && bar.is_shown() => bar.around(write),
+            Some(bar) => {
+                bar.hide();
+                write();
+            }
+            None => write(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::follow::Happened;
+
+    fn shown(terminal: bool, events: &[(&str, serde_json::Value)]) -> String {
+        let mut renderer = Renderer::on(Vec::new(), Paint::off(), terminal, None);
+        for (name, data) in events {
+            let event = Event::parse(name, &data.to_string()).expect("readable");
+            let happened = Happened { name: (*name).to_owned(), data: data.clone(), event };
+            renderer.show(&News::Event(Box::new(happened)));
+        }
+        renderer.finish();
+        String::from_utf8(renderer.out).expect("text")
+    }
+
+    fn text(channel: &str, text: &str) -> (&'static str, serde_json::Value) {
+        let data = serde_json::json!(
+            {"seq": 1, "run_id": "r", "at": "t", "channel": channel, "text": text}
+        );
+        ("text", data)
+    }
+
+    #[test]
+    fn text_streams_as_it_comes() {
+        let events = [text("stdout", "one "), text("stdout", "two\nth"), text("stdout", "ree\n")];
+        assert_eq!(shown(false, &events), "one two\nthree\n");
+    }
+
+    #[test]
+    fn channels_do_not_share_a_line() {
+        let events = [text("stdout", "half"), text("answer", "Hel"), text("answer", "lo\nyou")];
+        assert_eq!(shown(false, &events), "half\nanswer | Hello\nanswer | you\n");
+    }
+
+    #[test]
+    fn a_terminal_sees_no_escape_even_when_it_is_cut() {
+        let events = [text("stdout", "a\u{1b}"), text("stdout", "[31mb\u{7}\n")];
+        assert_eq!(shown(true, &events), "ab\n");
+        assert_eq!(shown(false, &events), "a\u{1b}[31mb\u{7}\n");
+    }
+
+    #[test]
+    fn every_kind_of_event_can_be_shown() {
+        let examples = include_str!("../../../kernel/wire/testdata/rest_v1/events.ndjson").lines();
+        let events: Vec<_> = examples
+            .map(|line| {
+                let (name, data) = line.split_once(' ').expect("name and data");
+                (name, serde_json::from_str(data).expect("json"))
+            })
+            .collect();
+        let shown = shown(true, &events);
+        for part in [
+            "retry: attempt 2",
+            "hello",
+            "1\n",
+            "waiting for an answer: Which color?",
+            "wharf answer c3q1",
+            "wharf approve c3q2",
+            "answered by owner",
+            "succeeded",
+        ] {
+            assert!(shown.contains(part), "{part:?} is missing in {shown}");
+        }
+    }
+}

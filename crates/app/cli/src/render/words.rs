@@ -1,0 +1,166 @@
+//! The sentences in which a run's events are told. Every peer's word in them is made safe.
+
+use serde_json::Value;
+use wharf_vocab::{AskKind, RunStatus};
+use wharf_wire::rest_v1::{Ask, AttemptEvent, DecidedEvent, GapEvent, PartialEvent, Run};
+
+use crate::moment;
+use crate::paint::Paint;
+use crate::plain;
+use crate::shape::Shape;
+
+/// What the bar says while an ask is open.
+pub(super) fn waiting(ask: &Ask) -> &'static str {
+    match ask.kind {
+        AskKind::Question => "waiting for an answer",
+        AskKind::Approval => "waiting for an approval",
+    }
+}
+
+/// What is asked, and what to type for it.
+pub(super) fn ask(ask: &Ask, paint: Paint) -> String {
+    let head = format!("{}: {}", waiting(ask), plain::line(&ask.title));
+    let id = plain::line(&ask.ask_id);
+    let how = match ask.kind {
+        AskKind::Question => format!("wharf answer {id} {}", answer_hint(ask.schema.as_ref())),
+        AskKind::Approval => format!("wharf approve {id}   or   wharf deny {id} --reason …"),
+    };
+    format!("{}\n  {how}", paint.attention(&head))
+}
+
+/// What an answer looks like, short enough to be typed from.
+fn answer_hint(schema: Option<&Value>) -> String {
+    let Some(schema) = schema else { return "VALUE".to_owned() };
+    let shape = Shape::new(schema);
+    let fields = shape.fields();
+    if !shape.is_only("object") || fields.is_empty() {
+        return hint(shape);
+    }
+    if let [(_, field)] = fields.as_slice() {
+        return hint(*field);
+    }
+    let wanted = fields.iter().filter(|(key, _)| shape.requires(key)).take(4);
+    let pairs: Vec<_> =
+        wanted.map(|(key, field)| format!("{}={}", plain::cut(key, 30), hint(*field))).collect();
+    if pairs.is_empty() { "key=value …".to_owned() } else { pairs.join(" ") }
+}
+
+fn hint(shape: Shape<'_>) -> String {
+    match shape.choices() {
+        Some(_) => plain::cut(&shape.kind(), 60),
+        None if shape.is_only("boolean") => "yes|no".to_owned(),
+        None if shape.is_only("integer") || shape.is_only("number") => "NUMBER".to_owned(),
+        None if shape.is_only("string") => "TEXT".to_owned(),
+        None => "VALUE".to_owned(),
+    }
+}
+
+/// How an ask was decided.
+pub(super) fn decided(event: &DecidedEvent, paint: Paint) -> String {
+    let by = plain::line(&event.by);
+    let text = match event.decision.as_str() {
+        "allow" => return paint.good(&format!("allowed by {by}")),
+        "answered" => return paint.good(&format!("answered by {by}")),
+        "deny" => format!("denied by {by}"),
+        "off_script" => format!("answered off script by {by}"),
+        "expired" => "nobody answered in time".to_owned(),
+        "withdrawn" => "the ask was withdrawn".to_owned(),
+        other => format!("{} by {by}", plain::line(other)),
+    };
+    paint.attention(&text)
+}
+
+/// That another attempt begins, and why.
+pub(super) fn attempt(event: &AttemptEvent) -> String {
+    let acted = match event.executed.as_str() {
+        "no" => "the one before it had not begun",
+        "yes" => "the one before it had acted",
+        _ => "the one before it may have acted",
+    };
+    format!("retry: attempt {} after {}; {acted}", event.attempt, plain::line(&event.reason))
+}
+
+/// A line of the tool's log; `text` is safe already.
+pub(super) fn log(level: &str, text: &str, paint: Paint) -> String {
+    let level = plain::cut(level, 8);
+    let mark = match level.as_str() {
+        "error" => paint.bad(&level),
+        "warn" => paint.attention(&level),
+        _ => paint.faint(&level),
+    };
+    format!("{mark}: {text}")
+}
+
+/// That part of the tool's progress is missing.
+pub(super) fn gap(event: &GapEvent) -> String {
+    format!("part of the tool's progress is missing ({} to {})", event.from, event.to)
+}
+
+/// A value that is not final yet.
+pub(super) fn partial(event: &PartialEvent) -> String {
+    let value = event.value.to_string();
+    match &event.key {
+        Some(key) => plain::cut(&format!("{key} = {value}"), 60),
+        None => plain::cut(&value, 60),
+    }
+}
+
+/// How the run ended.
+pub(super) fn finished(run: &Run, paint: Paint) -> String {
+    let ended = run.ended_at.as_deref().unwrap_or_default();
+    let took = moment::between(&run.created_at, ended);
+    let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
+    let mut text = format!("{}{took}", run.status);
+    if let Some(error) = &run.error {
+        let (message, code) = (plain::line(&error.message), plain::line(&error.code));
+        text = format!("{text}: {message} [{code}]");
+    }
+    match run.status {
+        RunStatus::Succeeded => paint.good(&text),
+        RunStatus::Canceled => paint.attention(&text),
+        _ => paint.bad(&text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_hint_shows_what_to_type() {
+        for (schema, expect) in [
+            (None, "VALUE"),
+            (Some(json!({"type": "string"})), "TEXT"),
+            (Some(json!({"type": "boolean"})), "yes|no"),
+            (Some(json!({"enum": ["a", "b"]})), "a|b"),
+            (Some(json!({"type": "object", "properties": {"color": {"type": "string"}}})), "TEXT"),
+            (
+                Some(json!({
+                    "type": "object",
+                    "required": ["n", "ok"],
+                    "properties": {
+                        "n": {"type": "integer"}, "ok": {"type": "boolean"}, "x": {}
+                    },
+                })),
+                "n=NUMBER ok=yes|no",
+            ),
+        ] {
+            assert_eq!(answer_hint(schema.as_ref()), expect, "{schema:?}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_title_stays_text() {
+        let hostile: Ask = serde_json::from_value(json!({
+            "ask_id": "00a", "kind": "approval", "run_id": "r", "tool": "t/x", "world": "w",
+            "title": "ok?\u{1b}[2J\nerror: all fine", "audience": "person",
+            "deadline": "", "created_at": "",
+        }))
+        .expect("an ask");
+        let text = ask(&hostile, Paint::off());
+        assert!(
+            text.starts_with("waiting for an approval: ok? error: all fine\n  wharf approve 00a")
+        );
+    }
+}
