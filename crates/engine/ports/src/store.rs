@@ -66,8 +66,11 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// One account.
     fn account(&self, id: AccountId) -> BoxFuture<'static, Result<Option<Account>, StoreError>>;
 
-    /// The open holds that were taken by batches of this shard.
-    fn holds(&self, shard: ShardId) -> BoxFuture<'static, Result<Vec<HoldId>, StoreError>>;
+    /// The open holds that were taken by batches of these shards.
+    fn holds(
+        &self,
+        shards: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(ShardId, HoldId)>, StoreError>>;
 
     /// Records of the audit behind `after` (a [`SealedRecord::id`]), in the order of commit.
     fn audit(
