@@ -1,0 +1,222 @@
+//! Reads rows, whatever version wrote them.
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use wharf_domain::{AgentEntry, AskEntry, Entry, Progress, RunEntry, SeatEntry, WorldEntry};
+
+use crate::shape::{
+    Gap, Log, Manifest, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet,
+};
+use crate::upcast::{VERSIONS, Versions};
+use crate::{Error, Kind};
+
+/// Reads the entries of one row.
+pub fn decode(row: &[u8]) -> Result<Vec<Entry>, Error> {
+    decode_with(&VERSIONS, row)
+}
+
+/// Reads the progress of one row.
+pub fn decode_progress(row: &[u8]) -> Result<Vec<Progress>, Error> {
+    pieces(&VERSIONS, row)?.into_iter().map(progress).collect()
+}
+
+fn decode_with(versions: &Versions, row: &[u8]) -> Result<Vec<Entry>, Error> {
+    pieces(versions, row)?.into_iter().map(entry).collect()
+}
+
+/// One thing of a row, brought up to the newest version of its kind.
+struct Piece<'a> {
+    kind: Kind,
+    data: Data<'a>,
+}
+
+/// Data of the newest version is read straight from the row.
+enum Data<'a> {
+    Newest(&'a RawValue),
+    Upcast(Value),
+}
+
+impl Piece<'_> {
+    fn read<T: DeserializeOwned>(self) -> Result<T, Error> {
+        let read = match self.data {
+            Data::Newest(raw) => serde_json::from_str(raw.get()),
+            Data::Upcast(value) => serde_json::from_value(value),
+        };
+        read.map_err(|source| Error::Shape { kind: self.kind, source })
+    }
+}
+
+fn pieces<'a>(versions: &Versions, row: &'a [u8]) -> Result<Vec<Piece<'a>>, Error> {
+    let stored: Vec<(&str, u32, &RawValue)> =
+        serde_json::from_slice(row).map_err(Error::Malformed)?;
+    let mut pieces = Vec::with_capacity(stored.len());
+    for (name, version, raw) in stored {
+        let kind = Kind::parse(name).ok_or_else(|| Error::UnknownKind { kind: name.to_owned() })?;
+        let newest = (versions.newest)(kind);
+        let data = if version == newest {
+            Data::Newest(raw)
+        } else if version > newest {
+            return Err(Error::FutureVersion { kind, version });
+        } else {
+            let old =
+                serde_json::from_str(raw.get()).map_err(|source| Error::Shape { kind, source })?;
+            Data::Upcast(versions.up(kind, version, old)?)
+        };
+        pieces.push(Piece { kind, data });
+    }
+    Ok(pieces)
+}
+
+fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
+    Ok(match piece.kind {
+        Kind::RunCreated => Entry::Run(RunEntry::Created(piece.read()?)),
+        Kind::RunProviderAwaited => Entry::Run(RunEntry::ProviderAwaited(piece.read()?)),
+        Kind::RunAttemptStarted => Entry::Run(RunEntry::AttemptStarted(piece.read()?)),
+        Kind::RunAttemptFailed => Entry::Run(RunEntry::AttemptFailed(piece.read()?)),
+        Kind::RunAskRaised => Entry::Run(RunEntry::AskRaised(piece.read()?)),
+        Kind::RunAskResolved => Entry::Run(RunEntry::AskResolved(piece.read()?)),
+        Kind::RunCancelRequested => Entry::Run(RunEntry::CancelRequested(piece.read()?)),
+        Kind::RunEnded => Entry::Run(RunEntry::Ended(piece.read()?)),
+        Kind::AskRaised => Entry::Ask(AskEntry::Raised(piece.read()?)),
+        Kind::AskResolved => {
+            let Resolved { resolution, by } = piece.read()?;
+            Entry::Ask(AskEntry::Resolved { resolution, by })
+        }
+        Kind::WorldCreated => {
+            let WorldSet { settings, by } = piece.read()?;
+            Entry::World(WorldEntry::Created { settings, by })
+        }
+        Kind::WorldChanged => {
+            let WorldSet { settings, by } = piece.read()?;
+            Entry::World(WorldEntry::Changed { settings, by })
+        }
+        Kind::AgentAdded => {
+            let Manifest { manifest } = piece.read()?;
+            Entry::Agent(AgentEntry::Added { manifest })
+        }
+        Kind::AgentApproved => {
+            let Manifest { manifest } = piece.read()?;
+            Entry::Agent(AgentEntry::Approved { manifest })
+        }
+        Kind::AgentWanted => {
+            let Nothing {} = piece.read()?;
+            Entry::Agent(AgentEntry::Wanted)
+        }
+        Kind::AgentStopped => {
+            let Nothing {} = piece.read()?;
+            Entry::Agent(AgentEntry::Stopped)
+        }
+        Kind::SeatCreated => {
+            let SeatMade { desc, token } = piece.read()?;
+            Entry::Seat(SeatEntry::Created { desc, token })
+        }
+        Kind::SeatClosed => {
+            let Nothing {} = piece.read()?;
+            Entry::Seat(SeatEntry::Closed)
+        }
+        kind @ (Kind::ProgressText
+        | Kind::ProgressLog
+        | Kind::ProgressPartial
+        | Kind::ProgressPhase
+        | Kind::ProgressGap) => return Err(Error::Misplaced { kind, row: "entries" }),
+    })
+}
+
+fn progress(piece: Piece<'_>) -> Result<Progress, Error> {
+    Ok(match piece.kind {
+        Kind::ProgressText => {
+            let Text { channel, text } = piece.read()?;
+            Progress::Text { channel, text }
+        }
+        Kind::ProgressLog => {
+            let Log { level, text } = piece.read()?;
+            Progress::Log { level, text }
+        }
+        Kind::ProgressPartial => {
+            let Partial { key, value } = piece.read()?;
+            Progress::Partial { key, value }
+        }
+        Kind::ProgressPhase => {
+            let Phase { phase, fraction } = piece.read()?;
+            Progress::Phase { phase, fraction }
+        }
+        Kind::ProgressGap => {
+            let Gap { from, to } = piece.read()?;
+            Progress::Gap { from, to }
+        }
+        kind => return Err(Error::Misplaced { kind, row: "progress" }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wharf_domain::WorldSettings;
+
+    use super::*;
+    use crate::upcast::Upcast;
+
+    /// A made-up history of `world.created`: version 1 had dollars and no holds, version 2 had
+    /// micro-dollars, version 3 is the shape of today.
+    const MADE_UP: Versions = Versions {
+        newest: |kind| if kind == Kind::WorldCreated { 3 } else { kind.newest() },
+        steps: &[
+            Upcast {
+                kind: Kind::WorldCreated,
+                from: 1,
+                up: |old| {
+                    let limit = old["limit_dollars"].as_u64().map(|dollars| dollars * 1_000_000);
+                    json!({"limit_micro": limit, "by": old["by"]})
+                },
+            },
+            Upcast {
+                kind: Kind::WorldCreated,
+                from: 2,
+                up: |old| {
+                    let limit = old["limit_micro"].clone();
+                    let settings = json!({"limit_micro": limit, "default_hold_micro": 0});
+                    json!({"settings": settings, "by": old["by"]})
+                },
+            },
+        ],
+    };
+
+    fn limit(row: &str) -> Result<Option<u64>, Error> {
+        let entries = decode_with(&MADE_UP, row.as_bytes())?;
+        let [Entry::World(WorldEntry::Created { settings, .. })] = entries.as_slice() else {
+            panic!("one world.created, not {entries:?}");
+        };
+        let WorldSettings { limit_micro, default_hold_micro: 0 } = *settings else {
+            panic!("no hold, not {settings:?}");
+        };
+        Ok(limit_micro)
+    }
+
+    #[test]
+    fn old_versions_climb_step_by_step_to_the_newest() {
+        let by = r#"{"grant":"owner","person":true}"#;
+        let v1 = format!(r#"[["world.created",1,{{"limit_dollars":2,"by":{by}}}]]"#);
+        let v2 = format!(r#"[["world.created",2,{{"limit_micro":7,"by":{by}}}]]"#);
+        let v3 = format!(
+            r#"[["world.created",3,{{"settings":{{"limit_micro":9,"default_hold_micro":0}},"by":{by}}}]]"#
+        );
+        assert_eq!(limit(&v1).expect("two steps"), Some(2_000_000));
+        assert_eq!(limit(&v2).expect("one step"), Some(7));
+        assert_eq!(limit(&v3).expect("none"), Some(9));
+    }
+
+    #[test]
+    fn a_version_from_the_future_or_from_nowhere_is_refused() {
+        let future = limit(r#"[["world.created",4,{}]]"#).expect_err("too new");
+        assert!(future.is_newer(), "{future}");
+        let never = limit(r#"[["world.created",0,{}]]"#).expect_err("never written");
+        assert!(matches!(never, Error::NeverWritten { version: 0, .. }), "{never}");
+    }
+
+    #[test]
+    fn an_upcast_that_yields_the_wrong_shape_is_refused() {
+        let error = limit(r#"[["world.created",1,{}]]"#).expect_err("nobody made it");
+        assert!(matches!(error, Error::Shape { kind: Kind::WorldCreated, .. }), "{error}");
+    }
+}

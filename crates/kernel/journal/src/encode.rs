@@ -1,0 +1,130 @@
+//! Writes rows. This is on the way of every commit, so data goes straight to bytes.
+
+use serde::Serialize;
+use wharf_domain::{AgentEntry, AskEntry, Entry, Progress, RunEntry, SeatEntry, WorldEntry};
+
+use crate::Kind;
+use crate::shape::{
+    Gap, Log, Manifest, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet,
+};
+
+/// Room for an ordinary piece, so that a row rarely has to grow.
+const PIECE_BYTES: usize = 512;
+
+/// Packs the entries of one append in one row.
+#[must_use]
+pub fn encode(entries: &[Entry]) -> Vec<u8> {
+    let mut row = Row::of(entries.len());
+    for entry in entries {
+        match entry {
+            Entry::Run(entry) => run(&mut row, entry),
+            Entry::Ask(entry) => ask(&mut row, entry),
+            Entry::World(entry) => world(&mut row, entry),
+            Entry::Agent(entry) => agent(&mut row, entry),
+            Entry::Seat(entry) => seat(&mut row, entry),
+        }
+    }
+    row.done()
+}
+
+/// Packs the progress of one append in one row.
+#[must_use]
+pub fn encode_progress(pieces: &[Progress]) -> Vec<u8> {
+    let mut row = Row::of(pieces.len());
+    for piece in pieces {
+        match piece {
+            Progress::Text { channel, text } => {
+                row.push(Kind::ProgressText, &Text { channel, text });
+            }
+            Progress::Log { level, text } => row.push(Kind::ProgressLog, &Log { level, text }),
+            Progress::Partial { key, value } => {
+                row.push(Kind::ProgressPartial, &Partial { key: key.as_ref(), value });
+            }
+            Progress::Phase { phase, fraction } => {
+                row.push(Kind::ProgressPhase, &Phase { phase, fraction: *fraction });
+            }
+            Progress::Gap { from, to } => {
+                row.push(Kind::ProgressGap, &Gap { from: *from, to: *to });
+            }
+        }
+    }
+    row.done()
+}
+
+fn run(row: &mut Row, entry: &RunEntry) {
+    match entry {
+        RunEntry::Created(data) => row.push(Kind::RunCreated, data),
+        RunEntry::ProviderAwaited(data) => row.push(Kind::RunProviderAwaited, data),
+        RunEntry::AttemptStarted(data) => row.push(Kind::RunAttemptStarted, data),
+        RunEntry::AttemptFailed(data) => row.push(Kind::RunAttemptFailed, data),
+        RunEntry::AskRaised(data) => row.push(Kind::RunAskRaised, data),
+        RunEntry::AskResolved(data) => row.push(Kind::RunAskResolved, data),
+        RunEntry::CancelRequested(data) => row.push(Kind::RunCancelRequested, data),
+        RunEntry::Ended(data) => row.push(Kind::RunEnded, data),
+    }
+}
+
+fn ask(row: &mut Row, entry: &AskEntry) {
+    match entry {
+        AskEntry::Raised(data) => row.push(Kind::AskRaised, data),
+        AskEntry::Resolved { resolution, by } => {
+            row.push(Kind::AskResolved, &Resolved { resolution, by });
+        }
+    }
+}
+
+fn world(row: &mut Row, entry: &WorldEntry) {
+    match entry {
+        WorldEntry::Created { settings, by } => {
+            row.push(Kind::WorldCreated, &WorldSet { settings, by });
+        }
+        WorldEntry::Changed { settings, by } => {
+            row.push(Kind::WorldChanged, &WorldSet { settings, by });
+        }
+    }
+}
+
+fn agent(row: &mut Row, entry: &AgentEntry) {
+    match entry {
+        AgentEntry::Added { manifest } => row.push(Kind::AgentAdded, &Manifest { manifest }),
+        AgentEntry::Approved { manifest } => {
+            row.push(Kind::AgentApproved, &Manifest { manifest });
+        }
+        AgentEntry::Wanted => row.push(Kind::AgentWanted, &Nothing {}),
+        AgentEntry::Stopped => row.push(Kind::AgentStopped, &Nothing {}),
+    }
+}
+
+fn seat(row: &mut Row, entry: &SeatEntry) {
+    match entry {
+        SeatEntry::Created { desc, token } => {
+            row.push(Kind::SeatCreated, &SeatMade { desc, token });
+        }
+        SeatEntry::Closed => row.push(Kind::SeatClosed, &Nothing {}),
+    }
+}
+
+/// A row while it is being written: `[[kind,version,data],…]`.
+struct Row(Vec<u8>);
+
+impl Row {
+    fn of(pieces: usize) -> Self {
+        Self(Vec::with_capacity(pieces.max(1) * PIECE_BYTES))
+    }
+
+    fn push(&mut self, kind: Kind, data: &impl Serialize) {
+        self.0.push(if self.0.is_empty() { b'[' } else { b',' });
+        self.0.extend_from_slice(kind.opening().as_bytes());
+        serde_json::to_writer(&mut self.0, data)
+            .expect("stored shapes have text keys only and memory takes every byte");
+        self.0.push(b']');
+    }
+
+    fn done(mut self) -> Vec<u8> {
+        if self.0.is_empty() {
+            self.0.push(b'[');
+        }
+        self.0.push(b']');
+        self.0
+    }
+}

@@ -1,0 +1,73 @@
+//! Every kind of thing that is stored, and the version of its shape that is written now.
+
+use std::fmt;
+
+macro_rules! kinds {
+    ($($variant:ident = $text:literal, $newest:literal;)+) => {
+        /// A kind of entry or of progress, by the name it is stored under.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Kind {
+            $(#[doc = concat!("`", $text, "`")] $variant),+
+        }
+
+        impl Kind {
+            /// Every kind there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name it is stored under.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// Reads the name it is stored under.
+            #[must_use]
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)+ _ => None }
+            }
+
+            /// The version that is written now; versions begin at 1.
+            #[must_use]
+            pub fn newest(self) -> u32 {
+                match self { $(Self::$variant => $newest),+ }
+            }
+
+            /// What a row writes before the data.
+            pub(crate) fn opening(self) -> &'static str {
+                match self { $(Self::$variant => concat!("[\"", $text, "\",", $newest, ",")),+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    RunCreated = "run.created", 1;
+    RunProviderAwaited = "run.provider_awaited", 1;
+    RunAttemptStarted = "run.attempt_started", 1;
+    RunAttemptFailed = "run.attempt_failed", 1;
+    RunAskRaised = "run.ask_raised", 1;
+    RunAskResolved = "run.ask_resolved", 1;
+    RunCancelRequested = "run.cancel_requested", 1;
+    RunEnded = "run.ended", 1;
+    AskRaised = "ask.raised", 1;
+    AskResolved = "ask.resolved", 1;
+    WorldCreated = "world.created", 1;
+    WorldChanged = "world.changed", 1;
+    AgentAdded = "agent.added", 1;
+    AgentApproved = "agent.approved", 1;
+    AgentWanted = "agent.wanted", 1;
+    AgentStopped = "agent.stopped", 1;
+    SeatCreated = "seat.created", 1;
+    SeatClosed = "seat.closed", 1;
+    ProgressText = "progress.text", 1;
+    ProgressLog = "progress.log", 1;
+    ProgressPartial = "progress.partial", 1;
+    ProgressPhase = "progress.phase", 1;
+    ProgressGap = "progress.gap", 1;
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,39 @@
+//! Brings data of older versions up to the newest, one version at a time.
+
+use serde_json::Value;
+
+use crate::{Error, Kind};
+
+/// One step: data of `kind` in version `from` becomes data in version `from + 1`.
+pub(crate) struct Upcast {
+    pub(crate) kind: Kind,
+    pub(crate) from: u32,
+    pub(crate) up: fn(Value) -> Value,
+}
+
+/// Which versions there are and how to climb from one to the next.
+///
+/// A change of a stored shape raises the kind's number in `kind.rs`, adds a step here and keeps
+/// the golden file of the old version.
+pub(crate) struct Versions {
+    pub(crate) newest: fn(Kind) -> u32,
+    pub(crate) steps: &'static [Upcast],
+}
+
+/// What this version of Wharf reads.
+pub(crate) const VERSIONS: Versions = Versions { newest: Kind::newest, steps: &[] };
+
+impl Versions {
+    /// Brings `data` from `version` to the newest.
+    pub(crate) fn up(&self, kind: Kind, version: u32, mut data: Value) -> Result<Value, Error> {
+        for from in version..(self.newest)(kind) {
+            let step = self
+                .steps
+                .iter()
+                .find(|step| step.kind == kind && step.from == from)
+                .ok_or(Error::NeverWritten { kind, version: from })?;
+            data = (step.up)(data);
+        }
+        Ok(data)
+    }
+}

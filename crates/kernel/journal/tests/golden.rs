@@ -1,0 +1,216 @@
+//! Journals that were written once must be read and replayed for ever.
+//!
+//! `testdata/NAME.json` holds the rows of a stream as they were stored, `NAME.expected.json` what
+//! a replay must yield. A golden journal is never changed: when a stored shape changes, a new
+//! file joins the old ones, and the old ones go through the upcasters.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wharf_domain::{Agent, Ask, AskEntry, Entry, Run, RunEntry, Seat, World};
+use wharf_journal::{Kind, decode, decode_progress, encode, encode_progress};
+use wharf_vocab::{StreamId, Timestamp};
+
+#[derive(Deserialize)]
+struct Golden {
+    stream: Stream,
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Stream {
+    kind: String,
+    key: String,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    at: Timestamp,
+    entries: Option<Value>,
+    progress: Option<Value>,
+}
+
+#[test]
+fn every_golden_journal_replays_to_what_is_expected() {
+    let mut seen = 0;
+    for (path, golden) in goldens() {
+        let name = path.display();
+        let stream = StreamId::parse(&golden.stream.kind, &golden.stream.key)
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut entries = Vec::new();
+        for row in &golden.rows {
+            if let Some(body) = &row.entries {
+                let read = decode(&bytes(body)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+                entries.extend(read.into_iter().map(|entry| (row.at, entry)));
+            }
+            if let Some(body) = &row.progress {
+                decode_progress(&bytes(body)).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+            }
+        }
+        let expected = std::fs::read(path.with_extension("expected.json"))
+            .unwrap_or_else(|error| panic!("{name} has no expected.json: {error}"));
+        let expected: Value = serde_json::from_slice(&expected).expect("JSON");
+        let summary = replay(&stream, entries);
+        assert_eq!(summary, expected, "{name} replays to\n{summary:#}");
+        seen += 1;
+    }
+    assert!(seen >= 9, "the golden journals are found");
+}
+
+/// What is read of the newest version is written again as it was, so a field that was renamed or
+/// dropped by accident shows up here.
+#[test]
+fn golden_rows_of_the_newest_versions_are_written_as_they_were() {
+    for (path, golden) in goldens() {
+        for body in golden.rows.iter().filter_map(|row| row.entries.as_ref()) {
+            if is_newest(body) {
+                let again = encode(&decode(&bytes(body)).expect("decodes"));
+                assert_eq!(json_of(&again), *body, "{}", path.display());
+            }
+        }
+        for body in golden.rows.iter().filter_map(|row| row.progress.as_ref()) {
+            if is_newest(body) {
+                let again = encode_progress(&decode_progress(&bytes(body)).expect("decodes"));
+                assert_eq!(json_of(&again), *body, "{}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_version_of_every_kind_has_a_golden_example() {
+    let mut seen = BTreeSet::new();
+    for (_, golden) in goldens() {
+        for row in golden.rows {
+            for body in [row.entries, row.progress].into_iter().flatten() {
+                for piece in body.as_array().expect("a list") {
+                    let kind = piece[0].as_str().expect("a kind").to_owned();
+                    seen.insert((kind, piece[1].as_u64().expect("a version")));
+                }
+            }
+        }
+    }
+    for kind in Kind::ALL {
+        for version in 1..=u64::from(kind.newest()) {
+            assert!(
+                seen.contains(&(kind.as_str().to_owned(), version)),
+                "{kind} version {version} stands in no golden journal"
+            );
+        }
+    }
+}
+
+fn goldens() -> Vec<(PathBuf, Golden)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .expect("testdata is there")
+        .map(|file| file.expect("readable").path())
+        .filter(|path| {
+            let name = path.to_string_lossy();
+            name.ends_with(".json") && !name.ends_with(".expected.json")
+        })
+        .collect();
+    paths.sort();
+    let read = |path: PathBuf| {
+        let text = std::fs::read(&path).expect("readable");
+        let golden = serde_json::from_slice(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path, golden)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
+    match stream {
+        StreamId::Run(_) => {
+            let entries: Vec<(Timestamp, RunEntry)> = entries
+                .into_iter()
+                .map(|(at, entry)| match entry {
+                    Entry::Run(entry) => (at, entry),
+                    other => panic!("{other:?} in a run"),
+                })
+                .collect();
+            let run = Run::replay(entries.iter().map(|(at, entry)| (*at, entry)));
+            run_summary(&run.expect("a run"))
+        }
+        StreamId::Ask(_) => {
+            let entries = entries.into_iter().map(|(at, entry)| match entry {
+                Entry::Ask(entry) => (at, entry),
+                other => panic!("{other:?} in an ask"),
+            });
+            ask_summary(
+                &Ask::replay(entries.collect::<Vec<(Timestamp, AskEntry)>>()).expect("an ask"),
+            )
+        }
+        StreamId::World(id) => {
+            let world = entries.iter().fold(None, |world, (at, entry)| match entry {
+                Entry::World(entry) => Some(World::apply(world, id, *at, entry)),
+                other => panic!("{other:?} in a world"),
+            });
+            let world = world.expect("a world");
+            json!({
+                "id": world.id, "created_at": world.created_at, "settings": world.settings,
+            })
+        }
+        StreamId::Agent(id) => {
+            let agent = entries.iter().fold(None, |agent, (_, entry)| match entry {
+                Entry::Agent(entry) => Some(Agent::apply(agent, id, entry).expect("follows")),
+                other => panic!("{other:?} in an agent"),
+            });
+            let agent = agent.expect("an agent");
+            json!({"id": agent.id, "manifest": agent.manifest, "state": agent.state})
+        }
+        StreamId::Seat(id) => {
+            let seat = entries.iter().fold(None, |seat, (_, entry)| match entry {
+                Entry::Seat(entry) => Some(Seat::apply(seat, id, entry).expect("follows")),
+                other => panic!("{other:?} in a seat"),
+            });
+            let seat = seat.expect("a seat");
+            json!({"id": seat.id, "desc": seat.desc, "token": seat.token, "open": seat.open})
+        }
+    }
+}
+
+fn run_summary(run: &Run) -> Value {
+    let asks: Vec<_> = run
+        .asks
+        .iter()
+        .map(|raised| json!({"gate": raised.gate, "ask": ask_summary(&raised.ask)}))
+        .collect();
+    json!({
+        "summary": run.summary(),
+        "inputs": run.spec.inputs,
+        "outcome": run.outcome,
+        "asks": asks,
+        "cancel": run.cancel,
+        "last_failure": run.last_failure,
+    })
+}
+
+fn ask_summary(ask: &Ask) -> Value {
+    json!({
+        "ask_id": ask.spec.ask_id,
+        "kind": ask.spec.kind,
+        "audience": ask.spec.audience,
+        "schema": ask.spec.schema,
+        "created_at": ask.created_at,
+        "resolved": ask.resolved,
+    })
+}
+
+fn is_newest(body: &Value) -> bool {
+    body.as_array().expect("a list").iter().all(|piece| {
+        let kind = Kind::parse(piece[0].as_str().expect("a kind")).expect("known");
+        piece[1] == kind.newest()
+    })
+}
+
+fn bytes(body: &Value) -> Vec<u8> {
+    serde_json::to_vec(body).expect("serialises")
+}
+
+fn json_of(row: &[u8]) -> Value {
+    serde_json::from_slice(row).expect("JSON")
+}
