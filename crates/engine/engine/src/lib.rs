@@ -1,1 +1,16 @@
-//! wharf-engine
+//! The engine: shards that decide, and the thin shell that commits and performs.
+//!
+//! Edges hold a [`Handle`]; nothing else leads in or out. Nothing can be seen before it is
+//! committed, and no lock is held across an await.
+
+mod catalog;
+mod fresh;
+mod handle;
+mod hub;
+pub mod shard;
+mod shell;
+mod worlds;
+
+pub use catalog::CatalogTool;
+pub use fresh::Seeded;
+pub use handle::{Accepted, AskView, Attempt, Handle, NewRun, Options, RunEvent, Watch, WorldView};

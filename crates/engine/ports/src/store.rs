@@ -17,10 +17,7 @@ use crate::{Batch, CommitError};
 /// batches may share one transaction, yet each succeeds or is refused alone, in the order given.
 pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// Commits each batch, or says why not; one answer per batch, in order.
-    fn commit(
-        &self,
-        batches: Vec<Arc<Batch>>,
-    ) -> BoxFuture<'static, Vec<Result<(), CommitError>>>;
+    fn commit(&self, batches: Vec<Arc<Batch>>) -> BoxFuture<'static, Vec<Result<(), CommitError>>>;
 
     /// Takes the leases on these shards that are free, expired or already held by `node`; each
     /// gets a new epoch, and writes with an older one are refused from then on.

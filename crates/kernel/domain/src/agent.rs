@@ -52,11 +52,9 @@ impl Agent {
     #[must_use]
     pub fn apply(agent: Option<Self>, id: &AgentId, entry: &AgentEntry) -> Option<Self> {
         match (agent, entry) {
-            (_, AgentEntry::Added { manifest }) => Some(Self {
-                id: id.clone(),
-                manifest: manifest.clone(),
-                state: AgentState::Added,
-            }),
+            (_, AgentEntry::Added { manifest }) => {
+                Some(Self { id: id.clone(), manifest: manifest.clone(), state: AgentState::Added })
+            }
             (Some(agent), AgentEntry::Approved { manifest }) if agent.manifest == *manifest => {
                 Some(Self { state: AgentState::Approved, ..agent })
             }

@@ -35,12 +35,9 @@ impl Seat {
     #[must_use]
     pub fn apply(seat: Option<Self>, id: &SeatId, entry: &SeatEntry) -> Option<Self> {
         match (seat, entry) {
-            (None, SeatEntry::Created { desc, token }) => Some(Self {
-                id: id.clone(),
-                desc: desc.clone(),
-                token: token.clone(),
-                open: true,
-            }),
+            (None, SeatEntry::Created { desc, token }) => {
+                Some(Self { id: id.clone(), desc: desc.clone(), token: token.clone(), open: true })
+            }
             (Some(seat), SeatEntry::Closed) if seat.open => Some(Self { open: false, ..seat }),
             _ => None,
         }

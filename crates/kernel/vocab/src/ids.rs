@@ -22,9 +22,7 @@ fn is_id(text: &str) -> bool {
     !bytes.is_empty()
         && bytes.len() <= ID_BYTES_MAX
         && bytes[0].is_ascii_alphanumeric()
-        && bytes
-            .iter()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
+        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
 }
 
 macro_rules! string_id {
@@ -330,9 +328,7 @@ impl StreamId {
 }
 
 /// One of the 256 slices of all streams.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ShardId(pub u8);
 

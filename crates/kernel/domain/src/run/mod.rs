@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
-    AttemptId, Digest, Durability, Executed, Fault, Micro, Mode, RunKey, RunStatus,
-    Timestamp, ToolId,
+    AttemptId, Digest, Durability, Executed, Fault, Micro, Mode, RunKey, RunStatus, Timestamp,
+    ToolId,
 };
 
 pub use decide::{Cx, Decision, RunEffect};
@@ -181,7 +181,8 @@ impl Run {
                 self.rewind_timer(at);
             }
             RunEntry::AskResolved(entry) => {
-                let found = self.asks.iter_mut().find(|raised| raised.ask.spec.ask_id == entry.ask_id);
+                let found =
+                    self.asks.iter_mut().find(|raised| raised.ask.spec.ask_id == entry.ask_id);
                 if let Some(raised) = found {
                     raised.ask.resolved = Some((entry.resolution.clone(), entry.by.clone()));
                 }
@@ -251,9 +252,8 @@ impl Run {
 
     /// Whether every ask that guards dispatch has been allowed.
     fn is_cleared(&self) -> bool {
-        let allowed = |raised: &RaisedAsk| {
-            matches!(raised.ask.resolved, Some((Resolution::Allow, _)))
-        };
+        let allowed =
+            |raised: &RaisedAsk| matches!(raised.ask.resolved, Some((Resolution::Allow, _)));
         self.asks.iter().filter(|raised| raised.gate).all(allowed)
     }
 

@@ -1,0 +1,185 @@
+//! All tools, who executes them, and the compiled schemas that guard them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jsonschema::Validator;
+use serde_json::Value;
+use wharf_domain::{Availability, ToolDef};
+use wharf_ports::ProviderSink;
+use wharf_vocab::limits::SCHEMA_BYTES_MAX;
+use wharf_vocab::{Code, Digest, Fault, Object, ProviderId, ToolId};
+
+/// A tool of the catalog.
+#[derive(Debug, Clone)]
+pub struct CatalogTool {
+    /// Its definition.
+    pub def: Arc<ToolDef>,
+    /// The definition's hash.
+    pub hash: Digest,
+    /// Whether its provider can take attempts.
+    pub availability: Availability,
+}
+
+/// All tools and providers.
+#[derive(Default)]
+pub(crate) struct Catalog {
+    inner: RwLock<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    tools: BTreeMap<ToolId, Arc<Known>>,
+    providers: BTreeMap<ProviderId, Provider>,
+}
+
+struct Known {
+    def: Arc<ToolDef>,
+    hash: Digest,
+    input: Validator,
+    output: Option<Validator>,
+}
+
+struct Provider {
+    availability: Availability,
+    sink: Arc<dyn ProviderSink>,
+}
+
+impl Catalog {
+    fn read<T>(&self, look: impl FnOnce(&Inner) -> T) -> T {
+        look(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut Inner) -> T) -> T {
+        change(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds a provider and its tools; nothing is added if one of them is not right.
+    pub(crate) fn register(
+        &self,
+        provider: &ProviderId,
+        tools: Vec<ToolDef>,
+        sink: Arc<dyn ProviderSink>,
+    ) -> Result<(), Fault> {
+        let mut known = Vec::with_capacity(tools.len());
+        for def in tools {
+            if def.tool.provider() != *provider {
+                let message = format!("The tool {} does not belong to {provider}.", def.tool);
+                return Err(Fault::new(Code::RequestInvalid, message));
+            }
+            let input = compile(&def.tool, &def.input_schema)?;
+            let output = match &def.output_schema {
+                Some(schema) => Some(compile(&def.tool, schema)?),
+                None => None,
+            };
+            known.push(Known { hash: def.hash(), def: Arc::new(def), input, output });
+        }
+        self.write(|inner| {
+            for tool in known {
+                inner.tools.insert(tool.def.tool.clone(), Arc::new(tool));
+            }
+            let provider_entry = Provider { availability: Availability::Coming, sink };
+            inner.providers.insert(provider.clone(), provider_entry);
+        });
+        Ok(())
+    }
+
+    pub(crate) fn set_availability(&self, provider: &ProviderId, availability: Availability) {
+        self.write(|inner| {
+            if let Some(provider) = inner.providers.get_mut(provider) {
+                provider.availability = availability;
+            }
+        });
+    }
+
+    pub(crate) fn availabilities(&self) -> Vec<(ProviderId, Availability)> {
+        self.read(|inner| {
+            let each = |(id, provider): (&ProviderId, &Provider)| {
+                (id.clone(), provider.availability.clone())
+            };
+            inner.providers.iter().map(each).collect()
+        })
+    }
+
+    pub(crate) fn sink(&self, provider: &ProviderId) -> Option<Arc<dyn ProviderSink>> {
+        self.read(|inner| inner.providers.get(provider).map(|found| Arc::clone(&found.sink)))
+    }
+
+    pub(crate) fn tools(&self) -> Vec<CatalogTool> {
+        self.read(|inner| inner.tools.values().map(|known| inner.shown(known)).collect())
+    }
+
+    pub(crate) fn tool(&self, id: &ToolId) -> Option<CatalogTool> {
+        self.read(|inner| inner.tools.get(id).map(|known| inner.shown(known)))
+    }
+
+    /// Checks inputs against the tool's schema; the error names the place that does not fit.
+    pub(crate) fn check_inputs(&self, id: &ToolId, inputs: &Object) -> Result<(), Fault> {
+        let Some(known) = self.read(|inner| inner.tools.get(id).cloned()) else {
+            return Err(not_found(id));
+        };
+        check(&known.input, inputs, Code::ToolInvalidInput, "The inputs do not fit the tool")
+    }
+
+    /// Checks outputs against the tool's schema.
+    pub(crate) fn check_outputs(&self, id: &ToolId, outputs: &Object) -> Result<(), Fault> {
+        let known = self.read(|inner| inner.tools.get(id).cloned());
+        match known.as_ref().and_then(|known| known.output.as_ref()) {
+            Some(schema) => {
+                check(schema, outputs, Code::ToolInvalidOutput, "The outputs do not fit the tool")
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Inner {
+    fn shown(&self, known: &Known) -> CatalogTool {
+        let provider = self.providers.get(&known.def.tool.provider());
+        CatalogTool {
+            def: Arc::clone(&known.def),
+            hash: known.hash.clone(),
+            availability: provider.map_or(
+                Availability::Down { reason: "its provider is gone".to_owned() },
+                |provider| provider.availability.clone(),
+            ),
+        }
+    }
+}
+
+pub(crate) fn not_found(id: &ToolId) -> Fault {
+    Fault::new(Code::ToolNotFound, format!("There is no tool {id}."))
+}
+
+fn compile(tool: &ToolId, schema: &Value) -> Result<Validator, Fault> {
+    let size = schema.to_string().len();
+    if size > SCHEMA_BYTES_MAX {
+        let message =
+            format!("A schema of {tool} is {size} bytes long; {SCHEMA_BYTES_MAX} are allowed.");
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    jsonschema::draft202012::new(schema).map_err(|error| {
+        let message = format!("A schema of {tool} is not valid JSON Schema: {error}");
+        Fault::new(Code::RequestInvalid, message)
+    })
+}
+
+fn check(schema: &Validator, object: &Object, code: Code, what: &str) -> Result<(), Fault> {
+    let value = Value::Object(object.clone());
+    let Err(error) = schema.validate(&value) else { return Ok(()) };
+    let path = error.instance_path().to_string();
+    let place = if path.is_empty() { "/".to_owned() } else { path };
+    // The error's own text can quote the value; the masked form never does.
+    let message = format!("{what} at {place}: {}.", error.masked());
+    Err(Fault::new(code, message).with("path", place))
+}
+
+/// Checks an answer against the schema of its question.
+pub(crate) fn check_answer(schema: &Value, value: &Value) -> Result<(), Fault> {
+    let Ok(validator) = jsonschema::draft202012::new(schema) else { return Ok(()) };
+    let Err(error) = validator.validate(value) else { return Ok(()) };
+    let path = error.instance_path().to_string();
+    let place = if path.is_empty() { "/".to_owned() } else { path };
+    let message = format!("The answer does not fit the question at {place}: {}.", error.masked());
+    Err(Fault::new(Code::AskAnswerInvalid, message).with("path", place))
+}

@@ -1,0 +1,100 @@
+//! Asks: the one inbox, and deciding.
+
+use std::sync::Arc;
+
+use wharf_domain::run::RunInput;
+use wharf_domain::{Ask, Caller, Entry, Resolution, Run};
+use wharf_vocab::limits::REASON_BYTES_MAX;
+use wharf_vocab::{AskId, Code, Fault, StreamId};
+
+use super::Handle;
+use crate::catalog::check_answer;
+use crate::shard::{Input, Reply};
+
+/// An open ask and its place in the inbox.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskView {
+    /// Its place; asks of runs in memory have none and stand first.
+    pub position: Option<u64>,
+    /// The ask.
+    pub ask: Ask,
+}
+
+impl Handle {
+    /// Open asks, oldest first. Asks of runs in memory stand on the first page.
+    pub async fn inbox(&self, after: Option<u64>, limit: usize) -> Result<Vec<AskView>, Fault> {
+        let mut views = Vec::new();
+        if after.is_none() {
+            for run in self.inner.hub.memory_runs() {
+                let open = run.open_asks().map(|raised| raised.ask.clone());
+                views.extend(open.map(|ask| AskView { position: None, ask }));
+            }
+        }
+        let stored = self.inner.store.open_asks(after.unwrap_or(0), limit).await;
+        let stored = stored.map_err(|error| error.to_fault())?;
+        views.extend(
+            stored.into_iter().map(|open| AskView { position: Some(open.position), ask: open.ask }),
+        );
+        Ok(views)
+    }
+
+    /// One ask, open or decided.
+    pub async fn find_ask(&self, id: &AskId) -> Result<Ask, Fault> {
+        let of_memory = |run: &Arc<Run>| {
+            run.asks.iter().map(|raised| &raised.ask).find(|ask| ask.spec.ask_id == *id).cloned()
+        };
+        if let Some(ask) = self.inner.hub.memory_runs().iter().find_map(of_memory) {
+            return Ok(ask);
+        }
+        let stored = self.inner.store.load(StreamId::Ask(id.clone())).await;
+        let stored = stored.map_err(|error| error.to_fault())?;
+        let entries = stored.into_iter().flat_map(|stored| stored.entries);
+        Ask::replay(entries.filter_map(|(at, entry)| match entry {
+            Entry::Ask(entry) => Some((at, entry)),
+            _ => None,
+        }))
+        .ok_or_else(|| Fault::new(Code::AskNotFound, format!("There is no ask {id}.")))
+    }
+
+    /// Decides an ask; the first valid decision stands.
+    pub async fn resolve_ask(
+        &self,
+        caller: &Caller,
+        id: &AskId,
+        resolution: Resolution,
+    ) -> Result<Arc<Run>, Fault> {
+        let ask = self.find_ask(id).await?;
+        ask.may_resolve(caller, &resolution)?;
+        check_resolution(&ask, &resolution)?;
+        let key = ask.spec.run.clone();
+        let input = RunInput::ResolveAsk { ask_id: id.clone(), resolution, by: caller.clone() };
+        let input = Input::Run { key: key.clone(), input, ticket: None };
+        match self.ask(key.shard(), input).await {
+            Ok(Reply::Run { run, .. }) => Ok(run),
+            Ok(Reply::Repeated(_) | Reply::World(_)) => self.run(&key).await,
+            Err(fault) if fault.is(Code::RunNotFound) => {
+                Err(Fault::new(Code::AskDecided, "This ask has been decided already."))
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+fn check_resolution(ask: &Ask, resolution: &Resolution) -> Result<(), Fault> {
+    let text = match resolution {
+        Resolution::Answered { value } => {
+            return match &ask.spec.schema {
+                Some(schema) => check_answer(schema, value),
+                None => Ok(()),
+            };
+        }
+        Resolution::Deny { reason } => reason,
+        Resolution::OffScript { text } => text,
+        _ => return Ok(()),
+    };
+    if text.len() > REASON_BYTES_MAX {
+        let message = format!("A text may have {REASON_BYTES_MAX} bytes at most.");
+        return Err(Fault::new(Code::AskAnswerInvalid, message));
+    }
+    Ok(())
+}

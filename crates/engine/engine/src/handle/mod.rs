@@ -1,0 +1,272 @@
+//! The handle that edges hold: the one way in and out of the engine.
+
+mod asks;
+mod attempt;
+mod denied;
+mod runs;
+mod watch;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use wharf_domain::{
+    Account, AuditRecord, Availability, Caller, ToolDef, World, WorldInput, WorldSettings,
+};
+use wharf_ports::{Clock, ProviderSink, SealedRecord, Store, StoreError};
+use wharf_vocab::{
+    AccountId, Code, Fault, NodeId, ProviderId, ShardId, StreamId, Timestamp, ToolId, WorldId,
+};
+
+pub use asks::AskView;
+pub use attempt::Attempt;
+pub use runs::{Accepted, NewRun};
+pub use watch::{RunEvent, Watch};
+
+use crate::catalog::{Catalog, CatalogTool, not_found};
+use crate::hub::Hub;
+use crate::shard::{Input, Reply};
+use crate::shell::{Message, Parts, Shell};
+use crate::worlds::Worlds;
+use denied::Denials;
+
+/// Messages that may wait for the shell; beyond it, senders wait.
+const MESSAGES_WAITING_MAX: usize = 4096;
+
+/// How long a stop waits for the store.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// What an engine is made of.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The name of this core among the cores of one Wharf.
+    pub node: NodeId,
+    /// Where everything becomes true.
+    pub store: Arc<dyn Store>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids and chance come from.
+    pub seed: u64,
+}
+
+/// The one way in and out of the engine. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Handle {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    messages: mpsc::Sender<Message>,
+    hub: Arc<Hub>,
+    catalog: Arc<Catalog>,
+    worlds: Arc<Worlds>,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    stopping: AtomicBool,
+    denials: Denials,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+/// A world and its account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorldView {
+    /// The world.
+    pub world: World,
+    /// Its account.
+    pub account: Account,
+}
+
+impl Handle {
+    /// Takes the leases, loads what is open and starts the shell.
+    pub async fn start(options: Options) -> Result<Self, StoreError> {
+        let (messages, inbox) = mpsc::channel(MESSAGES_WAITING_MAX);
+        let hub = Arc::new(Hub::default());
+        let catalog = Arc::new(Catalog::default());
+        let worlds = Arc::new(Worlds::default());
+        let parts = Parts {
+            node: options.node,
+            store: Arc::clone(&options.store),
+            clock: Arc::clone(&options.clock),
+            hub: Arc::clone(&hub),
+            catalog: Arc::clone(&catalog),
+            worlds: Arc::clone(&worlds),
+            seed: options.seed,
+        };
+        let shell = Shell::open(parts).await?;
+        tokio::spawn(shell.run(inbox));
+        let inner = Inner {
+            messages,
+            hub,
+            catalog,
+            worlds,
+            store: options.store,
+            clock: options.clock,
+            stopping: AtomicBool::new(false),
+            denials: Denials::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Takes no new runs, gives attempts under way `grace` to end, and commits what is decided.
+    /// What has not ended then is taken up again at the next start.
+    pub async fn stop(&self, grace: Duration) {
+        self.inner.stopping.store(true, Ordering::SeqCst);
+        let deadline = tokio::time::Instant::now() + grace;
+        while self.inner.hub.active_attempts() > 0 && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let (sender, stopped) = oneshot::channel();
+        if self.inner.messages.send(Message::Stop(sender)).await.is_ok() {
+            // The shell has ended, or the store takes too long: what it has committed is safe.
+            let _ = tokio::time::timeout(STOP_MAX, stopped).await;
+        }
+    }
+
+    /// Whether the engine takes no new runs any more.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.inner.stopping.load(Ordering::SeqCst) || self.inner.messages.is_closed()
+    }
+
+    /// The moment it is now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+
+    /// How many runs are open.
+    #[must_use]
+    pub fn open_runs(&self) -> usize {
+        self.inner.hub.live_runs()
+    }
+
+    /// Adds a provider with its tools; it can take attempts once it is said to be up.
+    pub async fn register(
+        &self,
+        provider: ProviderId,
+        tools: Vec<ToolDef>,
+        sink: Arc<dyn ProviderSink>,
+    ) -> Result<(), Fault> {
+        self.inner.catalog.register(&provider, tools, sink)?;
+        self.set_availability(provider, Availability::Coming).await
+    }
+
+    /// Says whether a provider can take attempts.
+    pub async fn set_availability(
+        &self,
+        provider: ProviderId,
+        availability: Availability,
+    ) -> Result<(), Fault> {
+        self.inner.catalog.set_availability(&provider, availability.clone());
+        let message = Message::Provider { provider, availability };
+        self.inner.messages.send(message).await.map_err(|_| stopped())
+    }
+
+    /// All tools.
+    #[must_use]
+    pub fn tools(&self) -> Vec<CatalogTool> {
+        self.inner.catalog.tools()
+    }
+
+    /// One tool.
+    pub fn tool(&self, id: &ToolId) -> Result<CatalogTool, Fault> {
+        self.inner.catalog.tool(id).ok_or_else(|| not_found(id))
+    }
+
+    /// Makes a world.
+    pub async fn create_world(
+        &self,
+        caller: &Caller,
+        id: WorldId,
+        settings: WorldSettings,
+    ) -> Result<WorldView, Fault> {
+        self.change_world(caller, id, WorldInput::Create(settings)).await
+    }
+
+    /// Changes a world's settings.
+    pub async fn set_world(
+        &self,
+        caller: &Caller,
+        id: WorldId,
+        settings: WorldSettings,
+    ) -> Result<WorldView, Fault> {
+        self.change_world(caller, id, WorldInput::Change(settings)).await
+    }
+
+    async fn change_world(
+        &self,
+        caller: &Caller,
+        id: WorldId,
+        input: WorldInput,
+    ) -> Result<WorldView, Fault> {
+        let shard = StreamId::World(id.clone()).shard();
+        let input = Input::World { id: id.clone(), input, by: caller.to_ref(), ticket: None };
+        self.ask(shard, input).await?;
+        self.world(&id).await
+    }
+
+    /// One world.
+    pub async fn world(&self, id: &WorldId) -> Result<WorldView, Fault> {
+        let world = self.inner.worlds.get(id).ok_or_else(|| no_world(id))?;
+        let account = self.inner.store.account(AccountId::of_world(id)).await;
+        let account = account.map_err(|error| error.to_fault())?.unwrap_or_default();
+        Ok(WorldView { world, account })
+    }
+
+    /// All worlds.
+    pub async fn worlds(&self) -> Result<Vec<WorldView>, Fault> {
+        let mut views = Vec::new();
+        for world in self.inner.worlds.all() {
+            views.push(self.world(&world.id).await?);
+        }
+        Ok(views)
+    }
+
+    /// Records of the audit behind `after`, in the order of commit.
+    pub async fn audit(&self, after: u64, limit: usize) -> Result<Vec<SealedRecord>, Fault> {
+        self.inner.store.audit(after, limit).await.map_err(|error| error.to_fault())
+    }
+
+    /// Audits that somebody was refused. A flood of refusals is counted, not written one by one,
+    /// so that it cannot fill the disk.
+    pub fn denied(&self, record: AuditRecord) {
+        let now = self.inner.clock.now();
+        let Some(record) = self.inner.denials.admit(now, record) else { return };
+        let input = Box::new(Input::Audit(vec![record]));
+        let message = Message::Input { shard: ShardId(0), input, answer: None };
+        // When the engine is that busy, the refusal itself still stands.
+        let _ = self.inner.messages.try_send(message);
+    }
+
+    /// Sends an input and waits for its answer.
+    async fn ask(&self, shard: ShardId, input: Input) -> Result<Reply, Fault> {
+        let (sender, answer) = oneshot::channel();
+        let message = Message::Input { shard, input: Box::new(input), answer: Some(sender) };
+        self.inner.messages.send(message).await.map_err(|_| stopped())?;
+        match answer.await {
+            Ok(result) => result,
+            Err(_) if self.is_stopping() => Err(stopped()),
+            Err(_) => Err(Fault::new(Code::CoreBusy, "The core had to start over; try again.")),
+        }
+    }
+
+    /// Sends an input that nobody waits for.
+    async fn tell(&self, shard: ShardId, input: Input) -> Result<(), Fault> {
+        let message = Message::Input { shard, input: Box::new(input), answer: None };
+        self.inner.messages.send(message).await.map_err(|_| stopped())
+    }
+}
+
+fn stopped() -> Fault {
+    Fault::new(Code::CoreStopping, "The core is stopping; try again when it is back.")
+}
+
+fn no_world(id: &WorldId) -> Fault {
+    Fault::new(Code::WorldNotFound, format!("There is no world {id}."))
+}

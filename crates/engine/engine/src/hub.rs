@@ -1,0 +1,195 @@
+//! What has been committed, as readers see it: live runs, who watches them, who waits for them.
+//!
+//! Only the shell writes here, and only what is committed, so nothing can be seen too early.
+//! Finished runs of durability `memory` are kept for a while, since no store has them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{broadcast, oneshot};
+use wharf_domain::{Run, RunEntry};
+use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
+use wharf_vocab::limits::{MEMORY_RUNS_KEPT_MAX, WATCH_QUEUE_MAX};
+use wharf_vocab::{Durability, RunKey, Seq};
+
+/// What watchers of a run are sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Published {
+    pub(crate) batch: Arc<Batch>,
+    pub(crate) run: Arc<Run>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Hub {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    live: HashMap<RunKey, Arc<Run>>,
+    watchers: HashMap<RunKey, broadcast::Sender<Published>>,
+    waiters: HashMap<RunKey, Vec<oneshot::Sender<Arc<Run>>>>,
+    memory: HashMap<RunKey, MemoryRun>,
+    memory_over: VecDeque<RunKey>,
+}
+
+#[derive(Debug)]
+struct MemoryRun {
+    run: Arc<Run>,
+    batches: Vec<Arc<Batch>>,
+}
+
+impl Hub {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows a committed batch of a run.
+    pub(crate) fn publish(&self, batch: Arc<Batch>, run: Arc<Run>) {
+        let mut inner = self.lock();
+        let over = run.is_over();
+        if run.spec.durability == Durability::Memory {
+            inner.remember(&batch, &run);
+        }
+        if over {
+            inner.live.remove(&run.key);
+            let waiters = inner.waiters.remove(&run.key).unwrap_or_default();
+            let watchers = inner.watchers.remove(&run.key);
+            drop(inner);
+            for waiter in waiters {
+                // A waiter that gave up does not matter.
+                let _ = waiter.send(Arc::clone(&run));
+            }
+            if let Some(watchers) = watchers {
+                let _ = watchers.send(Published { batch, run });
+            }
+        } else {
+            inner.live.insert(run.key.clone(), Arc::clone(&run));
+            if let Some(watchers) = inner.watchers.get(&run.key) {
+                let _ = watchers.send(Published { batch, run });
+            }
+        }
+    }
+
+    /// Shows a run that was loaded from the store.
+    pub(crate) fn restore(&self, run: Arc<Run>) {
+        self.lock().live.insert(run.key.clone(), run);
+    }
+
+    /// A run that is under way, or one that was kept in memory.
+    pub(crate) fn run(&self, key: &RunKey) -> Option<Arc<Run>> {
+        let inner = self.lock();
+        inner.live.get(key).or(inner.memory.get(key).map(|memory| &memory.run)).cloned()
+    }
+
+    /// All runs that are kept in memory only, newest first.
+    pub(crate) fn memory_runs(&self) -> Vec<Arc<Run>> {
+        let mut runs: Vec<_> =
+            self.lock().memory.values().map(|memory| Arc::clone(&memory.run)).collect();
+        runs.sort_by(|a, b| (b.created_at, &b.key).cmp(&(a.created_at, &a.key)));
+        runs
+    }
+
+    /// What a run in memory has written behind `after`; `None` if it is not one.
+    pub(crate) fn memory_history(&self, key: &RunKey, after: Seq) -> Option<Vec<HistoryRecord>> {
+        let inner = self.lock();
+        let memory = inner.memory.get(key)?;
+        Some(memory.batches.iter().flat_map(|batch| records(batch, key, after)).collect())
+    }
+
+    pub(crate) fn forget_memory(&self, key: &RunKey) -> bool {
+        self.lock().memory.remove(key).is_some()
+    }
+
+    /// Follows what is published of a run from now on.
+    pub(crate) fn subscribe(&self, key: &RunKey) -> broadcast::Receiver<Published> {
+        let mut inner = self.lock();
+        inner
+            .watchers
+            .entry(key.clone())
+            .or_insert_with(|| broadcast::channel(WATCH_QUEUE_MAX).0)
+            .subscribe()
+    }
+
+    /// Forgets a channel that nobody listens to.
+    pub(crate) fn unsubscribed(&self, key: &RunKey) {
+        let mut inner = self.lock();
+        if inner.watchers.get(key).is_some_and(|watchers| watchers.receiver_count() == 0) {
+            inner.watchers.remove(key);
+        }
+    }
+
+    /// Is told when the run is over.
+    pub(crate) fn wait(&self, key: &RunKey) -> oneshot::Receiver<Arc<Run>> {
+        let (sender, receiver) = oneshot::channel();
+        let mut inner = self.lock();
+        let waiters = inner.waiters.entry(key.clone()).or_default();
+        waiters.retain(|waiter| !waiter.is_closed());
+        waiters.push(sender);
+        receiver
+    }
+
+    /// Forgets waiters that gave up.
+    pub(crate) fn gave_up(&self, key: &RunKey) {
+        let mut inner = self.lock();
+        if let Some(waiters) = inner.waiters.get_mut(key) {
+            waiters.retain(|waiter| !waiter.is_closed());
+            if waiters.is_empty() {
+                inner.waiters.remove(key);
+            }
+        }
+    }
+
+    /// How many runs are under way.
+    pub(crate) fn live_runs(&self) -> usize {
+        self.lock().live.len()
+    }
+
+    /// How many attempts are under way.
+    pub(crate) fn active_attempts(&self) -> usize {
+        self.lock().live.values().filter(|run| run.active.is_some()).count()
+    }
+}
+
+impl Inner {
+    fn remember(&mut self, batch: &Arc<Batch>, run: &Arc<Run>) {
+        let memory = self
+            .memory
+            .entry(run.key.clone())
+            .or_insert_with(|| MemoryRun { run: Arc::clone(run), batches: Vec::new() });
+        memory.run = Arc::clone(run);
+        memory.batches.push(Arc::clone(batch));
+        if run.is_over() {
+            self.memory_over.push_back(run.key.clone());
+            while self.memory_over.len() > MEMORY_RUNS_KEPT_MAX {
+                if let Some(key) = self.memory_over.pop_front() {
+                    self.memory.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+/// What a batch wrote to a run's stream behind `after`, one by one.
+pub(crate) fn records(batch: &Batch, key: &RunKey, after: Seq) -> Vec<HistoryRecord> {
+    let stream = key.stream();
+    let mut found = Vec::new();
+    for append in batch.appends.iter().filter(|append| append.stream == stream) {
+        let items: Vec<HistoryItem> = match &append.body {
+            Body::Entries(entries) => entries.iter().cloned().map(HistoryItem::Entry).collect(),
+            Body::Progress(pieces) => pieces.iter().cloned().map(HistoryItem::Progress).collect(),
+        };
+        for (at, item) in items.into_iter().enumerate() {
+            let seq = Seq(append.expected.0 + 1 + at as u64);
+            if seq > after {
+                found.push(HistoryRecord { seq, at: batch.at, item });
+            }
+        }
+    }
+    found
+}
+
+/// Whether a record is the run's end.
+pub(crate) fn is_end(record: &HistoryRecord) -> bool {
+    matches!(&record.item, HistoryItem::Entry(wharf_domain::Entry::Run(RunEntry::Ended(_))))
+}

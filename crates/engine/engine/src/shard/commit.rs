@@ -1,0 +1,201 @@
+//! What becomes of batches: committed, refused, or not taken by the store.
+
+use std::sync::Arc;
+
+use wharf_domain::Run;
+use wharf_ports::{Refusal, StoreError};
+use wharf_vocab::limits::COMMIT_RETRY_MS;
+use wharf_vocab::{Code, CommitNo, Digest, Fault, RunId, RunKey, Timestamp};
+
+use super::runs::{conflict, reply};
+use super::slot::{Cause, Pending, Waiting};
+use super::{Effect, Output, Owner, Reply, Shard};
+
+impl Shard {
+    pub(super) fn committed(&mut self, now: Timestamp, no: CommitNo, out: &mut Output) {
+        match self.on_the_way.remove(&no) {
+            Some(Owner::Run(key)) => {
+                self.finish_commit(now, &key, no, out);
+                self.pump(now, &key, out);
+            }
+            Some(Owner::World(id)) => self.world_committed(now, &id, out),
+            Some(Owner::Nobody) | None => {}
+        }
+    }
+
+    /// Makes a batch's state the run's state and lets its effects go.
+    pub(super) fn finish_commit(
+        &mut self,
+        now: Timestamp,
+        key: &RunKey,
+        no: CommitNo,
+        out: &mut Output,
+    ) {
+        let Some(slot) = self.runs.get_mut(key) else { return };
+        let Some(pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
+        let Pending { batch, next, next_seq, effects, cause, .. } = pending;
+        slot.run = Some(Arc::clone(&next));
+        slot.seq = next_seq;
+        for raised in &next.asks {
+            self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
+        }
+        out.effects.push(Effect::Publish { batch, run: Arc::clone(&next) });
+        let (ticket, made) = match cause {
+            Cause::Create { ticket, .. } => (ticket, true),
+            Cause::Input(waiting) => (waiting.ticket, false),
+            Cause::Progress => (None, false),
+        };
+        reply(out, ticket, Ok(Reply::Run { run: Arc::clone(&next), made }));
+        out.effects.extend(effects);
+        if next.is_over() {
+            self.leave(now, key, &next, out);
+        }
+    }
+
+    /// A run that is over leaves memory; what still waits for it is told so.
+    fn leave(&mut self, now: Timestamp, key: &RunKey, run: &Arc<Run>, out: &mut Output) {
+        let Some(slot) = self.forget(key) else { return };
+        let provider = self.availability(&run.spec.provider());
+        for waiting in slot.waiting {
+            let mut cx = wharf_domain::run::Cx {
+                now,
+                shard: self.id,
+                provider: &provider,
+                refused: None,
+                fresh: &mut self.fresh,
+            };
+            let result = run.decide(&mut cx, &waiting.input);
+            let answer = result.map(|_| Reply::Run { run: Arc::clone(run), made: false });
+            reply(out, waiting.ticket, answer);
+        }
+    }
+
+    pub(super) fn refused(
+        &mut self,
+        now: Timestamp,
+        no: CommitNo,
+        refusal: Refusal,
+        out: &mut Output,
+    ) {
+        let key = match self.on_the_way.remove(&no) {
+            Some(Owner::Run(key)) => key,
+            Some(Owner::World(id)) => return self.world_refused(now, &id, out),
+            Some(Owner::Nobody) | None => {
+                if refusal == Refusal::Fenced {
+                    out.effects.push(Effect::Reload);
+                }
+                return;
+            }
+        };
+        let Some(slot) = self.runs.get_mut(&key) else { return };
+        let Some(pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
+        match (pending.cause, refusal) {
+            (Cause::Create { ticket, claim }, refusal) => {
+                let digest = &pending.next.spec.digest;
+                let result = match refusal {
+                    Refusal::Exists { run: Some(run), .. } if run.digest == *digest => {
+                        Ok(Reply::Repeated(key.clone()))
+                    }
+                    Refusal::Exists { .. } => Err(conflict(&key)),
+                    Refusal::Claimed(taken) => {
+                        repeated(&key, digest, &taken.value, claim.map(|claim| claim.key))
+                    }
+                    Refusal::Funds(funds) => Err(Run::refuse_for(&funds)),
+                    Refusal::Fenced | Refusal::Stale { .. } => {
+                        out.effects.push(Effect::Reload);
+                        Err(moved())
+                    }
+                };
+                reply(out, ticket, result);
+                self.drop_uncreated(&key, out);
+            }
+            (Cause::Input(waiting), Refusal::Funds(funds)) => {
+                // The same input again, knowing that there is no money for another attempt.
+                slot.waiting.push_front(Waiting { refused: Some(funds), ..waiting });
+                self.pump(now, &key, out);
+            }
+            (Cause::Input(waiting), _) => {
+                reply(out, waiting.ticket, Err(moved()));
+                out.effects.push(Effect::Reload);
+            }
+            (Cause::Progress, _) => out.effects.push(Effect::Reload),
+        }
+    }
+
+    /// The store could not take a batch. Whoever waits is told; what the core owes is kept and
+    /// offered again.
+    pub(super) fn failed(
+        &mut self,
+        now: Timestamp,
+        no: CommitNo,
+        error: &StoreError,
+        out: &mut Output,
+    ) {
+        let key = match self.on_the_way.get(&no) {
+            Some(Owner::Run(key)) => key.clone(),
+            Some(Owner::World(id)) => {
+                let id = id.clone();
+                self.on_the_way.remove(&no);
+                return self.world_failed(now, &id, error, out);
+            }
+            Some(Owner::Nobody) | None => {
+                self.on_the_way.remove(&no);
+                return;
+            }
+        };
+        let Some(slot) = self.runs.get_mut(&key) else { return };
+        let Some(mut pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
+        match pending.cause {
+            Cause::Create { ticket, .. } => {
+                self.on_the_way.remove(&no);
+                reply(out, ticket, Err(error.to_fault()));
+                self.drop_uncreated(&key, out);
+            }
+            Cause::Input(Waiting { ticket: Some(ticket), .. }) => {
+                self.on_the_way.remove(&no);
+                reply(out, Some(ticket), Err(error.to_fault()));
+                self.pump(now, &key, out);
+            }
+            cause @ (Cause::Input(_) | Cause::Progress) => {
+                pending.cause = cause;
+                pending.again_at = Some(now.plus_ms(COMMIT_RETRY_MS));
+                slot.pending = Some(pending);
+                self.reschedule(&key);
+            }
+        }
+    }
+
+    fn drop_uncreated(&mut self, key: &RunKey, out: &mut Output) {
+        if let Some(slot) = self.forget(key) {
+            for waiting in slot.waiting {
+                let error = Fault::new(Code::RunNotFound, format!("There is no run {key}."));
+                reply(out, waiting.ticket, Err(error));
+            }
+        }
+    }
+}
+
+/// The answer to a second request under one idempotency key. The claim's value is the digest of
+/// the first request and the id of the run it made.
+fn repeated(
+    key: &RunKey,
+    digest: &Digest,
+    taken: &str,
+    idempotency_key: Option<String>,
+) -> Result<Reply, Fault> {
+    let first = taken.split_once(' ').filter(|(first, _)| *first == digest.as_str());
+    match first.and_then(|(_, run)| RunId::new(run).ok()) {
+        Some(run) => Ok(Reply::Repeated(RunKey { world: key.world.clone(), run })),
+        None => Err(Fault::new(
+            Code::RunConflict,
+            format!(
+                "The idempotency key {} stands for another request.",
+                idempotency_key.unwrap_or_default()
+            ),
+        )),
+    }
+}
+
+fn moved() -> Fault {
+    Fault::new(Code::CoreBusy, "The run has moved to another core; try again.")
+}

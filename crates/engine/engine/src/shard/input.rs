@@ -1,0 +1,196 @@
+//! What goes into a shard and what comes out.
+
+use std::sync::Arc;
+
+use wharf_domain::run::RunInput;
+use wharf_domain::{
+    AuditRecord, Availability, CallerRef, Progress, Resolution, Run, RunSpec, World, WorldInput,
+};
+use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
+use wharf_vocab::{AttemptId, CommitNo, Fault, ProviderId, RunKey, ShardId, WorldId};
+
+/// The number under which whoever sent an input waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// What can happen to a shard.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input {
+    /// A run is to be accepted.
+    Create(Box<Create>),
+    /// Something happens to a run.
+    Run {
+        /// The run.
+        key: RunKey,
+        /// What happens.
+        input: RunInput,
+        /// Who waits for the answer.
+        ticket: Option<Ticket>,
+    },
+    /// An attempt wrote something.
+    Progress {
+        /// The run.
+        key: RunKey,
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// What it wrote, in order.
+        pieces: Vec<Progress>,
+    },
+    /// Something happens to a world.
+    World {
+        /// The world.
+        id: WorldId,
+        /// What happens.
+        input: WorldInput,
+        /// Who wants it.
+        by: CallerRef,
+        /// Who waits for the answer.
+        ticket: Option<Ticket>,
+    },
+    /// A provider can or cannot take attempts from now on.
+    Provider {
+        /// The provider.
+        provider: ProviderId,
+        /// What it can do.
+        availability: Availability,
+    },
+    /// A child run began or ended; its parent keeps it in mind, to cancel it when it is canceled.
+    Child {
+        /// The parent.
+        parent: RunKey,
+        /// The child.
+        child: RunKey,
+        /// Whether it began.
+        began: bool,
+    },
+    /// Something that touches no stream is to be audited.
+    Audit(Vec<AuditRecord>),
+    /// A batch was committed.
+    Committed(CommitNo),
+    /// A batch was refused.
+    Refused(CommitNo, Refusal),
+    /// The store could not take a batch.
+    Failed(CommitNo, StoreError),
+    /// Time has passed.
+    Tick,
+}
+
+impl Input {
+    /// Says who waits for the answer; inputs that nobody can wait for are left as they are.
+    pub fn set_ticket(&mut self, number: Ticket) {
+        match self {
+            Self::Create(create) => create.ticket = Some(number),
+            Self::Run { ticket, .. } | Self::World { ticket, .. } => *ticket = Some(number),
+            _ => {}
+        }
+    }
+}
+
+/// A run that is to be accepted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Create {
+    /// Its world and id.
+    pub key: RunKey,
+    /// What it is to do.
+    pub spec: Arc<RunSpec>,
+    /// The idempotency key it claims.
+    pub claim: Option<Claim>,
+    /// Who waits for the answer.
+    pub ticket: Option<Ticket>,
+}
+
+/// What a step asks for. Batches go to the store; effects may be performed at once, since what
+/// they follow from is committed.
+#[derive(Debug, Default)]
+pub struct Output {
+    /// To be committed, in order; each is answered with `Committed`, `Refused` or `Failed`.
+    pub batches: Vec<Arc<Batch>>,
+    /// To be performed, in order.
+    pub effects: Vec<Effect>,
+}
+
+/// Something to do outside.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Answer whoever waits.
+    Reply {
+        /// Who waits.
+        ticket: Ticket,
+        /// The answer.
+        result: Result<Reply, Fault>,
+    },
+    /// Show what was committed to whoever watches the run.
+    Publish {
+        /// What was committed.
+        batch: Arc<Batch>,
+        /// The run after it.
+        run: Arc<Run>,
+    },
+    /// Show a world as it is now.
+    WorldChanged(World),
+    /// Hand an attempt to its provider.
+    Dispatch(Dispatch),
+    /// Tell a provider to stop an attempt.
+    CancelAttempt {
+        /// The provider.
+        provider: ProviderId,
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// Why.
+        reason: String,
+        /// How long it may take.
+        grace_ms: u64,
+    },
+    /// Tell a provider how an ask ended.
+    Answer {
+        /// The provider.
+        provider: ProviderId,
+        /// The attempt that asked.
+        attempt_id: AttemptId,
+        /// The asker's own name for the ask.
+        key: String,
+        /// How it ended.
+        resolution: Resolution,
+    },
+    /// Send an input to the shard of another run.
+    Send {
+        /// The shard.
+        to: ShardId,
+        /// The input.
+        input: Box<Input>,
+    },
+    /// A child began whose parent is over: look the parent up, and call the child off if the
+    /// parent was called off.
+    AskAfterParent {
+        /// The parent.
+        parent: RunKey,
+        /// The child.
+        child: RunKey,
+    },
+    /// What the shard remembers is not what the store holds: load it anew.
+    Reload,
+}
+
+impl Effect {
+    /// Calls a child off because its parent was.
+    #[must_use]
+    pub fn cancel_child(child: &RunKey) -> Self {
+        super::runs::cancel_child(child)
+    }
+}
+
+/// The answer to an input.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// The run as it is now.
+    Run {
+        /// The run.
+        run: Arc<Run>,
+        /// Whether this input made it.
+        made: bool,
+    },
+    /// The request was made before; this is the run's key.
+    Repeated(RunKey),
+    /// The world as it is now.
+    World(World),
+}

@@ -1,0 +1,241 @@
+//! A shard: one slice of all streams, stepped by one core at a time.
+//!
+//! `step` is synchronous and deterministic: the same seed, clock and inputs give the same batches
+//! and effects. A run has at most one batch on its way; what happens meanwhile waits, and progress
+//! is joined. A batch that is refused leaves the shard as it was and comes back as an input.
+
+mod commit;
+mod input;
+mod progress;
+mod recover;
+mod runs;
+mod slot;
+mod worlds;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use wharf_domain::run::RunInput;
+use wharf_domain::{AuditRecord, Availability};
+use wharf_ports::{Batch, Lease};
+use wharf_vocab::{
+    AskId, CommitNo, Epoch, HoldId, ProviderId, RunKey, ShardId, Timestamp, WorldId,
+};
+
+pub use input::{Create, Effect, Input, Output, Reply, Ticket};
+pub use recover::Restored;
+
+use crate::fresh::Seeded;
+use slot::Slot;
+use worlds::WorldSlot;
+
+/// One slice of all streams.
+#[derive(Debug)]
+pub struct Shard {
+    id: ShardId,
+    epoch: Epoch,
+    last_no: CommitNo,
+    fresh: Seeded,
+    providers: BTreeMap<ProviderId, Availability>,
+    runs: HashMap<RunKey, Slot>,
+    asks: HashMap<AskId, RunKey>,
+    worlds: HashMap<WorldId, WorldSlot>,
+    /// Which run or world a batch on its way belongs to.
+    on_the_way: HashMap<CommitNo, Owner>,
+    timetable: BTreeSet<(Timestamp, RunKey)>,
+    progress_waiting_bytes: usize,
+    /// Holds the store knows of, until it is clear whose they are.
+    unchecked_holds: Vec<HoldId>,
+}
+
+#[derive(Debug, Clone)]
+enum Owner {
+    Run(RunKey),
+    World(WorldId),
+    /// A batch that only audits.
+    Nobody,
+}
+
+impl Shard {
+    /// An empty shard under a lease.
+    #[must_use]
+    pub fn new(lease: Lease, seed: u64) -> Self {
+        Self {
+            id: lease.shard,
+            epoch: lease.epoch,
+            last_no: lease.last,
+            fresh: Seeded::new(seed),
+            providers: BTreeMap::new(),
+            runs: HashMap::new(),
+            asks: HashMap::new(),
+            worlds: HashMap::new(),
+            on_the_way: HashMap::new(),
+            timetable: BTreeSet::new(),
+            progress_waiting_bytes: 0,
+            unchecked_holds: Vec::new(),
+        }
+    }
+
+    /// The shard's number.
+    #[must_use]
+    pub fn id(&self) -> ShardId {
+        self.id
+    }
+
+    /// The epoch of the lease the shard writes under.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// How many runs are open.
+    #[must_use]
+    pub fn open_runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// How many batches are on their way to the store.
+    #[must_use]
+    pub fn batches_on_the_way(&self) -> usize {
+        self.on_the_way.len()
+    }
+
+    /// When the shard wants to be woken by a [`Input::Tick`].
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.timetable.first().map(|(at, _)| *at)
+    }
+
+    /// The open run an ask belongs to.
+    #[must_use]
+    pub fn run_of_ask(&self, ask_id: &AskId) -> Option<&RunKey> {
+        self.asks.get(ask_id)
+    }
+
+    /// Takes one input and says what follows from it.
+    pub fn step(&mut self, now: Timestamp, input: Input) -> Output {
+        self.fresh.set_now(now);
+        let mut out = Output::default();
+        match input {
+            Input::Create(create) => self.create(now, *create, &mut out),
+            Input::Run { key, input, ticket } => self.offer(now, &key, input, ticket, &mut out),
+            Input::Progress { key, attempt_id, pieces } => {
+                self.progress(now, &key, &attempt_id, pieces, &mut out);
+            }
+            Input::World { id, input, by, ticket } => {
+                self.world(now, id, input, by, ticket, &mut out);
+            }
+            Input::Provider { provider, availability } => {
+                self.provider(now, provider, availability, &mut out);
+            }
+            Input::Child { parent, child, began } => self.child(&parent, child, began, &mut out),
+            Input::Audit(records) => self.audit(now, records, &mut out),
+            Input::Committed(no) => self.committed(now, no, &mut out),
+            Input::Refused(no, refusal) => self.refused(now, no, refusal, &mut out),
+            Input::Failed(no, error) => self.failed(now, no, &error, &mut out),
+            Input::Tick => self.tick(now, &mut out),
+        }
+        out
+    }
+
+    fn next_no(&mut self) -> CommitNo {
+        self.last_no = self.last_no.next();
+        self.last_no
+    }
+
+    /// An empty batch with the next number.
+    fn batch(&mut self, now: Timestamp) -> Batch {
+        Batch {
+            shard: self.id,
+            epoch: self.epoch,
+            no: self.next_no(),
+            at: now,
+            appends: Vec::new(),
+            claims: Vec::new(),
+            ledger: Vec::new(),
+            audit: Vec::new(),
+        }
+    }
+
+    fn audit(&mut self, now: Timestamp, records: Vec<AuditRecord>, out: &mut Output) {
+        let batch = Batch { audit: records, ..self.batch(now) };
+        self.on_the_way.insert(batch.no, Owner::Nobody);
+        out.batches.push(Arc::new(batch));
+    }
+
+    fn provider(
+        &mut self,
+        now: Timestamp,
+        provider: ProviderId,
+        availability: Availability,
+        out: &mut Output,
+    ) {
+        if self.providers.get(&provider) == Some(&availability) {
+            return;
+        }
+        self.providers.insert(provider.clone(), availability);
+        let waits = |slot: &Slot| {
+            slot.latest().is_some_and(|run| run.active.is_none() && run.spec.provider() == provider)
+        };
+        for key in self.runs_where(waits) {
+            self.offer(now, &key, RunInput::Provider, None, out);
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp, out: &mut Output) {
+        while let Some((at, key)) = self.timetable.first().cloned() {
+            if at > now {
+                return;
+            }
+            self.timetable.pop_first();
+            if let Some(slot) = self.runs.get_mut(&key) {
+                slot.deadline = None;
+                match &mut slot.pending {
+                    Some(pending) => {
+                        pending.again_at = None;
+                        out.batches.push(Arc::clone(&pending.stored));
+                    }
+                    None => self.offer(now, &key, RunInput::Tick, None, out),
+                }
+            }
+            self.reschedule(&key);
+        }
+    }
+
+    /// Keys of runs in a fixed order, so that a step does not depend on how a map is laid out.
+    fn runs_where(&self, wanted: impl Fn(&Slot) -> bool) -> Vec<RunKey> {
+        let mut keys: Vec<_> =
+            self.runs.iter().filter(|(_, slot)| wanted(slot)).map(|(key, _)| key.clone()).collect();
+        keys.sort();
+        keys
+    }
+
+    fn reschedule(&mut self, key: &RunKey) {
+        let Some(slot) = self.runs.get_mut(key) else { return };
+        let wants = slot.wants();
+        if wants == slot.deadline {
+            return;
+        }
+        if let Some(old) = slot.deadline.take() {
+            self.timetable.remove(&(old, key.clone()));
+        }
+        if let Some(at) = wants {
+            slot.deadline = Some(at);
+            self.timetable.insert((at, key.clone()));
+        }
+    }
+
+    fn forget(&mut self, key: &RunKey) -> Option<Slot> {
+        let mut slot = self.runs.remove(key)?;
+        if let Some(at) = slot.deadline.take() {
+            self.timetable.remove(&(at, key.clone()));
+        }
+        self.progress_waiting_bytes -= slot.progress.waiting_bytes();
+        if let Some(run) = &slot.run {
+            for raised in &run.asks {
+                self.asks.remove(&raised.ask.spec.ask_id);
+            }
+        }
+        Some(slot)
+    }
+}

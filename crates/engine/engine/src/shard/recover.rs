@@ -1,0 +1,81 @@
+//! Taking a shard over: from a restart of this core, or from a core that is gone.
+
+use std::collections::BTreeSet;
+
+use wharf_domain::run::RunInput;
+use wharf_domain::{LedgerOp, Run, World};
+use wharf_ports::Batch;
+use wharf_vocab::{HoldId, RunKey, Seq, Timestamp};
+
+use super::slot::Slot;
+use super::worlds::WorldSlot;
+use super::{Effect, Input, Output, Owner, Shard};
+
+/// What the store holds of a shard.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// Its open runs, each with the number of its last entry.
+    pub runs: Vec<(Run, Seq)>,
+    /// Its worlds, each with the number of its last entry.
+    pub worlds: Vec<(World, Seq)>,
+    /// Its open holds.
+    pub holds: Vec<HoldId>,
+}
+
+impl Shard {
+    /// Takes up what the store holds. Afterwards [`Shard::outstanding`] says what is to be done.
+    pub fn restore(&mut self, restored: Restored) {
+        for (world, seq) in restored.worlds {
+            let id = world.id.clone();
+            self.worlds.insert(id, WorldSlot::loaded(world, seq));
+        }
+        for (run, seq) in restored.runs {
+            let key = run.key.clone();
+            for raised in run.open_asks() {
+                self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
+            }
+            self.runs.insert(key.clone(), Slot::loaded(run, seq));
+            self.reschedule(&key);
+        }
+        self.unchecked_holds = restored.holds;
+    }
+
+    /// What a crash may have left undone: attempts to be taken up again or given up, children
+    /// their parents must know of, and money held for runs that are gone.
+    pub fn outstanding(&mut self, now: Timestamp) -> Output {
+        self.fresh.set_now(now);
+        let mut out = Output::default();
+        let keys: Vec<RunKey> = self.runs_where(|_| true);
+        self.release_orphans(now, &mut out);
+        for key in keys {
+            if let Some(run) = self.runs.get(&key).and_then(|slot| slot.run.clone())
+                && let Some(parent) = &run.spec.parent
+            {
+                let input =
+                    Input::Child { parent: parent.clone(), child: key.clone(), began: true };
+                out.effects.push(Effect::Send { to: parent.shard(), input: Box::new(input) });
+            }
+            self.offer(now, &key, RunInput::Recovered, None, &mut out);
+        }
+        out
+    }
+
+    /// Runs in memory hold real money; when they are gone, it is given back.
+    fn release_orphans(&mut self, now: Timestamp, out: &mut Output) {
+        let active = |slot: &Slot| {
+            let attempt = slot.run.as_ref()?.active.as_ref()?;
+            Some(attempt.hold.as_ref()?.hold.clone())
+        };
+        let wanted: BTreeSet<HoldId> = self.runs.values().filter_map(active).collect();
+        let ledger: Vec<_> = std::mem::take(&mut self.unchecked_holds)
+            .into_iter()
+            .filter(|hold| !wanted.contains(hold))
+            .map(|hold| LedgerOp::Settle { hold, spent: 0 })
+            .collect();
+        if !ledger.is_empty() {
+            let batch = Batch { ledger, ..self.batch(now) };
+            self.on_the_way.insert(batch.no, Owner::Nobody);
+            out.batches.push(std::sync::Arc::new(batch));
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Inputs of runs: deciding, and putting decisions and progress on their way.
+
+use std::sync::Arc;
+
+use wharf_domain::run::{Cx, Decision, Run, RunEffect, RunInput};
+use wharf_domain::{Availability, Entry, Progress, RunEntry};
+use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Head};
+use wharf_vocab::limits::{
+    RUN_CHILDREN_MAX, RUN_INPUTS_WAITING_MAX, SHARD_PROGRESS_BYTES_MAX, SHARD_RUNS_OPEN_MAX,
+};
+use wharf_vocab::{
+    AttemptId, Code, Durability, Fault, RunKey, RunStatus, Seq, StreamId, Timestamp,
+};
+
+use super::slot::{Cause, Pending, Slot, Waiting};
+use super::{Create, Effect, Input, Output, Owner, Reply, Shard, Ticket};
+
+impl Shard {
+    pub(super) fn create(&mut self, now: Timestamp, create: Create, out: &mut Output) {
+        let Create { key, spec, claim, ticket } = create;
+        if let Some(slot) = self.runs.get(&key) {
+            let same = slot.latest().is_some_and(|run| run.spec.digest == spec.digest);
+            let result = if same { Ok(Reply::Repeated(key)) } else { Err(conflict(&key)) };
+            return reply(out, ticket, result);
+        }
+        if self.runs.len() >= SHARD_RUNS_OPEN_MAX {
+            let busy = Fault::new(Code::CoreBusy, "Too many runs are open; try again later.");
+            return reply(out, ticket, Err(busy));
+        }
+        let provider = self.availability(&spec.provider());
+        let mut cx =
+            Cx { now, shard: self.id, provider: &provider, refused: None, fresh: &mut self.fresh };
+        let decision = Run::create(&mut cx, key.clone(), spec);
+        let mut slot = Slot::new();
+        let cause = Cause::Create { claim, ticket };
+        self.send_off(now, &key, &mut slot, decision, cause, out);
+        self.runs.insert(key.clone(), slot);
+        self.settle_memory(now, &key, out);
+        self.reschedule(&key);
+    }
+
+    /// Offers an input to a run; it waits if a batch of the run is on its way.
+    pub(super) fn offer(
+        &mut self,
+        now: Timestamp,
+        key: &RunKey,
+        input: RunInput,
+        ticket: Option<Ticket>,
+        out: &mut Output,
+    ) {
+        let Some(slot) = self.runs.get_mut(key) else {
+            // The run is over or was never here; the handle looks it up in the store.
+            let error = Fault::new(Code::RunNotFound, format!("There is no open run {key}."));
+            return reply(out, ticket, Err(error));
+        };
+        // What the core itself asks for must never be dropped; what others ask for may be refused.
+        if ticket.is_some() && slot.waiting.len() >= RUN_INPUTS_WAITING_MAX {
+            let busy = Fault::new(Code::CoreBusy, "Too much waits for this run; try again later.");
+            return reply(out, ticket, Err(busy));
+        }
+        if input == RunInput::Tick && slot.pending.is_some() {
+            return;
+        }
+        slot.waiting.push_back(Waiting { input, ticket, refused: None });
+        self.pump(now, key, out);
+    }
+
+    pub(super) fn progress(
+        &mut self,
+        now: Timestamp,
+        key: &RunKey,
+        attempt_id: &AttemptId,
+        pieces: Vec<Progress>,
+        out: &mut Output,
+    ) {
+        let Some(slot) = self.runs.get_mut(key) else { return };
+        let active = slot.latest().and_then(|run| run.active.as_ref());
+        let ending = slot.waiting.iter().any(|waiting| ends(&waiting.input, attempt_id));
+        if ending || active.is_none_or(|attempt| attempt.id != *attempt_id) {
+            return;
+        }
+        let before = slot.progress.waiting_bytes();
+        let fits = pieces.into_iter().all(|piece| slot.progress.push(piece));
+        self.progress_waiting_bytes += slot.progress.waiting_bytes() - before;
+        if fits && self.progress_waiting_bytes <= SHARD_PROGRESS_BYTES_MAX {
+            self.pump(now, key, out);
+        } else {
+            let input = RunInput::OutputTooLarge { attempt_id: attempt_id.clone() };
+            self.offer(now, key, input, None, out);
+        }
+    }
+
+    /// Works off what waits for a run until a batch is on its way or nothing waits.
+    pub(super) fn pump(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
+        loop {
+            let Some(mut slot) = self.runs.remove(key) else { return };
+            let busy = slot.pending.is_some();
+            let went_on = !busy && self.advance(now, key, &mut slot, out);
+            self.runs.insert(key.clone(), slot);
+            self.settle_memory(now, key, out);
+            if !went_on {
+                break;
+            }
+        }
+        self.reschedule(key);
+    }
+
+    /// Takes the next thing that waits; `false` if nothing does.
+    fn advance(&mut self, now: Timestamp, key: &RunKey, slot: &mut Slot, out: &mut Output) -> bool {
+        let Some(run) = slot.run.clone() else { return false };
+        let Some(waiting) = slot.waiting.pop_front() else {
+            if slot.progress.is_empty() {
+                return false;
+            }
+            let decision = unchanged(&run);
+            self.send_off(now, key, slot, decision, Cause::Progress, out);
+            return true;
+        };
+        let provider = self.availability(&run.spec.provider());
+        let mut cx = Cx {
+            now,
+            shard: self.id,
+            provider: &provider,
+            refused: waiting.refused.as_ref(),
+            fresh: &mut self.fresh,
+        };
+        match run.decide(&mut cx, &waiting.input) {
+            Ok(decision) if decision.entries.is_empty() => {
+                let effects = self.outward(&run, decision.effects);
+                out.effects.extend(effects);
+                reply(out, waiting.ticket, Ok(Reply::Run { run, made: false }));
+            }
+            Ok(decision) => {
+                self.send_off(now, key, slot, decision, Cause::Input(waiting), out);
+            }
+            Err(fault) => reply(out, waiting.ticket, Err(fault)),
+        }
+        true
+    }
+
+    /// Puts a decision and the progress before it on their way to the store.
+    fn send_off(
+        &mut self,
+        now: Timestamp,
+        key: &RunKey,
+        slot: &mut Slot,
+        decision: Decision,
+        cause: Cause,
+        out: &mut Output,
+    ) {
+        let mut batch = self.batch(now);
+        let no = batch.no;
+        let next = Arc::new(decision.next);
+        let head = Head { open: !next.is_over(), run: Some(next.summary()) };
+        let (pieces, bytes) = slot.progress.take();
+        self.progress_waiting_bytes -= bytes;
+        let mut seq = slot.seq;
+        if !pieces.is_empty() {
+            seq = append(&mut batch, key.stream(), seq, Body::Progress(pieces), head.clone());
+        }
+        if decision.entries.iter().any(|entry| matches!(entry, RunEntry::AttemptStarted(_))) {
+            slot.progress.forget_partials();
+        }
+        if !decision.entries.is_empty() {
+            let entries = decision.entries.into_iter().map(Entry::Run).collect();
+            seq = append(&mut batch, key.stream(), seq, Body::Entries(entries), head);
+        }
+        for (ask_id, entry) in decision.asks {
+            let raised = matches!(entry, wharf_domain::AskEntry::Raised(_));
+            let expected = if raised { Seq(0) } else { Seq(1) };
+            let head = Head { open: raised, run: None };
+            let body = Body::Entries(vec![Entry::Ask(entry)]);
+            append(&mut batch, StreamId::Ask(ask_id), expected, body, head);
+        }
+        if let Cause::Create { claim, .. } = &cause {
+            batch.claims.extend(claim.clone());
+        }
+        batch.ledger = decision.ledger;
+        batch.audit = decision.audit;
+        let mut effects = self.outward_at(no, &next, decision.effects);
+        effects.extend(family(slot, &next, &cause));
+
+        let batch = Arc::new(batch);
+        let stored = match next.spec.durability {
+            Durability::Journal => Arc::clone(&batch),
+            Durability::Memory => Arc::new(only_money(&batch)),
+        };
+        if !is_empty(&stored) {
+            self.on_the_way.insert(no, Owner::Run(key.clone()));
+            out.batches.push(Arc::clone(&stored));
+        }
+        slot.pending = Some(Pending {
+            no,
+            batch,
+            stored,
+            next,
+            next_seq: seq,
+            effects,
+            cause,
+            again_at: None,
+        });
+    }
+
+    /// A run in memory with no money to move has nothing to wait for.
+    fn settle_memory(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
+        let pending = self.runs.get(key).and_then(|slot| slot.pending.as_ref());
+        if let Some(pending) = pending
+            && is_empty(&pending.stored)
+        {
+            let no = pending.no;
+            self.finish_commit(now, key, no, out);
+        }
+    }
+
+    pub(super) fn availability(&self, provider: &wharf_vocab::ProviderId) -> Availability {
+        self.providers.get(provider).cloned().unwrap_or(Availability::Coming)
+    }
+
+    pub(super) fn outward(&mut self, run: &Arc<Run>, effects: Vec<RunEffect>) -> Vec<Effect> {
+        let no = self.last_no;
+        self.outward_at(no, run, effects)
+    }
+
+    /// Addresses the effects of a decision to the run's provider.
+    fn outward_at(
+        &self,
+        commit: wharf_vocab::CommitNo,
+        run: &Arc<Run>,
+        effects: Vec<RunEffect>,
+    ) -> Vec<Effect> {
+        let provider = run.spec.provider();
+        let effect = EffectId { shard: self.id, commit };
+        let outward = |inner| match inner {
+            RunEffect::Dispatch { attempt_id, reattach } => Effect::Dispatch(Dispatch {
+                effect,
+                run: run.key.clone(),
+                attempt_id,
+                attempt: run.attempt,
+                spec: Arc::clone(&run.spec),
+                deadline: run.next_deadline(),
+                reattach,
+            }),
+            RunEffect::CancelAttempt { attempt_id, reason, grace_ms } => {
+                Effect::CancelAttempt { provider: provider.clone(), attempt_id, reason, grace_ms }
+            }
+            RunEffect::Answer { attempt_id, key, resolution } => {
+                Effect::Answer { provider: provider.clone(), attempt_id, key, resolution }
+            }
+        };
+        effects.into_iter().map(outward).collect()
+    }
+
+    /// A child run began or ended.
+    pub(super) fn child(&mut self, parent: &RunKey, child: RunKey, began: bool, out: &mut Output) {
+        let Some(slot) = self.runs.get_mut(parent) else {
+            if began {
+                out.effects.push(Effect::AskAfterParent { parent: parent.clone(), child });
+            }
+            return;
+        };
+        if !began {
+            slot.children.remove(&child);
+            return;
+        }
+        let canceled = slot.latest().is_some_and(|run| is_called_off(run));
+        if canceled || slot.children.len() >= RUN_CHILDREN_MAX {
+            out.effects.push(cancel_child(&child));
+        } else {
+            slot.children.insert(child);
+        }
+    }
+}
+
+pub(super) fn reply(out: &mut Output, ticket: Option<Ticket>, result: Result<Reply, Fault>) {
+    if let Some(ticket) = ticket {
+        out.effects.push(Effect::Reply { ticket, result });
+    }
+}
+
+pub(super) fn conflict(key: &RunKey) -> Fault {
+    Fault::new(Code::RunConflict, format!("The run {key} was asked for with another request."))
+}
+
+fn ends(input: &RunInput, attempt: &AttemptId) -> bool {
+    matches!(input, RunInput::AttemptEnded { attempt_id, .. } if attempt_id == attempt)
+}
+
+fn unchanged(run: &Arc<Run>) -> Decision {
+    Decision {
+        next: Run::clone(run),
+        entries: Vec::new(),
+        asks: Vec::new(),
+        ledger: Vec::new(),
+        audit: Vec::new(),
+        effects: Vec::new(),
+    }
+}
+
+fn append(batch: &mut Batch, stream: StreamId, expected: Seq, body: Body, head: Head) -> Seq {
+    let last = Seq(expected.0 + body.len() as u64);
+    batch.appends.push(Append { stream, expected, body, head });
+    last
+}
+
+/// What of a memory run's batch must reach the store: money, since accounts are shared.
+fn only_money(batch: &Batch) -> Batch {
+    Batch {
+        appends: Vec::new(),
+        claims: Vec::new(),
+        audit: Vec::new(),
+        ledger: batch.ledger.clone(),
+        ..*batch
+    }
+}
+
+fn is_empty(batch: &Batch) -> bool {
+    batch.appends.is_empty()
+        && batch.claims.is_empty()
+        && batch.ledger.is_empty()
+        && batch.audit.is_empty()
+}
+
+/// Tells the parent that a child began or ended, and children that their parent was called off.
+fn family(slot: &Slot, next: &Arc<Run>, cause: &Cause) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    if let Some(parent) = &next.spec.parent {
+        let began = matches!(cause, Cause::Create { .. });
+        if began || next.is_over() {
+            let input = Input::Child {
+                parent: parent.clone(),
+                child: next.key.clone(),
+                began: !next.is_over(),
+            };
+            effects.push(Effect::Send { to: parent.shard(), input: Box::new(input) });
+        }
+    }
+    if is_called_off(next) {
+        effects.extend(slot.children.iter().map(cancel_child));
+    }
+    effects
+}
+
+pub(super) fn is_called_off(run: &Run) -> bool {
+    run.cancel.is_some() || run.status() == RunStatus::Canceled
+}
+
+/// The effect that calls a child off because its parent was.
+pub(super) fn cancel_child(child: &RunKey) -> Effect {
+    let input = RunInput::Cancel {
+        by: "core".to_owned(),
+        reason: "The run that started it was canceled.".to_owned(),
+    };
+    let input = Input::Run { key: child.clone(), input, ticket: None };
+    Effect::Send { to: child.shard(), input: Box::new(input) }
+}

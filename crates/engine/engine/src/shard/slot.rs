@@ -1,0 +1,99 @@
+//! One run in a shard: what is committed, what is on its way, and what waits behind it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use wharf_domain::run::RunInput;
+use wharf_domain::{Funds, Run};
+use wharf_ports::{Batch, Claim};
+use wharf_vocab::{CommitNo, RunKey, Seq, Timestamp};
+
+use super::Effect;
+use super::input::Ticket;
+use super::progress::ProgressBuffer;
+
+/// One run in a shard.
+#[derive(Debug)]
+pub(super) struct Slot {
+    /// The run as it was last committed; `None` until its creation is.
+    pub(super) run: Option<Arc<Run>>,
+    /// The number of the last entry or piece of progress committed.
+    pub(super) seq: Seq,
+    /// The batch on its way to the store. Inputs wait until it is decided.
+    pub(super) pending: Option<Pending>,
+    /// Inputs that wait.
+    pub(super) waiting: VecDeque<Waiting>,
+    /// Progress that waits.
+    pub(super) progress: ProgressBuffer,
+    /// Child runs that have not ended.
+    pub(super) children: BTreeSet<RunKey>,
+    /// When the run wants to be looked at, as the shard's timetable has it.
+    pub(super) deadline: Option<Timestamp>,
+}
+
+/// An input that waits.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) input: RunInput,
+    pub(super) ticket: Option<Ticket>,
+    /// Set when it comes again because the store found too little money.
+    pub(super) refused: Option<Funds>,
+}
+
+/// A batch on its way to the store.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) no: CommitNo,
+    /// What becomes true with it, as watchers will see it.
+    pub(super) batch: Arc<Batch>,
+    /// What is handed to the store: the same, or for a run in memory only its money.
+    pub(super) stored: Arc<Batch>,
+    pub(super) next: Arc<Run>,
+    pub(super) next_seq: Seq,
+    pub(super) effects: Vec<Effect>,
+    pub(super) cause: Cause,
+    /// When to offer it again, after the store could not take it.
+    pub(super) again_at: Option<Timestamp>,
+}
+
+/// What a batch on its way answers.
+#[derive(Debug)]
+pub(super) enum Cause {
+    /// The run's creation.
+    Create { claim: Option<Claim>, ticket: Option<Ticket> },
+    /// An input.
+    Input(Waiting),
+    /// Progress alone.
+    Progress,
+}
+
+impl Slot {
+    pub(super) fn new() -> Self {
+        Self {
+            run: None,
+            seq: Seq(0),
+            pending: None,
+            waiting: VecDeque::new(),
+            progress: ProgressBuffer::default(),
+            children: BTreeSet::new(),
+            deadline: None,
+        }
+    }
+
+    pub(super) fn loaded(run: Run, seq: Seq) -> Self {
+        Self { run: Some(Arc::new(run)), seq, ..Self::new() }
+    }
+
+    /// The run as it will be once what is on its way is committed.
+    pub(super) fn latest(&self) -> Option<&Arc<Run>> {
+        self.pending.as_ref().map(|pending| &pending.next).or(self.run.as_ref())
+    }
+
+    /// When the run wants to be looked at: at its own deadline, or to offer its batch again.
+    pub(super) fn wants(&self) -> Option<Timestamp> {
+        match &self.pending {
+            Some(pending) => pending.again_at,
+            None => self.run.as_ref().and_then(|run| run.next_deadline()),
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The thin asynchronous shell around the shards: it feeds them, commits what they decide and
+//! performs what follows. It decides nothing itself.
+
+mod load;
+
+pub(crate) use load::read_run;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{mpsc, oneshot};
+use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
+use wharf_domain::{Availability, Entry, Run, RunEntry};
+use wharf_ports::{Batch, Clock, CommitError, Dispatch, Store, StoreError};
+use wharf_vocab::limits::LEASE_MS;
+use wharf_vocab::{
+    CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, RunStatus, ShardId, StreamId,
+    Timestamp,
+};
+
+use crate::catalog::Catalog;
+use crate::hub::Hub;
+use crate::shard::{Effect, Input, Reply, Shard, Ticket};
+use crate::worlds::Worlds;
+
+/// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
+const GROUPS_ON_THE_WAY_MAX: usize = 64;
+/// Messages taken in one go before what they ask for is committed.
+const MESSAGES_AT_ONCE_MAX: usize = 256;
+
+/// What the handle sends to the shell.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// An input for a shard, and where its answer goes.
+    Input { shard: ShardId, input: Box<Input>, answer: Option<Answer> },
+    /// A provider's availability, for every shard.
+    Provider { provider: ProviderId, availability: Availability },
+    /// Commit what is under way, then end.
+    Stop(oneshot::Sender<()>),
+}
+
+pub(crate) type Answer = oneshot::Sender<Result<Reply, Fault>>;
+
+/// What the shell is made of.
+pub(crate) struct Parts {
+    pub(crate) node: NodeId,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) worlds: Arc<Worlds>,
+    pub(crate) seed: u64,
+}
+
+pub(crate) struct Shell {
+    parts: Parts,
+    shards: Vec<Option<Shard>>,
+    queue: VecDeque<(ShardId, Input)>,
+    batches: Vec<Arc<Batch>>,
+    committing: FuturesUnordered<BoxFuture<'static, Vec<Settled>>>,
+    /// Look-ups in the store whose answer is an input.
+    chores: FuturesUnordered<BoxFuture<'static, Option<(ShardId, Input)>>>,
+    answers: HashMap<Ticket, (ShardId, Answer)>,
+    last_ticket: u64,
+    timetable: BTreeSet<(Timestamp, ShardId)>,
+    scheduled: Vec<Option<Timestamp>>,
+    reload: BTreeSet<ShardId>,
+    renew_at: Timestamp,
+}
+
+/// What became of a batch.
+struct Settled {
+    shard: ShardId,
+    epoch: Epoch,
+    no: CommitNo,
+    result: Result<(), CommitError>,
+}
+
+impl Shell {
+    /// Takes the leases and loads all that is open.
+    pub(crate) async fn open(parts: Parts) -> Result<Self, StoreError> {
+        let count = ShardId::all().count();
+        let now = parts.clock.now();
+        let mut shell = Self {
+            parts,
+            shards: (0..count).map(|_| None).collect(),
+            queue: VecDeque::new(),
+            batches: Vec::new(),
+            committing: FuturesUnordered::new(),
+            chores: FuturesUnordered::new(),
+            answers: HashMap::new(),
+            last_ticket: 0,
+            timetable: BTreeSet::new(),
+            scheduled: vec![None; count],
+            reload: BTreeSet::new(),
+            renew_at: now.plus_ms(LEASE_MS / 3),
+        };
+        shell.load(ShardId::all().collect()).await?;
+        Ok(shell)
+    }
+
+    pub(crate) async fn run(mut self, mut messages: mpsc::Receiver<Message>) {
+        self.work().await;
+        let mut stop: Option<oneshot::Sender<()>> = None;
+        loop {
+            let wake = self.wake_in();
+            let taking = stop.is_none() && self.committing.len() < GROUPS_ON_THE_WAY_MAX;
+            tokio::select! {
+                biased;
+                Some(settled) = self.committing.next(), if !self.committing.is_empty() => {
+                    self.settled(settled);
+                    while let Some(Some(settled)) = self.committing.next().now_or_never() {
+                        self.settled(settled);
+                    }
+                }
+                Some(done) = self.chores.next(), if !self.chores.is_empty() => {
+                    self.queue.extend(done);
+                }
+                message = messages.recv(), if taking => {
+                    stop = match message {
+                        Some(first) => self.take_many(first, &mut messages),
+                        None => return,
+                    };
+                }
+                () = tokio::time::sleep(wake) => self.tick(),
+            }
+            self.work().await;
+            if self.committing.is_empty()
+                && let Some(stop) = stop.take()
+            {
+                // Whoever asked may have left; the work is done either way.
+                let _ = stop.send(());
+                return;
+            }
+        }
+    }
+
+    fn wake_in(&self) -> Duration {
+        let next = self.timetable.first().map_or(self.renew_at, |(at, _)| (*at).min(self.renew_at));
+        next.until(self.parts.clock.now())
+    }
+
+    fn take_many(
+        &mut self,
+        first: Message,
+        messages: &mut mpsc::Receiver<Message>,
+    ) -> Option<oneshot::Sender<()>> {
+        let mut next = Some(first);
+        for _ in 0..MESSAGES_AT_ONCE_MAX {
+            match next.take() {
+                Some(Message::Stop(stop)) => return Some(stop),
+                Some(message) => self.take(message),
+                None => break,
+            }
+            next = messages.try_recv().ok();
+        }
+        match next {
+            Some(Message::Stop(stop)) => Some(stop),
+            Some(message) => {
+                self.take(message);
+                None
+            }
+            None => None,
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Input { shard, mut input, answer } => {
+                if let Some(answer) = answer {
+                    self.last_ticket += 1;
+                    let ticket = Ticket(self.last_ticket);
+                    input.set_ticket(ticket);
+                    self.answers.insert(ticket, (shard, answer));
+                }
+                self.queue.push_back((shard, *input));
+            }
+            Message::Provider { provider, availability } => {
+                for shard in ShardId::all() {
+                    let (provider, availability) = (provider.clone(), availability.clone());
+                    self.queue.push_back((shard, Input::Provider { provider, availability }));
+                }
+            }
+            Message::Stop(_) => {}
+        }
+    }
+
+    fn settled(&mut self, settled: Vec<Settled>) {
+        for Settled { shard, epoch, no, result } in settled {
+            // A batch of an earlier life of the shard says nothing about this one.
+            if self.shards[shard.index()].as_ref().is_none_or(|found| found.epoch() != epoch) {
+                continue;
+            }
+            let input = match result {
+                Ok(()) => Input::Committed(no),
+                Err(CommitError::Refused(refusal)) => Input::Refused(no, refusal),
+                Err(CommitError::Failed(error)) => {
+                    tracing::warn!(%shard, error = %error, "the store could not take a batch");
+                    Input::Failed(no, error)
+                }
+            };
+            self.queue.push_back((shard, input));
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = self.parts.clock.now();
+        if self.renew_at <= now {
+            self.renew_at = now.plus_ms(LEASE_MS / 3);
+            let renewed = self.parts.store.renew(self.parts.node.clone(), LEASE_MS);
+            self.chores.push(Box::pin(async move {
+                if let Err(error) = renewed.await {
+                    tracing::warn!(%error, "the leases could not be prolonged");
+                }
+                None
+            }));
+        }
+        let due: Vec<_> =
+            self.timetable.iter().take_while(|(at, _)| *at <= now).map(|(_, id)| *id).collect();
+        self.queue.extend(due.into_iter().map(|shard| (shard, Input::Tick)));
+    }
+
+    /// Steps until nothing is left to step, then hands over what is to be committed.
+    async fn work(&mut self) {
+        loop {
+            while let Some((id, input)) = self.queue.pop_front() {
+                let now = self.parts.clock.now();
+                let Some(shard) = &mut self.shards[id.index()] else { continue };
+                let out = shard.step(now, input);
+                self.batches.extend(out.batches);
+                for effect in out.effects {
+                    self.perform(id, effect);
+                }
+                self.reschedule(id);
+            }
+            if self.reload.is_empty() {
+                break;
+            }
+            self.reload_shards().await;
+        }
+        self.commit();
+    }
+
+    fn commit(&mut self) {
+        if self.batches.is_empty() {
+            return;
+        }
+        let batches = std::mem::take(&mut self.batches);
+        let names: Vec<_> =
+            batches.iter().map(|batch| (batch.shard, batch.epoch, batch.no)).collect();
+        let committed = self.parts.store.commit(batches);
+        self.committing.push(Box::pin(async move {
+            let results = committed.await;
+            names
+                .into_iter()
+                .zip(results)
+                .map(|((shard, epoch, no), result)| Settled { shard, epoch, no, result })
+                .collect()
+        }));
+    }
+
+    fn perform(&mut self, shard: ShardId, effect: Effect) {
+        match effect {
+            Effect::Reply { ticket, result } => {
+                if let Some((_, answer)) = self.answers.remove(&ticket) {
+                    // Whoever asked may have left.
+                    let _ = answer.send(result);
+                }
+            }
+            Effect::Publish { batch, run } => {
+                count(&batch, &run);
+                self.parts.hub.publish(batch, run);
+            }
+            Effect::WorldChanged(world) => self.parts.worlds.set(world),
+            Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
+            Effect::CancelAttempt { provider, attempt_id, reason, grace_ms } => {
+                if let Some(sink) = self.parts.catalog.sink(&provider) {
+                    sink.cancel(&attempt_id, &reason, grace_ms);
+                }
+            }
+            Effect::Answer { provider, attempt_id, key, resolution } => {
+                if let Some(sink) = self.parts.catalog.sink(&provider) {
+                    sink.answer(&attempt_id, &key, &resolution);
+                }
+            }
+            Effect::Send { to, input } => self.queue.push_back((to, *input)),
+            Effect::AskAfterParent { parent, child } => self.ask_after(parent, child),
+            Effect::Reload => {
+                self.reload.insert(shard);
+            }
+        }
+    }
+
+    fn dispatch(&mut self, shard: ShardId, dispatch: Dispatch) {
+        let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
+        let handed_over = match self.parts.catalog.sink(&dispatch.spec.provider()) {
+            Some(sink) => sink.dispatch(dispatch),
+            None => Err(crate::catalog::not_found(&dispatch.spec.tool)),
+        };
+        if let Err(fault) = handed_over {
+            let result = Err(AttemptError::Failed(fault, Executed::No));
+            let report = AttemptReport { result, cost_micro: 0 };
+            let input = RunInput::AttemptEnded { attempt_id, report };
+            self.queue.push_back((shard, Input::Run { key, input, ticket: None }));
+        }
+    }
+
+    /// A parent that is over may have been called off before its child was known to it.
+    fn ask_after(&mut self, parent: RunKey, child: RunKey) {
+        let loaded = self.parts.store.load(StreamId::Run(parent));
+        self.chores.push(Box::pin(async move {
+            let stored = loaded.await.ok().flatten()?;
+            let canceled = stored.entries.iter().any(|(_, entry)| {
+                matches!(entry, Entry::Run(RunEntry::Ended(ended))
+                    if ended.outcome.status() == RunStatus::Canceled)
+            });
+            match Effect::cancel_child(&child) {
+                Effect::Send { to, input } if canceled => Some((to, *input)),
+                _ => None,
+            }
+        }));
+    }
+
+    fn reschedule(&mut self, id: ShardId) {
+        let wants = self.shards[id.index()].as_ref().and_then(Shard::next_deadline);
+        let known = &mut self.scheduled[id.index()];
+        if *known != wants {
+            if let Some(old) = known.take() {
+                self.timetable.remove(&(old, id));
+            }
+            if let Some(at) = wants {
+                *known = Some(at);
+                self.timetable.insert((at, id));
+            }
+        }
+    }
+}
+
+fn count(batch: &Batch, run: &Run) {
+    let created =
+        batch.appends.iter().any(|append| append.expected.0 == 0 && append.head.run.is_some());
+    if created {
+        metrics::counter!("wharf_runs_created_total").increment(1);
+    }
+    if run.is_over() {
+        metrics::counter!("wharf_runs_ended_total", "status" => run.status().as_str()).increment(1);
+    }
+}

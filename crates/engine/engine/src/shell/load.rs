@@ -1,0 +1,96 @@
+//! Taking leases and loading shards, at the start and when a shard must be loaded anew.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wharf_domain::{Entry, Run, World};
+use wharf_ports::{StoreError, StoreErrorKind, Stored};
+use wharf_vocab::limits::LEASE_MS;
+use wharf_vocab::{ShardId, StreamId, StreamKind};
+
+use super::Shell;
+use crate::shard::{Input, Restored, Shard};
+
+impl Shell {
+    /// Takes the leases on these shards and loads what is open in them.
+    pub(super) async fn load(&mut self, shards: Vec<ShardId>) -> Result<(), StoreError> {
+        let store = Arc::clone(&self.parts.store);
+        let leases = store.acquire(self.parts.node.clone(), shards, LEASE_MS).await?;
+        let held: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
+        let mut restored: BTreeMap<ShardId, Restored> = BTreeMap::new();
+        for (stream, stored) in store.load_open(StreamKind::World, held.clone()).await? {
+            let shard = stream.shard();
+            if let (StreamId::World(id), seq) = (stream, stored.seq) {
+                let world = read_world(&id, &stored)?;
+                self.parts.worlds.set(world.clone());
+                restored.entry(shard).or_default().worlds.push((world, seq));
+            }
+        }
+        for (stream, stored) in store.load_open(StreamKind::Run, held.clone()).await? {
+            let run = read_run(&stream, &stored)?;
+            self.parts.hub.restore(Arc::new(run.clone()));
+            restored.entry(stream.shard()).or_default().runs.push((run, stored.seq));
+        }
+        for (shard, hold) in store.holds(held).await? {
+            restored.entry(shard).or_default().holds.push(hold);
+        }
+        let now = self.parts.clock.now();
+        for lease in leases {
+            let seed =
+                self.parts.seed.wrapping_add(u64::from(lease.shard.0)) ^ (lease.epoch.0 << 32);
+            let mut shard = Shard::new(lease, seed);
+            for (provider, availability) in self.parts.catalog.availabilities() {
+                shard.step(now, Input::Provider { provider, availability });
+            }
+            shard.restore(restored.remove(&lease.shard).unwrap_or_default());
+            let out = shard.outstanding(now);
+            self.shards[lease.shard.index()] = Some(shard);
+            self.batches.extend(out.batches);
+            for effect in out.effects {
+                self.perform(lease.shard, effect);
+            }
+            self.reschedule(lease.shard);
+        }
+        Ok(())
+    }
+
+    /// Loads shards anew whose memory turned out to be wrong; whoever waits for them must ask
+    /// again.
+    pub(super) async fn reload_shards(&mut self) {
+        let shards: Vec<_> = std::mem::take(&mut self.reload).into_iter().collect();
+        tracing::warn!(shards = shards.len(), "shards are loaded anew from the store");
+        for shard in &shards {
+            self.shards[shard.index()] = None;
+        }
+        self.batches.retain(|batch| !shards.contains(&batch.shard));
+        self.answers.retain(|_, (shard, _)| !shards.contains(shard));
+        if let Err(error) = self.load(shards.clone()).await {
+            tracing::error!(%error, "shards could not be loaded; trying again");
+            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+            self.reload.extend(shards);
+        }
+    }
+}
+
+pub(crate) fn read_run(stream: &StreamId, stored: &Stored) -> Result<Run, StoreError> {
+    let entries = stored.entries.iter().filter_map(|(at, entry)| match entry {
+        Entry::Run(entry) => Some((*at, entry)),
+        _ => None,
+    });
+    Run::replay(entries).ok_or_else(|| corrupt(stream))
+}
+
+fn read_world(id: &wharf_vocab::WorldId, stored: &Stored) -> Result<World, StoreError> {
+    let mut world = None;
+    for (at, entry) in &stored.entries {
+        if let Entry::World(entry) = entry {
+            world = Some(World::apply(world, id, *at, entry));
+        }
+    }
+    world.ok_or_else(|| corrupt(&StreamId::World(id.clone())))
+}
+
+fn corrupt(stream: &StreamId) -> StoreError {
+    let message = format!("the stream {} {} cannot be read", stream.kind().as_str(), stream.key());
+    StoreError { kind: StoreErrorKind::Corrupt, message }
+}
