@@ -1,1 +1,18 @@
-//! wharf-server
+//! The server application: it reads the configuration, puts store, engine and edges together,
+//! and takes them apart in order when it stops.
+//!
+//! [`up`] is what `wharf up` runs; [`Core`] is the same assembly for programs that hold it
+//! themselves. [`migrate`], [`audit`] and [`doctor`] work on a home while no core uses it, or
+//! only read. Nothing here decides about runs, and nothing but files of the home is written.
+
+pub mod audit;
+mod core;
+pub mod doctor;
+mod home;
+pub mod migrate;
+mod up;
+
+pub use core::{Core, CoreOptions};
+pub use home::Home;
+pub use up::{Ready, UpOptions, up};
+pub use wharf_http::CoreInfo;
