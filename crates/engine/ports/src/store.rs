@@ -76,7 +76,8 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         limit: usize,
     ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>>;
 
-    /// Removes a stream that is not open with all it holds; says whether it was there.
+    /// Removes a stream that is not open, with all it holds and the names that were claimed when
+    /// it was made; says whether it did.
     fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>>;
 }
 

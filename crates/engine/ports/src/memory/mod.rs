@@ -1,0 +1,14 @@
+//! A store in memory that keeps every promise of [`Store`](crate::Store) but that of surviving
+//! the process.
+//!
+//! [`MemoryState`] is the whole store as a plain value: synchronous, without a clock of its own,
+//! and cheap to copy, so that a simulator can step it, keep it across a simulated crash or go
+//! back to an earlier moment. [`MemoryStore`] puts it behind the trait and can be told to fail
+//! or to hold commits back.
+
+mod read;
+mod state;
+mod store;
+
+pub use state::MemoryState;
+pub use store::MemoryStore;

@@ -1,0 +1,278 @@
+//! The memory store behind the trait, with switches for trouble.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
+use tokio::sync::oneshot;
+use wharf_domain::Account;
+use wharf_journal::audit::AuditKey;
+use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind};
+
+use super::MemoryState;
+use crate::{
+    Batch, Clock, CommitError, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord,
+    Store, StoreError, StoreErrorKind, Stored,
+};
+
+/// A store in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    inner: Arc<Mutex<Inner>>,
+    clock: Arc<dyn Clock>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: MemoryState,
+    /// How many calls of `commit` are still to fail, and how.
+    failing: Option<(usize, StoreErrorKind)>,
+    /// Commits that are held back, in order; `None` when none is to be.
+    held: Option<VecDeque<Held>>,
+}
+
+type Answers = Vec<Result<(), CommitError>>;
+
+#[derive(Debug)]
+struct Held {
+    batches: Vec<Arc<Batch>>,
+    answer: oneshot::Sender<Answers>,
+}
+
+impl MemoryStore {
+    /// An empty store that seals its audit with this key and reads this clock.
+    #[must_use]
+    pub fn new(key: &AuditKey, clock: Arc<dyn Clock>) -> Self {
+        Self::with_state(MemoryState::new(key), clock)
+    }
+
+    /// A store that begins with what another one held.
+    #[must_use]
+    pub fn with_state(state: MemoryState, clock: Arc<dyn Clock>) -> Self {
+        let inner = Inner { state, failing: None, held: None };
+        Self { inner: Arc::new(Mutex::new(inner)), clock }
+    }
+
+    /// What the store holds now.
+    #[must_use]
+    pub fn state(&self) -> MemoryState {
+        lock(&self.inner).state.clone()
+    }
+
+    /// Lets the next `calls` of `commit` fail as a whole; nothing of them becomes true.
+    pub fn fail_commits(&self, calls: usize, kind: StoreErrorKind) {
+        lock(&self.inner).failing = Some((calls, kind));
+    }
+
+    /// Holds commits back until [`release_commits`](Self::release_commits).
+    pub fn hold_commits(&self) {
+        lock(&self.inner).held.get_or_insert_default();
+    }
+
+    /// How many calls of `commit` are held back.
+    #[must_use]
+    pub fn commits_held(&self) -> usize {
+        lock(&self.inner).held.as_ref().map_or(0, VecDeque::len)
+    }
+
+    /// Commits what was held back, in order, and holds nothing back any more.
+    pub fn release_commits(&self) {
+        let mut inner = lock(&self.inner);
+        for held in inner.held.take().unwrap_or_default() {
+            let answers = inner.commit(&held.batches);
+            // Whoever waited may have gone away; the commit is true all the same.
+            let _ = held.answer.send(answers);
+        }
+    }
+
+    fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut MemoryState) -> T,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        ready(Ok(act(&mut lock(&self.inner).state))).boxed()
+    }
+}
+
+impl Inner {
+    fn commit(&mut self, batches: &[Arc<Batch>]) -> Answers {
+        match &mut self.failing {
+            Some((calls, kind)) if *calls > 0 => {
+                *calls -= 1;
+                let error = StoreError { kind: *kind, message: "told to fail".to_owned() };
+                vec![Err(CommitError::Failed(error)); batches.len()]
+            }
+            _ => batches.iter().map(|batch| self.state.commit_one(batch)).collect(),
+        }
+    }
+}
+
+/// A panic elsewhere cannot leave the state half-changed in a way that matters to tests.
+fn lock(inner: &Mutex<Inner>) -> MutexGuard<'_, Inner> {
+    inner.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store for MemoryStore {
+    fn commit(&self, batches: Vec<Arc<Batch>>) -> BoxFuture<'static, Answers> {
+        let inner = Arc::clone(&self.inner);
+        let count = batches.len();
+        let commit = async move {
+            let waiting = {
+                let mut inner = lock(&inner);
+                match &mut inner.held {
+                    None => return inner.commit(&batches),
+                    Some(held) => {
+                        let (answer, waiting) = oneshot::channel();
+                        held.push_back(Held { batches, answer });
+                        waiting
+                    }
+                }
+            };
+            drop(inner);
+            waiting.await.unwrap_or_else(|_| {
+                let kind = StoreErrorKind::Unavailable;
+                let error = StoreError { kind, message: "the store is gone".to_owned() };
+                vec![Err(CommitError::Failed(error)); count]
+            })
+        };
+        commit.boxed()
+    }
+
+    fn acquire(
+        &self,
+        node: NodeId,
+        shards: Vec<ShardId>,
+        ttl_ms: u64,
+    ) -> BoxFuture<'static, Result<Vec<Lease>, StoreError>> {
+        let now = self.clock.now();
+        self.with(|state| state.acquire(&node, &shards, ttl_ms, now))
+    }
+
+    fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>> {
+        let now = self.clock.now();
+        self.with(|state| state.renew(&node, ttl_ms, now))
+    }
+
+    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>> {
+        self.with(|state| state.load(&stream))
+    }
+
+    fn load_open(
+        &self,
+        kind: StreamKind,
+        shards: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(StreamId, Stored)>, StoreError>> {
+        self.with(|state| state.load_open(kind, &shards))
+    }
+
+    fn history(
+        &self,
+        stream: StreamId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<HistoryRecord>, StoreError>> {
+        self.with(|state| state.history(&stream, after, limit))
+    }
+
+    fn runs(&self, query: RunQuery) -> BoxFuture<'static, Result<RunPage, StoreError>> {
+        self.with(|state| state.runs(&query))
+    }
+
+    fn open_asks(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<OpenAsk>, StoreError>> {
+        self.with(|state| state.open_asks(after, limit))
+    }
+
+    fn account(&self, id: AccountId) -> BoxFuture<'static, Result<Option<Account>, StoreError>> {
+        self.with(|state| state.account(&id))
+    }
+
+    fn holds(
+        &self,
+        shards: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(ShardId, HoldId)>, StoreError>> {
+        self.with(|state| state.holds(&shards))
+    }
+
+    fn audit(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>> {
+        self.with(|state| state.audit(after, limit))
+    }
+
+    fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.with(|state| state.purge(&stream))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wharf_domain::AuditRecord;
+    use wharf_vocab::{CommitNo, Epoch, Timestamp};
+
+    use super::*;
+    use crate::ManualClock;
+
+    async fn store() -> (MemoryStore, Arc<Batch>) {
+        let clock = Arc::new(ManualClock::at(Timestamp(1_000)));
+        let store = MemoryStore::new(&AuditKey::new([1; 32]), clock);
+        let node = NodeId::new("n").expect("valid");
+        store.acquire(node, vec![ShardId(3)], 1_000).await.expect("free");
+        let batch = Batch {
+            shard: ShardId(3),
+            epoch: Epoch(1),
+            no: CommitNo(1),
+            at: Timestamp(1_000),
+            appends: Vec::new(),
+            claims: Vec::new(),
+            ledger: Vec::new(),
+            audit: vec![AuditRecord::new("core.started", "core", "core")],
+        };
+        (store, Arc::new(batch))
+    }
+
+    #[tokio::test]
+    async fn told_to_fail_it_fails_so_often_and_commits_nothing() {
+        let (store, batch) = store().await;
+        store.fail_commits(2, StoreErrorKind::Full);
+        for _ in 0..2 {
+            let answers = store.commit(vec![Arc::clone(&batch), Arc::clone(&batch)]).await;
+            assert_eq!(answers.len(), 2);
+            for answer in answers {
+                let Err(CommitError::Failed(error)) = answer else { panic!("{answer:?}") };
+                assert_eq!(error.kind, StoreErrorKind::Full);
+            }
+        }
+        assert!(store.state().audit(0, 10).is_empty());
+        assert_eq!(store.commit(vec![batch]).await, [Ok(())]);
+        assert_eq!(store.state().audit(0, 10).len(), 1);
+    }
+
+    #[tokio::test]
+    async fn held_commits_become_true_in_order_when_they_are_released() {
+        let (store, batch) = store().await;
+        store.hold_commits();
+        let later = Arc::new(Batch { no: CommitNo(2), at: Timestamp(2_000), ..(*batch).clone() });
+        let first = tokio::spawn(store.commit(vec![batch]));
+        while store.commits_held() < 1 {
+            tokio::task::yield_now().await;
+        }
+        let second = tokio::spawn(store.commit(vec![later]));
+        while store.commits_held() < 2 {
+            tokio::task::yield_now().await;
+        }
+        assert!(store.state().audit(0, 10).is_empty());
+        let before = store.state();
+        store.release_commits();
+        assert_eq!(first.await.expect("answers"), [Ok(())]);
+        assert_eq!(second.await.expect("answers"), [Ok(())]);
+        let moments: Vec<_> = store.state().audit(0, 10).iter().map(|record| record.at).collect();
+        assert_eq!(moments, [Timestamp(1_000), Timestamp(2_000)]);
+        assert!(before.audit(0, 10).is_empty(), "a copy stays as it was");
+    }
+}
