@@ -123,10 +123,10 @@ impl Shard {
                 self.progress(now, &key, &attempt_id, pieces, &mut out);
             }
             Input::World { id, input, by, ticket } => {
-                self.world(now, id, input, by, ticket, &mut out);
+                self.world(now, &id, (input, by, ticket), &mut out);
             }
             Input::Provider { provider, availability } => {
-                self.provider(now, provider, availability, &mut out);
+                self.provider(now, &provider, availability, &mut out);
             }
             Input::Child { parent, child, began } => self.child(&parent, child, began, &mut out),
             Input::Audit(records) => self.audit(now, records, &mut out),
@@ -166,16 +166,17 @@ impl Shard {
     fn provider(
         &mut self,
         now: Timestamp,
-        provider: ProviderId,
+        provider: &ProviderId,
         availability: Availability,
         out: &mut Output,
     ) {
-        if self.providers.get(&provider) == Some(&availability) {
+        if self.providers.get(provider) == Some(&availability) {
             return;
         }
         self.providers.insert(provider.clone(), availability);
         let waits = |slot: &Slot| {
-            slot.latest().is_some_and(|run| run.active.is_none() && run.spec.provider() == provider)
+            slot.latest()
+                .is_some_and(|run| run.active.is_none() && run.spec.provider() == *provider)
         };
         for key in self.runs_where(waits) {
             self.offer(now, &key, RunInput::Provider, None, out);

@@ -29,15 +29,12 @@ impl Shard {
     pub(super) fn world(
         &mut self,
         now: Timestamp,
-        id: WorldId,
-        input: WorldInput,
-        by: CallerRef,
-        ticket: Option<Ticket>,
+        id: &WorldId,
+        request: (WorldInput, CallerRef, Option<Ticket>),
         out: &mut Output,
     ) {
-        let slot = self.worlds.entry(id.clone()).or_default();
-        slot.waiting.push_back((input, by, ticket));
-        self.pump_world(now, &id, out);
+        self.worlds.entry(id.clone()).or_default().waiting.push_back(request);
+        self.pump_world(now, id, out);
     }
 
     fn pump_world(&mut self, now: Timestamp, id: &WorldId, out: &mut Output) {
