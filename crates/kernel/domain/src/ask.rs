@@ -93,7 +93,8 @@ impl Resolution {
             Self::Answered { .. } | Self::Declined | Self::Cancelled | Self::OffScript { .. } => {
                 kind == AskKind::Question
             }
-            Self::Expired | Self::Withdrawn => true,
+            // Only the core says these, and it need not ask whether it may.
+            Self::Expired | Self::Withdrawn => false,
         }
     }
 }

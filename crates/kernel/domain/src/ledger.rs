@@ -83,7 +83,10 @@ impl Account {
     /// How much of `amount` is missing here; `None` if nothing is.
     #[must_use]
     pub fn missing(&self, amount: Micro) -> Option<Micro> {
-        self.available().and_then(|left| amount.checked_sub(left)).filter(|&missing| missing > 0)
+        // Without a limit of its own, an account still cannot hold more than can be counted.
+        let countable = || Micro::MAX.saturating_sub(self.held);
+        let left = self.available().unwrap_or_else(countable);
+        amount.checked_sub(left).filter(|&missing| missing > 0)
     }
 }
 
@@ -131,7 +134,8 @@ impl Ledger {
     fn path(&self, account: &AccountId) -> Vec<AccountId> {
         let mut path = Vec::new();
         let mut at = Some(account.clone());
-        while let Some(id) = at {
+        // Parents come from journals; a circle among them must not hold up the core for ever.
+        while let Some(id) = at.filter(|id| !path.contains(id)) {
             at = self.accounts.get(&id).and_then(|account| account.parent.clone());
             path.push(id);
         }

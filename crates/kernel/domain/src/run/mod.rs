@@ -51,6 +51,8 @@ pub struct Run {
     pub cancel: Option<CancelRequested>,
     /// Why the attempt before the active one failed.
     pub last_failure: Option<(Fault, Executed)>,
+    /// Whether any attempt that is over acted on the world.
+    pub acted: Executed,
     /// What it has cost.
     pub cost_micro: Micro,
     /// How it ended.
@@ -64,6 +66,8 @@ pub struct Attempt {
     pub number: u32,
     /// Its id.
     pub id: AttemptId,
+    /// When it began.
+    pub started_at: Timestamp,
     /// What was set aside for it.
     pub hold: Option<Held>,
     /// Its running time.
@@ -158,6 +162,7 @@ impl Run {
             asks: Vec::new(),
             cancel: None,
             last_failure: None,
+            acted: Executed::No,
             cost_micro: 0,
             outcome: None,
         }
@@ -174,6 +179,7 @@ impl Run {
                 self.pause = Some(Pause::Backoff(entry.retry_at));
                 self.cost_micro = self.cost_micro.saturating_add(entry.cost_micro);
                 self.last_failure = Some((entry.error.clone(), entry.executed));
+                self.acted = self.acted_with(entry.executed);
             }
             RunEntry::AskRaised(entry) => {
                 let ask = Ask::raised(entry.ask.clone(), at);
@@ -206,6 +212,7 @@ impl Run {
         self.active = Some(Attempt {
             number: entry.attempt,
             id: entry.attempt_id.clone(),
+            started_at: at,
             hold: entry.hold.clone(),
             timer: Timer::Runs(at.plus_ms(self.spec.timeout_ms)),
         });
@@ -257,13 +264,25 @@ impl Run {
         self.asks.iter().filter(|raised| raised.gate).all(allowed)
     }
 
+    /// Whether the run as a whole acted on the world, if its last attempt did so like this.
+    fn acted_with(&self, last: Executed) -> Executed {
+        match (self.acted, last) {
+            (Executed::Yes, _) | (_, Executed::Yes) => Executed::Yes,
+            (Executed::Maybe, _) | (_, Executed::Maybe) => Executed::Maybe,
+            (Executed::No, Executed::No) => Executed::No,
+        }
+    }
+
     /// When the run wants to be looked at again, if nothing happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         if self.is_over() {
             return None;
         }
-        let cancel = self.cancel.as_ref().map(|cancel| cancel.deadline);
+        // Once it is to stop, neither its time nor its asks matter any more.
+        if let Some(cancel) = &self.cancel {
+            return Some(cancel.deadline);
+        }
         let pause = self.pause.map(|pause| match pause {
             Pause::Provider(at) | Pause::Backoff(at) => at,
         });
@@ -272,7 +291,7 @@ impl Run {
             Timer::Stands(_) => None,
         });
         let asks = self.open_asks().map(|raised| raised.ask.spec.deadline).min();
-        [cancel, pause, timer, asks].into_iter().flatten().min()
+        [pause, timer, asks].into_iter().flatten().min()
     }
 
     /// What lists show.

@@ -15,6 +15,10 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, new: &NewAsk) -> Result<(), Faul
         return Err(Fault::new(Code::ToolCanceled, "The attempt that asks is over."));
     }
     if let Some(raised) = draft.run.asks.iter().find(|r| !r.gate && r.ask.spec.key == new.key) {
+        if !is_same(&raised.ask.spec, new) {
+            let message = format!("The key {} already stands for another ask.", new.key);
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
         if let Some((resolution, _)) = &raised.ask.resolved {
             draft.effects.push(RunEffect::Answer {
                 attempt_id: new.attempt_id.clone(),
@@ -47,4 +51,9 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, new: &NewAsk) -> Result<(), Faul
     let actor = format!("provider:{}", spec.provider());
     draft.raise(ask, false, actor);
     Ok(())
+}
+
+/// Permission is for what was shown when it was given; a question may be worded anew.
+fn is_same(raised: &AskSpec, new: &NewAsk) -> bool {
+    raised.kind == new.kind && (new.kind == AskKind::Question || raised.title == new.title)
 }

@@ -1,7 +1,7 @@
 //! An attempt ended, or wrote more than it may. Retries are decided here.
 
 use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
-use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, RunStatus};
 
 use super::Draft;
 use crate::Outcome;
@@ -19,7 +19,7 @@ pub(super) fn ended(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, report: &
         }
         Err(AttemptError::Canceled(error)) => canceled(draft, error.clone(), cost),
         Err(AttemptError::Failed(error, executed)) => {
-            failed(draft, error.clone().executed(*executed), *executed, cost);
+            failed(draft, error.clone(), *executed, cost);
         }
     }
 }
@@ -28,7 +28,7 @@ pub(super) fn too_large(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId) {
     if is_active(&draft.run, attempt_id) {
         draft.cancel_active("it wrote more than it may");
         let message = "The tool wrote more output than a run may have.";
-        draft.fail(Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Maybe));
+        draft.fail(Fault::new(Code::ToolOutputTooLarge, message), Executed::Maybe);
     }
 }
 
@@ -50,21 +50,26 @@ fn canceled(draft: &mut Draft<'_, '_>, error: Fault, cost: Micro) {
 }
 
 fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Micro) {
+    let acted = draft.run.acted_with(executed);
     if let Some(cancel) = draft.run.cancel.clone() {
         // Losing the provider while it was told to stop is what was wanted.
         let lost = error.is(Code::ToolAgentLost) || error.is(Code::ToolCanceled);
         let outcome = if lost {
-            let error = Fault::new(Code::ToolCanceled, cancel.reason).with("by", cancel.by);
+            let error =
+                Fault::new(Code::ToolCanceled, cancel.reason).with("by", cancel.by).executed(acted);
             Outcome::Canceled { error }
         } else {
-            Outcome::Failed { error }
+            Outcome::Failed { error: error.executed(acted) }
         };
         return draft.end(outcome, cost);
     }
     if !may_retry(&draft.run, &error, executed) {
-        return draft.end(Outcome::Failed { error }, cost);
+        return draft.end(Outcome::Failed { error: error.executed(acted) }, cost);
     }
-    draft.settle(cost);
+    let error = error.executed(executed);
+    let over_hold = draft.settle(cost);
+    let record = draft.completed(RunStatus::Failed, Some(&error), cost, over_hold);
+    draft.audit.push(record);
     let retry_at = draft.cx.now.plus_ms(backoff(draft.run.attempt, draft.cx.fresh.random()));
     draft.push(RunEntry::AttemptFailed(AttemptFailed {
         error,

@@ -9,7 +9,7 @@ use crate::run::{CancelRequested, RunEntry};
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>, by: &str, reason: &str) {
     if draft.run.active.is_none() {
-        let error = Fault::new(Code::ToolCanceled, reason).with("by", by);
+        let error = Fault::new(Code::ToolCanceled, reason).with("by", by).executed(draft.run.acted);
         return draft.end(Outcome::Canceled { error }, 0);
     }
     let record = draft.record("run.cancel_requested", by.to_owned());

@@ -5,22 +5,23 @@ mod attempt;
 mod cancel;
 mod create;
 mod provider;
+mod record;
 mod recovered;
 mod resolve;
 mod tick;
 
 use wharf_vocab::limits::{APPROVAL_DEADLINE_MS, CANCEL_GRACE_MS, PROVIDER_WAIT_MS};
 use wharf_vocab::{
-    AskId, AskKind, AttemptId, Code, Fault, HoldId, Micro, Object, RunStatus, ShardId, Timestamp,
+    AskId, AskKind, AttemptId, Code, Executed, Fault, HoldId, Micro, Object, ShardId, Timestamp,
 };
 
 use super::{
-    AskRaised, AskResolved, AttemptStarted, Ended, Held, ProviderAwaited, Run, RunEntry, RunInput,
-    Verdict, legal,
+    AskRaised, AskResolved, AttemptStarted, Ended, Held, Phase, ProviderAwaited, Run, RunEntry,
+    RunInput, Verdict, legal,
 };
 use crate::{
     AskEntry, AskSpec, Audience, AuditRecord, Availability, Fresh, Funds, LedgerOp, Outcome,
-    Resolution, Severity,
+    Resolution,
 };
 
 /// What the rules may look at besides the run itself.
@@ -118,16 +119,19 @@ impl Run {
 }
 
 fn rejection(run: &Run, input: &RunInput) -> Fault {
-    match input {
-        RunInput::ResolveAsk { ask_id, .. } => {
-            let known = run.asks.iter().any(|raised| raised.ask.spec.ask_id == *ask_id);
-            if known {
-                Fault::new(Code::AskDecided, "This ask has been decided already.")
-            } else {
-                Fault::new(Code::AskNotFound, format!("There is no open ask {ask_id}."))
-            }
+    let canceling = run.phase() == Phase::Canceling;
+    let RunInput::ResolveAsk { ask_id, .. } = input else {
+        let message =
+            if canceling { "The run is being canceled." } else { "The attempt that asks is over." };
+        return Fault::new(Code::ToolCanceled, message);
+    };
+    match run.asks.iter().find(|raised| raised.ask.spec.ask_id == *ask_id) {
+        Some(raised) if canceling && raised.ask.is_open() => {
+            let message = "The run is being canceled, so this ask needs no answer.";
+            Fault::new(Code::AskDecided, message)
         }
-        _ => Fault::new(Code::ToolCanceled, "The run is over or about to end."),
+        Some(_) => Fault::new(Code::AskDecided, "This ask has been decided already."),
+        None => Fault::new(Code::AskNotFound, format!("There is no open ask {ask_id}.")),
     }
 }
 
@@ -171,16 +175,6 @@ impl<'a, 'b> Draft<'a, 'b> {
         self.entries.push(entry);
     }
 
-    fn record(&self, event: &str, actor: String) -> AuditRecord {
-        let run = &self.run;
-        AuditRecord::new(event, actor, format!("run:{}", run.key))
-            .fact("tool", run.spec.tool.as_str())
-    }
-
-    fn caller(&self) -> String {
-        format!("grant:{}", self.run.spec.caller.grant)
-    }
-
     /// Goes on as far as the provider lets it: starts an attempt, waits, or gives up.
     fn proceed(&mut self) {
         match self.cx.provider {
@@ -188,11 +182,11 @@ impl<'a, 'b> Draft<'a, 'b> {
             Availability::Coming => self.await_provider(),
             Availability::Unhealthy => {
                 let message = "The tool's provider is not healthy.";
-                self.fail(Fault::new(Code::ToolAgentUnhealthy, message));
+                self.fail(Fault::new(Code::ToolAgentUnhealthy, message), Executed::No);
             }
             Availability::Down { reason } => {
                 let message = format!("The tool's provider is down: {reason}.");
-                self.fail(Fault::new(Code::ToolUnavailable, message));
+                self.fail(Fault::new(Code::ToolUnavailable, message), Executed::No);
             }
         }
     }
@@ -208,13 +202,13 @@ impl<'a, 'b> Draft<'a, 'b> {
     /// Starts the next attempt, its money set aside in the same commit.
     fn start_attempt(&mut self) {
         if let Some(funds) = self.cx.refused {
-            let error = budget_exceeded(funds);
+            let error = budget_exceeded(funds).executed(self.run.acted);
             return self.end(Outcome::Refused { error }, 0);
         }
         let text = self.cx.fresh.unique();
         let (Ok(attempt_id), Ok(hold_id)) = (AttemptId::new(&text), HoldId::new(&text)) else {
             let error = Fault::new(Code::CoreInternal, "The core could not name an attempt.");
-            return self.fail(error);
+            return self.fail(error, Executed::No);
         };
         let spec = &self.run.spec;
         let hold = (spec.hold_micro > 0).then(|| Held {
@@ -230,13 +224,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             });
         }
         let attempt = self.run.attempt + 1;
-        let mut record = self
-            .record("tool.call_routed", self.caller())
-            .fact("attempt", attempt)
-            .fact("attempt_id", attempt_id.as_str());
-        if let Some(correlation) = &self.run.spec.correlation_id {
-            record = record.fact("correlation_id", correlation.as_str());
-        }
+        let record = self.routed(attempt, &attempt_id);
         self.audit.push(record);
         self.push(RunEntry::AttemptStarted(AttemptStarted {
             attempt,
@@ -301,7 +289,9 @@ impl<'a, 'b> Draft<'a, 'b> {
         self.push(RunEntry::AskResolved(AskResolved { ask_id: ask_id.clone(), resolution, by }));
     }
 
-    fn fail(&mut self, error: Fault) {
+    /// Fails the run; `executed` says whether its last attempt acted on the world.
+    fn fail(&mut self, error: Fault, executed: Executed) {
+        let error = error.executed(self.run.acted_with(executed));
         self.end(Outcome::Failed { error }, 0);
     }
 
@@ -314,29 +304,7 @@ impl<'a, 'b> Draft<'a, 'b> {
         // Nobody is left to be told: the attempt ends with the run.
         self.effects.retain(|effect| !matches!(effect, RunEffect::Answer { .. }));
         let over_hold = self.settle(cost_micro);
-        let severity = match outcome.status() {
-            RunStatus::Refused => Severity::Security,
-            RunStatus::Failed => Severity::Error,
-            _ if over_hold => Severity::Warn,
-            _ => Severity::Info,
-        };
-        let started = self.run.started_at.unwrap_or(self.cx.now);
-        let mut record = self
-            .record("tool.call_completed", format!("provider:{}", self.run.spec.provider()))
-            .severity(severity)
-            .fact("status", outcome.status().as_str())
-            .fact("attempt", self.run.attempt)
-            .fact("duration_ms", self.cx.now.ms_since(started))
-            .fact("cost_micro", self.run.cost_micro.saturating_add(cost_micro));
-        if let Some(attempt) = &self.run.active {
-            record = record.fact("attempt_id", attempt.id.as_str());
-        }
-        if let Some(error) = outcome.error() {
-            record = record.fact("error_code", error.code.as_str());
-        }
-        if over_hold {
-            record = record.fact("over_hold", true);
-        }
+        let record = self.completed(outcome.status(), outcome.error(), cost_micro, over_hold);
         self.audit.push(record);
         self.push(RunEntry::Ended(Ended { outcome, cost_micro }));
     }

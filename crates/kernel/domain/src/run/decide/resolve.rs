@@ -16,6 +16,9 @@ pub(super) fn decide(
         return Err(Fault::new(Code::AskNotFound, format!("There is no open ask {ask_id}.")));
     };
     raised.ask.may_resolve(by, resolution)?;
+    if raised.ask.spec.deadline <= draft.cx.now {
+        return Err(Fault::new(Code::AskExpired, "The time to decide this ask is over."));
+    }
     let gated = draft.run.phase() == Phase::Gated && raised.gate;
     draft.resolve(ask_id, resolution.clone(), &format!("grant:{}", by.grant));
     if gated {

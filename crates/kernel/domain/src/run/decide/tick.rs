@@ -21,15 +21,14 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>) {
         {
             draft.cancel_active("it ran too long");
             let message = format!("The attempt ran longer than {} ms.", draft.run.spec.timeout_ms);
-            draft.fail(Fault::new(Code::ToolTimeout, message).executed(Executed::Maybe));
+            draft.fail(Fault::new(Code::ToolTimeout, message), Executed::Maybe);
         }
         return;
     }
     match draft.run.pause {
         Some(Pause::Provider(until)) if until <= now => {
             let message = "The tool's provider did not come up in time.";
-            let error = Fault::new(Code::ToolUnavailable, message).executed(Executed::No);
-            draft.fail(error);
+            draft.fail(Fault::new(Code::ToolUnavailable, message), Executed::No);
         }
         Some(Pause::Backoff(at)) if at <= now => {
             draft.run.pause = None;
@@ -46,7 +45,7 @@ fn cancel_deadline(draft: &mut Draft<'_, '_>) {
         let error = Fault::new(Code::ToolCanceled, cancel.reason)
             .with("by", cancel.by)
             .with("provider", "did not stop in time")
-            .executed(Executed::Maybe);
+            .executed(draft.run.acted_with(Executed::Maybe));
         draft.end(Outcome::Canceled { error }, 0);
     }
 }

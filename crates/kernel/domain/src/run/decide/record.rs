@@ -1,0 +1,68 @@
+//! What the audit is told about a run: ids and facts, never what it was given, said or made.
+
+use wharf_vocab::{AttemptId, Fault, Micro, RunStatus};
+
+use super::Draft;
+use crate::{AuditRecord, Severity};
+
+impl Draft<'_, '_> {
+    /// A record about the run.
+    pub(super) fn record(&self, event: &str, actor: String) -> AuditRecord {
+        let run = &self.run;
+        AuditRecord::new(event, actor, format!("run:{}", run.key))
+            .fact("tool", run.spec.tool.as_str())
+    }
+
+    /// Whoever started the run, as an actor.
+    pub(super) fn caller(&self) -> String {
+        format!("grant:{}", self.run.spec.caller.grant)
+    }
+
+    /// An attempt is handed to the provider.
+    pub(super) fn routed(&self, attempt: u32, attempt_id: &AttemptId) -> AuditRecord {
+        let record = self.record("tool.call_routed", self.caller()).fact("attempt", attempt);
+        self.correlated(record.fact("attempt_id", attempt_id.as_str()))
+    }
+
+    /// An attempt ended, or the run did without one under way. Every attempt that was routed is
+    /// completed once, with what it took and cost by itself.
+    pub(super) fn completed(
+        &self,
+        status: RunStatus,
+        error: Option<&Fault>,
+        cost_micro: Micro,
+        over_hold: bool,
+    ) -> AuditRecord {
+        let severity = match status {
+            RunStatus::Refused => Severity::Security,
+            RunStatus::Failed => Severity::Error,
+            _ if over_hold => Severity::Warn,
+            _ => Severity::Info,
+        };
+        let started = self.run.active.as_ref().map_or(self.cx.now, |attempt| attempt.started_at);
+        let mut record = self
+            .record("tool.call_completed", format!("provider:{}", self.run.spec.provider()))
+            .severity(severity)
+            .fact("status", status.as_str())
+            .fact("attempt", self.run.attempt)
+            .fact("duration_ms", self.cx.now.ms_since(started))
+            .fact("cost_micro", cost_micro);
+        if let Some(attempt) = &self.run.active {
+            record = record.fact("attempt_id", attempt.id.as_str());
+        }
+        if let Some(error) = error {
+            record = record.fact("error_code", error.code.as_str());
+        }
+        if over_hold {
+            record = record.fact("over_hold", true);
+        }
+        self.correlated(record)
+    }
+
+    fn correlated(&self, record: AuditRecord) -> AuditRecord {
+        match &self.run.spec.correlation_id {
+            Some(correlation) => record.fact("correlation_id", correlation.as_str()),
+            None => record,
+        }
+    }
+}

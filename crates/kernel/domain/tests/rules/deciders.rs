@@ -1,0 +1,118 @@
+//! Who may decide an ask, and how.
+
+use serde_json::json;
+use wharf_domain::run::{NewAsk, RunInput};
+use wharf_domain::{Audience, Caller, Resolution};
+use wharf_vocab::{AskKind, Code, RunStatus};
+
+use crate::stage::{Plan, Stage, answered, denied, person, resolve, token};
+
+/// A run of `starter` that has asked something of the audience.
+fn asking(starter: &Caller, kind: AskKind, audience: &str) -> Stage {
+    let mut stage = Plan::of(|spec| spec.caller = starter.to_ref()).start();
+    let audience = Audience::try_from(audience.to_owned()).expect("an audience");
+    let ask = NewAsk { audience, ..stage.asks(kind, "k") };
+    stage.take(&RunInput::RaiseAsk(ask));
+    stage
+}
+
+#[test]
+fn who_may_decide() {
+    let machine = token("starter");
+    let human = person("starter");
+    let no = Some(Code::PermissionDenied);
+    let cases = [
+        // started by, audience, decided by, refused with
+        (&machine, "person", person("p"), None),
+        (&machine, "person", token("other"), no),
+        (&machine, "person", token("starter"), no),
+        (&machine, "person", Caller::owner(), None),
+        (&machine, "any", person("p"), None),
+        (&machine, "any", token("other"), None),
+        (&machine, "any", token("starter"), no),
+        (&machine, "seat:S-1", person("p"), None),
+        (&machine, "seat:S-1", token("other"), no),
+        (&machine, "seat:S-1", token("starter"), no),
+        // A person may well decide about a run that they started themselves.
+        (&human, "person", person("starter"), None),
+        (&human, "any", person("starter"), None),
+        (&human, "seat:S-1", person("starter"), None),
+        (&human, "any", token("other"), None),
+        (&human, "any", token("starter"), no),
+    ];
+    for (row, (starter, audience, by, refused)) in cases.into_iter().enumerate() {
+        let ways = [(AskKind::Question, answered()), (AskKind::Approval, Resolution::Allow)];
+        for (kind, resolution) in ways {
+            let mut stage = asking(starter, kind, audience);
+            let input = resolve(stage.open_ask(), resolution, by.clone());
+            let code = stage.offer(&input).err().map(|fault| fault.code.as_str().to_owned());
+            assert_eq!(code.as_deref(), refused.map(Code::as_str), "row {row}, {kind}");
+            let status = if code.is_some() { RunStatus::Waiting } else { RunStatus::Running };
+            assert_eq!(stage.status(), status, "row {row}, {kind}");
+        }
+    }
+}
+
+#[test]
+fn a_question_is_answered_and_an_approval_is_allowed_or_denied() {
+    let text = "let us talk".to_owned();
+    let cases = [
+        (Resolution::Allow, Some(AskKind::Approval)),
+        (denied(), Some(AskKind::Approval)),
+        (answered(), Some(AskKind::Question)),
+        (Resolution::Answered { value: json!(null) }, Some(AskKind::Question)),
+        (Resolution::Declined, Some(AskKind::Question)),
+        (Resolution::Cancelled, Some(AskKind::Question)),
+        (Resolution::OffScript { text }, Some(AskKind::Question)),
+        // Only the core says these.
+        (Resolution::Expired, None),
+        (Resolution::Withdrawn, None),
+    ];
+    for (resolution, fits) in cases {
+        for kind in [AskKind::Question, AskKind::Approval] {
+            let mut stage = asking(&token("starter"), kind, "any");
+            let input = resolve(stage.open_ask(), resolution.clone(), person("p"));
+            if fits == Some(kind) {
+                stage.take(&input);
+            } else {
+                let fault = stage.reject(&input);
+                assert!(fault.is(Code::AskAnswerInvalid), "{kind}: {resolution:?}");
+                assert_eq!(stage.status(), RunStatus::Waiting);
+            }
+        }
+    }
+}
+
+#[test]
+fn nobody_decides_for_the_core_about_the_approval_of_dispatch() {
+    for resolution in [Resolution::Expired, Resolution::Withdrawn, answered()] {
+        let mut stage = Plan::of(|spec| spec.needs_approval = true).start();
+        let input = resolve(stage.open_ask(), resolution, Caller::owner());
+        assert!(stage.reject(&input).is(Code::AskAnswerInvalid));
+        assert_eq!(stage.status(), RunStatus::Waiting);
+    }
+}
+
+#[test]
+fn an_ask_is_decided_once() {
+    let mut stage = asking(&token("starter"), AskKind::Question, "any");
+    stage.take(&stage.question("keeps the run waiting"));
+    let ask_id = stage.open_ask();
+    stage.take(&resolve(ask_id.clone(), answered(), token("first")));
+    for (resolution, by) in [(answered(), token("first")), (Resolution::Declined, person("p"))] {
+        assert!(stage.reject(&resolve(ask_id.clone(), resolution, by)).is(Code::AskDecided));
+    }
+    let (_, by) = stage.run.asks[0].ask.resolved.clone().expect("decided");
+    assert_eq!(by, "grant:first", "the first decision stands");
+}
+
+#[test]
+fn an_answer_after_the_deadline_comes_too_late() {
+    let mut stage = asking(&token("starter"), AskKind::Question, "any");
+    let deadline = stage.run.asks[0].ask.spec.deadline;
+    stage.now = deadline;
+    let late = resolve(stage.open_ask(), answered(), person("p"));
+    assert!(stage.reject(&late).is(Code::AskExpired));
+    stage.take(&RunInput::Tick);
+    assert!(stage.reject(&late).is(Code::AskDecided));
+}

@@ -1,0 +1,167 @@
+//! What is true of every run after every decision, whatever was offered.
+
+use wharf_domain::run::{Decision, Phase, RunEffect, Timer};
+use wharf_domain::{Ask, Run, RunEntry};
+use wharf_vocab::RunStatus;
+
+use crate::stage::{CANARY, Stage};
+
+/// Checks all of it; `before` is `None` for the decision that created the run.
+pub(crate) fn check(stage: &Stage, before: Option<&Run>, decision: &Decision) {
+    replay_equals_live(stage);
+    asks_read_back_from_their_own_streams(stage);
+    a_run_ends_once_and_nothing_follows(stage);
+    an_empty_decision_changes_nothing(before, decision);
+    attempts_are_counted_one_by_one(before, decision);
+    phase_and_status_fit_the_state(&stage.run);
+    effects_name_attempts_they_are_about(before, decision);
+    money_is_held_exactly_while_an_attempt_is_active(stage);
+    the_audit_has_ids_and_facts_only(stage, decision);
+    time_alone_makes_progress(stage);
+}
+
+fn replay_equals_live(stage: &Stage) {
+    let entries = stage.journal.iter().map(|(at, entry)| (*at, entry));
+    let replayed = Run::replay(entries).expect("a stream begins with a creation");
+    assert_eq!(replayed, stage.run, "replay = live");
+}
+
+fn asks_read_back_from_their_own_streams(stage: &Stage) {
+    assert_eq!(stage.ask_journals.len(), stage.run.asks.len(), "one stream for each ask");
+    for raised in &stage.run.asks {
+        let stream = &stage.ask_journals[&raised.ask.spec.ask_id];
+        assert!(stream.len() <= 2, "an ask is raised once and resolved once");
+        let replayed = Ask::replay(stream.iter().cloned()).expect("begins with being raised");
+        assert_eq!(replayed, raised.ask);
+        assert_eq!(raised.ask.spec.ask_id.shard(), crate::stage::SHARD);
+    }
+}
+
+fn a_run_ends_once_and_nothing_follows(stage: &Stage) {
+    let is_end = |(_, entry): &(_, RunEntry)| matches!(entry, RunEntry::Ended(_));
+    let last = stage.journal.len() - 1;
+    match stage.journal.iter().position(is_end) {
+        Some(end) => {
+            assert_eq!(end, last, "nothing follows the end");
+            assert!(stage.run.is_over());
+        }
+        None => assert!(!stage.run.is_over(), "a run ends by an entry only"),
+    }
+}
+
+/// An engine may drop a decision without entries, so nothing else may hang on it but effects.
+fn an_empty_decision_changes_nothing(before: Option<&Run>, decision: &Decision) {
+    if decision.entries.is_empty() {
+        assert_eq!(Some(&decision.next), before);
+        assert!(decision.ledger.is_empty(), "no money moves without an entry");
+        assert!(decision.asks.is_empty());
+        assert!(decision.audit.is_empty());
+    }
+}
+
+fn attempts_are_counted_one_by_one(before: Option<&Run>, decision: &Decision) {
+    let mut count = before.map_or(0, |run| run.attempt);
+    let mut last_id = before.and_then(|run| run.active.as_ref()).map(|attempt| &attempt.id);
+    for entry in &decision.entries {
+        if let RunEntry::AttemptStarted(started) = entry {
+            count += 1;
+            assert_eq!(started.attempt, count);
+            assert_ne!(Some(&started.attempt_id), last_id, "each attempt has its own id");
+            last_id = Some(&started.attempt_id);
+        }
+    }
+    assert_eq!(decision.next.attempt, count);
+}
+
+fn phase_and_status_fit_the_state(run: &Run) {
+    let asking = run.open_asks().next().is_some();
+    let active = run.active.is_some();
+    assert!(!(active && run.pause.is_some()), "a run under way does not pause");
+    let fits = match run.phase() {
+        Phase::Over => !active && !asking && run.pause.is_none() && run.ended_at.is_some(),
+        Phase::Canceling => active && run.cancel.is_some(),
+        Phase::Asking => active && asking && run.cancel.is_none(),
+        Phase::Running => active && !asking && run.cancel.is_none(),
+        Phase::Gated => !active && asking && run.pause.is_none() && run.attempt == 0,
+        Phase::Queued => !active && run.pause.is_some(),
+    };
+    assert!(fits, "{:?} does not fit {run:?}", run.phase());
+    let expected = match run.phase() {
+        Phase::Over => run.outcome.as_ref().expect("over").status(),
+        _ if asking => RunStatus::Waiting,
+        Phase::Queued | Phase::Gated => RunStatus::Queued,
+        Phase::Running | Phase::Asking | Phase::Canceling => RunStatus::Running,
+    };
+    assert_eq!(run.status(), expected);
+    assert_eq!(run.status().is_terminal(), run.is_over());
+    assert_eq!(run.started_at.is_some(), run.attempt > 0);
+    if let Some(attempt) = &run.active {
+        assert_eq!(attempt.number, run.attempt);
+        let stands = matches!(attempt.timer, Timer::Stands(_));
+        assert_eq!(stands, asking, "the clock stands exactly while an ask is open");
+    }
+}
+
+fn effects_name_attempts_they_are_about(before: Option<&Run>, decision: &Decision) {
+    let was = before.and_then(|run| run.active.as_ref()).map(|attempt| &attempt.id);
+    let is = decision.next.active.as_ref().map(|attempt| &attempt.id);
+    for effect in &decision.effects {
+        match effect {
+            RunEffect::Dispatch { attempt_id, reattach } => {
+                assert_eq!(Some(attempt_id), is, "only what is under way is dispatched");
+                assert_eq!(*reattach, Some(attempt_id) == was, "and what was under way again");
+            }
+            RunEffect::CancelAttempt { attempt_id, .. } => assert_eq!(Some(attempt_id), was),
+            RunEffect::Answer { attempt_id, .. } => {
+                assert_eq!(Some(attempt_id), is, "nobody is told who is not there any more");
+            }
+        }
+    }
+}
+
+/// The stage's ledger knows one run only, so its holds and costs are that run's.
+fn money_is_held_exactly_while_an_attempt_is_active(stage: &Stage) {
+    let run = &stage.run;
+    let held = run.active.as_ref().and_then(|attempt| attempt.hold.as_ref());
+    let open: Vec<_> = stage.ledger.holds().map(|(id, (on, amount))| (id, on, *amount)).collect();
+    let wanted: Vec<_> = held.iter().map(|h| (&h.hold, &h.account, h.amount_micro)).collect();
+    assert_eq!(open, wanted);
+    assert_eq!(held.is_some(), run.active.is_some() && run.spec.hold_micro > 0);
+
+    let amount = held.map_or(0, |held| held.amount_micro);
+    let mut at = Some(run.spec.account.clone());
+    while let Some(id) = at {
+        let account = stage.ledger.account(&id).expect("the path exists");
+        assert_eq!((account.held, account.spent), (amount, run.cost_micro), "{id}");
+        at = account.parent.clone();
+    }
+}
+
+fn the_audit_has_ids_and_facts_only(stage: &Stage, decision: &Decision) {
+    for record in &decision.audit {
+        let text = serde_json::to_string(record).expect("a record is JSON");
+        assert!(!text.contains(CANARY), "a payload stands in {text}");
+        assert_eq!(record.subject, format!("run:{}", stage.run.key));
+        assert!(
+            ["grant:", "provider:", "core"].iter().any(|who| record.actor.starts_with(who)),
+            "{}",
+            record.actor
+        );
+    }
+}
+
+/// No busy loop and no run that is forgotten: an open run names a moment, and looking at it then
+/// changes something or names a later one.
+fn time_alone_makes_progress(stage: &Stage) {
+    let Some(due) = stage.run.next_deadline() else {
+        return assert!(stage.run.is_over(), "an open run waits for a moment: {:?}", stage.run);
+    };
+    assert!(!stage.run.is_over());
+    let decision = stage.foresee_tick(due.max(stage.now));
+    let later = decision.next.next_deadline().is_none_or(|next| next > due);
+    assert!(!decision.entries.is_empty() || later, "a tick at {due:?} does nothing");
+    if due > stage.now {
+        let early = stage.foresee_tick(stage.now);
+        assert!(early.entries.is_empty(), "nothing is due before the deadline");
+    }
+}

@@ -1,0 +1,121 @@
+//! The table of legal pairs: every input is offered to a real run in every phase.
+
+use wharf_domain::run::{InputKind, Phase, RunInput, Verdict, legal};
+use wharf_domain::{Availability, Resolution};
+use wharf_vocab::{AskKind, Code, Executed};
+
+use crate::stage::{Plan, Stage, answered, cancel, person, resolve};
+
+/// What DESIGN says, written down a second time: one row for each phase, one column for each
+/// input. `A` acts, `-` is ignored, `X` is rejected.
+const TABLE: &str = "
+    phase     Provider AttemptEnded OutputTooLarge RaiseAsk ResolveAsk Cancel Tick Recovered
+    Queued    A        -            -              X        A          A      A    A
+    Gated     -        -            -              X        A          A      A    -
+    Running   -        A            A              A        X          A      A    A
+    Asking    -        A            A              A        A          A      A    A
+    Canceling -        A            A              X        X          -      A    A
+    Over      -        -            -              X        X          -      -    -
+";
+
+#[test]
+fn every_input_in_every_phase_does_what_the_table_says() {
+    for phase in Phase::ALL {
+        for kind in InputKind::ALL {
+            let expected = expected(phase, kind);
+            assert_eq!(legal(phase, kind), expected, "{kind:?} in {phase:?}");
+
+            let mut stage = stage_for(phase, kind);
+            assert_eq!(stage.phase(), phase, "the case for {kind:?} in {phase:?} is set up");
+            let input = input_for(kind, &mut stage);
+            assert_eq!(input.kind(), kind);
+            let found = match stage.offer(&input) {
+                Err(_) => Verdict::Rejected,
+                Ok(d) if d.entries.is_empty() && d.effects.is_empty() => Verdict::Ignored,
+                Ok(_) => Verdict::Acts,
+            };
+            assert_eq!(found, expected, "{kind:?} in {phase:?}");
+        }
+    }
+}
+
+/// What the table says about a pair; a pair that stands nowhere fails the test.
+fn expected(phase: Phase, kind: InputKind) -> Verdict {
+    let mut lines = TABLE.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let header = lines.find(|line| line.first() == Some(&"phase")).expect("a header");
+    let column = header.iter().position(|name| *name == format!("{kind:?}"));
+    let row = lines.find(|line| line.first() == Some(&format!("{phase:?}").as_str()));
+    let cell = row.zip(column).and_then(|(row, column)| row.get(column).copied());
+    match cell {
+        Some("A") => Verdict::Acts,
+        Some("-") => Verdict::Ignored,
+        Some("X") => Verdict::Rejected,
+        _ => panic!("{kind:?} in {phase:?} has no case"),
+    }
+}
+
+/// A run in the phase, brought there by real inputs, in which the input has something to act on.
+fn stage_for(phase: Phase, kind: InputKind) -> Stage {
+    match (phase, kind) {
+        // An ask outlives the attempt that raised it when another attempt follows.
+        (Phase::Queued, InputKind::ResolveAsk) => {
+            let mut stage = Plan::of(|spec| spec.side_effect_free = true).start();
+            stage.take(&stage.question("q"));
+            stage.take(&stage.failed(Code::ToolAgentLost, Executed::Maybe));
+            stage
+        }
+        _ => stage_in(phase),
+    }
+}
+
+fn stage_in(phase: Phase) -> Stage {
+    match phase {
+        Phase::Queued => Plan::default().provider(Availability::Coming).start(),
+        Phase::Gated => Plan::of(|spec| spec.needs_approval = true).start(),
+        Phase::Running => Plan::default().start(),
+        Phase::Asking => {
+            let mut stage = Plan::default().start();
+            stage.take(&stage.question("first"));
+            stage
+        }
+        Phase::Canceling => {
+            let mut stage = Plan::default().start();
+            stage.take(&stage.question("first"));
+            stage.take(&cancel());
+            stage
+        }
+        Phase::Over => {
+            let mut stage = Plan::default().start();
+            stage.take(&stage.question("first"));
+            stage.take(&stage.succeeded());
+            stage
+        }
+    }
+}
+
+/// An input that acts, if anything of its kind does.
+fn input_for(kind: InputKind, stage: &mut Stage) -> RunInput {
+    stage.provider = Availability::Up;
+    match kind {
+        InputKind::Provider => RunInput::Provider,
+        InputKind::AttemptEnded => stage.succeeded(),
+        InputKind::OutputTooLarge => RunInput::OutputTooLarge { attempt_id: stage.attempt_id() },
+        InputKind::RaiseAsk => stage.question("second"),
+        InputKind::ResolveAsk => {
+            let last = stage.run.asks.last().map(|raised| &raised.ask.spec);
+            let approval = last.is_some_and(|spec| spec.kind == AskKind::Approval);
+            let ask_id = match last {
+                Some(spec) => spec.ask_id.clone(),
+                None => "2anone".parse().expect("an ask id"),
+            };
+            let resolution = if approval { Resolution::Allow } else { answered() };
+            resolve(ask_id, resolution, person("p"))
+        }
+        InputKind::Cancel => cancel(),
+        InputKind::Tick => {
+            stage.now = stage.now.max(stage.run.next_deadline().unwrap_or(stage.now));
+            RunInput::Tick
+        }
+        InputKind::Recovered => RunInput::Recovered,
+    }
+}

@@ -1,0 +1,19 @@
+//! The rules of runs, asks and money, told as tests.
+//!
+//! Scenarios and random sequences drive real runs through one stage, which checks every
+//! invariant after every decision; a theme has a file.
+
+mod asks;
+mod audit;
+mod cancel;
+mod deciders;
+mod invariants;
+mod ledger;
+mod legal;
+mod life;
+mod money;
+mod recovery;
+mod retries;
+mod sequences;
+mod stage;
+mod timeouts;

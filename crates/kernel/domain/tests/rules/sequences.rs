@@ -1,0 +1,309 @@
+//! Random lives: whatever is offered to a run, in any order, late or doubled, the invariants
+//! hold after every decision, and time alone brings the run to its single end.
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, RngSeed};
+use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
+use wharf_domain::{Audience, Availability, Caller, LedgerOp, Resolution};
+use wharf_vocab::limits::{ATTEMPTS_MAX, RUN_ASKS_MAX};
+use wharf_vocab::{AccountId, AskKind, AttemptId, Code, Executed, Fault, Micro};
+
+use crate::stage::{
+    Plan, Stage, answered, cancel, denied, down, object, person, resolve, said, token,
+    world_account,
+};
+
+/// One thing that happens around a run.
+#[derive(Debug, Clone)]
+enum Step {
+    Wait(u64),
+    Provider(Availability),
+    Ended(Whose, Ending, Micro),
+    TooLarge(Whose),
+    Ask(Whose, AskKind, u8, Audience, Option<u64>),
+    Resolve(prop::sample::Index, Resolution, Caller),
+    Unknown(Resolution),
+    Cancel,
+    Tick,
+    Wake,
+    Recovered,
+    Budget(Option<Micro>),
+    /// The same input once more, as a network that doubles messages does.
+    Again,
+}
+
+/// The attempt an input is about.
+#[derive(Debug, Clone, Copy)]
+enum Whose {
+    Active,
+    Former,
+    Nobodys,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Succeeded,
+    Failed(Code, Executed),
+    Refused,
+    Canceled,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop::collection::vec(step(), 1..40)
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        3 => prop_oneof![0..300_u64, 1_000..20_000_u64, Just(700_000_000)].prop_map(Step::Wait),
+        3 => provider().prop_map(Step::Provider),
+        4 => (whose(), ending(), cost()).prop_map(|(who, how, cost)| Step::Ended(who, how, cost)),
+        1 => whose().prop_map(Step::TooLarge),
+        4 => (whose(), kind(), 0..4_u8, audience(), prop::option::of(0..5_000_u64))
+            .prop_map(|(who, kind, key, by, until)| Step::Ask(who, kind, key, by, until)),
+        4 => (any::<prop::sample::Index>(), resolution(), caller())
+            .prop_map(|(ask, how, by)| Step::Resolve(ask, how, by)),
+        1 => resolution().prop_map(Step::Unknown),
+        1 => Just(Step::Cancel),
+        2 => Just(Step::Tick),
+        4 => Just(Step::Wake),
+        1 => Just(Step::Recovered),
+        1 => prop::option::of(0..400_u64).prop_map(Step::Budget),
+        2 => Just(Step::Again),
+    ]
+}
+
+fn provider() -> impl Strategy<Value = Availability> {
+    prop_oneof![
+        4 => Just(Availability::Up),
+        2 => Just(Availability::Coming),
+        1 => Just(Availability::Unhealthy),
+        1 => Just(down()),
+    ]
+}
+
+fn whose() -> impl Strategy<Value = Whose> {
+    prop_oneof![6 => Just(Whose::Active), 1 => Just(Whose::Former), 1 => Just(Whose::Nobodys)]
+}
+
+fn ending() -> impl Strategy<Value = Ending> {
+    let code = prop::sample::select(vec![
+        Code::ToolBusy,
+        Code::ToolAgentLost,
+        Code::ToolFailed,
+        Code::ToolCanceled,
+    ]);
+    let executed = prop::sample::select(vec![Executed::No, Executed::Maybe, Executed::Yes]);
+    prop_oneof![
+        1 => Just(Ending::Succeeded),
+        6 => (code, executed).prop_map(|(code, executed)| Ending::Failed(code, executed)),
+        1 => Just(Ending::Refused),
+        1 => Just(Ending::Canceled),
+    ]
+}
+
+fn cost() -> impl Strategy<Value = Micro> {
+    prop_oneof![Just(0), 1..150_u64, Just(u64::MAX)]
+}
+
+fn kind() -> impl Strategy<Value = AskKind> {
+    prop::sample::select(vec![AskKind::Question, AskKind::Approval])
+}
+
+fn audience() -> impl Strategy<Value = Audience> {
+    let seat = Audience::Seat("S-1".parse().expect("a seat id"));
+    prop::sample::select(vec![Audience::Person, Audience::Any, seat])
+}
+
+fn resolution() -> impl Strategy<Value = Resolution> {
+    prop_oneof![
+        4 => Just(Resolution::Allow),
+        4 => Just(answered()),
+        1 => Just(denied()),
+        1 => Just(Resolution::Declined),
+        1 => Just(Resolution::Expired),
+        1 => Just(Resolution::Withdrawn),
+    ]
+}
+
+fn caller() -> impl Strategy<Value = Caller> {
+    prop_oneof![3 => Just(person("p")), 1 => Just(token("other")), 1 => Just(token("starter"))]
+}
+
+/// Runs of every sort, on a tree of one to three accounts with and without limits.
+fn plan() -> impl Strategy<Value = Plan> {
+    let flags = prop::array::uniform5(any::<bool>());
+    let limits = (limit(), limit(), limit());
+    let timeout = prop_oneof![Just(0), Just(500), Just(60_000)];
+    let hold = prop_oneof![Just(0), Just(100)];
+    (flags, limits, 0..3_u8, timeout, hold, provider(), any::<u64>()).prop_map(
+        |(flags, limits, depth, timeout_ms, hold_micro, provider, chance)| {
+            let [approval, free, idempotent, keyed, reattach] = flags;
+            let mut plan = Plan::of(|spec| {
+                spec.needs_approval = approval;
+                spec.side_effect_free = free;
+                spec.idempotent = idempotent;
+                spec.idempotency_key = keyed.then(|| "key".to_owned());
+                spec.reattach = reattach;
+                spec.timeout_ms = timeout_ms;
+                spec.hold_micro = hold_micro;
+            });
+            plan.provider = provider;
+            plan.chance = chance;
+            accounts(&mut plan, depth, limits);
+            plan
+        },
+    )
+}
+
+fn limit() -> impl Strategy<Value = Option<Micro>> {
+    prop_oneof![2 => Just(None), 3 => (50..600_u64).prop_map(Some)]
+}
+
+type Limits = (Option<Micro>, Option<Micro>, Option<Micro>);
+
+fn accounts(plan: &mut Plan, depth: u8, (world, grant, run): Limits) {
+    let account = |text: &str| text.parse::<AccountId>().expect("an account id");
+    plan.accounts.push(LedgerOp::SetLimit { account: world_account(), limit: world });
+    let spec = &mut plan.spec;
+    if depth > 0 {
+        spec.account = account("token:starter");
+        let (account, parent) = (spec.account.clone(), Some(world_account()));
+        plan.accounts.push(LedgerOp::Open { account, parent, limit: grant });
+    }
+    if depth > 1 {
+        spec.account_parent = Some(spec.account.clone());
+        spec.account = account("run:w/r");
+        spec.budget_micro = run;
+    }
+}
+
+/// The input a step means for the run as it stands; `None` for steps that only move time.
+fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
+    let attempt = |whose: Whose| match whose {
+        Whose::Active => stage.attempt_id(),
+        Whose::Former => former.clone(),
+        Whose::Nobodys => "nobodys".parse().expect("an attempt id"),
+    };
+    Some(match step {
+        Step::Wait(_) | Step::Budget(_) | Step::Again => return None,
+        Step::Provider(_) => RunInput::Provider,
+        Step::Ended(whose, ending, cost_micro) => {
+            let report = AttemptReport { result: result(*ending), cost_micro: *cost_micro };
+            RunInput::AttemptEnded { attempt_id: attempt(*whose), report }
+        }
+        Step::TooLarge(whose) => RunInput::OutputTooLarge { attempt_id: attempt(*whose) },
+        Step::Ask(whose, kind, key, audience, until) => RunInput::RaiseAsk(NewAsk {
+            attempt_id: attempt(*whose),
+            audience: audience.clone(),
+            deadline: until.map(|ms| stage.now.plus_ms(ms)),
+            ..stage.asks(*kind, &format!("k{key}"))
+        }),
+        Step::Resolve(index, resolution, by) => {
+            if stage.run.asks.is_empty() {
+                return None;
+            }
+            let ask = &index.get(&stage.run.asks).ask.spec;
+            resolve(ask.ask_id.clone(), resolution.clone(), by.clone())
+        }
+        Step::Unknown(resolution) => {
+            resolve("2anone".parse().expect("an ask id"), resolution.clone(), person("p"))
+        }
+        Step::Cancel => cancel(),
+        Step::Tick | Step::Wake => RunInput::Tick,
+        Step::Recovered => RunInput::Recovered,
+    })
+}
+
+fn result(ending: Ending) -> Result<wharf_vocab::Object, AttemptError> {
+    let fault = |code| Fault::new(code, said(code));
+    Err(match ending {
+        Ending::Succeeded => return Ok(object("result")),
+        Ending::Failed(code, executed) => AttemptError::Failed(fault(code), executed),
+        Ending::Refused => AttemptError::Refused(fault(Code::ToolLimit)),
+        Ending::Canceled => AttemptError::Canceled(fault(Code::ToolCanceled)),
+    })
+}
+
+/// Plays the steps; the stage checks every invariant after each.
+fn play(stage: &mut Stage, steps: &[Step]) {
+    let mut former = stage.attempt_id();
+    let mut last = RunInput::Tick;
+    for step in steps {
+        match step {
+            Step::Wait(ms) => stage.wait(*ms),
+            Step::Provider(provider) => stage.provider = provider.clone(),
+            Step::Wake => stage.now = stage.now.max(stage.run.next_deadline().unwrap_or_default()),
+            Step::Budget(limit) => {
+                let op = LedgerOp::SetLimit { account: world_account(), limit: *limit };
+                stage.ledger.apply(&[op]).expect("a limit can always be set");
+            }
+            _ => {}
+        }
+        let input = match step {
+            Step::Again => last.clone(),
+            _ => match input(stage, step, &former) {
+                Some(input) => input,
+                None => continue,
+            },
+        };
+        let (before, active) = (stage.clone(), stage.attempt_id());
+        let answer = stage.offer(&input);
+        if before.run.is_over() || answer.is_err() {
+            assert_eq!(stage.run, before.run, "a rejection leaves the run as it was");
+            assert_eq!(stage.journal, before.journal);
+            assert_eq!(stage.ledger, before.ledger);
+            assert_eq!(stage.audit, before.audit);
+        }
+        if stage.attempt_id() != active {
+            former = active;
+        }
+        last = input;
+    }
+}
+
+/// A provider that never says a word again, and nobody who decides anything.
+fn wait_for_the_end(stage: &mut Stage) {
+    // Each attempt is awaited, runs and pauses, and each ask expires at most once.
+    let bound = 3 * ATTEMPTS_MAX as usize + RUN_ASKS_MAX;
+    for _ in 0..bound {
+        if stage.run.is_over() {
+            break;
+        }
+        stage.wake();
+    }
+    assert!(stage.run.is_over(), "time alone ends every run: {:?}", stage.run);
+    assert_eq!(stage.ledger.holds().count(), 0, "nothing is held after the end");
+}
+
+/// The same cases in every run of the suite, and nothing written beside the sources.
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        rng_algorithm: RngAlgorithm::ChaCha,
+        rng_seed: RngSeed::Fixed(0x57_68_61_72_66),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config(1_500))]
+
+    #[test]
+    fn any_sequence_keeps_every_invariant_and_ends(plan in plan(), steps in steps()) {
+        if let Ok((mut stage, _)) = plan.try_start() {
+            play(&mut stage, &steps);
+            wait_for_the_end(&mut stage);
+        }
+    }
+
+    #[test]
+    fn the_same_inputs_at_the_same_times_make_the_same_run(plan in plan(), steps in steps()) {
+        if let (Ok((mut one, _)), Ok((mut two, _))) = (plan.clone().try_start(), plan.try_start()) {
+            play(&mut one, &steps);
+            play(&mut two, &steps);
+            prop_assert_eq!(one.journal, two.journal);
+            prop_assert_eq!(one.audit, two.audit);
+        }
+    }
+}
