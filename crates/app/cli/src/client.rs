@@ -196,7 +196,8 @@ impl Client {
 
     fn unreachable(&self, what: &str, executed: Executed) -> Failure {
         let url = self.target.url.as_str().trim_end_matches('/');
-        let message = format!("the core at {url} {what}; start it with: wharf up");
+        let hint = if executed == Executed::No { "; start it with: wharf up" } else { "" };
+        let message = format!("the core at {url} {what}{hint}");
         Fault::new(Code::CoreUnreachable, message).executed(executed).into()
     }
 }
@@ -241,6 +242,56 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scripted::{Reply, Scripted};
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_list_is_read_to_its_end_or_its_limit() {
+        let mut scripted = Scripted::new();
+        scripted
+            .start(|request| {
+                let last = request.line.contains("cursor=two");
+                let (items, next) =
+                    if last { (json!([3]), None) } else { (json!([1, 2]), Some("two")) };
+                Reply::Json(200, json!({"items": items, "next_cursor": next}))
+            })
+            .await;
+        let client = scripted.client();
+        let list = async |most| client.list(&["v1", "runs"], &[("tool", Some("a/b"))], most).await;
+        assert_eq!(list(None).await, Ok((vec![json!(1), json!(2), json!(3)], false)));
+        assert_eq!(list(Some(2)).await, Ok((vec![json!(1), json!(2)], true)));
+        assert_eq!(list(Some(1)).await, Ok((vec![json!(1)], true)));
+        let first = scripted.seen().remove(0).line;
+        assert_eq!(first, "GET /v1/runs?tool=a%2Fb&limit=200");
+    }
+
+    #[tokio::test]
+    async fn an_error_body_becomes_the_failure() {
+        let mut scripted = Scripted::new();
+        let error = json!({"code": "budget.exceeded", "message": "no money", "retryable": false});
+        scripted.start(move |_| Reply::Json(402, json!({"error": error.clone()}))).await;
+        let failure = scripted.client().get::<Value>(&["x"], &[]).await.expect_err("refused");
+        assert_eq!((failure.exit().number(), failure.message()), (3, "no money"));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_core_is_not_taken_for_one() {
+        let mut scripted = Scripted::new();
+        scripted.start(|_| Reply::Json(200, json!("hello"))).await;
+        let failure = scripted.client().list(&["x"], &[], None).await.expect_err("unreadable");
+        assert!(failure.is(Code::CoreInternal));
+        scripted.start(|_| Reply::Json(502, json!("proxy"))).await;
+        let failure = scripted.client().get::<Value>(&["x"], &[]).await.expect_err("away");
+        assert!(failure.is_outage());
+    }
+
+    #[tokio::test]
+    async fn a_path_cannot_be_escaped_from() {
+        let mut scripted = Scripted::new();
+        scripted.start(|_| Reply::Json(200, json!({}))).await;
+        let _: Value = scripted.client().get(&["v1", "runs", "../x?y=1"], &[]).await.expect("ok");
+        assert_eq!(scripted.seen()[0].line, "GET /v1/runs/..%2Fx%3Fy=1");
+    }
 
     #[test]
     fn loopback_is_recognised_in_every_spelling() {

@@ -33,9 +33,20 @@ pub(crate) enum News {
     /// Something happened in the run.
     Event(Box<Happened>),
     /// The core is away; it is tried again and again.
-    Lost(String),
+    Lost,
     /// The core is back.
     Back,
+}
+
+impl News {
+    /// What to say about the connection, if that is what the news is about.
+    pub(crate) fn of_connection(&self) -> Option<&'static str> {
+        match self {
+            Self::Event(_) => None,
+            Self::Lost => Some("lost the core; waiting for it to come back (wharf up starts it)"),
+            Self::Back => Some("the core is back"),
+        }
+    }
 }
 
 /// One event, as it came and as it was understood.
@@ -176,10 +187,13 @@ impl Follower {
             return Err(Failure::new(Code::CoreUnreachable, message));
         }
         let first = !std::mem::replace(&mut outage.told, true);
-        Ok(first.then(|| News::Lost(failure.message().to_owned())))
+        Ok(first.then_some(News::Lost))
     }
 }
 
 fn unreadable() -> Failure {
     Failure::new(Code::CoreInternal, "the core sent an event that cannot be read")
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,9 @@ use crate::shape::{Shape, guess, single};
 /// The endings by which an input names a file instead of carrying its content.
 const SCOPES: [&str; 2] = [".world", ".local"];
 
-/// Makes an object of `key=value` pairs, each typed by the schema when there is one.
-pub(crate) fn object(pairs: &[String], schema: Option<&Value>) -> Result<Object> {
+/// Makes an object of `key=value` pairs, each typed by the schema when there is one. What does not
+/// fit the schema is refused with `code`.
+pub(crate) fn object(pairs: &[String], schema: Option<&Value>, code: Code) -> Result<Object> {
     let shape = schema.map(Shape::new);
     let mut object = Object::new();
     for pair in pairs {
@@ -21,9 +22,11 @@ pub(crate) fn object(pairs: &[String], schema: Option<&Value>) -> Result<Object>
             .split_once('=')
             .filter(|(key, _)| !key.is_empty())
             .ok_or_else(|| Failure::usage(format!("{pair:?} is not of the form key=value")))?;
-        let field = field_of(shape, key)?;
+        let field = field_of(shape, key, code)?;
         let is_list = field.is_some_and(|field| field.types().contains(&"array"));
-        let value = read_field(key, field, text)?;
+        let value = read_field(key, field, text).map_err(|wanted| {
+            Failure::new(code, format!("{key} must be {wanted}, not {text:?}"))
+        })?;
         match (object.get_mut(key), value) {
             (None, value) => {
                 object.insert(key.to_owned(), value);
@@ -36,7 +39,7 @@ pub(crate) fn object(pairs: &[String], schema: Option<&Value>) -> Result<Object>
 }
 
 /// The schema of one input; an error if the object takes no such input.
-fn field_of<'a>(shape: Option<Shape<'a>>, key: &str) -> Result<Option<Shape<'a>>> {
+fn field_of<'a>(shape: Option<Shape<'a>>, key: &str, code: Code) -> Result<Option<Shape<'a>>> {
     let Some(shape) = shape else { return Ok(None) };
     let field = shape.field(key);
     let base = SCOPES.iter().find_map(|scope| key.strip_suffix(scope)).unwrap_or(key);
@@ -44,26 +47,28 @@ fn field_of<'a>(shape: Option<Shape<'a>>, key: &str) -> Result<Option<Shape<'a>>
         let known: Vec<_> = shape.fields().into_iter().map(|(name, _)| name).collect();
         let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
         let message = format!("there is no input {key}; what is taken: {known}");
-        return Err(Failure::new(Code::ToolInvalidInput, message));
+        return Err(Failure::new(code, message));
     }
     Ok(field)
 }
 
-fn read_field(key: &str, field: Option<Shape<'_>>, text: &str) -> Result<Value> {
+/// Reads one input; the error completes "key must be …".
+fn read_field(
+    key: &str,
+    field: Option<Shape<'_>>,
+    text: &str,
+) -> std::result::Result<Value, String> {
     let Some(field) = field else {
         // A scoped input is a path, and `1` is a fine path.
         let is_scoped = SCOPES.iter().any(|scope| key.ends_with(scope));
         return Ok(if is_scoped { Value::String(text.to_owned()) } else { guess(text) });
     };
-    let wrong = |wanted: String| {
-        Failure::new(Code::ToolInvalidInput, format!("{key} must be {wanted}, not {text:?}"))
-    };
     if field.is_only("array") && !text.starts_with('[') {
         // One item of a list; the list grows when the key is repeated.
         let item = field.items().map_or_else(|| Ok(guess(text)), |items| items.read(text));
-        return item.map(|item| Value::Array(vec![item])).map_err(wrong);
+        return item.map(|item| Value::Array(vec![item]));
     }
-    field.read(text).map_err(wrong)
+    field.read(text)
 }
 
 /// Makes an answer of what was typed after the ask's id.
@@ -78,7 +83,7 @@ pub(crate) fn answer(words: &[String], schema: Option<&Value>) -> Result<Value> 
         }
         let is_json = words.len() == 1 && words[0].starts_with('{');
         if !is_json {
-            return object(words, Some(schema)).map(Value::Object);
+            return object(words, Some(schema), Code::AskAnswerInvalid).map(Value::Object);
         }
     }
     read_answer(shape, words)
@@ -167,21 +172,26 @@ mod tests {
     fn pairs_are_typed_by_the_schema() {
         let pairs = strings(&["n=20", "label=7", "options={\"a\":1}", "image.world=/1"]);
         let expect = json!({"n": 20, "label": "7", "options": {"a": 1}, "image.world": "/1"});
-        assert_eq!(object(&pairs, Some(&schema())).map(Value::Object), Ok(expect));
+        assert_eq!(
+            object(&pairs, Some(&schema()), Code::ToolInvalidInput).map(Value::Object),
+            Ok(expect)
+        );
     }
 
     #[test]
     fn a_value_may_hold_an_equals_sign_and_be_empty() {
-        let made = object(&strings(&["label=a=b"]), Some(&schema())).expect("made");
+        let made = object(&strings(&["label=a=b"]), Some(&schema()), Code::ToolInvalidInput)
+            .expect("made");
         assert_eq!(made["label"], "a=b");
-        let made = object(&strings(&["label="]), Some(&schema())).expect("made");
+        let made =
+            object(&strings(&["label="]), Some(&schema()), Code::ToolInvalidInput).expect("made");
         assert_eq!(made["label"], "");
     }
 
     #[test]
     fn a_list_grows_with_each_repetition() {
         let pairs = strings(&["tags=1", "tags=two", "tags=[\"three\"]"]);
-        let made = object(&pairs, Some(&schema())).expect("made");
+        let made = object(&pairs, Some(&schema()), Code::ToolInvalidInput).expect("made");
         assert_eq!(made["tags"], json!(["1", "two", "three"]));
     }
 
@@ -194,7 +204,8 @@ mod tests {
             (vec!["=1"], "not of the form key=value", "request.invalid"),
             (vec!["n=1", "n=2"], "n is given twice", "request.invalid"),
         ] {
-            let failure = object(&strings(&pairs), Some(&schema())).expect_err("refused");
+            let failure = object(&strings(&pairs), Some(&schema()), Code::ToolInvalidInput)
+                .expect_err("refused");
             assert!(failure.message().contains(part), "{}", failure.message());
             assert!(matches!(&failure, Failure::Told { info, .. } if info.code == code));
             assert_eq!(failure.exit().number(), 2);
@@ -203,7 +214,8 @@ mod tests {
 
     #[test]
     fn without_a_schema_values_are_guessed() {
-        let made = object(&strings(&["a=1", "b=x", "c.local=1"]), None).expect("made");
+        let made = object(&strings(&["a=1", "b=x", "c.local=1"]), None, Code::ToolInvalidInput)
+            .expect("made");
         assert_eq!(Value::Object(made), json!({"a": 1, "b": "x", "c.local": "1"}));
     }
 

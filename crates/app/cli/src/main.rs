@@ -22,6 +22,8 @@ mod output;
 mod paint;
 mod plain;
 mod render;
+#[cfg(test)]
+mod scripted;
 mod shape;
 mod sse;
 mod table;

@@ -16,6 +16,14 @@ fn shown_at(text: &str, now: Timestamp, zone: &TimeZone) -> String {
     format!("{} ({})", local.strftime(format), relative(now.duration_since(moment)))
 }
 
+/// A moment of the API relative to now; text that is no moment stays as it is.
+pub(crate) fn relative_to_now(text: &str) -> String {
+    match text.parse::<Timestamp>() {
+        Ok(moment) => relative(Timestamp::now().duration_since(moment)),
+        Err(_) => crate::plain::line(text),
+    }
+}
+
 /// A moment of the API as a short local time of day, for lines that follow each other.
 pub(crate) fn clock(text: &str) -> String {
     match text.parse::<Timestamp>() {

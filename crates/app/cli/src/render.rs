@@ -31,6 +31,8 @@ pub(crate) struct Renderer<W> {
     cleaners: BTreeMap<String, Cleaner>,
     /// The channel that has written part of a line.
     open_line: Option<String>,
+    /// The run is over, so the bar stays away.
+    finished: bool,
 }
 
 impl Renderer<std::io::Stderr> {
@@ -43,22 +45,26 @@ impl Renderer<std::io::Stderr> {
 
 impl<W: Write> Renderer<W> {
     fn on(out: W, paint: Paint, terminal: bool, bar: Option<Bar>) -> Self {
-        Self { out, paint, terminal, bar, cleaners: BTreeMap::new(), open_line: None }
+        Self {
+            out,
+            paint,
+            terminal,
+            bar,
+            cleaners: BTreeMap::new(),
+            open_line: None,
+            finished: false,
+        }
     }
 
     /// Shows what happened.
     pub(crate) fn show(&mut self, news: &News) {
-        match news {
-            News::Event(happened) => {
-                if let Some(event) = &happened.event {
-                    self.event(event);
-                }
-            }
-            News::Lost(message) => {
-                let text = format!("{}; trying again for a while", plain::line(message));
-                self.say(&self.paint.attention(&text));
-            }
-            News::Back => self.say(&self.paint.good("the core is back")),
+        if let News::Event(happened) = news
+            && let Some(event) = &happened.event
+        {
+            self.event(event);
+        }
+        if let Some(text) = news.of_connection() {
+            self.say(&self.paint.attention(text));
         }
     }
 
@@ -71,8 +77,9 @@ impl<W: Write> Renderer<W> {
     /// Takes the bar away; nothing is shown after it.
     pub(crate) fn finish(&mut self) {
         self.close_line();
+        self.finished = true;
         if let Some(bar) = &mut self.bar {
-            bar.hide();
+            bar.hold();
         }
     }
 
@@ -140,11 +147,8 @@ impl<W: Write> Renderer<W> {
             self.close_line();
         }
         let shown = self.marked(&event.channel, &text);
-        self.write(&shown);
         self.open_line = (!text.ends_with('\n')).then(|| event.channel.clone());
-        if let (Some(bar), false) = (&mut self.bar, self.open_line.is_some()) {
-            bar.show();
-        }
+        self.write(&shown);
     }
 
     /// Puts the channel's name before each line that begins in `text`.
@@ -181,13 +185,10 @@ impl<W: Write> Renderer<W> {
     fn close_line(&mut self) {
         if self.open_line.take().is_some() {
             self.write("\n");
-            if let Some(bar) = &mut self.bar {
-                bar.show();
-            }
         }
     }
 
-    /// Writes above the bar, or in place of it while a line is open.
+    /// Writes above the bar, or in place of it while a line stays open.
     fn write(&mut self, text: &str) {
         let out = &mut self.out;
         // A reader of standard error that has gone is no reason to leave the run alone.
@@ -195,10 +196,15 @@ impl<W: Write> Renderer<W> {
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         };
         match &mut self.bar {
-            Some(bar) if text.ends_with('\n') && bar.is_shown() => bar.around(write),
-            Some(bar) => {
-                bar.hide();
+            Some(bar) if self.open_line.is_some() => {
+                bar.hold();
                 write();
+            }
+            Some(bar) => {
+                bar.around(write);
+                if !self.finished {
+                    bar.release();
+                }
             }
             None => write(),
         }

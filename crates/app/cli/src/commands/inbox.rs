@@ -115,17 +115,18 @@ fn print(output: Output, items: Vec<Value>) -> Result<()> {
     if asks.is_empty() {
         return output.line("nothing waits for you");
     }
-    let headings = ["ASK", "KIND", "TOOL", "WORLD", "TITLE", "SINCE", "UNTIL"];
-    let mut table = Table::new(output, &headings).keep_whole(0);
+    let headings = ["ASK", "KIND", "TITLE", "TOOL", "SINCE", "EXPIRES", "WORLD"];
+    let mut table =
+        Table::new(output, &headings).keep_whole(&[0, 1, 3]).leave_out(6, "default").spare(&[5, 3]);
     for ask in &asks {
         let cells = [
             ask.ask_id.as_str(),
             ask.kind.as_str(),
-            &ask.tool,
-            &ask.world,
             &plain::cut(&ask.title, 80),
+            &ask.tool,
             &moment::shown(&ask.created_at),
-            &moment::shown(&ask.deadline),
+            &moment::relative_to_now(&ask.deadline),
+            &ask.world,
         ];
         table.row_with_state(cells, 1);
     }

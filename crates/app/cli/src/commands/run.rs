@@ -144,7 +144,7 @@ async fn read_inputs(args: &Args, tool: &ToolId, client: &Client) -> Result<Valu
         }
     };
     let schema = schema_of(tool, client).await?;
-    object.extend(inputs::object(&args.pairs, schema.as_ref())?);
+    object.extend(inputs::object(&args.pairs, schema.as_ref(), Code::ToolInvalidInput)?);
     Ok(Value::Object(object))
 }
 

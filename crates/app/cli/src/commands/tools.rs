@@ -49,7 +49,8 @@ async fn list(context: &Context) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let tools: Vec<Tool> = table::rows(items)?;
-    let mut table = Table::new(output, &["TOOL", "STATE", "ACTS", "DESCRIPTION"]).keep_whole(0);
+    let mut table =
+        Table::new(output, &["TOOL", "STATE", "ACTS", "DESCRIPTION"]).keep_whole(&[0, 1]);
     for tool in &tools {
         let acts = if tool.side_effects { "yes" } else { "no" };
         let description = plain::cut(&tool.description, 100);

@@ -97,7 +97,7 @@ async fn list(context: &Context) -> Result<()> {
     }
     let worlds: Vec<World> = table::rows(items)?;
     let headings = ["WORLD", "LIMIT", "SPENT", "HELD", "LEFT", "CREATED"];
-    let mut table = Table::new(output, &headings).keep_whole(0);
+    let mut table = Table::new(output, &headings).keep_whole(&[0]).spare(&[5, 3]);
     for world in &worlds {
         table.row([
             &world.world,

@@ -7,10 +7,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const STEPS: u64 = 1_000;
 const TICK: Duration = Duration::from_millis(120);
 
-/// A bar at the bottom of the terminal that can be taken away and put back.
+/// A bar at the bottom of the terminal that makes room for text.
 pub(super) struct Bar {
     /// The bar while it is shown.
     drawn: Option<ProgressBar>,
+    /// The cursor stands within a line of text, where no bar may be drawn.
+    held: bool,
     begun: Instant,
     phase: String,
     fraction: Option<f64>,
@@ -22,6 +24,7 @@ impl Bar {
     pub(super) fn new() -> Self {
         Self {
             drawn: None,
+            held: false,
             begun: Instant::now(),
             phase: String::new(),
             fraction: None,
@@ -42,34 +45,18 @@ impl Bar {
         self.refresh();
     }
 
-    fn refresh(&mut self) {
-        match &self.drawn {
-            Some(drawn) => self.fill(drawn),
-            None => self.show(),
-        }
-    }
-
-    /// Puts the bar at the cursor, which must stand at the beginning of a line.
-    pub(super) fn show(&mut self) {
-        if self.drawn.is_none() {
-            let drawn = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr())
-                .with_elapsed(self.begun.elapsed());
-            self.fill(&drawn);
-            drawn.enable_steady_tick(TICK);
-            self.drawn = Some(drawn);
-        }
-    }
-
-    /// Whether the bar is shown.
-    pub(super) fn is_shown(&self) -> bool {
-        self.drawn.is_some()
-    }
-
-    /// Takes the bar away.
-    pub(super) fn hide(&mut self) {
+    /// Takes the bar away until it is released.
+    pub(super) fn hold(&mut self) {
+        self.held = true;
         if let Some(drawn) = self.drawn.take() {
             drawn.finish_and_clear();
         }
+    }
+
+    /// Puts the bar back; the cursor must stand at the beginning of a line.
+    pub(super) fn release(&mut self) {
+        self.held = false;
+        self.refresh();
     }
 
     /// Does something with the bar out of the way, and puts it back.
@@ -80,25 +67,47 @@ impl Bar {
         }
     }
 
-    fn fill(&self, drawn: &ProgressBar) {
-        let template = match self.fraction {
-            Some(_) => {
-                "{spinner:.cyan} [{bar:24.cyan/dim}] {percent:>3}% {elapsed:.dim} {wide_msg}"
-            }
-            None => "{spinner:.cyan} {elapsed:.dim} {wide_msg}",
-        };
-        // The templates are constant; a mistake in one would only cost the bar its looks.
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            drawn.set_style(style.progress_chars("=> "));
+    fn refresh(&mut self) {
+        if self.held || self.phase.is_empty() {
+            return;
         }
-        let message = if self.detail.is_empty() {
+        let (style, message, position) = (self.style(), self.message(), self.position());
+        if let Some(drawn) = &self.drawn {
+            drawn.set_style(style);
+            drawn.set_message(message);
+            drawn.set_position(position);
+        } else {
+            let drawn = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr())
+                .with_elapsed(self.begun.elapsed())
+                .with_style(style)
+                .with_message(message)
+                .with_position(position);
+            drawn.enable_steady_tick(TICK);
+            self.drawn = Some(drawn);
+        }
+    }
+
+    fn style(&self) -> ProgressStyle {
+        let (template, otherwise) = match self.fraction {
+            Some(_) => (
+                "{spinner:.cyan} [{bar:24.cyan/dim}] {percent:>3}% {elapsed:.dim} {wide_msg}",
+                ProgressStyle::default_bar(),
+            ),
+            None => ("{spinner:.cyan} {elapsed:.dim} {wide_msg}", ProgressStyle::default_spinner()),
+        };
+        ProgressStyle::with_template(template).unwrap_or(otherwise).progress_chars("=> ")
+    }
+
+    fn message(&self) -> String {
+        if self.detail.is_empty() {
             self.phase.clone()
         } else {
             format!("{}: {}", self.phase, self.detail)
-        };
-        drawn.set_message(message);
-        let fraction = self.fraction.unwrap_or(0.0).clamp(0.0, 1.0);
-        drawn.set_position(position(fraction));
+        }
+    }
+
+    fn position(&self) -> u64 {
+        position(self.fraction.unwrap_or(0.0).clamp(0.0, 1.0))
     }
 }
 

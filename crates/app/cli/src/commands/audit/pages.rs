@@ -72,3 +72,49 @@ async fn last_id(client: &Client) -> Result<u64> {
 async fn first_after(client: &Client, number: u64) -> Result<Option<u64>> {
     Ok(after(client, number, 1).await?.0.first().map(id))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Reply, Request, Scripted};
+    use serde_json::json;
+
+    /// Answers like a core whose audit holds these numbers.
+    fn answer(request: &Request, ids: &[u64]) -> Reply {
+        let number = |key: &str| -> u64 {
+            let (_, query) = request.line.split_once('?').expect("a query");
+            let pair = query.split('&').find_map(|pair| pair.strip_prefix(key));
+            pair.expect("the parameter").parse().expect("a number")
+        };
+        let (after, limit) = (number("after="), number("limit="));
+        let limit = usize::try_from(limit).expect("small");
+        let fitting: Vec<_> = ids.iter().filter(|id| **id > after).collect();
+        let items: Vec<_> = fitting.iter().take(limit).map(|id| json!({"id": id})).collect();
+        let next = (fitting.len() > limit).then_some("more");
+        Reply::Json(200, json!({"items": items, "next_cursor": next}))
+    }
+
+    async fn newest_of(ids: Vec<u64>, count: u32) -> (Vec<u64>, usize) {
+        let mut scripted = Scripted::new();
+        scripted.start(move |request| answer(request, &ids)).await;
+        let records = newest(&scripted.client(), count).await.expect("read");
+        (records.iter().map(id).collect(), scripted.seen().len())
+    }
+
+    #[tokio::test]
+    async fn the_end_is_found_in_few_requests() {
+        let (ids, requests) = newest_of((1..=100_000).collect(), 3).await;
+        assert_eq!(ids, [99_998, 99_999, 100_000]);
+        assert!(requests < 50, "{requests} requests");
+    }
+
+    #[tokio::test]
+    async fn holes_and_short_audits_give_what_there_is() {
+        assert_eq!(newest_of(vec![], 3).await.0, [0_u64; 0]);
+        assert_eq!(newest_of(vec![1], 3).await.0, [1]);
+        assert_eq!(newest_of(vec![5, 900, 9_000], 2).await.0, [900, 9_000]);
+        assert_eq!(newest_of(vec![5, 900, 9_000], 9).await.0, [5, 900, 9_000]);
+        let many: Vec<u64> = (1..=450).collect();
+        assert_eq!(newest_of(many.clone(), 1_000).await.0, many);
+    }
+}

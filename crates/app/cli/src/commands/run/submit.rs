@@ -45,3 +45,38 @@ pub(super) async fn submit(
 async fn create(client: &Client, request: &CreateRun) -> Result<RunAccepted> {
     client.send_json(Method::POST, &["v1", "runs"], request).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Reply, Scripted};
+    use serde_json::json;
+
+    fn request() -> CreateRun {
+        serde_json::from_value(json!({"tool": "wharf/echo", "run_id": "r1"})).expect("a request")
+    }
+
+    #[tokio::test]
+    async fn a_lost_answer_is_asked_for_again_with_the_same_request() {
+        let mut scripted = Scripted::new();
+        let mut replies =
+            [Reply::Break, Reply::Json(202, json!({"run_id": "r1", "status": "queued"}))]
+                .into_iter();
+        scripted.start(move |_| replies.next().unwrap_or(Reply::Break)).await;
+        let accepted = submit(&scripted.client(), &request(), Output::new(false)).await;
+        assert_eq!(accepted.expect("accepted").run_id, "r1");
+        let bodies: Vec<_> = scripted.seen().into_iter().map(|request| request.body).collect();
+        assert_eq!(bodies.len(), 2);
+        assert_eq!(bodies[0], bodies[1]);
+    }
+
+    #[tokio::test]
+    async fn a_core_that_was_never_there_is_not_waited_for() {
+        let mut scripted = Scripted::new();
+        scripted.start(|_| Reply::Break).await.stop().await;
+        let failure = submit(&scripted.client(), &request(), Output::new(false)).await;
+        let failure = failure.expect_err("nobody there");
+        assert!(failure.message().ends_with("start it with: wharf up"), "{failure:?}");
+        assert!(scripted.seen().is_empty());
+    }
+}

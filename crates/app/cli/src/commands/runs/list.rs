@@ -63,8 +63,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
 }
 
 fn table_of(runs: &[Run], output: Output) -> Table {
-    let headings = ["RUN", "TOOL", "WORLD", "STATUS", "CREATED", "TOOK", "COST"];
-    let mut table = Table::new(output, &headings).keep_whole(0);
+    let headings = ["RUN", "TOOL", "STATUS", "CREATED", "TOOK", "WORLD", "COST"];
+    let mut table = Table::new(output, &headings)
+        .keep_whole(&[0, 1, 2])
+        .leave_out(5, "default")
+        .leave_out(6, "")
+        .spare(&[4, 6]);
     for run in runs {
         let took = match &run.ended_at {
             Some(ended) => moment::between(&run.created_at, ended),
@@ -74,13 +78,13 @@ fn table_of(runs: &[Run], output: Output) -> Table {
         let cells = [
             run.run_id.as_str(),
             &run.tool,
-            &run.world,
             run.status.as_str(),
             &moment::shown(&run.created_at),
             &took.unwrap_or_default(),
+            &run.world,
             &cost,
         ];
-        table.row_with_state(cells, 3);
+        table.row_with_state(cells, 2);
     }
     table
 }

@@ -8,7 +8,6 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::follow::{Follower, News};
-use crate::plain;
 use crate::render::Renderer;
 
 /// What `wharf runs watch` takes.
@@ -70,21 +69,16 @@ async fn show(
 /// Prints each event on a line of its own.
 async fn print(mut follower: Follower, context: &Context) -> Result<Exit> {
     loop {
-        match follower.next().await? {
-            News::Event(happened) => {
-                let end = happened.end().map(|(run, _)| run.status);
-                let line = json!({"event": happened.name, "data": happened.data});
-                context.output.json_line(&line)?;
-                if let Some(status) = end {
-                    return Ok(Exit::of_run(status));
-                }
+        let news = follower.next().await?;
+        if let Some(text) = news.of_connection() {
+            context.output.note(text);
+        }
+        if let News::Event(happened) = news {
+            let end = happened.end().map(|(run, _)| run.status);
+            context.output.json_line(&json!({"event": happened.name, "data": happened.data}))?;
+            if let Some(status) = end {
+                return Ok(Exit::of_run(status));
             }
-            News::Lost(message) => {
-                context
-                    .output
-                    .note(&format!("{}; trying again for a while", plain::line(&message)));
-            }
-            News::Back => context.output.note("the core is back"),
         }
     }
 }

@@ -1,0 +1,143 @@
+//! A core for tests that answers by script over real sockets.
+//!
+//! It speaks just enough HTTP to be talked to, so that what the client does on a broken or
+//! reordered connection can be seen from outside.
+
+use std::sync::{Arc, Mutex};
+
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use crate::client::Client;
+use crate::finder::Finder;
+
+/// What the script answers with.
+pub(crate) enum Reply {
+    /// A status and a whole body.
+    Json(u16, serde_json::Value),
+    /// The beginning of an event stream; the connection breaks after it.
+    Events(String),
+    /// Nothing: the connection breaks.
+    Break,
+}
+
+/// One request as the script sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Request {
+    /// Method and path with its query.
+    pub(crate) line: String,
+    /// The body, if it is JSON.
+    pub(crate) body: Option<serde_json::Value>,
+}
+
+/// A home in which scripted cores come and go.
+pub(crate) struct Scripted {
+    home: TempDir,
+    seen: Arc<Mutex<Vec<Request>>>,
+    serving: Option<JoinHandle<()>>,
+}
+
+impl Scripted {
+    /// A home without a core.
+    pub(crate) fn new() -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(home.path().join("run")).expect("made");
+        std::fs::write(home.path().join("run/owner.token"), "owners").expect("written");
+        Self { home, seen: Arc::default(), serving: None }
+    }
+
+    /// Starts a core; an earlier one is gone by then.
+    pub(crate) async fn start(
+        &mut self,
+        script: impl FnMut(&Request) -> Reply + Send + 'static,
+    ) -> &mut Self {
+        self.stop().await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let http = format!("http://{}", listener.local_addr().expect("an address"));
+        let core = serde_json::json!({"http": http, "pid": 1, "version": "0"});
+        let path = self.home.path().join("run/core.json");
+        std::fs::write(path, core.to_string()).expect("written");
+        let seen = Arc::clone(&self.seen);
+        self.serving = Some(tokio::spawn(serve(listener, script, seen)));
+        self
+    }
+
+    /// Stops the core as a crash would: its address stays written down.
+    pub(crate) async fn stop(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            serving.abort();
+            // Its socket is closed once the task is really gone.
+            let _ = serving.await;
+        }
+    }
+
+    /// A client that finds its core by the home.
+    pub(crate) fn client(&self) -> Client {
+        let home = Some(self.home.path().to_owned());
+        Client::new(Finder { home, ..Finder::default() }).expect("a client")
+    }
+
+    /// Every request so far.
+    pub(crate) fn seen(&self) -> Vec<Request> {
+        self.seen.lock().expect("unpoisoned").clone()
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    mut script: impl FnMut(&Request) -> Reply,
+    seen: Arc<Mutex<Vec<Request>>>,
+) {
+    loop {
+        let (stream, _) = listener.accept().await.expect("accepted");
+        let mut stream = BufReader::new(stream);
+        let Some(request) = read(&mut stream).await else { continue };
+        let reply = script(&request);
+        seen.lock().expect("unpoisoned").push(request);
+        write(stream.into_inner(), reply).await;
+    }
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+    let (mut line, mut length) = (String::new(), 0);
+    stream.read_line(&mut line).await.ok()?;
+    let line = line.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
+    loop {
+        let mut header = String::new();
+        if stream.read_line(&mut header).await.ok()? == 0 {
+            return None;
+        }
+        let header = header.trim_end().to_ascii_lowercase();
+        if header.is_empty() {
+            break;
+        }
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Request { line, body: serde_json::from_slice(&body).ok() })
+}
+
+async fn write(mut stream: TcpStream, reply: Reply) {
+    let text = match reply {
+        Reply::Json(status, body) => {
+            let body = body.to_string();
+            let length = body.len();
+            format!(
+                "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+            )
+        }
+        // Without a length or chunks the body ends where the connection does.
+        Reply::Events(body) => {
+            format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{body}")
+        }
+        Reply::Break => String::new(),
+    };
+    // The client may have gone; the test sees that in what the client says.
+    let _ = stream.write_all(text.as_bytes()).await;
+    let _ = stream.shutdown().await;
+}
