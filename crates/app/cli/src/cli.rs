@@ -87,7 +87,10 @@ enum Command {
 
 /// Runs the command that was typed.
 pub(crate) fn main() -> ExitCode {
-    let Cli { global, command } = Cli::parse();
+    let Cli { global, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(&error),
+    };
     let output = Output::new(global.json);
     let context = Context { output, finder: finder(global) };
     match start(command, &context) {
@@ -97,6 +100,23 @@ pub(crate) fn main() -> ExitCode {
             failure.exit().into()
         }
     }
+}
+
+/// Says what is wrong with the command line, or shows the help that was asked for.
+fn refuse(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|arg| arg == "--json");
+    if !error.use_stderr() || !wants_json {
+        error.exit();
+    }
+    let failure = Failure::usage(sentence(&error.render().to_string()));
+    Output::new(true).failure(&failure);
+    failure.exit().into()
+}
+
+/// The part of a usage error that says what is wrong, on one line.
+fn sentence(error: &str) -> String {
+    let said = error.split("\n\n").next().unwrap_or_default();
+    crate::plain::line(said.strip_prefix("error: ").unwrap_or(said))
 }
 
 fn finder(global: Global) -> Finder {
@@ -228,6 +248,14 @@ mod tests {
             let parsed = Cli::try_parse_from(line.split_whitespace());
             assert!(parsed.is_ok(), "{line}: {}", parsed.expect_err("an error"));
         }
+    }
+
+    #[test]
+    fn a_program_is_told_in_one_sentence_what_is_wrong() {
+        let error = Cli::try_parse_from(["wharf", "worlds", "budget", "w"]).expect_err("refused");
+        let said = sentence(&error.render().to_string());
+        assert!(said.starts_with("the following required arguments were not provided: "), "{said}");
+        assert!(!said.contains("Usage") && !said.contains('\n'), "{said}");
     }
 
     #[test]

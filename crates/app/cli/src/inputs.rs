@@ -75,18 +75,26 @@ fn read_field(
 pub(crate) fn answer(words: &[String], schema: Option<&Value>) -> Result<Value> {
     let Some(schema) = schema else { return Ok(guess(&words.join(" "))) };
     let shape = Shape::new(schema);
-    let fields = shape.fields();
     if shape.is_only("object") {
-        let is_plain = words.iter().all(|word| !word.contains('='));
-        if let (true, [(key, field)]) = (is_plain, fields.as_slice()) {
-            return Ok(Value::Object(single(key, read_answer(*field, words)?)));
-        }
         let is_json = words.len() == 1 && words[0].starts_with('{');
+        let is_plain = !is_json && words.iter().all(|word| !word.contains('='));
+        if let (true, Some((key, field))) = (is_plain, sole_field(shape)) {
+            return Ok(Value::Object(single(key, read_answer(field, words)?)));
+        }
         if !is_json {
             return object(words, Some(schema), Code::AskAnswerInvalid).map(Value::Object);
         }
     }
     read_answer(shape, words)
+}
+
+/// The field that a plain value must be meant for: the only one, or the only one that must be there.
+fn sole_field(shape: Shape<'_>) -> Option<(&str, Shape<'_>)> {
+    let mut fields = shape.fields();
+    if fields.len() > 1 {
+        fields.retain(|(key, _)| shape.requires(key));
+    }
+    if fields.len() == 1 { fields.pop() } else { None }
 }
 
 fn read_answer(shape: Shape<'_>, words: &[String]) -> Result<Value> {
@@ -231,6 +239,15 @@ mod tests {
                 json!({"type": "object", "properties": {"color": {"type": "string"}}}),
                 vec!["blue"],
                 json!({"color": "blue"}),
+            ),
+            (
+                json!({
+                    "type": "object",
+                    "required": ["color"],
+                    "properties": {"color": {"type": "string"}, "why": {"type": "string"}},
+                }),
+                vec!["dark", "blue"],
+                json!({"color": "dark blue"}),
             ),
             (
                 json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}}),

@@ -48,10 +48,10 @@ pub(crate) fn since(from: &str) -> Option<String> {
 fn length(duration: SignedDuration) -> String {
     let ms = duration.as_millis().max(0);
     match ms {
-        0..1_000 => format!("{ms} ms"),
-        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
-        _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
+        0..1_000 => format!("{ms}ms"),
+        1_000..60_000 => format!("{}.{}s", ms / 1_000, ms % 1_000 / 100),
+        60_000..3_600_000 => format!("{}m {}s", ms / 60_000, ms % 60_000 / 1_000),
+        _ => format!("{}h {}m", ms / 3_600_000, ms % 3_600_000 / 60_000),
     }
 }
 
@@ -60,10 +60,10 @@ fn relative(passed: SignedDuration) -> String {
     let (size, future) = (seconds.unsigned_abs(), seconds < 0);
     let text = match size {
         0..2 => return "now".to_owned(),
-        2..60 => format!("{size} s"),
-        60..3_600 => format!("{} min", size / 60),
-        3_600..86_400 => format!("{} h", size / 3_600),
-        _ => format!("{} d", size / 86_400),
+        2..60 => format!("{size}s"),
+        60..3_600 => format!("{}m", size / 60),
+        3_600..86_400 => format!("{}h", size / 3_600),
+        _ => format!("{}d", size / 86_400),
     };
     if future { format!("in {text}") } else { format!("{text} ago") }
 }
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn a_moment_is_local_and_relative() {
-        assert_eq!(at("2026-11-15T08:57:00.250Z"), "10:57:00 (2 min ago)");
+        assert_eq!(at("2026-11-15T08:57:00.250Z"), "10:57:00 (2m ago)");
         assert_eq!(at("2026-11-15T09:00:00.000Z"), "11:00:00 (now)");
-        assert_eq!(at("2026-11-22T09:00:00.000Z"), "2026-11-22 11:00 (in 7 d)");
-        assert_eq!(at("2026-11-14T20:00:00.000Z"), "2026-11-14 22:00 (13 h ago)");
+        assert_eq!(at("2026-11-22T09:00:00.000Z"), "2026-11-22 11:00 (in 7d)");
+        assert_eq!(at("2026-11-14T20:00:00.000Z"), "2026-11-14 22:00 (13h ago)");
     }
 
     #[test]
@@ -93,9 +93,9 @@ mod tests {
     #[test]
     fn lengths_grow_with_their_units() {
         let between = |to| between("2026-11-15T09:00:00.000Z", to).expect("moments");
-        assert_eq!(between("2026-11-15T09:00:00.012Z"), "12 ms");
-        assert_eq!(between("2026-11-15T09:00:02.340Z"), "2.3 s");
-        assert_eq!(between("2026-11-15T09:01:05.000Z"), "1 min 5 s");
-        assert_eq!(between("2026-11-15T12:01:05.000Z"), "3 h 1 min");
+        assert_eq!(between("2026-11-15T09:00:00.012Z"), "12ms");
+        assert_eq!(between("2026-11-15T09:00:02.340Z"), "2.3s");
+        assert_eq!(between("2026-11-15T09:01:05.000Z"), "1m 5s");
+        assert_eq!(between("2026-11-15T12:01:05.000Z"), "3h 1m");
     }
 }

@@ -126,6 +126,10 @@ impl Table {
         } else {
             ContentArrangement::Disabled
         });
+        if let Some(width) = grid.width() {
+            // The padding at both ends of a line is taken away again.
+            grid.set_width(width.saturating_add(2));
+        }
         grid
     }
 
