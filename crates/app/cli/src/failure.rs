@@ -33,9 +33,20 @@ impl Failure {
         Self::new(Code::RequestInvalid, message)
     }
 
-    /// A file of the caller's could not be read or written.
-    pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
-        Self::usage(format!("cannot {doing} {}: {error}", path.display()))
+    /// What the caller named could not be read.
+    pub(crate) fn unreadable(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        Self::usage(format!("cannot read {what}: {error}"))
+    }
+
+    /// What there is to say could not be written, which is nobody's wrong usage.
+    pub(crate) fn unwritable(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        let info = ErrorInfo {
+            code: Code::RequestInvalid.as_str().to_owned(),
+            message: format!("cannot write to {what}: {error}"),
+            retryable: false,
+            details: None,
+        };
+        Self::Told { info: Box::new(info), exit: Exit::Failed }
     }
 
     /// An error a core answered with.

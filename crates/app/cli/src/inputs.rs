@@ -137,14 +137,14 @@ pub(crate) fn json(source: &str) -> Result<Value> {
         Some(path) => {
             let path = Path::new(path);
             let text = std::fs::read_to_string(path)
-                .map_err(|error| Failure::file("read", path, &error))?;
+                .map_err(|error| Failure::unreadable(path.display(), &error))?;
             (text, format!("{} holds", path.display()))
         }
         None if source == "-" => {
             let mut text = String::new();
             std::io::stdin()
                 .read_to_string(&mut text)
-                .map_err(|error| Failure::usage(format!("cannot read standard input: {error}")))?;
+                .map_err(|error| Failure::unreadable("standard input", &error))?;
             (text, "standard input holds".to_owned())
         }
         None => (source.to_owned(), "that is".to_owned()),

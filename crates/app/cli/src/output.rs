@@ -127,6 +127,6 @@ impl Output {
 fn written(result: io::Result<()>) -> Result<()> {
     result.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ReaderGone,
-        _ => Failure::usage(format!("cannot write to standard output: {error}")),
+        _ => Failure::unwritable("standard output", &error),
     })
 }

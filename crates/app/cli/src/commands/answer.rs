@@ -103,7 +103,7 @@ fn form(ask: &Ask, output: Output) -> Result<Option<Value>> {
     }
     Form::new(io::stdin().lock(), io::stderr())
         .fill(&ask.title, ask.schema.as_ref())
-        .map_err(|error| Failure::usage(format!("cannot read the terminal: {error}")))
+        .map_err(|error| Failure::unreadable("the terminal", &error))
 }
 
 fn not_open(id: &str) -> Failure {

@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
 
 /// Writes beside the file and moves it into place, so that half an export is never taken for one.
 async fn to_file(client: &Client, path: &Path) -> Result<u64> {
-    let failed = |error: &io::Error| Failure::file("write", path, error);
+    let failed = |error: &io::Error| Failure::unwritable(path.display(), error);
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
