@@ -5,6 +5,7 @@
 
 mod batch;
 mod clock;
+pub mod contract;
 pub mod memory;
 mod provider;
 mod store;

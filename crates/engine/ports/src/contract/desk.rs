@@ -1,0 +1,288 @@
+//! What the cases write with: a holder of all leases, and small entries and batches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wharf_domain::{
+    Account, AskEntry, AskSpec, Audience, AuditRecord, Caller, Entry, LedgerOp, Outcome, Progress,
+    Resolution, RunEntry, RunSpec, RunSummary, run,
+};
+use wharf_vocab::limits::LEASE_MS;
+use wharf_vocab::{
+    AccountId, AskId, AskKind, AttemptId, CommitNo, Digest, Durability, Epoch, HoldId, Micro, Mode,
+    NodeId, Object, RunId, RunKey, RunStatus, Seq, ShardId, StreamId, Timestamp, ToolId, WorldId,
+};
+
+use super::Subject;
+use crate::{Append, Batch, Body, Claim, CommitError, Head, Refusal, Store};
+
+/// A core that holds every shard of the store under test.
+pub(super) struct Desk {
+    pub(super) subject: Subject,
+    epochs: BTreeMap<ShardId, Epoch>,
+    no: AtomicU64,
+}
+
+impl Desk {
+    pub(super) async fn open(subject: Subject) -> Self {
+        let shards = ShardId::all().collect();
+        let leases = subject.store.acquire(node("core-a"), shards, LEASE_MS).await;
+        let leases = leases.expect("the shards of an empty store are free");
+        let epochs = leases.iter().map(|lease| (lease.shard, lease.epoch)).collect();
+        Self { subject, epochs, no: AtomicU64::new(0) }
+    }
+
+    pub(super) fn store(&self) -> &Arc<dyn Store> {
+        &self.subject.store
+    }
+
+    /// An empty batch of a shard, with the next number.
+    pub(super) fn batch(&self, shard: ShardId) -> Batch {
+        let no = self.no.fetch_add(1, Ordering::Relaxed) + 1;
+        Batch {
+            shard,
+            epoch: self.epochs[&shard],
+            no: CommitNo(no),
+            at: Timestamp(1_000 + no),
+            appends: Vec::new(),
+            claims: Vec::new(),
+            ledger: Vec::new(),
+            audit: Vec::new(),
+        }
+    }
+
+    /// The batch that accepts a run and begins its first attempt.
+    pub(super) fn creates(&self, key: &RunKey) -> Batch {
+        let mut batch = self.batch(key.shard());
+        let entries = vec![created(key), started(1)];
+        batch.appends.push(append(key, 0, entries, RunStatus::Running));
+        batch
+    }
+
+    /// The batch that ends a run.
+    pub(super) fn ends(&self, key: &RunKey, expected: u64) -> Batch {
+        let mut batch = self.batch(key.shard());
+        batch.appends.push(append(key, expected, vec![ended()], RunStatus::Succeeded));
+        batch
+    }
+
+    /// The batch that raises an ask.
+    pub(super) fn asks(&self, ask: &AskId) -> Batch {
+        let mut batch = self.batch(ask.shard());
+        batch.appends.push(Append {
+            stream: StreamId::Ask(ask.clone()),
+            expected: Seq(0),
+            body: Body::Entries(vec![Entry::Ask(AskEntry::Raised(question(ask)))]),
+            head: Head { open: true, run: None },
+        });
+        batch
+    }
+
+    /// The batch that ends an ask.
+    pub(super) fn resolves(&self, ask: &AskId) -> Batch {
+        let mut batch = self.batch(ask.shard());
+        let entry = AskEntry::Resolved { resolution: Resolution::Declined, by: "core".into() };
+        batch.appends.push(Append {
+            stream: StreamId::Ask(ask.clone()),
+            expected: Seq(1),
+            body: Body::Entries(vec![Entry::Ask(entry)]),
+            head: Head { open: false, run: None },
+        });
+        batch
+    }
+
+    /// A batch that only moves money.
+    pub(super) fn moves(&self, shard: u8, ledger: Vec<LedgerOp>) -> Batch {
+        Batch { ledger, ..self.batch(ShardId(shard)) }
+    }
+
+    pub(super) async fn commit(&self, batches: Vec<Batch>) -> Vec<Result<(), CommitError>> {
+        let count = batches.len();
+        let answers = self.store().commit(batches.into_iter().map(Arc::new).collect()).await;
+        assert_eq!(answers.len(), count, "one answer per batch");
+        answers
+    }
+
+    /// Commits a batch that must be taken.
+    pub(super) async fn put(&self, batch: Batch) {
+        assert_eq!(self.commit(vec![batch]).await, [Ok(())]);
+    }
+
+    /// Commits a batch that must be refused.
+    pub(super) async fn refused(&self, batch: Batch) -> Refusal {
+        match self.commit(vec![batch]).await.remove(0) {
+            Err(CommitError::Refused(refusal)) => refusal,
+            other => panic!("expected a refusal, got {other:?}"),
+        }
+    }
+
+    /// Commits a list of runs that must be taken.
+    pub(super) async fn accept(&self, keys: &[RunKey]) {
+        for key in keys {
+            self.put(self.creates(key)).await;
+        }
+    }
+
+    pub(super) async fn seq(&self, key: &RunKey) -> Option<u64> {
+        let stored = self.store().load(key.stream()).await.expect("readable");
+        stored.map(|stored| stored.seq.0)
+    }
+
+    pub(super) async fn account(&self, id: &str) -> Account {
+        let found = self.store().account(account(id)).await.expect("readable");
+        found.unwrap_or_else(|| panic!("there is no account {id}"))
+    }
+}
+
+pub(super) fn node(name: &str) -> NodeId {
+    NodeId::new(name).expect("valid")
+}
+
+pub(super) fn run_key(world: &str, run: &str) -> RunKey {
+    RunKey { world: WorldId::new(world).expect("valid"), run: RunId::new(run).expect("valid") }
+}
+
+pub(super) fn key(run: &str) -> RunKey {
+    run_key("default", run)
+}
+
+pub(super) fn tool(name: &str) -> ToolId {
+    ToolId::new(name).expect("valid")
+}
+
+pub(super) fn account(id: &str) -> AccountId {
+    AccountId::new(id).expect("valid")
+}
+
+pub(super) fn hold(id: &str) -> HoldId {
+    HoldId::new(id).expect("valid")
+}
+
+pub(super) fn holds(id: &str, on: &str, amount: Micro) -> LedgerOp {
+    LedgerOp::Hold { hold: hold(id), account: account(on), amount }
+}
+
+pub(super) fn settles(id: &str, spent: Micro) -> LedgerOp {
+    LedgerOp::Settle { hold: hold(id), spent }
+}
+
+pub(super) fn opens(id: &str, parent: Option<&str>, limit: Option<Micro>) -> LedgerOp {
+    LedgerOp::Open { account: account(id), parent: parent.map(account), limit }
+}
+
+pub(super) fn claim(scope: &str, key: &str, value: &str) -> Claim {
+    Claim { scope: scope.into(), key: key.into(), value: value.into() }
+}
+
+pub(super) fn record(event: &str) -> AuditRecord {
+    AuditRecord::new(event, "core", "run:default/r").fact("n", 1)
+}
+
+pub(super) fn text(text: &str) -> Progress {
+    Progress::Text { channel: "stdout".into(), text: text.into() }
+}
+
+pub(super) fn append(
+    key: &RunKey,
+    expected: u64,
+    entries: Vec<Entry>,
+    status: RunStatus,
+) -> Append {
+    Append {
+        stream: key.stream(),
+        expected: Seq(expected),
+        body: Body::Entries(entries),
+        head: head(key, status),
+    }
+}
+
+pub(super) fn append_progress(key: &RunKey, expected: u64, pieces: Vec<Progress>) -> Append {
+    Append {
+        stream: key.stream(),
+        expected: Seq(expected),
+        body: Body::Progress(pieces),
+        head: head(key, RunStatus::Running),
+    }
+}
+
+pub(super) fn head(key: &RunKey, status: RunStatus) -> Head {
+    Head { open: !status.is_terminal(), run: Some(summary(key, status)) }
+}
+
+pub(super) fn summary(key: &RunKey, status: RunStatus) -> RunSummary {
+    RunSummary {
+        key: key.clone(),
+        tool: tool("wharf/echo"),
+        status,
+        mode: Mode::Real,
+        durability: Durability::Journal,
+        attempt: 1,
+        cost_micro: 0,
+        created_at: Timestamp(1),
+        started_at: Some(Timestamp(2)),
+        ended_at: status.is_terminal().then_some(Timestamp(3)),
+        digest: Digest::of(&[key.run.as_str().as_bytes()]),
+        correlation_id: None,
+        parent: None,
+        error: None,
+    }
+}
+
+pub(super) fn created(key: &RunKey) -> Entry {
+    let spec = RunSpec {
+        tool: tool("wharf/echo"),
+        tool_hash: Digest::of(&[b"tool"]),
+        inputs: Object::new(),
+        outputs: Object::new(),
+        mode: Mode::Real,
+        durability: Durability::Journal,
+        caller: Caller::owner().to_ref(),
+        digest: Digest::of(&[key.run.as_str().as_bytes()]),
+        parent: None,
+        depth: 0,
+        continues: None,
+        idempotency_key: None,
+        correlation_id: None,
+        timeout_ms: 60_000,
+        account: AccountId::of_world(&key.world),
+        account_parent: None,
+        budget_micro: None,
+        hold_micro: 0,
+        needs_approval: false,
+        side_effect_free: false,
+        idempotent: false,
+        reattach: false,
+    };
+    Entry::Run(RunEntry::Created(run::Created { key: key.clone(), spec: Arc::new(spec) }))
+}
+
+pub(super) fn started(attempt: u32) -> Entry {
+    Entry::Run(RunEntry::AttemptStarted(run::AttemptStarted {
+        attempt,
+        attempt_id: AttemptId::new(format!("a-{attempt}")).expect("valid"),
+        hold: None,
+    }))
+}
+
+pub(super) fn ended() -> Entry {
+    let outcome = Outcome::Succeeded { outputs: Object::new() };
+    Entry::Run(RunEntry::Ended(run::Ended { outcome, cost_micro: 0 }))
+}
+
+pub(super) fn question(ask: &AskId) -> AskSpec {
+    AskSpec {
+        ask_id: ask.clone(),
+        kind: AskKind::Question,
+        run: key("r"),
+        tool: tool("wharf/ask"),
+        key: "k".into(),
+        title: "Which?".into(),
+        schema: None,
+        args_digest: None,
+        tool_hash: None,
+        audience: Audience::Any,
+        caller: Caller::owner().to_ref(),
+        deadline: Timestamp(9_000),
+    }
+}

@@ -1,0 +1,132 @@
+//! Lists of runs and of asks.
+
+use wharf_vocab::{AskId, RunKey, RunStatus, ShardId, WorldId};
+
+use super::Subject;
+use super::desk::{Desk, key, question, run_key, tool};
+use crate::RunQuery;
+
+fn names(runs: &[wharf_domain::RunSummary]) -> Vec<&str> {
+    runs.iter().map(|run| run.key.run.as_str()).collect()
+}
+
+/// Pages meet without a gap or an overlap, and the last one says that it is the last.
+pub async fn runs_are_paged_newest_first(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let page = async |before, limit| {
+        let query = RunQuery { before, limit, ..RunQuery::default() };
+        desk.store().runs(query).await.expect("readable")
+    };
+    assert_eq!(page(None, 10).await, crate::RunPage::default());
+    let runs: Vec<RunKey> = (0..5).map(|n| key(&format!("r-{n}"))).collect();
+    desk.accept(&runs).await;
+    desk.put(desk.asks(&AskId::in_shard(ShardId(1), "q"))).await;
+    desk.put(desk.ends(&runs[0], 2)).await;
+    let first = page(None, 2).await;
+    assert_eq!(names(&first.runs), ["r-4", "r-3"]);
+    let second = page(first.next, 2).await;
+    assert_eq!(names(&second.runs), ["r-2", "r-1"]);
+    let third = page(second.next, 2).await;
+    assert_eq!((names(&third.runs), third.next), (vec!["r-0"], None));
+    assert_eq!(third.runs[0].status, RunStatus::Succeeded, "the newest summary is shown");
+    let exact = page(None, 5).await;
+    assert_eq!((exact.runs.len(), exact.next), (5, None), "nothing follows a full last page");
+}
+
+/// A cursor keeps its place while new runs arrive and old ones change.
+pub async fn runs_keep_their_pages_while_others_are_added(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let runs: Vec<RunKey> = (0..6).map(|n| key(&format!("r-{n}"))).collect();
+    desk.accept(&runs).await;
+    let query = RunQuery { limit: 3, ..RunQuery::default() };
+    let first = desk.store().runs(query.clone()).await.expect("readable");
+    assert_eq!(names(&first.runs), ["r-5", "r-4", "r-3"]);
+    desk.accept(&[key("new-1"), key("new-2")]).await;
+    desk.put(desk.ends(&runs[1], 2)).await;
+    let rest = RunQuery { before: first.next, limit: 100, ..RunQuery::default() };
+    let second = desk.store().runs(rest).await.expect("readable");
+    assert_eq!(names(&second.runs), ["r-2", "r-1", "r-0"]);
+    assert_eq!(second.next, None);
+}
+
+/// World, tool and status narrow the list, alone and together, also across pages.
+pub async fn runs_are_filtered(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    for n in 0..12_u32 {
+        let world = if n % 2 == 0 { "even" } else { "odd" };
+        let run = run_key(world, &format!("r-{n}"));
+        let mut batch = desk.creates(&run);
+        if n % 3 == 0
+            && let Some(summary) = &mut batch.appends[0].head.run
+        {
+            summary.tool = tool("llm/litellm@1");
+        }
+        desk.put(batch).await;
+        if n < 4 {
+            desk.put(desk.ends(&run, 2)).await;
+        }
+    }
+    let list = async |world: Option<&str>, name: Option<&str>, status, limit| {
+        let mut query = RunQuery {
+            world: world.map(|world| WorldId::new(world).expect("valid")),
+            tool: name.map(tool),
+            status,
+            before: None,
+            limit,
+        };
+        let mut found = Vec::new();
+        loop {
+            let page = desk.store().runs(query.clone()).await.expect("readable");
+            assert!(page.runs.len() <= limit);
+            found.extend(page.runs.iter().map(|run| run.key.run.as_str()[2..].to_owned()));
+            if page.next.is_none() {
+                return found;
+            }
+            query.before = page.next;
+        }
+    };
+    for limit in [1, 2, 100] {
+        assert_eq!(list(Some("even"), None, None, limit).await, ["10", "8", "6", "4", "2", "0"]);
+        // The tools of runs 0 and 3 were changed back by their end.
+        let llm = list(None, Some("llm/litellm@1"), None, limit).await;
+        assert_eq!(llm, ["9", "6"]);
+        let over = Some(RunStatus::Succeeded);
+        assert_eq!(list(None, None, over, limit).await, ["3", "2", "1", "0"]);
+        assert_eq!(list(Some("odd"), Some("wharf/echo"), over, limit).await, ["3", "1"]);
+        assert_eq!(list(Some("ev"), None, None, limit).await, [""; 0]);
+        assert_eq!(list(None, None, Some(RunStatus::Failed), limit).await, [""; 0]);
+    }
+}
+
+/// Open asks stand in the order they were raised; decided ones leave.
+pub async fn open_asks_come_oldest_first(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    let asks: Vec<_> = [9_u8, 3, 200, 3, 7]
+        .iter()
+        .enumerate()
+        .map(|(n, &shard)| AskId::in_shard(ShardId(shard), &format!("q-{n}")))
+        .collect();
+    desk.accept(&[key("r")]).await;
+    let mut moments = Vec::new();
+    for ask in &asks {
+        let batch = desk.asks(ask);
+        moments.push(batch.at);
+        desk.put(batch).await;
+    }
+    let open = async |after, limit| desk.store().open_asks(after, limit).await.expect("readable");
+    let ids = |found: &[crate::OpenAsk]| {
+        found.iter().map(|open| open.ask.spec.ask_id.clone()).collect::<Vec<_>>()
+    };
+    let all = open(0, 100).await;
+    assert_eq!(ids(&all), asks);
+    assert_eq!(all[2].ask.spec, question(&asks[2]));
+    assert_eq!(all[2].ask.created_at, moments[2]);
+    assert!(all.iter().all(|open| open.ask.is_open()));
+
+    desk.put(desk.resolves(&asks[1])).await;
+    let first = open(0, 2).await;
+    assert_eq!(ids(&first), [asks[0].clone(), asks[2].clone()]);
+    let rest = open(first[1].position, 2).await;
+    assert_eq!(ids(&rest), asks[3..]);
+    assert_eq!(open(rest[1].position, 2).await, []);
+}
