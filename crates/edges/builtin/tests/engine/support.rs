@@ -1,0 +1,121 @@
+//! An engine on a store in memory, for the tests of this folder.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use wharf_domain::{Caller, Run, WorldSettings};
+use wharf_engine::{Accepted, Handle, HistoryItem, NewRun, Options, RunEvent};
+use wharf_journal::audit::AuditKey;
+use wharf_ports::memory::{MemoryState, MemoryStore};
+use wharf_ports::{Store, SystemClock};
+use wharf_vocab::{Code, Fault, NodeId, Object, RunKey, Seq, ToolId, WorldId};
+
+pub(crate) const LONG: Duration = Duration::from_secs(20);
+
+/// A running engine and its store.
+pub(crate) struct Bench {
+    pub(crate) handle: Handle,
+    pub(crate) store: Arc<MemoryStore>,
+}
+
+impl Bench {
+    pub(crate) async fn new() -> Self {
+        Self::on(MemoryState::new(&AuditKey::new([7; 32]))).await
+    }
+
+    /// An engine on what another store held: what a core finds after kill -9.
+    pub(crate) async fn on(state: MemoryState) -> Self {
+        let clock = Arc::new(SystemClock);
+        let store = Arc::new(MemoryStore::with_state(state, clock.clone()));
+        let options = Options {
+            node: NodeId::new("test").expect("valid"),
+            store: Arc::clone(&store) as Arc<dyn Store>,
+            clock,
+            seed: 1,
+        };
+        let handle = Handle::start(options).await.expect("starts");
+        wharf_builtin::register(&handle).await.expect("registers");
+        match handle.create_world(&owner(), default_world(), WorldSettings::default()).await {
+            Ok(_) => {}
+            Err(fault) => assert!(fault.is(Code::WorldExists), "{fault}"),
+        }
+        Self { handle, store }
+    }
+
+    /// The engine as it would come back after a kill -9 at this moment.
+    pub(crate) async fn killed(self) -> Self {
+        Self::on(self.store.state()).await
+    }
+
+    pub(crate) async fn start(&self, tool: &str, inputs: Value) -> Result<Arc<Run>, Fault> {
+        let accepted: Accepted = self.handle.create_run(&owner(), new(tool, inputs)).await?;
+        Ok(accepted.run)
+    }
+
+    pub(crate) async fn finish(&self, tool: &str, inputs: Value) -> Arc<Run> {
+        let run = self.start(tool, inputs).await.expect("accepted");
+        self.end_of(&run.key).await
+    }
+
+    pub(crate) async fn end_of(&self, key: &RunKey) -> Arc<Run> {
+        let run = self.handle.wait_run(key, LONG).await.expect("known");
+        assert!(run.is_over(), "{key} is still {}", run.status());
+        run
+    }
+
+    /// Waits until the run satisfies the condition.
+    pub(crate) async fn until(&self, key: &RunKey, wanted: impl Fn(&Run) -> bool) -> Arc<Run> {
+        let deadline = tokio::time::Instant::now() + LONG;
+        loop {
+            let run = self.handle.run(key).await.expect("known");
+            if wanted(&run) {
+                return run;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{key} is {}", run.status());
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
+    /// All events of a run behind `after`.
+    pub(crate) async fn events(&self, key: &RunKey, after: u64) -> Vec<RunEvent> {
+        let mut watch = self.handle.watch(key, Seq(after)).await.expect("known");
+        let mut events = Vec::new();
+        while let Some(event) = watch.next().await {
+            events.push(event.expect("readable"));
+        }
+        events
+    }
+}
+
+pub(crate) fn owner() -> Caller {
+    Caller::owner()
+}
+
+pub(crate) fn default_world() -> WorldId {
+    WorldId::new("default").expect("valid")
+}
+
+pub(crate) fn object(value: Value) -> Object {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other} is not an object"),
+    }
+}
+
+pub(crate) fn new(tool: &str, inputs: Value) -> NewRun {
+    NewRun::new(ToolId::new(tool).expect("valid"), object(inputs), default_world())
+}
+
+/// The text that events added to a channel.
+pub(crate) fn text_of(events: &[RunEvent], wanted: &str) -> String {
+    let mut all = String::new();
+    for event in events {
+        if let HistoryItem::Progress(wharf_domain::Progress::Text { channel, text }) = &event.item
+            && channel == wanted
+        {
+            all.push_str(text);
+        }
+    }
+    all
+}
