@@ -50,7 +50,8 @@ specs: unit
 bench: ## measure, print a table and write JSON
 	@scripts/setup.sh build
 	@echo "==> benchmarks"
-	@$(CARGO) run --quiet --release --locked -p wharf-bench -- $(ARGS)
+	@$(CARGO) build --quiet --release --locked -p wharf-cli -p wharf-bench
+	@target/release/wharf-bench $(ARGS)
 
 sim: ## drive the real engine through faults: make sim SEED=7 STEPS=50000
 	@scripts/setup.sh build

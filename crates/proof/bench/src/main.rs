@@ -1,1 +1,66 @@
-fn main() {}
+//! Benchmarks of Wharf. Every figure stands beside something measured in the same run, because
+//! machines differ and are noisy: read the ratios.
+//!
+//! `cargo run --release -p wharf-bench [-- --quick] [--json FILE]`
+
+mod calls;
+mod core;
+mod http;
+mod process;
+mod raw;
+mod report;
+mod watch;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use report::Report;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How much to measure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    /// Repetitions of a thing that takes about a millisecond.
+    pub(crate) singles: usize,
+    /// Repetitions of a thing that many callers do at once.
+    pub(crate) many: usize,
+    /// Readers of one run.
+    pub(crate) readers: usize,
+    /// Runs that are open when a core is killed.
+    pub(crate) open_runs: usize,
+}
+
+const FULL: Scale = Scale { singles: 3_000, many: 60_000, readers: 1_000, open_runs: 10_000 };
+const QUICK: Scale = Scale { singles: 300, many: 4_000, readers: 100, open_runs: 500 };
+
+fn main() -> anyhow::Result<()> {
+    let (scale, json) = arguments()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut report = Report::new();
+    raw::measure(scale, &mut report)?;
+    runtime.block_on(async {
+        calls::measure(scale, &mut report).await?;
+        http::measure(scale, &mut report).await?;
+        watch::measure(scale, &mut report).await
+    })?;
+    drop(runtime);
+    process::measure(scale, &mut report)?;
+    report.print();
+    report.write(&json).with_context(|| format!("failed to write {}", json.display()))
+}
+
+fn arguments() -> anyhow::Result<(Scale, PathBuf)> {
+    let mut scale = FULL;
+    let mut json = PathBuf::from("target/bench.json");
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--quick" => scale = QUICK,
+            "--json" => json = arguments.next().context("--json needs a file")?.into(),
+            other => bail!("unknown argument {other}; known are --quick and --json FILE"),
+        }
+    }
+    Ok((scale, json))
+}
