@@ -110,6 +110,7 @@ fn attempts_are_bounded_visible_and_paused_longer_each_time() {
             assert_eq!(effects(&decision.effects), ["dispatch"]);
         }
         assert_eq!(stage.run.attempt, ATTEMPTS_MAX);
+        assert_eq!(stage.run.started_at, Some(stage.run.created_at), "the first attempt's start");
         stage.take(&stage.failed(Code::ToolBusy, Executed::Maybe));
         assert_stands(&stage, RunStatus::Failed, Some(Code::ToolBusy));
 
@@ -155,7 +156,13 @@ fn a_retry_meets_the_provider_as_it_is_then() {
 #[test]
 fn the_last_error_does_not_hide_what_an_earlier_attempt_may_have_done() {
     type Act = fn(&mut Stage);
-    let ends: [(&str, Act); 5] = [
+    let ends: [(&str, Act); 6] = [
+        ("is busy, and then down", |stage| {
+            stage.wake();
+            stage.take(&stage.failed(Code::ToolBusy, Executed::No));
+            stage.provider = down();
+            stage.wake();
+        }),
         ("fails again without having started", |stage| {
             stage.wake();
             stage.take(&stage.failed(Code::ToolFailed, Executed::No));
