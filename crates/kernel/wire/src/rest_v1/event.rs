@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::{Ask, Run};
 
@@ -35,7 +36,7 @@ pub enum Event {
 }
 
 /// `queued` and `started`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MarkEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -48,7 +49,7 @@ pub struct MarkEvent {
 }
 
 /// `attempt`: a retry begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -65,7 +66,7 @@ pub struct AttemptEvent {
 }
 
 /// `log`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LogEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -80,7 +81,7 @@ pub struct LogEvent {
 }
 
 /// `text`: a delta on a channel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TextEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -95,7 +96,7 @@ pub struct TextEvent {
 }
 
 /// `partial`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PartialEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -111,7 +112,7 @@ pub struct PartialEvent {
 }
 
 /// `progress`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ProgressEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -127,7 +128,7 @@ pub struct ProgressEvent {
 }
 
 /// `question` and `approval`: the ask as the inbox shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AskEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -139,7 +140,7 @@ pub struct AskEvent {
 }
 
 /// `decided`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DecidedEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -156,7 +157,7 @@ pub struct DecidedEvent {
 }
 
 /// `gap`: the provider's stream has a hole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GapEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
@@ -171,7 +172,7 @@ pub struct GapEvent {
 }
 
 /// `finished`: the run as `GET` shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FinishedEvent {
     /// The event's place in the run's stream.
     pub seq: u64,

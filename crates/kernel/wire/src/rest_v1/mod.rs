@@ -5,7 +5,7 @@
 
 mod event;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use wharf_vocab::{AskKind, Durability, Mode, Object, RunStatus};
@@ -154,8 +154,8 @@ pub struct Ask {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerQuestion {
-    /// The answer, fitting the question's schema.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The answer, fitting the question's schema; null is an answer too.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub value: Option<Value>,
     /// `declined`, `cancelled` or `off_script`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -326,4 +326,9 @@ pub struct CoreInfo {
     pub pid: u32,
     /// The core's version.
     pub version: String,
+}
+
+/// Reads a field that is there, so that null counts as a value and only absence as none.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }
