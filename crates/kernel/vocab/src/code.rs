@@ -97,6 +97,17 @@ codes! {
     /// The run has raised too many asks.
     AskLimit = "ask.limit", 429, false;
 
+    /// There is no such agent.
+    AgentNotFound = "agent.not_found", 404, false;
+    /// The agent's manifest is not approved.
+    AgentNotApproved = "agent.not_approved", 403, false;
+    /// The agent is running, so this cannot be done now.
+    AgentRunning = "agent.running", 409, true;
+    /// The agent's manifest cannot be used.
+    AgentManifestInvalid = "agent.manifest_invalid", 422, false;
+    /// The agent's process could not be started.
+    AgentStartFailed = "agent.start_failed", 502, true;
+
     /// There is no such tool in the catalog.
     ToolNotFound = "tool.not_found", 404, false;
     /// The tool's provider is stopped, crashed or disabled.
@@ -127,6 +138,43 @@ codes! {
     ToolLimit = "tool.limit", 429, true;
     /// Child runs are nested too deeply.
     ToolDepthExceeded = "tool.depth_exceeded", 422, false;
+    /// The tool was called more often than its rate allows.
+    ToolRateLimited = "tool.rate_limited", 429, true;
+    /// A call id was used a second time.
+    ToolDuplicateCall = "tool.duplicate_call", 409, false;
+    /// An idempotency key came back with other inputs.
+    ToolIdempotencyConflict = "tool.idempotency_conflict", 409, false;
+    /// The tool acts only with an approved directive.
+    ToolDirectiveRequired = "tool.directive_required", 403, false;
+    /// A tool id was registered twice with different definitions.
+    ToolConflict = "tool.conflict", 409, false;
+    /// A tool's definition or schema is not valid.
+    ToolSchemaInvalid = "tool.schema_invalid", 422, false;
+    /// A tool's schema is too large or too deep.
+    ToolSchemaTooLarge = "tool.schema_too_large", 413, false;
+    /// The provider answered in a way the protocol does not allow.
+    ToolProtocolViolation = "tool.protocol_violation", 502, false;
+    /// The tool failed and did not say why.
+    ToolUnspecified = "tool.unspecified", 502, false;
+
+    /// The agent could not prove that this core launched it.
+    ProtocolUnauthorized = "protocol.unauthorized", 401, false;
+    /// The two ends of a connection share no version of the protocol.
+    ProtocolUnsupportedVersion = "protocol.unsupported_version", 400, false;
+    /// What arrived on a connection is not a message.
+    ProtocolMalformed = "protocol.malformed", 400, false;
+    /// A frame is larger than the connection allows.
+    ProtocolFrameTooLarge = "protocol.frame_too_large", 413, false;
+    /// A message lacks a field or has one of the wrong type.
+    ProtocolInvalidEnvelope = "protocol.invalid_envelope", 400, false;
+    /// A message that wants an answer has a type nobody knows.
+    ProtocolUnknownType = "protocol.unknown_type", 400, false;
+    /// A message came at a moment or from a side where it may not.
+    ProtocolUnexpectedMessage = "protocol.unexpected_message", 409, false;
+    /// The agent is connected already.
+    ProtocolSessionConflict = "protocol.session_conflict", 409, true;
+    /// The handshake of a connection took too long.
+    ProtocolHandshakeTimeout = "protocol.handshake_timeout", 408, true;
 
     /// The store cannot be written or read now.
     StoreUnavailable = "store.unavailable", 503, true;
