@@ -2,5 +2,35 @@
 //!
 //! It turns requests into inputs of the engine and what the engine shows into answers. It never
 //! opens the store, decides nothing about runs, and a slow peer never slows anybody else.
+//!
+//! The way of a request: [`Listener`] accepts once there is a permit, `conn` pumps bytes at a
+//! bounded pace, `guard` checks sizes, host, origin and token, a file of `routes` reads the
+//! request, and the engine's handle does the rest. `from_wire` and `to_wire` are the only places
+//! that know both the messages and the domain.
 
+mod answer;
+mod app;
+mod auth;
+mod body;
+mod conn;
+mod cursor;
+mod from_wire;
+mod guard;
+mod hosts;
+mod json;
+mod listen;
+mod metrics;
+mod openapi;
+mod options;
+mod pace;
+mod params;
+mod phase;
+mod routes;
+mod sse;
+mod to_wire;
+
+pub use auth::OwnerToken;
+pub use listen::{Listener, Server};
+pub use metrics::install as install_metrics;
+pub use options::{Limits, Options};
 pub use wharf_wire::rest_v1::CoreInfo;

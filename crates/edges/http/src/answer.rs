@@ -1,0 +1,77 @@
+//! Answers: JSON, and errors in the one shape all of them have.
+
+use axum::Json;
+use axum::http::header::{CACHE_CONTROL, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use wharf_vocab::{Code, Fault};
+use wharf_wire::rest_v1::ErrorBody;
+
+use crate::to_wire;
+
+/// What a route gives back.
+pub(crate) type Answer = Result<Response, Refused>;
+
+/// A fault on its way to the peer.
+#[derive(Debug)]
+pub(crate) struct Refused(pub(crate) Fault);
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Self(fault)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        refusal(&self.0)
+    }
+}
+
+/// A JSON answer.
+pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    (status, Json(value)).into_response()
+}
+
+/// An error as peers see it.
+pub(crate) fn refusal(fault: &Fault) -> Response {
+    let status = StatusCode::from_u16(fault.http_status());
+    refusal_with(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), fault)
+}
+
+/// An error under another status than its code's own.
+pub(crate) fn refusal_with(status: StatusCode, fault: &Fault) -> Response {
+    let body = ErrorBody { error: to_wire::error(fault) };
+    let mut response = json(status, &body);
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+/// Sets what holds for all answers.
+pub(crate) fn seal(response: &mut Response) {
+    let headers = response.headers_mut();
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+/// Something inside went wrong; nobody outside learns what.
+pub(crate) fn internal() -> Fault {
+    Fault::new(Code::CoreInternal, "Something inside the core went wrong; its log says more.")
+}
+
+/// A field or parameter cannot be used.
+pub(crate) fn invalid(field: &str, message: impl Into<String>) -> Fault {
+    Fault::new(Code::RequestInvalid, message).with("field", field)
+}
+
+/// What a peer named itself, cut so that an answer stays small.
+pub(crate) fn shortened(text: &str) -> String {
+    const CHARS_MAX: usize = 120;
+    match text.char_indices().nth(CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

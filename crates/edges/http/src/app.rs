@@ -1,0 +1,42 @@
+//! What every request can reach.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use wharf_engine::Handle;
+
+use crate::auth::OwnerToken;
+use crate::hosts::Hosts;
+use crate::options::{Limits, Options};
+
+/// What every request can reach.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) handle: Handle,
+    pub(crate) owner: OwnerToken,
+    pub(crate) hosts: Hosts,
+    pub(crate) limits: Limits,
+    pub(crate) stops: Stops,
+    /// Memory for bodies that are being read, in KiB.
+    pub(crate) bodies: Arc<Semaphore>,
+}
+
+impl App {
+    pub(crate) fn new(handle: Handle, options: Options, stops: Stops) -> Self {
+        let Options { owner, hosts, limits } = options;
+        let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
+        Self { handle, owner, hosts: Hosts::new(&hosts), limits, stops, bodies }
+    }
+}
+
+/// The steps of an orderly end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stops {
+    /// No more connections; whoever waits is answered now.
+    pub(crate) draining: CancellationToken,
+    /// Event streams end.
+    pub(crate) closing: CancellationToken,
+    /// Whatever is left is cut off.
+    pub(crate) aborted: CancellationToken,
+}

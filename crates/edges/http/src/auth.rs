@@ -1,0 +1,94 @@
+//! Who is calling: bearer tokens.
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use wharf_domain::Caller;
+use wharf_vocab::{Code, Digest, Fault};
+
+/// The owner's token, known by its digest only.
+#[derive(Clone)]
+pub struct OwnerToken(Digest);
+
+impl OwnerToken {
+    /// Remembers what is needed to recognise the token.
+    #[must_use]
+    pub fn new(token: &str) -> Self {
+        Self(Digest::of(&[token.as_bytes()]))
+    }
+
+    /// Whether this is the token. How long it takes tells nothing about it.
+    fn is(&self, token: &[u8]) -> bool {
+        let given = Digest::of(&[token]);
+        let pairs = given.as_str().bytes().zip(self.0.as_str().bytes());
+        let difference = pairs.fold(0, |difference, (a, b)| difference | (a ^ b));
+        std::hint::black_box(difference) == 0
+    }
+
+    /// Who the request comes from.
+    pub(crate) fn caller(&self, headers: &HeaderMap) -> Result<Caller, Fault> {
+        let mut given = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (given.next(), given.next()) else {
+            return Err(required());
+        };
+        let Some(token) = bearer(value.as_bytes()) else { return Err(required()) };
+        if self.is(token) { Ok(Caller::owner()) } else { Err(invalid()) }
+    }
+}
+
+impl std::fmt::Debug for OwnerToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OwnerToken(…)")
+    }
+}
+
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    let token = token.trim_ascii();
+    (scheme.eq_ignore_ascii_case(b"bearer ") && !token.is_empty()).then_some(token)
+}
+
+fn required() -> Fault {
+    let message = "Send a token in the Authorization header: Bearer <token>.";
+    Fault::new(Code::AuthRequired, message)
+}
+
+fn invalid() -> Fault {
+    let message = "This token is not valid here; it may be expired or revoked.";
+    Fault::new(Code::AuthInvalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(values: &[&str], expect: Result<(), Code>) {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, value.parse().expect("a header"));
+        }
+        let found = OwnerToken::new("s3cret").caller(&headers);
+        match expect {
+            Ok(()) => assert_eq!(found, Ok(Caller::owner()), "{values:?}"),
+            Err(code) => assert!(found.is_err_and(|fault| fault.is(code)), "{values:?}"),
+        }
+    }
+
+    #[test]
+    fn only_the_whole_token_in_its_place_is_taken() {
+        check(&["Bearer s3cret"], Ok(()));
+        check(&["bearer  s3cret "], Ok(()));
+        for missing in [&[][..], &["s3cret"], &["Basic s3cret"], &["Bearer "], &["Bearer"]] {
+            check(missing, Err(Code::AuthRequired));
+        }
+        check(&["Bearer s3cret", "Bearer s3cret"], Err(Code::AuthRequired));
+        for wrong in ["Bearer s3cre", "Bearer s3crets", "Bearer S3CRET", "Bearer x"] {
+            check(&[wrong], Err(Code::AuthInvalid));
+        }
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        assert!(!format!("{:?}", OwnerToken::new("s3cret")).contains("s3cret"));
+    }
+}

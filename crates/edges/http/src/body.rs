@@ -1,0 +1,109 @@
+//! Reads bodies: no larger than allowed, no slower than allowed, and never too many at once.
+
+use std::sync::Arc;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::{FromRequest, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_LENGTH;
+use futures::future::poll_fn;
+use serde::de::DeserializeOwned;
+use tokio::time::Instant;
+use wharf_vocab::{Code, Fault};
+
+use crate::answer::Refused;
+use crate::app::App;
+use crate::json;
+
+/// A body that was read as JSON.
+#[derive(Debug)]
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for JsonBody<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+        Ok(Self(with_body(request, app, |bytes| json::read(bytes)).await?))
+    }
+}
+
+/// A body that was read as JSON, or nothing if it was empty.
+#[derive(Debug)]
+pub(crate) struct OptionalJsonBody<T>(pub(crate) Option<T>);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for OptionalJsonBody<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+        let read = |bytes: &[u8]| match bytes.trim_ascii() {
+            [] => Ok(None),
+            bytes => json::read(bytes).map(Some),
+        };
+        Ok(Self(with_body(request, app, read).await?))
+    }
+}
+
+/// Reads a body and makes something of it while its memory is still counted.
+async fn with_body<T>(
+    request: Request,
+    app: &App,
+    read: impl FnOnce(&[u8]) -> Result<T, Fault>,
+) -> Result<T, Fault> {
+    let max = app.limits.body_bytes_max;
+    let (parts, body) = request.into_parts();
+    let announced = announced(&parts.headers);
+    if announced.is_some_and(|bytes| bytes > max as u64) {
+        return Err(too_large(max));
+    }
+    let until = Instant::now() + app.limits.body_read;
+    let expected = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(max);
+    let kib = u32::try_from(expected.div_ceil(1024)).unwrap_or(u32::MAX);
+    let reserved = Arc::clone(&app.bodies).acquire_many_owned(kib);
+    let Ok(Ok(_reserved)) = tokio::time::timeout_at(until, reserved).await else {
+        let message = "The core has too much to do; try again in a moment.";
+        return Err(Fault::new(Code::CoreBusy, message));
+    };
+    let bytes = collect(body, max, expected, until).await?;
+    read(&bytes)
+}
+
+async fn collect(
+    mut body: Body,
+    max: usize,
+    expected: usize,
+    until: Instant,
+) -> Result<Vec<u8>, Fault> {
+    // A peer that announces much and sends nothing gets little.
+    let mut bytes = Vec::with_capacity(expected.min(64 * 1024));
+    loop {
+        let frame = poll_fn(|cx| std::pin::Pin::new(&mut body).poll_frame(cx));
+        match tokio::time::timeout_at(until, frame).await {
+            Err(_) => return Err(too_slow()),
+            Ok(None) => return Ok(bytes),
+            Ok(Some(Err(_))) => {
+                let message = "The body broke off before its end; send the request again.";
+                return Err(Fault::new(Code::RequestInvalid, message));
+            }
+            Ok(Some(Ok(frame))) => {
+                let Ok(data) = frame.into_data() else { continue };
+                if bytes.len() + data.len() > max {
+                    return Err(too_large(max));
+                }
+                bytes.extend_from_slice(&data);
+            }
+        }
+    }
+}
+
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+fn too_large(max: usize) -> Fault {
+    let message = format!("The body is larger than {max} bytes.");
+    Fault::new(Code::RequestTooLarge, message).with("max_bytes", max)
+}
+
+fn too_slow() -> Fault {
+    Fault::new(Code::RequestTimeout, "The request took too long to arrive; send it again.")
+}

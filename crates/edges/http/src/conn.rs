@@ -1,0 +1,94 @@
+//! One connection: bytes in, requests to the router, answers out, until one side has enough.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use futures::future::BoxFuture;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::Service;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tower::ServiceExt;
+
+use crate::app::App;
+use crate::metrics::Gauge;
+use crate::pace::Paced;
+use crate::phase::{Phase, Told};
+
+/// What hyper may buffer of a head before it refuses it by itself; our own limit lies below.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// Headers hyper takes before it refuses a request by itself.
+const HEADERS_MAX: usize = 256;
+
+/// Where a connection comes from and where it arrived.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ends {
+    /// The peer's address.
+    pub(crate) peer: SocketAddr,
+    /// The address the peer has called.
+    pub(crate) local: SocketAddr,
+}
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, app: Arc<App>) {
+    let _counted = Gauge::up("wharf_http_connections");
+    let Ok(local) = stream.local_addr() else { return };
+    // Small answers must not wait for the peer's acknowledgement.
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let phase = Arc::new(Phase::default());
+    let io = TokioIo::new(Paced::new(stream, Arc::clone(&phase), &app.limits));
+    let service = Requests { router, phase, ends: Ends { peer, local } };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(None)
+        .max_buf_size(BUFFER_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(io, service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = app.stops.draining.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                ended = connection => ended,
+                () = app.stops.aborted.cancelled() => return,
+            }
+        }
+    };
+    if let Err(error) = ended {
+        // Peers come and go; only whoever looks for a fault wants to know.
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Hands the requests of one connection to the router.
+struct Requests {
+    router: Router,
+    phase: Arc<Phase>,
+    ends: Ends,
+}
+
+impl Service<Request<Incoming>> for Requests {
+    type Response = Response<Told<Body>>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Self::Response, Infallible>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        self.phase.begin();
+        let phase = Arc::clone(&self.phase);
+        let mut request = request.map(|body| Body::new(Told::request(body, Arc::clone(&phase))));
+        request.extensions_mut().insert(self.ends);
+        let answer = self.router.clone().oneshot(request);
+        Box::pin(async move {
+            let answer = answer.await?;
+            Ok(answer.map(|body| Told::answer(body, phase)))
+        })
+    }
+}

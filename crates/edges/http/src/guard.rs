@@ -1,0 +1,105 @@
+//! What every request passes first: sizes, host, origin, token. Then it is counted.
+//!
+//! A panic behind this point becomes an error without detail, and the connection goes on.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::ALLOW;
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use futures::FutureExt;
+use wharf_domain::{AuditRecord, Caller};
+use wharf_vocab::{Code, Fault};
+
+use crate::answer::{internal, refusal, refusal_with, seal, shortened};
+use crate::app::App;
+use crate::conn::Ends;
+use crate::{metrics, routes};
+
+/// Routes that need no token.
+const OPEN: [&str; 2] = ["/healthz", "/readyz"];
+
+/// Checks a request, lets it through and counts it.
+pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let began = Instant::now();
+    let (mut parts, body) = request.into_parts();
+    let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
+    let route = route.map_or(routes::UNMATCHED, routes::label);
+    let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+    let mut response = match check(&app, &parts, route) {
+        Err(refused) => refused,
+        Ok(caller) => {
+            parts.extensions.insert(caller);
+            let run = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
+            run.catch_unwind().await.unwrap_or_else(|_| {
+                tracing::error!(route, "a request failed inside");
+                refusal(&internal())
+            })
+        }
+    };
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        response = method_unknown(&method, &path, &response);
+    }
+    seal(&mut response);
+    metrics::request(&method, route, response.status(), began.elapsed());
+    response
+}
+
+fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Caller, Response> {
+    check_head(app, parts)?;
+    let refuse = |fault: Fault| {
+        audit(app, parts, route, &fault);
+        refusal(&fault)
+    };
+    let Some(ends) = parts.extensions.get::<Ends>() else { return Err(refusal(&internal())) };
+    app.hosts.check(parts, ends.local).map_err(refuse)?;
+    if OPEN.contains(&parts.uri.path()) {
+        // Nothing behind these asks who is calling.
+        return Ok(Caller::owner());
+    }
+    app.owner.caller(&parts.headers).map_err(refuse)
+}
+
+fn check_head(app: &App, parts: &Parts) -> Result<(), Response> {
+    let uri = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let header = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
+        name.as_str().len() + value.len() + 4
+    };
+    let bytes = uri + parts.headers.iter().map(header).sum::<usize>();
+    let limits = &app.limits;
+    if bytes <= limits.head_bytes_max && parts.headers.len() <= limits.headers_max {
+        return Ok(());
+    }
+    let message = format!(
+        "The request line and headers may have {} bytes and {} headers at most.",
+        limits.head_bytes_max, limits.headers_max
+    );
+    let fault = Fault::new(Code::RequestTooLarge, message);
+    Err(refusal_with(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &fault))
+}
+
+/// Writes down who was refused where and why, and nothing of what they sent.
+fn audit(app: &App, parts: &Parts, route: &'static str, fault: &Fault) {
+    metrics::denied(fault);
+    let mut record = AuditRecord::new("security.denied", "nobody", format!("route:{route}"))
+        .fact("error_code", fault.code.as_str())
+        .fact("method", metrics::method_label(&parts.method));
+    if let Some(ends) = parts.extensions.get::<Ends>() {
+        record = record.fact("peer", ends.peer.ip().to_string());
+    }
+    app.handle.denied(record);
+}
+
+fn method_unknown(method: &Method, path: &str, found: &Response) -> Response {
+    let message = format!("{} does not take {}.", shortened(path), shortened(method.as_str()));
+    let mut response = refusal(&Fault::new(Code::RequestMethodUnknown, message));
+    if let Some(allow) = found.headers().get(ALLOW) {
+        response.headers_mut().insert(ALLOW, allow.clone());
+    }
+    response
+}

@@ -1,0 +1,172 @@
+//! Under which names the server may be called, and from which web pages.
+//!
+//! A web page can point a name of its own at this machine and have a browser call it. Such calls
+//! carry that name in `Host`, and pages of other origins carry theirs in `Origin`.
+
+use std::net::SocketAddr;
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
+use wharf_vocab::{Code, Fault};
+
+use crate::answer::shortened;
+
+/// Names that always mean this machine.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The configured names.
+#[derive(Debug, Clone)]
+pub(crate) struct Hosts {
+    names: Vec<String>,
+}
+
+impl Hosts {
+    pub(crate) fn new(names: &[String]) -> Self {
+        Self { names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
+    }
+
+    /// Checks `Host` and `Origin` of a request that arrived at `local`.
+    pub(crate) fn check(&self, parts: &Parts, local: SocketAddr) -> Result<(), Fault> {
+        let host = host_of(parts).ok_or_else(unnamed)?;
+        if !self.serves(&host, local) {
+            return Err(unknown(&host));
+        }
+        for origin in parts.headers.get_all(ORIGIN) {
+            let origin = origin.to_str().unwrap_or("null").to_ascii_lowercase();
+            if !self.is_origin(&origin, local) {
+                return Err(forbidden(&origin));
+            }
+        }
+        Ok(())
+    }
+
+    fn serves(&self, host: &str, local: SocketAddr) -> bool {
+        let (name, port) = split_port(host);
+        let own = local.ip();
+        let own = if own.is_ipv6() { format!("[{own}]") } else { own.to_string() };
+        let by_address = port.unwrap_or(80) == local.port()
+            && (LOOPBACK.contains(&name) || name == own.as_str());
+        by_address || self.names.iter().any(|known| known == name || known == host)
+    }
+
+    fn is_origin(&self, origin: &str, local: SocketAddr) -> bool {
+        let plain = origin.strip_prefix("http://");
+        let secure = origin.strip_prefix("https://");
+        match (plain, secure) {
+            (Some(host), _) => self.serves(host, local),
+            // Only a proxy in front speaks TLS, and then under a configured name.
+            (_, Some(host)) => {
+                let (name, _) = split_port(host);
+                self.names.iter().any(|known| known == name || known == host)
+            }
+            (None, None) => false,
+        }
+    }
+}
+
+/// The host a request names; a URI in absolute form wins over the header.
+fn host_of(parts: &Parts) -> Option<String> {
+    if let Some(authority) = parts.uri.authority() {
+        return Some(authority.as_str().to_ascii_lowercase());
+    }
+    let mut given = parts.headers.get_all(HOST).iter();
+    let (Some(host), None) = (given.next(), given.next()) else { return None };
+    host.to_str().ok().map(str::to_ascii_lowercase)
+}
+
+/// Splits `name:port`; an address in brackets keeps them.
+fn split_port(host: &str) -> (&str, Option<u16>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => match port.parse() {
+            Ok(port) => (name, Some(port)),
+            Err(_) => (host, None),
+        },
+        _ => (host, None),
+    }
+}
+
+fn unnamed() -> Fault {
+    let message = "The request must name exactly one host; use the address in run/core.json.";
+    Fault::new(Code::RequestHostUnknown, message)
+}
+
+fn unknown(host: &str) -> Fault {
+    let host = shortened(host);
+    let message =
+        format!("This core does not serve the host {host}; use the address in run/core.json.");
+    Fault::new(Code::RequestHostUnknown, message)
+}
+
+fn forbidden(origin: &str) -> Fault {
+    let message = format!("Pages of {} may not call this core.", shortened(origin));
+    Fault::new(Code::RequestOriginForbidden, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Request;
+
+    #[track_caller]
+    fn check(local: &str, uri: &str, headers: &[(&str, &str)], expect: Result<(), Code>) {
+        let mut request = Request::get(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (parts, ()) = request.body(()).expect("a request").into_parts();
+        let hosts = Hosts::new(&["Wharf.example".to_owned(), "other.example:8443".to_owned()]);
+        let found = hosts.check(&parts, local.parse().expect("an address"));
+        match expect {
+            Ok(()) => assert_eq!(found, Ok(()), "{uri} {headers:?}"),
+            Err(code) => assert!(found.is_err_and(|fault| fault.is(code)), "{uri} {headers:?}"),
+        }
+    }
+
+    #[test]
+    fn the_own_address_and_configured_names_are_served() {
+        let at = "127.0.0.1:7420";
+        for host in ["127.0.0.1:7420", "localhost:7420", "LOCALHOST:7420", "[::1]:7420"] {
+            check(at, "/", &[("host", host)], Ok(()));
+        }
+        for host in ["wharf.example", "wharf.example:443", "other.example:8443"] {
+            check(at, "/", &[("host", host)], Ok(()));
+        }
+        check("10.0.0.7:7420", "/", &[("host", "10.0.0.7:7420")], Ok(()));
+        check("[fe80::1]:7420", "/", &[("host", "[fe80::1]:7420")], Ok(()));
+        check("127.0.0.1:80", "/", &[("host", "localhost")], Ok(()));
+        check(at, "http://localhost:7420/", &[("host", "evil.example")], Ok(()));
+    }
+
+    #[test]
+    fn other_names_and_ports_are_not() {
+        let at = "127.0.0.1:7420";
+        for host in
+            ["evil.example", "evil.example:7420", "localhost", "localhost:7421", "127.0.0.2:7420"]
+        {
+            check(at, "/", &[("host", host)], Err(Code::RequestHostUnknown));
+        }
+        for host in ["localhost:x", "", "[::1]", "[::1", "other.example", "localhost:7420:7420"] {
+            check(at, "/", &[("host", host)], Err(Code::RequestHostUnknown));
+        }
+        check(at, "/", &[], Err(Code::RequestHostUnknown));
+        let twice = [("host", "localhost:7420"), ("host", "localhost:7420")];
+        check(at, "/", &twice, Err(Code::RequestHostUnknown));
+        let aimed = [("host", "localhost:7420")];
+        check(at, "http://evil.example/", &aimed, Err(Code::RequestHostUnknown));
+    }
+
+    #[test]
+    fn pages_of_other_origins_are_refused() {
+        let at = "127.0.0.1:7420";
+        let from = |origin, expect| {
+            check(at, "/", &[("host", "localhost:7420"), ("origin", origin)], expect);
+        };
+        from("http://localhost:7420", Ok(()));
+        from("https://wharf.example", Ok(()));
+        let forbidden = Err(Code::RequestOriginForbidden);
+        for origin in ["http://evil.example", "null", "https://localhost:7420", "", "file://"] {
+            from(origin, forbidden);
+        }
+        from("http://localhost:7421", forbidden);
+    }
+}

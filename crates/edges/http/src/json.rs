@@ -1,0 +1,190 @@
+//! Reads JSON from peers: not too deep, and with errors that name the place but never the value.
+
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+use wharf_vocab::limits::JSON_DEPTH_MAX;
+use wharf_vocab::{Code, Fault};
+
+use crate::answer::invalid;
+
+/// Reads a body that must be the JSON form of `T`.
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
+    check_depth(bytes)?;
+    if bytes.trim_ascii_start().starts_with(b"[") {
+        // Serde would take the items for fields in order.
+        return Err(no_object());
+    }
+    let mut from = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut from).map_err(|error| {
+        let path = error.path().to_string();
+        describe(&path, error.inner())
+    })?;
+    from.end().map_err(|error| describe(".", &error))?;
+    Ok(value)
+}
+
+/// Refuses nesting that would cost too much to read, before anything is built of it.
+fn check_depth(bytes: &[u8]) -> Result<(), Fault> {
+    let (mut depth, mut text, mut escaped) = (0_usize, false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if text => escaped = true,
+            b'"' => text = !text,
+            b'[' | b'{' if !text => {
+                depth += 1;
+                if depth > JSON_DEPTH_MAX {
+                    let message =
+                        format!("The body is nested more than {JSON_DEPTH_MAX} levels deep.");
+                    return Err(Fault::new(Code::RequestTooDeep, message));
+                }
+            }
+            b']' | b'}' if !text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Says what is wrong without a word of what was sent but the name of an unknown field.
+fn describe(path: &str, error: &serde_json::Error) -> Fault {
+    if matches!(error.classify(), Category::Syntax | Category::Eof | Category::Io) {
+        let (line, column) = (error.line(), error.column());
+        let message = format!("The body is not valid JSON at line {line}, column {column}.");
+        return Fault::new(Code::RequestInvalid, message).with("line", line).with("column", column);
+    }
+    let text = error.to_string();
+    if let Some(rest) = text.strip_prefix("missing field `") {
+        let field = rest.split('`').next().unwrap_or_default();
+        return invalid(field, format!("The body lacks the field `{field}`."));
+    }
+    if let Some(rest) = text.strip_prefix("unknown field `") {
+        return unknown_field(rest);
+    }
+    // What serde expected is ours; it stands behind the last such phrase, so that a value which
+    // holds the phrase itself cannot bring its own words in.
+    let expected = text.rsplit_once(", expected ").map_or("something else", |(_, expected)| {
+        expected.rsplit_once(" at line ").map_or(expected, |(expected, _)| expected)
+    });
+    if path == "." {
+        return no_object();
+    }
+    let pointer = format!("/{}", path.replace('.', "/"));
+    invalid(path, format!("The field `{path}` does not fit; expected {expected}."))
+        .with("path", pointer)
+}
+
+fn no_object() -> Fault {
+    invalid("body", "The body must be a JSON object.")
+}
+
+/// `rest` is `NAME`, expected one of `A`, `B` …
+fn unknown_field(rest: &str) -> Fault {
+    let (name, expected) = rest.split_once('`').unwrap_or((rest, ""));
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.is_empty() || name.len() > 40 || !name.chars().all(is_name) {
+        let message = "The body has a field whose name the API does not know.";
+        return Fault::new(Code::RequestInvalid, message);
+    }
+    let known = expected.split('`').skip(1).step_by(2);
+    let nearest = known.map(|known| (distance(name, known), known)).min();
+    let hint = match nearest {
+        Some((distance, known)) if distance <= 2 => format!("did you mean `{known}`?"),
+        _ => "see /openapi.json for those it may have.".to_owned(),
+    };
+    invalid(name, format!("The body has an unknown field `{name}`; {hint}"))
+}
+
+/// How many letters must change to make one word of the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_wire::rest_v1::CreateRun;
+
+    #[track_caller]
+    fn refused(body: &str, code: Code, message: &str) {
+        let fault = read::<CreateRun>(body.as_bytes()).expect_err("refused");
+        assert!(fault.is(code), "{fault}");
+        assert_eq!(fault.message, message);
+    }
+
+    #[test]
+    fn an_error_names_the_place() {
+        let invalid = Code::RequestInvalid;
+        refused(
+            r#"{"tool": "wharf/echo", "input": {}}"#,
+            invalid,
+            "The body has an unknown field `input`; did you mean `inputs`?",
+        );
+        refused(
+            r#"{"tool": "a/b", "zebra": 1}"#,
+            invalid,
+            "The body has an unknown field `zebra`; see /openapi.json for those it may have.",
+        );
+        refused(r#"{"inputs": {}}"#, invalid, "The body lacks the field `tool`.");
+        refused(
+            "{\"tool\": \"a/b\",\n \"timeout_ms\": \"soon, expected never\"}",
+            invalid,
+            "The field `timeout_ms` does not fit; expected u64.",
+        );
+        refused(
+            r#"{"tool": "a/b", "mode": "c4nary"}"#,
+            invalid,
+            "The field `mode` does not fit; expected `real` or `mock`.",
+        );
+        refused("[1]", invalid, "The body must be a JSON object.");
+        refused("\"x\"", invalid, "The body must be a JSON object.");
+        refused("{\n\"tool\": c4nary}", invalid, "The body is not valid JSON at line 2, column 9.");
+        refused("", invalid, "The body is not valid JSON at line 1, column 0.");
+        refused(
+            "{\"tool\":\"a/b\"} x",
+            invalid,
+            "The body is not valid JSON at line 1, column 16.",
+        );
+    }
+
+    #[test]
+    fn nothing_of_a_value_is_shown() {
+        for body in [
+            r#"{"tool": {"c4nary": 1}}"#,
+            r#"{"tool": "a/b", "mode": "c4nary"}"#,
+            r#"{"tool": "a/b", "timeout_ms": "c4nary, expected c4nary at line 1"}"#,
+            r#"{"tool": "a/b", "run_id": ["c4nary"]}"#,
+            r#"{"tool": "a/b", "c4nary c4nary": 1}"#,
+            r#"{"tool": c4nary}"#,
+            r#""c4nary""#,
+        ] {
+            let fault = read::<CreateRun>(body.as_bytes()).expect_err("refused");
+            let shown = format!("{fault:?}");
+            assert!(!shown.contains("c4nary"), "{body}: {shown}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_before_it_is_built() {
+        let nested = |depth: usize| {
+            let inner = "[".repeat(depth - 1) + &"]".repeat(depth - 1);
+            format!(r#"{{"tool": "a/b", "inputs": {inner}}}"#)
+        };
+        assert!(read::<CreateRun>(nested(JSON_DEPTH_MAX).as_bytes()).is_ok());
+        let message = "The body is nested more than 64 levels deep.";
+        refused(&nested(JSON_DEPTH_MAX + 1), Code::RequestTooDeep, message);
+        refused(&"[".repeat(1_000_000), Code::RequestTooDeep, message);
+        let brackets = format!(r#"{{"tool": "a/b", "inputs": {{"x": "{}\""}}}}"#, "[{".repeat(99));
+        assert!(read::<CreateRun>(brackets.as_bytes()).is_ok(), "text does not count");
+    }
+}

@@ -1,0 +1,152 @@
+//! Accepts connections: a permit first, then the socket.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+use wharf_engine::Handle;
+use wharf_vocab::{Code, Fault};
+
+use crate::app::{App, Stops};
+use crate::options::{Limits, Options};
+use crate::{conn, routes};
+
+/// Connections the system may queue while none is accepted.
+const BACKLOG: u32 = 1024;
+/// How long to wait when the system has no more sockets to give.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A bound socket that accepts nothing yet.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    addr: SocketAddr,
+}
+
+impl Listener {
+    /// Binds the address; port 0 lets the system pick one.
+    pub fn bind(addr: SocketAddr, limits: &Limits) -> Result<Self, Fault> {
+        let bound = || {
+            let socket = if addr.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+            socket.set_reuseaddr(true)?;
+            if let Some(bytes) = limits.send_buffer_bytes {
+                socket.set_send_buffer_size(bytes)?;
+            }
+            socket.bind(addr)?;
+            let socket = socket.listen(BACKLOG)?;
+            let addr = socket.local_addr()?;
+            Ok(Self { socket, addr })
+        };
+        bound().map_err(|error| cannot_listen(addr, &error))
+    }
+
+    /// The address that was bound, with its real port.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Begins to accept.
+    #[must_use]
+    pub fn serve(self, handle: Handle, options: Options) -> Server {
+        let stops = Stops::default();
+        let app = Arc::new(App::new(handle, options, stops.clone()));
+        let tasks = TaskTracker::new();
+        tasks.spawn(accept(self.socket, app, tasks.clone()));
+        Server { addr: self.addr, stops, tasks }
+    }
+}
+
+/// A server that accepts requests.
+#[derive(Debug)]
+pub struct Server {
+    addr: SocketAddr,
+    stops: Stops,
+    tasks: TaskTracker,
+}
+
+impl Server {
+    /// Where it listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Accepts no more connections and answers what waits; event streams go on.
+    pub fn drain(&self) {
+        self.stops.draining.cancel();
+    }
+
+    /// Ends event streams, lets requests that are under way end, at most so long, and cuts off
+    /// what is left.
+    pub async fn stop(self, at_most: Duration) {
+        self.stops.draining.cancel();
+        self.stops.closing.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(at_most, self.tasks.wait()).await.is_err() {
+            tracing::warn!(left = self.tasks.len(), "connections were cut off at the end");
+            self.stops.aborted.cancel();
+            self.tasks.wait().await;
+        }
+    }
+}
+
+async fn accept(socket: TcpListener, app: Arc<App>, tasks: TaskTracker) {
+    let permits = Arc::new(Semaphore::new(app.limits.connections_max));
+    let router = routes::router(Arc::clone(&app));
+    loop {
+        if permits.available_permits() == 0 {
+            metrics::counter!("wharf_http_connections_full_total").increment(1);
+        }
+        let next = async {
+            let permit = Arc::clone(&permits).acquire_owned().await.ok()?;
+            Some((permit, socket.accept().await))
+        };
+        let accepted = tokio::select! {
+            biased;
+            () = app.stops.draining.cancelled() => return,
+            accepted = next => accepted,
+        };
+        match accepted {
+            Some((permit, Ok((stream, peer)))) => {
+                let (router, app) = (router.clone(), Arc::clone(&app));
+                tasks.spawn(async move {
+                    conn::serve(stream, peer, router, app).await;
+                    drop(permit);
+                });
+            }
+            Some((_, Err(error))) if is_of_one_connection(error.kind()) => {}
+            Some((_, Err(error))) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+            None => return,
+        }
+    }
+}
+
+fn is_of_one_connection(kind: ErrorKind) -> bool {
+    use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    matches!(kind, ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+fn cannot_listen(addr: SocketAddr, error: &std::io::Error) -> Fault {
+    let message = match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "{addr} is taken, perhaps by another core; stop that program, or choose another \
+             address with --listen, such as --listen 127.0.0.1:0 for a free port."
+        ),
+        ErrorKind::AddrNotAvailable => {
+            format!("This machine does not have the address {}; choose another.", addr.ip())
+        }
+        ErrorKind::PermissionDenied => {
+            format!("{addr} may not be used by this account; choose a port above 1023.")
+        }
+        _ => format!("{addr} cannot be listened on: {error}."),
+    };
+    Fault::new(Code::ConfigInvalid, message)
+}

@@ -1,0 +1,113 @@
+//! Metrics of the edge, and their text form. Labels are routes and codes, never ids or values.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use wharf_engine::Handle;
+use wharf_vocab::Fault;
+
+const REQUEST_SECONDS: &str = "wharf_http_request_seconds";
+
+/// From a tenth of a millisecond, which a request in memory takes, to the longest wait.
+const SECONDS: [f64; 14] =
+    [0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0];
+
+static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// Begins to record metrics in this process; later calls change nothing.
+pub fn install() {
+    recorder();
+}
+
+fn recorder() -> &'static PrometheusHandle {
+    RECORDER.get_or_init(|| {
+        let builder = PrometheusBuilder::new();
+        let seconds = Matcher::Suffix("_seconds".to_owned());
+        let builder = builder.set_buckets_for_metric(seconds, &SECONDS).unwrap_or_else(|error| {
+            tracing::warn!(%error, "histograms are recorded without buckets");
+            PrometheusBuilder::new()
+        });
+        let recorder = builder.build_recorder();
+        let handle = recorder.handle();
+        if metrics::set_global_recorder(recorder).is_err() {
+            tracing::warn!("this process records its metrics elsewhere; /metrics stays empty");
+        }
+        describe();
+        handle
+    })
+}
+
+fn describe() {
+    describe_counter!("wharf_http_requests_total", "Requests by route, method and status.");
+    describe_histogram!(REQUEST_SECONDS, "Time until a request was answered, by route.");
+    describe_counter!("wharf_http_denied_total", "Requests refused by host, origin or token.");
+    describe_gauge!("wharf_http_connections", "Open connections.");
+    describe_counter!(
+        "wharf_http_connections_full_total",
+        "Times that new connections had to wait because too many were open."
+    );
+    describe_gauge!("wharf_http_event_streams", "Open event streams.");
+    describe_counter!("wharf_http_events_total", "Events sent on event streams.");
+    describe_gauge!("wharf_runs_open", "Runs that are not over.");
+    describe_gauge!("wharf_build_info", "Always 1; the label says which version runs.");
+}
+
+/// Everything that is recorded, as Prometheus reads it.
+pub(crate) fn render(handle: &Handle) -> String {
+    let recorder = recorder();
+    #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 open runs")]
+    gauge!("wharf_runs_open").set(handle.open_runs() as f64);
+    gauge!("wharf_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    recorder.run_upkeep();
+    recorder.render()
+}
+
+/// A request was answered.
+pub(crate) fn request(method: &Method, route: &'static str, status: StatusCode, took: Duration) {
+    let method = method_label(method);
+    let code = status.as_str().to_owned();
+    counter!("wharf_http_requests_total", "method" => method, "route" => route, "status" => code)
+        .increment(1);
+    histogram!(REQUEST_SECONDS, "route" => route).record(took.as_secs_f64());
+    let (status, took_us) = (status.as_u16(), took.as_micros());
+    tracing::debug!(method, route, status, took_us, "answered");
+}
+
+/// A request was refused before it reached its route.
+pub(crate) fn denied(fault: &Fault) {
+    counter!("wharf_http_denied_total", "code" => fault.code.as_str().to_owned()).increment(1);
+}
+
+/// Methods that can be made up by peers must not become labels.
+pub(crate) fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// Something that is counted while it lives.
+#[derive(Debug)]
+pub(crate) struct Gauge(&'static str);
+
+impl Gauge {
+    pub(crate) fn up(name: &'static str) -> Self {
+        gauge!(name).increment(1.0);
+        Self(name)
+    }
+}
+
+impl Drop for Gauge {
+    fn drop(&mut self) {
+        gauge!(self.0).decrement(1.0);
+    }
+}

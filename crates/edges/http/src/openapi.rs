@@ -1,0 +1,66 @@
+//! The API document, made from the routes and the message types.
+
+use std::sync::LazyLock;
+
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{Components, OpenApi as Document, SecurityRequirement};
+use utoipa::{Modify, OpenApi};
+use wharf_wire::rest_v1 as wire;
+
+use crate::routes;
+
+const TOKEN: &str = "token";
+
+/// What stands in the document besides the paths.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Wharf",
+        description = "Starts tools, follows their runs, answers what they ask. Every error has \
+                       the shape of `ErrorBody` and a stable code. Times are RFC 3339 in UTC.",
+        license(name = "MIT OR Apache-2.0"),
+    ),
+    components(schemas(
+        wire::MarkEvent, wire::AttemptEvent, wire::LogEvent, wire::TextEvent, wire::PartialEvent,
+        wire::ProgressEvent, wire::AskEvent, wire::DecidedEvent, wire::GapEvent,
+        wire::FinishedEvent,
+    )),
+    tags(
+        (name = "runs", description = "Starting tools and following them."),
+        (name = "tools", description = "What can be started."),
+        (name = "asks", description = "What runs wait for."),
+        (name = "worlds", description = "Boundaries with a budget."),
+        (name = "audit", description = "Who did what."),
+        (name = "system", description = "Health, metrics and this document."),
+    ),
+    modifiers(&Token),
+)]
+struct Api;
+
+struct Token;
+
+impl Modify for Token {
+    fn modify(&self, document: &mut Document) {
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = document.components.get_or_insert_with(Components::new);
+        components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
+        document.security = Some(vec![SecurityRequirement::new(TOKEN, [""; 0])]);
+    }
+}
+
+fn document() -> Document {
+    let mut document = Api::openapi();
+    document.merge(routes::Paths::openapi());
+    document
+}
+
+/// The document as JSON text.
+pub(crate) fn text() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        document().to_pretty_json().unwrap_or_else(|error| {
+            tracing::error!(%error, "the API document cannot be written");
+            "{}".to_owned()
+        })
+    });
+    &TEXT
+}

@@ -1,0 +1,79 @@
+//! What can be set on the HTTP edge. Sizes that peers are told about stand in `vocab::limits`.
+
+use std::time::Duration;
+
+use wharf_vocab::limits::BODY_BYTES_MAX;
+
+use crate::OwnerToken;
+
+/// What a server is made of besides its socket and the engine.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The owner's token, known by its digest.
+    pub owner: OwnerToken,
+    /// Names besides its own address under which the server may be called, such as
+    /// `wharf.example.com`; one with a port counts for that port only.
+    pub hosts: Vec<String>,
+    /// Sizes and times.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// A server that is called by its address only, with the usual limits.
+    #[must_use]
+    pub fn new(owner: OwnerToken) -> Self {
+        Self { owner, hosts: Vec::new(), limits: Limits::default() }
+    }
+}
+
+/// Sizes and times that keep one peer from taking what others need.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Connections at once; further ones wait in the system's queue.
+    pub connections_max: usize,
+    /// Largest head of a request, line and headers together.
+    pub head_bytes_max: usize,
+    /// Most headers of a request.
+    pub headers_max: usize,
+    /// Largest body of a request.
+    pub body_bytes_max: usize,
+    /// Memory for all bodies that are being read at once.
+    pub bodies_bytes_max: usize,
+    /// How long a head may take to arrive.
+    pub head_read: Duration,
+    /// How long a body may take to arrive.
+    pub body_read: Duration,
+    /// How long a connection may stay open between two requests.
+    pub idle: Duration,
+    /// How long a peer may take nothing of what is sent to it.
+    pub write: Duration,
+    /// How long a peer that was answered early may go on sending what nobody reads.
+    pub linger: Duration,
+    /// How often a quiet event stream shows that it is alive.
+    pub keep_alive: Duration,
+    /// Longest time that `?wait` waits.
+    pub wait_max: Duration,
+    /// What the system buffers per connection before a reader counts as stalled; the system
+    /// decides when absent.
+    pub send_buffer_bytes: Option<u32>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 4096,
+            head_bytes_max: 16 * 1024,
+            headers_max: 64,
+            body_bytes_max: BODY_BYTES_MAX,
+            bodies_bytes_max: 256 * 1024 * 1024,
+            head_read: Duration::from_secs(10),
+            body_read: Duration::from_secs(60),
+            idle: Duration::from_secs(75),
+            write: Duration::from_secs(30),
+            linger: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(15),
+            wait_max: Duration::from_secs(5 * 60),
+            send_buffer_bytes: None,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A socket with patience that ends.
+//!
+//! A head must arrive in time, a connection may be silent between requests only so long, and a
+//! peer that takes nothing of what is sent to it is let go. A peer that was answered before it
+//! had sent everything is listened to for a while after the end, because closing a socket with
+//! unread bytes would take the answer away from it again.
+
+use std::io::{Error, ErrorKind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::options::Limits;
+use crate::phase::Phase;
+
+/// Bytes that are thrown away after an early answer before the peer is cut off.
+const LINGER_BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// Bytes thrown away in one go, so that one connection does not keep a thread for itself.
+const LINGER_STEP_BYTES_MAX: usize = 1024 * 1024;
+/// How long a lingering peer may be silent.
+const LINGER_GAP: Duration = Duration::from_secs(2);
+
+/// A socket with patience that ends.
+#[derive(Debug)]
+pub(crate) struct Paced<T> {
+    socket: T,
+    phase: Arc<Phase>,
+    times: Times,
+    /// When the head that has begun must be whole; none between requests.
+    head_until: Option<Instant>,
+    /// When silence between requests ends the connection.
+    idle_until: Option<Instant>,
+    read_alarm: Alarm,
+    write_alarm: Alarm,
+    closing: Closing,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    head: Duration,
+    idle: Duration,
+    write: Duration,
+    linger: Duration,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Closing {
+    No,
+    Lingering { until: Instant, left: u64 },
+    Done,
+}
+
+impl<T> Paced<T> {
+    pub(crate) fn new(socket: T, phase: Arc<Phase>, limits: &Limits) -> Self {
+        Self {
+            socket,
+            phase,
+            times: Times {
+                head: limits.head_read,
+                idle: limits.idle,
+                write: limits.write,
+                linger: limits.linger,
+            },
+            // Whoever connects is expected to say something soon.
+            head_until: Some(Instant::now() + limits.head_read),
+            idle_until: None,
+            read_alarm: Alarm::default(),
+            write_alarm: Alarm::default(),
+            closing: Closing::No,
+        }
+    }
+
+    /// When the silence that is heard now must be over.
+    fn silence_until(&mut self) -> Option<Instant> {
+        if self.phase.is_busy() {
+            (self.head_until, self.idle_until) = (None, None);
+            return None;
+        }
+        let times = self.times;
+        self.head_until
+            .or_else(|| Some(*self.idle_until.get_or_insert_with(|| Instant::now() + times.idle)))
+    }
+
+    fn heard(&mut self) {
+        if !self.phase.is_busy() && self.head_until.is_none() {
+            self.head_until = Some(Instant::now() + self.times.head);
+        }
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let read = Pin::new(&mut this.socket).poll_read(cx, buf);
+        if read.is_ready() {
+            if buf.filled().len() > before {
+                this.heard();
+                // A head that arrives byte by byte is in time or not as a whole.
+                if let Some(until) = this.silence_until()
+                    && until <= Instant::now()
+                {
+                    return Poll::Ready(Err(too_slow("the peer sends too slowly")));
+                }
+            }
+            return read;
+        }
+        match this.silence_until() {
+            Some(until) if this.read_alarm.rings(until, cx) => {
+                Poll::Ready(Err(too_slow("the peer was silent for too long")))
+            }
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Paced<T> {
+    /// Lets a write wait only so long.
+    fn bounded<R>(&mut self, cx: &mut Context<'_>, write: Poll<R>) -> Poll<std::io::Result<R>> {
+        match write {
+            Poll::Ready(done) => {
+                self.write_alarm.forget();
+                Poll::Ready(Ok(done))
+            }
+            Poll::Pending => {
+                let until = self.write_alarm.set_for.unwrap_or(Instant::now() + self.times.write);
+                if self.write_alarm.rings(until, cx) {
+                    return Poll::Ready(Err(too_slow("the peer does not read")));
+                }
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Reads and forgets until the peer is done, or has had time enough.
+    fn poll_linger(&mut self, cx: &mut Context<'_>, until: Instant, left: u64) -> Poll<()> {
+        let mut scrap = [0_u8; 16 * 1024];
+        let mut left = left;
+        let mut step = 0;
+        loop {
+            let mut buf = ReadBuf::new(&mut scrap);
+            match Pin::new(&mut self.socket).poll_read(cx, &mut buf) {
+                Poll::Ready(Ok(())) if !buf.filled().is_empty() => {
+                    let count = buf.filled().len();
+                    left = left.saturating_sub(count as u64);
+                    step += count;
+                    self.read_alarm.forget();
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    self.closing = Closing::Lingering { until, left };
+                    let gap = Instant::now() + LINGER_GAP.min(self.times.linger);
+                    let until = self.read_alarm.set_for.unwrap_or(gap).min(until);
+                    return if self.read_alarm.rings(until, cx) {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    };
+                }
+            }
+            if left == 0 || Instant::now() >= until {
+                return Poll::Ready(());
+            }
+            if step >= LINGER_STEP_BYTES_MAX {
+                self.closing = Closing::Lingering { until, left };
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<T> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        let this = self.get_mut();
+        let write = Pin::new(&mut this.socket).poll_write(cx, buf);
+        this.bounded(cx, write).map(|done| done?)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        let this = self.get_mut();
+        let write = Pin::new(&mut this.socket).poll_write_vectored(cx, bufs);
+        this.bounded(cx, write).map(|done| done?)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let this = self.get_mut();
+        let flush = Pin::new(&mut this.socket).poll_flush(cx);
+        this.bounded(cx, flush).map(|done| done?)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        let this = self.get_mut();
+        if let Closing::No = this.closing {
+            ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
+            this.read_alarm.forget();
+            this.closing = match this.phase.has_unread() {
+                true => Closing::Lingering {
+                    until: Instant::now() + this.times.linger,
+                    left: LINGER_BYTES_MAX,
+                },
+                false => Closing::Done,
+            };
+        }
+        if let Closing::Lingering { until, left } = this.closing {
+            ready!(this.poll_linger(cx, until, left));
+            this.closing = Closing::Done;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A timer that is made when it is first needed and moved when it must be.
+#[derive(Debug, Default)]
+struct Alarm {
+    sleep: Option<Pin<Box<Sleep>>>,
+    set_for: Option<Instant>,
+}
+
+impl Alarm {
+    /// Whether it is `until` or later; if not, the task is woken then.
+    fn rings(&mut self, until: Instant, cx: &mut Context<'_>) -> bool {
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(until)));
+        if self.set_for != Some(until) {
+            sleep.as_mut().reset(until);
+            self.set_for = Some(until);
+        }
+        sleep.as_mut().poll(cx).is_ready()
+    }
+
+    fn forget(&mut self) {
+        self.set_for = None;
+    }
+}
+
+fn too_slow(what: &'static str) -> Error {
+    Error::new(ErrorKind::TimedOut, what)
+}

@@ -1,0 +1,133 @@
+//! Query parameters. Those that nobody knows are ignored.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::{FromRequestParts, Query};
+use axum::http::request::Parts;
+use wharf_vocab::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use wharf_vocab::{Fault, WorldId};
+
+use crate::answer::invalid;
+use crate::cursor::{self, List, Position};
+
+/// The world of a request that names none.
+pub(crate) const DEFAULT_WORLD: &str = "default";
+
+/// The parameters of a request.
+#[derive(Debug, Default)]
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl<S: Sync> FromRequestParts<S> for Params {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Query::try_from_uri(&parts.uri).map_or_else(|_| Self::default(), |Query(all)| Self(all)))
+    }
+}
+
+impl Params {
+    /// A parameter, unless it is empty.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// A parameter that is read by `parse`; the error says what was `wanted`.
+    pub(crate) fn parsed<T, E>(
+        &self,
+        name: &str,
+        wanted: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Result<Option<T>, Fault> {
+        self.text(name)
+            .map(parse)
+            .transpose()
+            .map_err(|_| invalid(name, format!("The parameter `{name}` must be {wanted}.")))
+    }
+
+    /// A whole number.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Fault> {
+        self.parsed(name, "a whole number", str::parse)
+    }
+
+    /// The world that is named, if one is.
+    pub(crate) fn world(&self) -> Result<Option<WorldId>, Fault> {
+        self.parsed("world", "a world id", |text| WorldId::new(text))
+    }
+
+    /// How many items a page may have.
+    pub(crate) fn limit(&self) -> Result<usize, Fault> {
+        let wanted = format!("a number from 1 to {PAGE_ITEMS_MAX}");
+        let in_range = |text: &str| match text.parse() {
+            Ok(limit @ 1..=PAGE_ITEMS_MAX) => Ok(limit),
+            _ => Err(()),
+        };
+        Ok(self.parsed("limit", &wanted, in_range)?.unwrap_or(PAGE_ITEMS_DEFAULT))
+    }
+
+    /// Where the page begins.
+    pub(crate) fn cursor(&self, list: List) -> Result<Option<Position>, Fault> {
+        self.text("cursor").map(|text| cursor::read(list, text)).transpose()
+    }
+
+    /// How long to wait for a run's end, if at all.
+    pub(crate) fn wait(&self, max: Duration) -> Result<Option<Duration>, Fault> {
+        let wanted = "a duration such as 500ms, 30s or 2m";
+        let wait = self.parsed("wait", wanted, |text| duration(text).ok_or(()))?;
+        Ok(wait.map(|wait| wait.min(max)))
+    }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    let ms = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(number.checked_mul(ms)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(query: &str) -> Params {
+        let uri = format!("/x?{query}").parse().expect("a URI");
+        Params(Query::try_from_uri(&uri).expect("a query").0)
+    }
+
+    #[test]
+    fn durations_have_a_number_and_a_unit() {
+        let max = Duration::from_secs(300);
+        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("99m", 300_000)] {
+            let wait = params(&format!("wait={text}")).wait(max);
+            assert_eq!(wait, Ok(Some(Duration::from_millis(ms))), "{text}");
+        }
+        assert_eq!(params("").wait(max), Ok(None));
+        for bad in ["30", "s", "-1s", "1h", "1.5s", "30%20s", "99999999999999999999s", "ms"] {
+            let fault = params(&format!("wait={bad}")).wait(max).expect_err(bad);
+            assert_eq!(fault.details["field"], "wait");
+        }
+    }
+
+    #[test]
+    fn a_limit_stays_in_its_range() {
+        assert_eq!(params("").limit(), Ok(PAGE_ITEMS_DEFAULT));
+        assert_eq!(params("limit=200").limit(), Ok(200));
+        for bad in ["0", "201", "-1", "x", "1e3"] {
+            assert!(params(&format!("limit={bad}")).limit().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn empty_and_unknown_parameters_count_for_nothing() {
+        let params = params("world=&zebra=1&tool=a%2Fb");
+        assert_eq!(params.world(), Ok(None));
+        assert_eq!(params.text("tool"), Some("a/b"));
+    }
+}

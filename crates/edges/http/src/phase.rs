@@ -1,0 +1,100 @@
+//! What a connection is doing, shared between its socket and its requests.
+//!
+//! The socket must know whether a request is under way (then silence is the answer's business)
+//! or not (then silence has a limit), and whether a body was left unread when it closes.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use axum::body::HttpBody;
+use hyper::body::{Frame, SizeHint};
+
+/// What a connection is doing.
+#[derive(Debug, Default)]
+pub(crate) struct Phase {
+    busy: AtomicBool,
+    unread: AtomicBool,
+}
+
+impl Phase {
+    /// A request has begun.
+    pub(crate) fn begin(&self) {
+        self.unread.store(false, Ordering::Relaxed);
+        self.busy.store(true, Ordering::Relaxed);
+    }
+
+    /// Its answer has been handed over.
+    fn end(&self) {
+        self.busy.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a request is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last request's body was not read to its end.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.unread.load(Ordering::Relaxed)
+    }
+}
+
+/// A body that tells the phase how it ended.
+#[derive(Debug)]
+pub(crate) struct Told<B: HttpBody> {
+    body: B,
+    phase: Arc<Phase>,
+    side: Side,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// The peer's: if it is dropped early, something is left on the socket.
+    Request,
+    /// Ours: when it is dropped, the request is over.
+    Answer,
+}
+
+impl<B: HttpBody> Told<B> {
+    pub(crate) fn request(body: B, phase: Arc<Phase>) -> Self {
+        Self { body, phase, side: Side::Request }
+    }
+
+    pub(crate) fn answer(body: B, phase: Arc<Phase>) -> Self {
+        Self { body, phase, side: Side::Answer }
+    }
+}
+
+impl<B: HttpBody> Drop for Told<B> {
+    fn drop(&mut self) {
+        match self.side {
+            Side::Request if !self.body.is_end_stream() => {
+                self.phase.unread.store(true, Ordering::Relaxed);
+            }
+            Side::Request => {}
+            Side::Answer => self.phase.end(),
+        }
+    }
+}
+
+impl<B: HttpBody + Unpin> HttpBody for Told<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,153 @@
+//! The one inbox, answers and decisions.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use wharf_domain::{Ask, Caller};
+use wharf_engine::AskView;
+use wharf_vocab::limits::PAGE_ITEMS_MAX;
+use wharf_vocab::{AskKind, Fault, WorldId};
+use wharf_wire::rest_v1::{self as wire, AnswerQuestion, DecideApproval, ErrorBody, Page};
+
+use super::segments::Segments;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::body::JsonBody;
+use crate::cursor::{self, List, Position};
+use crate::params::Params;
+use crate::{from_wire, to_wire};
+
+/// Lists open asks, oldest first; those of runs in memory stand before the stored ones.
+#[utoipa::path(
+    get, path = "/v1/inbox", tag = "asks",
+    params(
+        ("kind" = Option<String>, Query, description = "Only `question` or only `approval`."),
+        ("world" = Option<String>, Query, description = "Only asks of this world."),
+        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "A page of open asks.", body = Page<wire::Ask>),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn inbox(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let filter = Filter {
+        kind: params
+            .parsed("kind", "`question` or `approval`", |text| AskKind::parse(text).ok_or(()))?,
+        world: params.world()?,
+    };
+    let limit = params.limit()?;
+    let begin = params.cursor(List::Inbox)?;
+    let mut found = find(&app, &filter, begin, limit + 1).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).map(|last| cursor::write(List::Inbox, &place(last)));
+    let items = found.iter().map(|view| to_wire::ask(&view.ask)).collect();
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+struct Filter {
+    kind: Option<AskKind>,
+    world: Option<WorldId>,
+}
+
+impl Filter {
+    fn fits(&self, ask: &Ask) -> bool {
+        self.kind.is_none_or(|kind| ask.spec.kind == kind)
+            && self.world.as_ref().is_none_or(|world| ask.spec.run.world == *world)
+    }
+}
+
+/// Reads the inbox until enough asks were found that fit, or there are no more.
+async fn find(
+    app: &App,
+    filter: &Filter,
+    begin: Option<Position>,
+    count: usize,
+) -> Result<Vec<AskView>, Fault> {
+    let mut found = Vec::new();
+    let (mut after, behind) = match begin {
+        Some(Position::Number(after)) => (Some(after), String::new()),
+        Some(Position::Name(behind)) => (None, behind),
+        None => (None, String::new()),
+    };
+    loop {
+        let read = app.handle.inbox(after, PAGE_ITEMS_MAX).await?;
+        let (mut memory, stored): (Vec<_>, Vec<_>) =
+            read.into_iter().partition(|view| view.position.is_none());
+        memory.sort_by_key(|view| memory_place(&view.ask));
+        memory.retain(|view| memory_place(&view.ask) > behind);
+        let full = stored.len() >= PAGE_ITEMS_MAX;
+        after = stored.last().and_then(|view| view.position);
+        found.extend(memory.into_iter().chain(stored).filter(|view| filter.fits(&view.ask)));
+        if !full || found.len() >= count {
+            return Ok(found);
+        }
+    }
+}
+
+fn place(view: &AskView) -> Position {
+    match view.position {
+        Some(position) => Position::Number(position),
+        None => Position::Name(memory_place(&view.ask)),
+    }
+}
+
+/// Where an ask of a run in memory stands among its like; text that sorts by age.
+fn memory_place(ask: &Ask) -> String {
+    format!("{:020} {}", ask.created_at.0, ask.spec.ask_id)
+}
+
+/// Answers a question; the first valid answer stands.
+#[utoipa::path(
+    post, path = "/v1/questions/{ask_id}/answer", tag = "asks",
+    params(("ask_id" = String, Path, description = "The ask's id.")),
+    request_body = AnswerQuestion,
+    responses(
+        (status = 204, description = "The answer stands."),
+        (status = 403, description = "The token may not answer it.", body = ErrorBody),
+        (status = 404, description = "There is no such ask.", body = ErrorBody),
+        (status = 409, description = "It has been decided already.", body = ErrorBody),
+        (status = 422, description = "The answer does not fit the question.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn answer(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    JsonBody(request): JsonBody<AnswerQuestion>,
+) -> Answer {
+    let id = from_wire::ask_id(segments.get("ask_id"))?;
+    app.handle.resolve_ask(&caller, &id, from_wire::answer(request)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Allows or denies an approval; the first decision stands.
+#[utoipa::path(
+    post, path = "/v1/approvals/{ask_id}/decide", tag = "asks",
+    params(("ask_id" = String, Path, description = "The ask's id.")),
+    request_body = DecideApproval,
+    responses(
+        (status = 204, description = "The decision stands."),
+        (status = 403, description = "The token may not decide it.", body = ErrorBody),
+        (status = 404, description = "There is no such ask.", body = ErrorBody),
+        (status = 409, description = "It has been decided already.", body = ErrorBody),
+        (status = 422, description = "It is a question, not an approval.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn decide(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    JsonBody(request): JsonBody<DecideApproval>,
+) -> Answer {
+    let id = from_wire::ask_id(segments.get("ask_id"))?;
+    app.handle.resolve_ask(&caller, &id, from_wire::decision(request)?).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

@@ -1,0 +1,196 @@
+//! Runs: starting, showing, listing, canceling, removing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use wharf_domain::{Caller, Run};
+use wharf_engine::{RunPage, RunQuery};
+use wharf_vocab::{Durability, Fault, RunStatus, ToolId};
+use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, ErrorBody, Page, RunAccepted};
+
+use super::segments::Segments;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::body::{JsonBody, OptionalJsonBody};
+use crate::cursor::{self, List, Position};
+use crate::params::Params;
+use crate::{from_wire, to_wire};
+
+/// Starts a run. The same request under the same key gives the same run.
+#[utoipa::path(
+    post, path = "/v1/runs", tag = "runs",
+    params(("wait" = Option<String>, Query,
+        description = "How long to wait for the run's end, such as `500ms`, `30s` or `2m`.")),
+    request_body = CreateRun,
+    responses(
+        (status = 200, description = "The run is over; only with `wait`.", body = wire::Run),
+        (status = 202, description = "The run was accepted and goes on.", body = RunAccepted),
+        (status = 402, description = "Too little money is left.", body = ErrorBody),
+        (status = 404, description = "There is no such tool or world.", body = ErrorBody),
+        (status = 409, description = "The id or key stands for another request.", body = ErrorBody),
+        (status = 413, description = "The body is too large.", body = ErrorBody),
+        (status = 422, description = "The inputs do not fit the tool.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+    JsonBody(request): JsonBody<CreateRun>,
+) -> Answer {
+    let wait = params.wait(app.limits.wait_max)?;
+    let new = from_wire::new_run(request)?;
+    let mut run = app.handle.create_run(&caller, new).await?.run;
+    if let Some(wait) = wait
+        && !run.is_over()
+    {
+        run = over_or_as_it_is(&app, &run, wait).await?;
+    }
+    Ok(match wait {
+        Some(_) if run.is_over() => answer::json(StatusCode::OK, &to_wire::run(&run)),
+        _ => answer::json(StatusCode::ACCEPTED, &to_wire::accepted(&run)),
+    })
+}
+
+/// Waits for a run's end, but not longer than the core goes on.
+async fn over_or_as_it_is(app: &App, run: &Run, wait: Duration) -> Result<Arc<Run>, Fault> {
+    tokio::select! {
+        waited = app.handle.wait_run(&run.key, wait) => waited,
+        () = app.stops.draining.cancelled() => app.handle.run(&run.key).await,
+    }
+}
+
+/// Shows a run.
+#[utoipa::path(
+    get, path = "/v1/runs/{run_id}", tag = "runs",
+    params(
+        ("run_id" = String, Path, description = "The run's id."),
+        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
+    ),
+    responses(
+        (status = 200, description = "The run.", body = wire::Run),
+        (status = 404, description = "There is no such run.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    let run = app.handle.run(&key).await?;
+    Ok(answer::json(StatusCode::OK, &to_wire::run(&run)))
+}
+
+/// Asks a run to stop. A run that is over stays as it is.
+#[utoipa::path(
+    post, path = "/v1/runs/{run_id}/cancel", tag = "runs",
+    params(
+        ("run_id" = String, Path, description = "The run's id."),
+        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
+    ),
+    request_body = Option<CancelRun>,
+    responses(
+        (status = 202, description = "The run stops, or is over.", body = RunAccepted),
+        (status = 404, description = "There is no such run.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn cancel(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+    OptionalJsonBody(request): OptionalJsonBody<CancelRun>,
+) -> Answer {
+    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    let reason = request.and_then(|request| request.reason).unwrap_or_default();
+    let run = app.handle.cancel_run(&caller, &key, &reason).await?;
+    Ok(answer::json(StatusCode::ACCEPTED, &to_wire::accepted(&run)))
+}
+
+/// Removes a run that is over, with its inputs, outputs and progress.
+#[utoipa::path(
+    delete, path = "/v1/runs/{run_id}", tag = "runs",
+    params(
+        ("run_id" = String, Path, description = "The run's id."),
+        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
+    ),
+    responses(
+        (status = 204, description = "The run is gone; the audit of it stays."),
+        (status = 404, description = "There is no such run.", body = ErrorBody),
+        (status = 409, description = "The run is still open.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    app.handle.purge_run(&caller, &key).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Lists runs, newest first. Lists leave out outputs and asks.
+#[utoipa::path(
+    get, path = "/v1/runs", tag = "runs",
+    params(
+        ("world" = Option<String>, Query, description = "Only runs of this world."),
+        ("tool" = Option<String>, Query, description = "Only runs of this tool."),
+        ("status" = Option<String>, Query, description = "Only runs in this status."),
+        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "A page of runs.", body = Page<wire::Run>),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let query = RunQuery {
+        world: params.world()?,
+        tool: params.parsed("tool", "a tool id of the form provider/name", |t| ToolId::new(t))?,
+        status: params
+            .parsed("status", "the status of a run", |text| RunStatus::parse(text).ok_or(()))?,
+        before: match params.cursor(List::Runs)? {
+            Some(Position::Number(before)) => Some(before),
+            Some(Position::Name(_)) | None => None,
+        },
+        limit: params.limit()?,
+    };
+    let page = page_of_runs(&app, query).await?;
+    let next = page.next.map(|before| cursor::write(List::Runs, &Position::Number(before)));
+    let items = page.runs.iter().map(to_wire::summary).collect();
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+/// A page that is no longer than it may be. The engine puts runs that are kept in memory before
+/// the stored ones of the first page, so that the stored ones may have to move to the next.
+async fn page_of_runs(app: &App, query: RunQuery) -> Result<RunPage, Fault> {
+    let limit = query.limit;
+    let mut page = app.handle.runs(query.clone()).await?;
+    if page.runs.len() <= limit {
+        return Ok(page);
+    }
+    let in_memory = |run: &wharf_domain::RunSummary| run.durability == Durability::Memory;
+    let mut runs: Vec<_> = page.runs.extract_if(.., |run| in_memory(run)).collect();
+    // Behind every position there is, and so at the first stored run.
+    const FIRST: u64 = i64::MAX as u64;
+    let mut next = Some(FIRST);
+    if runs.len() < limit {
+        let rest = RunQuery { before: Some(FIRST), limit: limit - runs.len(), ..query };
+        let rest = app.handle.runs(rest).await?;
+        runs.extend(rest.runs);
+        next = rest.next;
+    }
+    Ok(RunPage { runs, next })
+}

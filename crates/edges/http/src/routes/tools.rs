@@ -1,0 +1,58 @@
+//! The catalog of tools.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
+
+use super::segments::Segments;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::cursor::{self, List, Position};
+use crate::params::Params;
+use crate::{from_wire, to_wire};
+
+/// Lists all tools by name.
+#[utoipa::path(
+    get, path = "/v1/tools", tag = "tools",
+    params(
+        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "A page of tools.", body = Page<wire::Tool>),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let limit = params.limit()?;
+    let after = match params.cursor(List::Tools)? {
+        Some(Position::Name(name)) => name,
+        Some(Position::Number(_)) | None => String::new(),
+    };
+    let tools = app.handle.tools();
+    let mut rest = tools.iter().filter(|tool| tool.def.tool.as_str() > after.as_str());
+    let items: Vec<_> = rest.by_ref().take(limit).map(to_wire::tool).collect();
+    let next = items.last().filter(|_| rest.next().is_some());
+    let next = next.map(|last| cursor::write(List::Tools, &Position::Name(last.tool_id.clone())));
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+/// Shows a tool with its schemas.
+#[utoipa::path(
+    get, path = "/v1/tools/{provider}/{name}", tag = "tools",
+    params(
+        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
+        ("name" = String, Path, description = "The part behind it, version included."),
+    ),
+    responses(
+        (status = 200, description = "The tool.", body = wire::Tool),
+        (status = 404, description = "There is no such tool.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Answer {
+    let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
+    Ok(answer::json(StatusCode::OK, &to_wire::tool(&app.handle.tool(&id)?)))
+}

@@ -1,0 +1,100 @@
+//! Worlds and their accounts.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use wharf_domain::Caller;
+use wharf_wire::rest_v1::{self as wire, CreateWorld, ErrorBody, Page, SetBudget};
+
+use super::segments::Segments;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::body::JsonBody;
+use crate::cursor::{self, List, Position};
+use crate::params::Params;
+use crate::{from_wire, to_wire};
+
+/// Lists all worlds by name.
+#[utoipa::path(
+    get, path = "/v1/worlds", tag = "worlds",
+    params(
+        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "A page of worlds.", body = Page<wire::World>),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let limit = params.limit()?;
+    let after = match params.cursor(List::Worlds)? {
+        Some(Position::Name(name)) => name,
+        Some(Position::Number(_)) | None => String::new(),
+    };
+    let worlds = app.handle.worlds().await?;
+    let mut rest = worlds.iter().filter(|view| view.world.id.as_str() > after.as_str());
+    let items: Vec<_> = rest.by_ref().take(limit).map(to_wire::world).collect();
+    let next = items.last().filter(|_| rest.next().is_some());
+    let next = next.map(|last| cursor::write(List::Worlds, &Position::Name(last.world.clone())));
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+/// Makes a world.
+#[utoipa::path(
+    post, path = "/v1/worlds", tag = "worlds",
+    request_body = CreateWorld,
+    responses(
+        (status = 201, description = "The world was made.", body = wire::World),
+        (status = 409, description = "The world exists already.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(request): JsonBody<CreateWorld>,
+) -> Answer {
+    let (id, settings) = from_wire::new_world(&request)?;
+    let view = app.handle.create_world(&caller, id, settings).await?;
+    Ok(answer::json(StatusCode::CREATED, &to_wire::world(&view)))
+}
+
+/// Shows a world and its account.
+#[utoipa::path(
+    get, path = "/v1/worlds/{world}", tag = "worlds",
+    params(("world" = String, Path, description = "The world's id.")),
+    responses(
+        (status = 200, description = "The world.", body = wire::World),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Answer {
+    let id = from_wire::world_id(segments.get("world"))?;
+    Ok(answer::json(StatusCode::OK, &to_wire::world(&app.handle.world(&id).await?)))
+}
+
+/// Replaces a world's budget.
+#[utoipa::path(
+    put, path = "/v1/worlds/{world}/budget", tag = "worlds",
+    params(("world" = String, Path, description = "The world's id.")),
+    request_body = SetBudget,
+    responses(
+        (status = 200, description = "The world with its new budget.", body = wire::World),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn set_budget(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    JsonBody(request): JsonBody<SetBudget>,
+) -> Answer {
+    let id = from_wire::world_id(segments.get("world"))?;
+    let view = app.handle.set_world(&caller, id, from_wire::budget(&request)).await?;
+    Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
+}

@@ -1,0 +1,265 @@
+//! Turns what the engine shows into what peers read.
+
+use serde_json::Value;
+use wharf_domain::run::{AskRaised, AttemptStarted};
+use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary};
+use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
+use wharf_vocab::{AskKind, Executed, Fault, Object, RunKey, Timestamp};
+use wharf_wire::rest_v1 as wire;
+
+/// A moment as RFC 3339 text in UTC, with milliseconds.
+pub(crate) fn time(at: Timestamp) -> String {
+    let ms = i64::try_from(at.0).unwrap_or(i64::MAX);
+    match jiff::Timestamp::from_millisecond(ms) {
+        Ok(moment) => format!("{moment:.3}"),
+        // Further away than a calendar reaches.
+        Err(_) => format!("{:.3}", jiff::Timestamp::MAX),
+    }
+}
+
+/// An error.
+pub(crate) fn error(fault: &Fault) -> wire::ErrorInfo {
+    wire::ErrorInfo {
+        code: fault.code.as_str().to_owned(),
+        message: fault.message.clone(),
+        retryable: fault.retryable,
+        details: (!fault.details.is_empty()).then(|| fault.details.clone()),
+    }
+}
+
+/// A run that was accepted.
+pub(crate) fn accepted(run: &Run) -> wire::RunAccepted {
+    wire::RunAccepted { run_id: run.key.run.to_string(), status: run.status() }
+}
+
+/// A run with all there is to see of it.
+pub(crate) fn run(run: &Run) -> wire::Run {
+    let outputs = match &run.outcome {
+        Some(wharf_domain::Outcome::Succeeded { outputs }) => outputs.clone(),
+        _ => Object::new(),
+    };
+    wire::Run {
+        outputs,
+        ask: run.open_asks().next().map(|raised| ask(&raised.ask)),
+        ..summary(&run.summary())
+    }
+}
+
+/// A run as lists show it, without outputs and asks.
+pub(crate) fn summary(run: &RunSummary) -> wire::Run {
+    wire::Run {
+        run_id: run.key.run.to_string(),
+        tool: run.tool.to_string(),
+        world: run.key.world.to_string(),
+        mode: run.mode,
+        durability: run.durability,
+        status: run.status,
+        attempt: run.attempt,
+        cost_micro: run.cost_micro,
+        created_at: time(run.created_at),
+        started_at: run.started_at.map(time),
+        ended_at: run.ended_at.map(time),
+        outputs: Object::new(),
+        artifacts: Vec::new(),
+        error: run.error.as_ref().map(error),
+        ask: None,
+        correlation_id: run.correlation_id.clone(),
+        parent: run.parent.as_ref().map(RunKey::to_string),
+    }
+}
+
+/// An ask.
+pub(crate) fn ask(ask: &wharf_domain::Ask) -> wire::Ask {
+    let spec = &ask.spec;
+    wire::Ask {
+        ask_id: spec.ask_id.to_string(),
+        kind: spec.kind,
+        run_id: spec.run.run.to_string(),
+        tool: spec.tool.to_string(),
+        world: spec.run.world.to_string(),
+        title: spec.title.clone(),
+        schema: spec.schema.clone(),
+        args_digest: spec.args_digest.as_ref().map(ToString::to_string),
+        audience: spec.audience.to_string(),
+        deadline: time(spec.deadline),
+        created_at: time(ask.created_at),
+    }
+}
+
+/// A tool of the catalog.
+pub(crate) fn tool(tool: &CatalogTool) -> wire::Tool {
+    let def = &tool.def;
+    let (state, reason) = match &tool.availability {
+        Availability::Up => ("available", None),
+        Availability::Coming => ("starting", None),
+        Availability::Unhealthy => ("unavailable", Some("its provider is not healthy".to_owned())),
+        Availability::Down { reason } => ("unavailable", Some(reason.clone())),
+    };
+    wire::Tool {
+        tool_id: def.tool.to_string(),
+        name: def.tool.name().to_owned(),
+        description: def.description.clone(),
+        provider: def.tool.provider().to_string(),
+        input_schema: def.input_schema.clone(),
+        output_schema: def.output_schema.clone(),
+        // What does not say that it is harmless is taken to act.
+        side_effects: def.side_effects.unwrap_or(true),
+        requires_directive: def.requires_directive,
+        state: state.to_owned(),
+        state_reason: reason,
+    }
+}
+
+/// A world and its account.
+pub(crate) fn world(view: &WorldView) -> wire::World {
+    wire::World {
+        world: view.world.id.to_string(),
+        created_at: time(view.world.created_at),
+        limit_micro: view.world.settings.limit_micro,
+        held_micro: view.account.held,
+        spent_micro: view.account.spent,
+        default_hold_micro: view.world.settings.default_hold_micro,
+    }
+}
+
+/// A record of the audit.
+pub(crate) fn audit(sealed: &SealedRecord) -> wire::AuditRecord {
+    let record = &sealed.record;
+    wire::AuditRecord {
+        id: sealed.id,
+        shard: sealed.shard.0,
+        n: sealed.n,
+        at: time(sealed.at),
+        event: record.event.clone(),
+        severity: record.severity.as_str().to_owned(),
+        actor: record.actor.clone(),
+        subject: record.subject.clone(),
+        facts: record.facts.clone(),
+    }
+}
+
+/// Tells the events of one run in order. Entries that say nothing to a reader have no event, so
+/// that the numbers of events may have holes.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    run_id: String,
+    /// Why the attempt before the next one failed.
+    failure: Option<(String, Executed)>,
+}
+
+impl Teller {
+    /// A teller of this run, as it stands when the telling begins.
+    pub(crate) fn new(run: &Run) -> Self {
+        let failure = run.last_failure.as_ref();
+        Self {
+            run_id: run.key.run.to_string(),
+            failure: failure.map(|(fault, executed)| (fault.code.as_str().to_owned(), *executed)),
+        }
+    }
+
+    /// The event of what has happened, if readers are told of it.
+    pub(crate) fn tell(&mut self, event: RunEvent) -> Option<wire::Event> {
+        let mark = Mark { seq: event.seq.0, at: time(event.at), run_id: self.run_id.clone() };
+        match event.item {
+            HistoryItem::Progress(piece) => Some(progress(mark, piece)),
+            HistoryItem::Entry(Entry::Run(entry)) => match entry {
+                RunEntry::Created(_) => Some(wire::Event::Queued(mark.simple(0))),
+                RunEntry::AttemptStarted(started) => Some(self.attempt(mark, &started)),
+                RunEntry::AttemptFailed(failed) => {
+                    let code = failed.error.code.as_str().to_owned();
+                    self.failure = Some((code, failed.executed));
+                    None
+                }
+                RunEntry::AskRaised(raised) => Some(raised_ask(mark, event.at, raised)),
+                RunEntry::AskResolved(resolved) => Some(wire::Event::Decided(wire::DecidedEvent {
+                    seq: mark.seq,
+                    run_id: mark.run_id,
+                    at: mark.at,
+                    ask_id: resolved.ask_id.to_string(),
+                    decision: resolved.resolution.as_str().to_owned(),
+                    by: resolved.by,
+                })),
+                RunEntry::Ended(_) => event.ended.map(|ended| {
+                    let finished =
+                        wire::FinishedEvent { seq: mark.seq, at: mark.at, run: run(&ended) };
+                    wire::Event::Finished(Box::new(finished))
+                }),
+                RunEntry::ProviderAwaited(_) | RunEntry::CancelRequested(_) => None,
+            },
+            HistoryItem::Entry(_) => None,
+        }
+    }
+
+    fn attempt(&self, mark: Mark, started: &AttemptStarted) -> wire::Event {
+        if started.attempt <= 1 {
+            return wire::Event::Started(mark.simple(started.attempt));
+        }
+        let (reason, executed) =
+            self.failure.clone().unwrap_or_else(|| ("tool.failed".to_owned(), Executed::Maybe));
+        wire::Event::Attempt(wire::AttemptEvent {
+            seq: mark.seq,
+            run_id: mark.run_id,
+            at: mark.at,
+            attempt: started.attempt,
+            reason,
+            executed: executed.as_str().to_owned(),
+        })
+    }
+}
+
+/// What every event has.
+struct Mark {
+    seq: u64,
+    run_id: String,
+    at: String,
+}
+
+impl Mark {
+    fn simple(self, attempt: u32) -> wire::MarkEvent {
+        wire::MarkEvent { seq: self.seq, run_id: self.run_id, at: self.at, attempt }
+    }
+}
+
+fn raised_ask(mark: Mark, at: Timestamp, raised: AskRaised) -> wire::Event {
+    let raised = wharf_domain::Ask::raised(raised.ask, at);
+    let event = wire::AskEvent { seq: mark.seq, at: mark.at, ask: ask(&raised) };
+    match raised.spec.kind {
+        AskKind::Question => wire::Event::Question(event),
+        AskKind::Approval => wire::Event::Approval(event),
+    }
+}
+
+fn progress(mark: Mark, piece: Progress) -> wire::Event {
+    let Mark { seq, run_id, at } = mark;
+    match piece {
+        Progress::Text { channel, text } => {
+            wire::Event::Text(wire::TextEvent { seq, run_id, at, channel, text })
+        }
+        Progress::Log { level, text } => {
+            let level = Level::as_str(level).to_owned();
+            wire::Event::Log(wire::LogEvent { seq, run_id, at, level, text })
+        }
+        Progress::Partial { key, value } => {
+            let value: Value = value;
+            wire::Event::Partial(wire::PartialEvent { seq, run_id, at, key, value })
+        }
+        Progress::Phase { phase, fraction } => {
+            wire::Event::Progress(wire::ProgressEvent { seq, run_id, at, phase, fraction })
+        }
+        Progress::Gap { from, to } => {
+            wire::Event::Gap(wire::GapEvent { seq, run_id, at, from, to })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_utc_with_milliseconds() {
+        assert_eq!(time(Timestamp(0)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(time(Timestamp(1_763_164_800_007)), "2025-11-15T00:00:00.007Z");
+        assert!(time(Timestamp(u64::MAX)).starts_with("9999-12-3"));
+    }
+}
