@@ -1,4 +1,5 @@
-//! What the cases write with: a holder of all leases, and small entries and batches.
+//! What the cases write with: a holder of all leases, and small entries and batches. Tests of a
+//! single store can use it too.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +19,17 @@ use super::Subject;
 use crate::{Append, Batch, Body, Claim, CommitError, Head, Refusal, Store};
 
 /// A core that holds every shard of the store under test.
-pub(super) struct Desk {
-    pub(super) subject: Subject,
+#[derive(Debug)]
+pub struct Desk {
+    /// The store under test.
+    pub subject: Subject,
     epochs: BTreeMap<ShardId, Epoch>,
     no: AtomicU64,
 }
 
 impl Desk {
-    pub(super) async fn open(subject: Subject) -> Self {
+    /// Takes all leases of an empty store.
+    pub async fn open(subject: Subject) -> Self {
         let shards = ShardId::all().collect();
         let leases = subject.store.acquire(node("core-a"), shards, LEASE_MS).await;
         let leases = leases.expect("the shards of an empty store are free");
@@ -33,12 +37,13 @@ impl Desk {
         Self { subject, epochs, no: AtomicU64::new(0) }
     }
 
-    pub(super) fn store(&self) -> &Arc<dyn Store> {
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
         &self.subject.store
     }
 
     /// An empty batch of a shard, with the next number.
-    pub(super) fn batch(&self, shard: ShardId) -> Batch {
+    pub fn batch(&self, shard: ShardId) -> Batch {
         let no = self.no.fetch_add(1, Ordering::Relaxed) + 1;
         Batch {
             shard,
@@ -53,7 +58,7 @@ impl Desk {
     }
 
     /// The batch that accepts a run and begins its first attempt.
-    pub(super) fn creates(&self, key: &RunKey) -> Batch {
+    pub fn creates(&self, key: &RunKey) -> Batch {
         let mut batch = self.batch(key.shard());
         let entries = vec![created(key), started(1)];
         batch.appends.push(append(key, 0, entries, RunStatus::Running));
@@ -61,14 +66,14 @@ impl Desk {
     }
 
     /// The batch that ends a run.
-    pub(super) fn ends(&self, key: &RunKey, expected: u64) -> Batch {
+    pub fn ends(&self, key: &RunKey, expected: u64) -> Batch {
         let mut batch = self.batch(key.shard());
         batch.appends.push(append(key, expected, vec![ended()], RunStatus::Succeeded));
         batch
     }
 
     /// The batch that raises an ask.
-    pub(super) fn asks(&self, ask: &AskId) -> Batch {
+    pub fn asks(&self, ask: &AskId) -> Batch {
         let mut batch = self.batch(ask.shard());
         batch.appends.push(Append {
             stream: StreamId::Ask(ask.clone()),
@@ -80,7 +85,7 @@ impl Desk {
     }
 
     /// The batch that ends an ask.
-    pub(super) fn resolves(&self, ask: &AskId) -> Batch {
+    pub fn resolves(&self, ask: &AskId) -> Batch {
         let mut batch = self.batch(ask.shard());
         let entry = AskEntry::Resolved { resolution: Resolution::Declined, by: "core".into() };
         batch.appends.push(Append {
@@ -93,11 +98,12 @@ impl Desk {
     }
 
     /// A batch that only moves money.
-    pub(super) fn moves(&self, shard: u8, ledger: Vec<LedgerOp>) -> Batch {
+    pub fn moves(&self, shard: u8, ledger: Vec<LedgerOp>) -> Batch {
         Batch { ledger, ..self.batch(ShardId(shard)) }
     }
 
-    pub(super) async fn commit(&self, batches: Vec<Batch>) -> Vec<Result<(), CommitError>> {
+    /// Commits batches and gives their answers.
+    pub async fn commit(&self, batches: Vec<Batch>) -> Vec<Result<(), CommitError>> {
         let count = batches.len();
         let answers = self.store().commit(batches.into_iter().map(Arc::new).collect()).await;
         assert_eq!(answers.len(), count, "one answer per batch");
@@ -105,12 +111,12 @@ impl Desk {
     }
 
     /// Commits a batch that must be taken.
-    pub(super) async fn put(&self, batch: Batch) {
+    pub async fn put(&self, batch: Batch) {
         assert_eq!(self.commit(vec![batch]).await, [Ok(())]);
     }
 
     /// Commits a batch that must be refused.
-    pub(super) async fn refused(&self, batch: Batch) -> Refusal {
+    pub async fn refused(&self, batch: Batch) -> Refusal {
         match self.commit(vec![batch]).await.remove(0) {
             Err(CommitError::Refused(refusal)) => refusal,
             other => panic!("expected a refusal, got {other:?}"),
@@ -118,77 +124,87 @@ impl Desk {
     }
 
     /// Commits a list of runs that must be taken.
-    pub(super) async fn accept(&self, keys: &[RunKey]) {
+    pub async fn accept(&self, keys: &[RunKey]) {
         for key in keys {
             self.put(self.creates(key)).await;
         }
     }
 
-    pub(super) async fn seq(&self, key: &RunKey) -> Option<u64> {
+    /// The last number of a run's stream, if there is one.
+    pub async fn seq(&self, key: &RunKey) -> Option<u64> {
         let stored = self.store().load(key.stream()).await.expect("readable");
         stored.map(|stored| stored.seq.0)
     }
 
-    pub(super) async fn account(&self, id: &str) -> Account {
+    /// An account that must be there.
+    pub async fn account(&self, id: &str) -> Account {
         let found = self.store().account(account(id)).await.expect("readable");
         found.unwrap_or_else(|| panic!("there is no account {id}"))
     }
 }
 
-pub(super) fn node(name: &str) -> NodeId {
+/// A node by name.
+pub fn node(name: &str) -> NodeId {
     NodeId::new(name).expect("valid")
 }
 
-pub(super) fn run_key(world: &str, run: &str) -> RunKey {
+/// A run by world and name.
+pub fn run_key(world: &str, run: &str) -> RunKey {
     RunKey { world: WorldId::new(world).expect("valid"), run: RunId::new(run).expect("valid") }
 }
 
-pub(super) fn key(run: &str) -> RunKey {
+/// A run of the default world by name.
+pub fn key(run: &str) -> RunKey {
     run_key("default", run)
 }
 
-pub(super) fn tool(name: &str) -> ToolId {
+/// A tool by name.
+pub fn tool(name: &str) -> ToolId {
     ToolId::new(name).expect("valid")
 }
 
-pub(super) fn account(id: &str) -> AccountId {
+/// An account by name.
+pub fn account(id: &str) -> AccountId {
     AccountId::new(id).expect("valid")
 }
 
-pub(super) fn hold(id: &str) -> HoldId {
+/// A hold by name.
+pub fn hold(id: &str) -> HoldId {
     HoldId::new(id).expect("valid")
 }
 
-pub(super) fn holds(id: &str, on: &str, amount: Micro) -> LedgerOp {
+/// The move that takes a hold.
+pub fn holds(id: &str, on: &str, amount: Micro) -> LedgerOp {
     LedgerOp::Hold { hold: hold(id), account: account(on), amount }
 }
 
-pub(super) fn settles(id: &str, spent: Micro) -> LedgerOp {
+/// The move that ends a hold.
+pub fn settles(id: &str, spent: Micro) -> LedgerOp {
     LedgerOp::Settle { hold: hold(id), spent }
 }
 
-pub(super) fn opens(id: &str, parent: Option<&str>, limit: Option<Micro>) -> LedgerOp {
+/// The move that makes an account.
+pub fn opens(id: &str, parent: Option<&str>, limit: Option<Micro>) -> LedgerOp {
     LedgerOp::Open { account: account(id), parent: parent.map(account), limit }
 }
 
-pub(super) fn claim(scope: &str, key: &str, value: &str) -> Claim {
+/// A claim on a name.
+pub fn claim(scope: &str, key: &str, value: &str) -> Claim {
     Claim { scope: scope.into(), key: key.into(), value: value.into() }
 }
 
-pub(super) fn record(event: &str) -> AuditRecord {
+/// A record for the audit.
+pub fn record(event: &str) -> AuditRecord {
     AuditRecord::new(event, "core", "run:default/r").fact("n", 1)
 }
 
-pub(super) fn text(text: &str) -> Progress {
+/// A piece of text.
+pub fn text(text: &str) -> Progress {
     Progress::Text { channel: "stdout".into(), text: text.into() }
 }
 
-pub(super) fn append(
-    key: &RunKey,
-    expected: u64,
-    entries: Vec<Entry>,
-    status: RunStatus,
-) -> Append {
+/// An append of entries to a run.
+pub fn append(key: &RunKey, expected: u64, entries: Vec<Entry>, status: RunStatus) -> Append {
     Append {
         stream: key.stream(),
         expected: Seq(expected),
@@ -197,7 +213,8 @@ pub(super) fn append(
     }
 }
 
-pub(super) fn append_progress(key: &RunKey, expected: u64, pieces: Vec<Progress>) -> Append {
+/// An append of progress to a run.
+pub fn append_progress(key: &RunKey, expected: u64, pieces: Vec<Progress>) -> Append {
     Append {
         stream: key.stream(),
         expected: Seq(expected),
@@ -206,11 +223,13 @@ pub(super) fn append_progress(key: &RunKey, expected: u64, pieces: Vec<Progress>
     }
 }
 
-pub(super) fn head(key: &RunKey, status: RunStatus) -> Head {
+/// What lists know of a run in this status.
+pub fn head(key: &RunKey, status: RunStatus) -> Head {
     Head { open: !status.is_terminal(), run: Some(summary(key, status)) }
 }
 
-pub(super) fn summary(key: &RunKey, status: RunStatus) -> RunSummary {
+/// What lists show of a run in this status.
+pub fn summary(key: &RunKey, status: RunStatus) -> RunSummary {
     RunSummary {
         key: key.clone(),
         tool: tool("wharf/echo"),
@@ -229,7 +248,8 @@ pub(super) fn summary(key: &RunKey, status: RunStatus) -> RunSummary {
     }
 }
 
-pub(super) fn created(key: &RunKey) -> Entry {
+/// A run is accepted.
+pub fn created(key: &RunKey) -> Entry {
     let spec = RunSpec {
         tool: tool("wharf/echo"),
         tool_hash: Digest::of(&[b"tool"]),
@@ -257,7 +277,8 @@ pub(super) fn created(key: &RunKey) -> Entry {
     Entry::Run(RunEntry::Created(run::Created { key: key.clone(), spec: Arc::new(spec) }))
 }
 
-pub(super) fn started(attempt: u32) -> Entry {
+/// An attempt begins.
+pub fn started(attempt: u32) -> Entry {
     Entry::Run(RunEntry::AttemptStarted(run::AttemptStarted {
         attempt,
         attempt_id: AttemptId::new(format!("a-{attempt}")).expect("valid"),
@@ -265,12 +286,14 @@ pub(super) fn started(attempt: u32) -> Entry {
     }))
 }
 
-pub(super) fn ended() -> Entry {
+/// A run succeeds.
+pub fn ended() -> Entry {
     let outcome = Outcome::Succeeded { outputs: Object::new() };
     Entry::Run(RunEntry::Ended(run::Ended { outcome, cost_micro: 0 }))
 }
 
-pub(super) fn question(ask: &AskId) -> AskSpec {
+/// What an ask asks.
+pub fn question(ask: &AskId) -> AskSpec {
     AskSpec {
         ask_id: ask.clone(),
         kind: AskKind::Question,

@@ -6,7 +6,7 @@
 mod appends;
 mod audit;
 mod claims;
-mod desk;
+pub mod desk;
 mod groups;
 mod leases;
 mod lists;

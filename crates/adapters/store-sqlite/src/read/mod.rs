@@ -1,0 +1,11 @@
+//! What is read, each on one unchanging view of the database.
+
+mod asks;
+mod books;
+mod runs;
+mod streams;
+
+pub(crate) use asks::open_asks;
+pub(crate) use books::{account, audit, heads, holds};
+pub(crate) use runs::runs;
+pub(crate) use streams::{history, load, load_open};

@@ -1,0 +1,261 @@
+//! Streams: their entries, and their history with progress.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
+use wharf_domain::Entry;
+use wharf_ports::{HistoryItem, HistoryRecord, StoreError, Stored};
+use wharf_vocab::{Seq, ShardId, StreamId, StreamKind, Timestamp};
+
+use crate::error::{corrupt, from_journal, from_sqlite};
+use crate::number::{Class, ENTRIES_SPAN, clamp, first_row, first_row_sql, first_seq, last_row};
+
+/// The entries of one stream.
+pub(crate) fn load(conn: &Connection, stream: &StreamId) -> Result<Option<Stored>, StoreError> {
+    let Some((id, seq)) = find(conn, stream)? else { return Ok(None) };
+    let entries = entries(conn, &stream.key(), id)?;
+    Ok(Some(Stored { seq, entries }))
+}
+
+/// The entries of a stream by its number.
+pub(super) fn entries(
+    conn: &Connection,
+    name: &str,
+    id: i64,
+) -> Result<Vec<(Timestamp, Entry)>, StoreError> {
+    let mut select = conn
+        .prepare_cached(
+            "SELECT id, last_seq, at, commit_no, body FROM journal
+             WHERE id BETWEEN ?1 AND ?2 ORDER BY id",
+        )
+        .map_err(from_sqlite)?;
+    let (first, last) = (first_row(id, Class::Entries), last_row(id, Class::Entries));
+    let mut rows = select.query([first, last]).map_err(from_sqlite)?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        add_entries(&mut entries, name, row)?;
+    }
+    Ok(entries)
+}
+
+/// All open streams of a kind in these shards, oldest first.
+pub(crate) fn load_open(
+    conn: &Connection,
+    kind: StreamKind,
+    shards: &[ShardId],
+) -> Result<Vec<(StreamId, Stored)>, StoreError> {
+    let mut wanted = [false; 256];
+    for shard in shards {
+        wanted[shard.index()] = true;
+    }
+    // The first table is the outer one, so that rows come stream by stream.
+    let base = first_row_sql("s.id");
+    let sql = format!(
+        "SELECT j.id, j.last_seq, j.at, j.commit_no, j.body, s.id, s.shard, s.key, s.seq
+         FROM streams AS s
+         CROSS JOIN journal AS j ON j.id >= {base} AND j.id < {base} + {ENTRIES_SPAN}
+         WHERE s.open = 1 AND s.kind = ?1
+         ORDER BY s.id, j.id"
+    );
+    let mut select = conn.prepare_cached(&sql).map_err(from_sqlite)?;
+    let mut rows = select.query([kind.as_str()]).map_err(from_sqlite)?;
+    let mut found: Vec<(StreamId, Stored)> = Vec::new();
+    let mut current = None;
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        let (id, shard): (i64, u8) =
+            (row.get(5).map_err(from_sqlite)?, row.get(6).map_err(from_sqlite)?);
+        if !wanted[usize::from(shard)] {
+            continue;
+        }
+        let key = row.get_ref(7).map_err(from_sqlite)?.as_str();
+        let key = key.map_err(|_| corrupt("a stream's name is not text"))?;
+        if current != Some(id) {
+            current = Some(id);
+            let seq: i64 = row.get(8).map_err(from_sqlite)?;
+            let stored = Stored { seq: Seq(seq.cast_unsigned()), entries: Vec::new() };
+            found.push((stream_id(kind, key)?, stored));
+        }
+        if let Some((_, stored)) = found.last_mut() {
+            add_entries(&mut stored.entries, key, row)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Entries and progress behind `after`, until `limit` is reached and a commit is complete.
+pub(crate) fn history(
+    conn: &Connection,
+    stream: &StreamId,
+    after: Seq,
+    limit: usize,
+) -> Result<Vec<HistoryRecord>, StoreError> {
+    let Some((id, _)) = find(conn, stream)? else { return Ok(Vec::new()) };
+    let name = stream.key();
+    let select = || {
+        // Begins with the last row that may reach behind `after`, found without a scan.
+        conn.prepare_cached(
+            "SELECT id, last_seq, at, commit_no, body FROM journal
+             WHERE id BETWEEN coalesce(
+                     (SELECT id FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1),
+                     ?1)
+                 AND ?3 AND last_seq > ?4
+             ORDER BY id",
+        )
+        .map_err(from_sqlite)
+    };
+    let (mut of_entries, mut of_progress) = (select()?, select()?);
+    let range = |class| {
+        let (first, last) = (first_row(id, class), last_row(id, class));
+        let near = first.saturating_add(clamp(after.0)).saturating_add(1).min(last);
+        [first, near, last, clamp(after.0)]
+    };
+    let mut entries = Cursor::over(
+        of_entries.query(range(Class::Entries)).map_err(from_sqlite)?,
+        Class::Entries,
+    )?;
+    let mut progress = Cursor::over(
+        of_progress.query(range(Class::Progress)).map_err(from_sqlite)?,
+        Class::Progress,
+    )?;
+    let mut records = Vec::new();
+    let mut last_no = None;
+    loop {
+        let next = match (entries.first, progress.first) {
+            (Some(a), Some(b)) if b < a => &mut progress,
+            (Some(_), _) => &mut entries,
+            (None, Some(_)) => &mut progress,
+            (None, None) => break,
+        };
+        let Some(row) = next.take()? else { break };
+        if records.len() >= limit.max(1) && last_no != Some(row.no) {
+            break;
+        }
+        last_no = Some(row.no);
+        row.unpack(&name, after, &mut records)?;
+    }
+    Ok(records)
+}
+
+/// Rows of one class, and where the next of them begins.
+struct Cursor<'a> {
+    rows: Rows<'a>,
+    class: Class,
+    first: Option<u64>,
+    ahead: Option<Packed>,
+}
+
+/// One row of the journal.
+struct Packed {
+    class: Class,
+    first: u64,
+    last: u64,
+    at: Timestamp,
+    no: i64,
+    body: Vec<u8>,
+}
+
+impl<'a> Cursor<'a> {
+    fn over(rows: Rows<'a>, class: Class) -> Result<Self, StoreError> {
+        let mut cursor = Self { rows, class, first: None, ahead: None };
+        cursor.advance()?;
+        Ok(cursor)
+    }
+
+    fn advance(&mut self) -> Result<(), StoreError> {
+        let row = self.rows.next().map_err(from_sqlite)?;
+        let class = self.class;
+        self.ahead = row.map(|row| Packed::of(row, class)).transpose().map_err(from_sqlite)?;
+        self.first = self.ahead.as_ref().map(|row| row.first);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Result<Option<Packed>, StoreError> {
+        let row = self.ahead.take();
+        self.advance()?;
+        Ok(row)
+    }
+}
+
+impl Packed {
+    fn of(row: &Row<'_>, class: Class) -> rusqlite::Result<Self> {
+        Ok(Self {
+            class,
+            first: first_seq(row.get(0)?),
+            last: row.get::<_, i64>(1)?.cast_unsigned(),
+            at: Timestamp(row.get::<_, i64>(2)?.cast_unsigned()),
+            no: row.get(3)?,
+            body: row.get(4)?,
+        })
+    }
+
+    /// Adds what the row holds behind `after`.
+    fn unpack(
+        self,
+        name: &str,
+        after: Seq,
+        records: &mut Vec<HistoryRecord>,
+    ) -> Result<(), StoreError> {
+        let damaged = |error| from_journal(name, &error);
+        let items: Vec<HistoryItem> = match self.class {
+            Class::Entries => {
+                let entries = wharf_journal::decode(&self.body).map_err(damaged)?;
+                entries.into_iter().map(HistoryItem::Entry).collect()
+            }
+            Class::Progress => {
+                let pieces = wharf_journal::decode_progress(&self.body).map_err(damaged)?;
+                pieces.into_iter().map(HistoryItem::Progress).collect()
+            }
+        };
+        check_len(name, self.first, self.last, items.len())?;
+        let at = self.at;
+        let numbered = items.into_iter().zip(self.first..);
+        let behind = numbered.filter(|(_, seq)| *seq > after.0);
+        records.extend(behind.map(|(item, seq)| HistoryRecord { seq: Seq(seq), at, item }));
+        Ok(())
+    }
+}
+
+/// Adds the entries of a row whose columns begin with `id, last_seq, at, commit_no, body`.
+fn add_entries(
+    entries: &mut Vec<(Timestamp, Entry)>,
+    name: &str,
+    row: &Row<'_>,
+) -> Result<(), StoreError> {
+    let (id, last, at): (i64, i64, i64) = (
+        row.get(0).map_err(from_sqlite)?,
+        row.get(1).map_err(from_sqlite)?,
+        row.get(2).map_err(from_sqlite)?,
+    );
+    let body = row.get_ref(4).map_err(from_sqlite)?.as_blob();
+    let body = body.map_err(|_| corrupt(format!("a row of {name} holds no bytes")))?;
+    let decoded = wharf_journal::decode(body).map_err(|error| from_journal(name, &error))?;
+    check_len(name, first_seq(id), last.cast_unsigned(), decoded.len())?;
+    let at = Timestamp(at.cast_unsigned());
+    entries.extend(decoded.into_iter().map(|entry| (at, entry)));
+    Ok(())
+}
+
+/// A row that holds more or less than its numbers say was damaged.
+fn check_len(name: &str, first: u64, last: u64, len: usize) -> Result<(), StoreError> {
+    if last.checked_sub(first).map(|span| span + 1) == Some(len as u64) {
+        Ok(())
+    } else {
+        Err(corrupt(format!("a row of {name} holds {len} entries for {first} to {last}")))
+    }
+}
+
+fn find(conn: &Connection, stream: &StreamId) -> Result<Option<(i64, Seq)>, StoreError> {
+    conn.prepare_cached("SELECT id, seq FROM streams WHERE kind = ?1 AND key = ?2")
+        .and_then(|mut select| {
+            select
+                .query_row(params![stream.kind().as_str(), stream.key()], |row| {
+                    Ok((row.get(0)?, Seq(row.get::<_, i64>(1)?.cast_unsigned())))
+                })
+                .optional()
+        })
+        .map_err(from_sqlite)
+}
+
+/// Reads a stream's name back.
+fn stream_id(kind: StreamKind, key: &str) -> Result<StreamId, StoreError> {
+    StreamId::parse(kind.as_str(), key)
+        .map_err(|error| corrupt(format!("the stream {key:?} has a damaged name: {error}")))
+}

@@ -1,0 +1,2 @@
+DROP INDEX claims_by_stream;
+DROP INDEX runs_unhappy;

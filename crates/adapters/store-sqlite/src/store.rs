@@ -1,0 +1,198 @@
+//! The store behind the port.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::{mpsc, oneshot};
+use wharf_domain::Account;
+use wharf_journal::audit::{Anchors, AuditKey, Sealer};
+use wharf_ports::{
+    Batch, Clock, CommitError, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord,
+    Store, StoreError, Stored,
+};
+use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind};
+
+use crate::error::unavailable;
+use crate::prepare::Prepared;
+use crate::readers::Readers;
+use crate::writer::{Answers, Commit, Job, QUEUE_JOBS_MAX, Writer};
+use crate::{connect, read};
+
+/// A store in one SQLite file.
+///
+/// Dropping it leaves everything that was committed on disk; [`close`](Self::close) also tidies
+/// up the log.
+#[derive(Debug)]
+pub struct SqliteStore {
+    jobs: mpsc::Sender<Job>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    readers: Readers,
+    clock: Arc<dyn Clock>,
+}
+
+impl SqliteStore {
+    /// Opens the database at `path`, makes it if it is not there, and brings its schema up to
+    /// date. Leases expire by `clock`. Blocks while it works.
+    pub fn open(
+        path: &Path,
+        audit_key: &AuditKey,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StoreError> {
+        let writer = Writer::new(connect::writer(path)?, Sealer::new(audit_key));
+        let (jobs, queue) = mpsc::channel(QUEUE_JOBS_MAX);
+        let thread = std::thread::Builder::new()
+            .name("wharf-store".to_owned())
+            .spawn(move || writer.run(queue))
+            .map_err(|error| unavailable(format!("cannot start the writer: {error}")))?;
+        let readers = Readers::of(path);
+        Ok(Self { jobs, thread: Mutex::new(Some(thread)), readers, clock })
+    }
+
+    /// Finishes what was begun, moves the log into the file and ends the writer. Whatever is
+    /// asked afterwards is refused as unavailable.
+    pub async fn close(&self) -> Result<(), StoreError> {
+        self.readers.close().await;
+        let (answer, closed) = oneshot::channel();
+        let asked = self.jobs.send(Job::Close(answer)).await;
+        let result = match asked {
+            Ok(()) => closed.await.unwrap_or_else(|_| Err(gone())),
+            Err(_) => Ok(()),
+        };
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let joined = tokio::task::spawn_blocking(move || thread.join()).await;
+            if !matches!(joined, Ok(Ok(()))) {
+                return Err(unavailable("the writer ended with a fault"));
+            }
+        }
+        result
+    }
+
+    /// The signed heads of the audit's chains as they are now, to be kept outside the store.
+    pub fn anchors(&self) -> BoxFuture<'static, Result<Anchors, StoreError>> {
+        self.readers.read(|view| Ok(Anchors { heads: read::heads(view)? }))
+    }
+
+    /// Has the writer do something between two groups.
+    pub(crate) fn act<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let jobs = self.jobs.clone();
+        async move {
+            let (answer, done) = oneshot::channel();
+            let job = Job::Act(Box::new(move |writer| {
+                // Whoever asked may have gone away.
+                let _ = answer.send(act(writer));
+            }));
+            jobs.send(job).await.map_err(|_| gone())?;
+            done.await.unwrap_or_else(|_| Err(gone()))
+        }
+        .boxed()
+    }
+}
+
+fn gone() -> StoreError {
+    unavailable("the store is closed")
+}
+
+/// Turns batches into bytes, here and not on the writer's thread, and waits for their answers.
+async fn commit(jobs: mpsc::Sender<Job>, batches: Vec<Arc<Batch>>) -> Answers {
+    let count = batches.len();
+    if count == 0 {
+        return Answers::new();
+    }
+    let prepared = batches.iter().map(|batch| Prepared::of(batch)).collect::<Result<_, _>>();
+    drop(batches);
+    let answers = match prepared {
+        Ok(batches) => {
+            let (answer, answers) = oneshot::channel();
+            match jobs.send(Job::Commit(Commit { batches, answer })).await {
+                Ok(()) => answers.await.map_err(|_| gone()),
+                Err(_) => Err(gone()),
+            }
+        }
+        Err(error) => Err(error),
+    };
+    answers.unwrap_or_else(|error| vec![Err(CommitError::Failed(error)); count])
+}
+
+impl Store for SqliteStore {
+    fn commit(&self, batches: Vec<Arc<Batch>>) -> BoxFuture<'static, Answers> {
+        commit(self.jobs.clone(), batches).boxed()
+    }
+
+    fn acquire(
+        &self,
+        node: NodeId,
+        shards: Vec<ShardId>,
+        ttl_ms: u64,
+    ) -> BoxFuture<'static, Result<Vec<Lease>, StoreError>> {
+        let clock = Arc::clone(&self.clock);
+        self.act(move |writer| writer.acquire(&node, &shards, ttl_ms, clock.now()))
+    }
+
+    fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>> {
+        let clock = Arc::clone(&self.clock);
+        self.act(move |writer| writer.renew(&node, ttl_ms, clock.now()))
+    }
+
+    fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>> {
+        self.readers.read(move |view| read::load(view, &stream))
+    }
+
+    fn load_open(
+        &self,
+        kind: StreamKind,
+        shards: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(StreamId, Stored)>, StoreError>> {
+        self.readers.read(move |view| read::load_open(view, kind, &shards))
+    }
+
+    fn history(
+        &self,
+        stream: StreamId,
+        after: Seq,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<HistoryRecord>, StoreError>> {
+        self.readers.read(move |view| read::history(view, &stream, after, limit))
+    }
+
+    fn runs(&self, query: RunQuery) -> BoxFuture<'static, Result<RunPage, StoreError>> {
+        self.readers.read(move |view| read::runs(view, &query))
+    }
+
+    fn open_asks(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<OpenAsk>, StoreError>> {
+        self.readers.read(move |view| read::open_asks(view, after, limit))
+    }
+
+    fn account(&self, id: AccountId) -> BoxFuture<'static, Result<Option<Account>, StoreError>> {
+        self.readers.read(move |view| read::account(view, &id))
+    }
+
+    fn holds(
+        &self,
+        shards: Vec<ShardId>,
+    ) -> BoxFuture<'static, Result<Vec<(ShardId, HoldId)>, StoreError>> {
+        self.readers.read(move |view| read::holds(view, &shards))
+    }
+
+    fn audit(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>> {
+        self.readers.read(move |view| read::audit(view, after, limit))
+    }
+
+    fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>> {
+        self.act(move |writer| writer.purge(&stream))
+    }
+}

@@ -1,0 +1,199 @@
+//! The one thread that writes.
+//!
+//! It takes what waits, puts neighbouring commits into one group, and answers everybody when the
+//! group is on disk. Other work (leases, purges) runs between groups, in the order it came.
+
+mod apply;
+mod known;
+mod lease;
+mod money;
+mod purge;
+
+use std::time::Instant;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+use wharf_journal::audit::Sealer;
+use wharf_ports::{CommitError, StoreError};
+
+use crate::error::from_sqlite;
+use crate::prepare::Prepared;
+use known::Known;
+use money::Money;
+pub(crate) use money::{read_columns, to_account};
+
+/// Batches that share one transaction at most.
+const GROUP_BATCHES_MAX: usize = 1024;
+/// Bytes that share one transaction at most, unless a single call brings more.
+const GROUP_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Calls that may wait for the writer; whoever comes then waits to be let in.
+pub(crate) const QUEUE_JOBS_MAX: usize = 1024;
+
+/// What the writer can be asked to do.
+pub(crate) enum Job {
+    /// Commit batches and say what became of each.
+    Commit(Commit),
+    /// Do something between two groups.
+    Act(Box<dyn FnOnce(&mut Writer) + Send>),
+    /// Put the log into the file and end.
+    Close(oneshot::Sender<Result<(), StoreError>>),
+}
+
+/// Answers to batches, in order.
+pub(crate) type Answers = Vec<Result<(), CommitError>>;
+
+/// Batches of one call.
+pub(crate) struct Commit {
+    pub(crate) batches: Vec<Prepared>,
+    pub(crate) answer: oneshot::Sender<Answers>,
+}
+
+impl Commit {
+    fn bytes(&self) -> usize {
+        self.batches.iter().map(|batch| batch.bytes).sum()
+    }
+}
+
+/// The writing end of the database.
+pub(crate) struct Writer {
+    pub(super) conn: Connection,
+    sealer: Sealer,
+    pub(super) known: Known,
+}
+
+impl Writer {
+    pub(crate) fn new(conn: Connection, sealer: Sealer) -> Self {
+        Self { conn, sealer, known: Known::default() }
+    }
+
+    /// Works until it is told to end or nobody can ask any more.
+    pub(crate) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        while let Some(job) = jobs.blocking_recv() {
+            let mut next = Some(job);
+            while let Some(job) = next.take() {
+                match job {
+                    Job::Commit(first) => {
+                        let (group, behind) = gather(first, &mut jobs);
+                        next = behind;
+                        metrics::gauge!("wharf_store_queue_jobs").set(jobs.len() as f64);
+                        self.commit(group);
+                    }
+                    Job::Act(act) => act(&mut self),
+                    Job::Close(answer) => {
+                        jobs.close();
+                        let _ = answer.send(self.end());
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn commit(&mut self, group: Vec<Commit>) {
+        let started = Instant::now();
+        let batches = group.iter().map(|commit| commit.batches.len()).sum::<usize>();
+        let result = self.transact(|writer, money| {
+            let mut answers = Vec::with_capacity(batches);
+            for batch in group.iter().flat_map(|commit| &commit.batches) {
+                answers.push(writer.apply(money, batch)?);
+            }
+            Ok(answers)
+        });
+        metrics::histogram!("wharf_store_commit_seconds").record(started.elapsed().as_secs_f64());
+        metrics::histogram!("wharf_store_group_batches").record(batches as f64);
+        answer(group, result);
+    }
+
+    /// Runs `write` in a transaction of its own: all of it reaches the disk, or nothing.
+    pub(super) fn transact<T>(
+        &mut self,
+        write: impl FnOnce(&mut Self, &mut Money) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let result = self.begin().and_then(|()| {
+            let mut money = Money::default();
+            let value = write(self, &mut money)?;
+            money.flush(&self.conn).map_err(from_sqlite)?;
+            self.known.flush_heads(&self.conn, &self.sealer).map_err(from_sqlite)?;
+            self.exec("COMMIT")?;
+            Ok(value)
+        });
+        if let Err(error) = &result {
+            self.give_up(error);
+        }
+        result
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.exec("BEGIN IMMEDIATE")?;
+        // Another process on the same file makes what is remembered here worthless.
+        self.known.refresh(&self.conn).map_err(from_sqlite)
+    }
+
+    /// Undoes a transaction that failed, so that the next can begin.
+    fn give_up(&mut self, error: &StoreError) {
+        tracing::warn!(kind = ?error.kind, error = %error, "a write to the store failed");
+        metrics::counter!("wharf_store_failed_groups_total").increment(1);
+        self.known.forget();
+        // SQLite may have rolled back by itself already.
+        if !self.conn.is_autocommit()
+            && let Err(error) = self.exec("ROLLBACK")
+        {
+            tracing::error!(error = %error, "a failed write could not be rolled back");
+        }
+    }
+
+    fn exec(&self, sql: &str) -> Result<(), StoreError> {
+        let mut statement = self.conn.prepare_cached(sql).map_err(from_sqlite)?;
+        statement.execute(()).map(|_| ()).map_err(from_sqlite)
+    }
+
+    /// Moves the log into the file, so that a closed store is one file.
+    fn end(self) -> Result<(), StoreError> {
+        let checkpoint = self
+            .conn
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0))
+            .map(|_| ())
+            .map_err(from_sqlite);
+        self.conn.close().map_err(|(_, error)| from_sqlite(error)).and(checkpoint)
+    }
+}
+
+/// Adds the commits that wait to the first, as long as the group stays small enough. What is not
+/// a commit stays behind the group.
+fn gather(first: Commit, jobs: &mut mpsc::Receiver<Job>) -> (Vec<Commit>, Option<Job>) {
+    let mut batches = first.batches.len();
+    let mut bytes = first.bytes();
+    let mut group = vec![first];
+    while batches < GROUP_BATCHES_MAX && bytes < GROUP_BYTES_MAX {
+        match jobs.try_recv() {
+            Ok(Job::Commit(commit)) => {
+                batches += commit.batches.len();
+                bytes += commit.bytes();
+                group.push(commit);
+            }
+            Ok(other) => return (group, Some(other)),
+            Err(_) => break,
+        }
+    }
+    (group, None)
+}
+
+/// Tells every caller what became of its batches. A caller may have gone away; what was committed
+/// is true all the same.
+fn answer(group: Vec<Commit>, result: Result<Answers, StoreError>) {
+    match result {
+        Ok(answers) => {
+            let mut answers = answers.into_iter();
+            for commit in group {
+                let own = answers.by_ref().take(commit.batches.len()).collect();
+                let _ = commit.answer.send(own);
+            }
+        }
+        Err(error) => {
+            for commit in group {
+                let failed = Err(CommitError::Failed(error.clone()));
+                let _ = commit.answer.send(vec![failed; commit.batches.len()]);
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Accounts and holds of one transaction.
+//!
+//! Accounts are read once per transaction, changed in memory, and written once at its end, since
+//! the account of a busy world is part of nearly every batch. The rules are those of the domain's
+//! ledger; a property test compares the two.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use wharf_domain::{Account, Funds, LedgerOp};
+use wharf_ports::{Refusal, StoreError};
+use wharf_vocab::{AccountId, HoldId, Micro, ShardId};
+
+use super::apply::Halt;
+use crate::error::corrupt;
+
+/// The accounts that a transaction has looked at.
+#[derive(Default)]
+pub(crate) struct Money {
+    accounts: HashMap<AccountId, Seen>,
+}
+
+/// An account, or that there is none.
+struct Seen {
+    account: Option<Account>,
+    changed: bool,
+}
+
+/// The moves of one batch, checked and not yet taken.
+#[derive(Default)]
+pub(super) struct Moves {
+    accounts: BTreeMap<AccountId, Account>,
+    /// Holds that are taken, or `None` for those that end.
+    holds: BTreeMap<HoldId, Option<(AccountId, Micro)>>,
+}
+
+impl Money {
+    /// Works out what the moves of a batch change, or which account has too little.
+    pub(super) fn check(&mut self, conn: &Connection, ops: &[LedgerOp]) -> Result<Moves, Halt> {
+        let mut draft = Draft { money: self, conn, moves: Moves::default() };
+        for op in ops {
+            draft.apply(op)?;
+        }
+        Ok(draft.moves)
+    }
+
+    /// Makes the moves of a batch part of the transaction.
+    pub(super) fn take(
+        &mut self,
+        conn: &Connection,
+        shard: ShardId,
+        moves: Moves,
+    ) -> rusqlite::Result<()> {
+        for (id, account) in moves.accounts {
+            self.accounts.insert(id, Seen { account: Some(account), changed: true });
+        }
+        for (hold, taken) in moves.holds {
+            match taken {
+                Some((account, amount)) => conn
+                    .prepare_cached(
+                        "INSERT OR REPLACE INTO holds (id, shard, account, amount)
+                         VALUES (?1, ?2, ?3, ?4)",
+                    )?
+                    .execute(params![
+                        hold.as_str(),
+                        shard.0,
+                        account.as_str(),
+                        amount.cast_signed()
+                    ])?,
+                None => conn
+                    .prepare_cached("DELETE FROM holds WHERE id = ?1")?
+                    .execute([hold.as_str()])?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Writes the accounts that have changed.
+    pub(super) fn flush(self, conn: &Connection) -> rusqlite::Result<()> {
+        let mut write = conn.prepare_cached(
+            "INSERT INTO accounts (id, parent, max, held, spent) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (id) DO UPDATE SET parent = excluded.parent, max = excluded.max,
+                 held = excluded.held, spent = excluded.spent",
+        )?;
+        for (id, seen) in self.accounts {
+            if let Seen { account: Some(account), changed: true } = seen {
+                write.execute(params![
+                    id.as_str(),
+                    account.parent.as_ref().map(AccountId::as_str),
+                    account.limit.map(Micro::cast_signed),
+                    account.held.cast_signed(),
+                    account.spent.cast_signed()
+                ])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn account(&mut self, conn: &Connection, id: &AccountId) -> Result<Option<&Account>, Halt> {
+        if !self.accounts.contains_key(id) {
+            let account = read_columns(conn, id)?.map(to_account).transpose()?;
+            self.accounts.insert(id.clone(), Seen { account, changed: false });
+        }
+        Ok(self.accounts.get(id).and_then(|seen| seen.account.as_ref()))
+    }
+}
+
+/// The moves of a batch while they are worked out.
+struct Draft<'a> {
+    money: &'a mut Money,
+    conn: &'a Connection,
+    moves: Moves,
+}
+
+impl Draft<'_> {
+    fn apply(&mut self, op: &LedgerOp) -> Result<(), Halt> {
+        match op {
+            LedgerOp::Open { account: id, parent, limit } => {
+                if self.account(id)?.is_none() {
+                    let account =
+                        Account { parent: parent.clone(), limit: *limit, ..Account::default() };
+                    self.moves.accounts.insert(id.clone(), account);
+                }
+            }
+            LedgerOp::SetLimit { account: id, limit } => {
+                let account = self.account(id)?.unwrap_or_default();
+                self.moves.accounts.insert(id.clone(), Account { limit: *limit, ..account });
+            }
+            LedgerOp::Hold { hold, account, amount } => {
+                let path = self.path(account)?;
+                for (id, account) in &path {
+                    if let Some(missing) = account.missing(*amount) {
+                        let funds = Funds { account: id.clone(), missing };
+                        return Err(Refusal::Funds(funds).into());
+                    }
+                }
+                self.change(path, |account| account.held = account.held.saturating_add(*amount));
+                self.moves.holds.insert(hold.clone(), Some((account.clone(), *amount)));
+            }
+            LedgerOp::Settle { hold, spent } => {
+                if let Some((account, amount)) = self.hold(hold)? {
+                    let path = self.path(&account)?;
+                    self.change(path, |account| {
+                        account.held = account.held.saturating_sub(amount);
+                        account.spent = account.spent.saturating_add(*spent);
+                    });
+                    self.moves.holds.insert(hold.clone(), None);
+                }
+            }
+            LedgerOp::Charge { account, spent } => {
+                let path = self.path(account)?;
+                self.change(path, |account| account.spent = account.spent.saturating_add(*spent));
+            }
+        }
+        Ok(())
+    }
+
+    fn account(&mut self, id: &AccountId) -> Result<Option<Account>, Halt> {
+        if let Some(account) = self.moves.accounts.get(id) {
+            return Ok(Some(account.clone()));
+        }
+        Ok(self.money.account(self.conn, id)?.cloned())
+    }
+
+    /// The account and all above it. An account that nobody opened has no limit and no parent.
+    fn path(&mut self, id: &AccountId) -> Result<Vec<(AccountId, Account)>, Halt> {
+        let mut path: Vec<(AccountId, Account)> = Vec::new();
+        let mut next = Some(id.clone());
+        while let Some(id) = next {
+            if path.iter().any(|(above, _)| *above == id) {
+                return Err(corrupt(format!("the account {id} stands above itself")).into());
+            }
+            let account = self.account(&id)?.unwrap_or_default();
+            next = account.parent.clone();
+            path.push((id, account));
+        }
+        Ok(path)
+    }
+
+    fn change(&mut self, path: Vec<(AccountId, Account)>, mut change: impl FnMut(&mut Account)) {
+        for (id, mut account) in path {
+            change(&mut account);
+            self.moves.accounts.insert(id, account);
+        }
+    }
+
+    fn hold(&self, id: &HoldId) -> Result<Option<(AccountId, Micro)>, Halt> {
+        if let Some(hold) = self.moves.holds.get(id) {
+            return Ok(hold.clone());
+        }
+        let found: Option<(String, i64)> = self
+            .conn
+            .prepare_cached("SELECT account, amount FROM holds WHERE id = ?1")?
+            .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        let Some((account, amount)) = found else { return Ok(None) };
+        Ok(Some((account_id(&account)?, amount.cast_unsigned())))
+    }
+}
+
+/// An account as its columns hold it: parent, limit, held, spent.
+type Columns = (Option<String>, Option<i64>, i64, i64);
+
+/// One account's columns.
+pub(crate) fn read_columns(conn: &Connection, id: &AccountId) -> rusqlite::Result<Option<Columns>> {
+    conn.prepare_cached("SELECT parent, max, held, spent FROM accounts WHERE id = ?1")?
+        .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+        .optional()
+}
+
+/// The account that columns hold.
+pub(crate) fn to_account((parent, limit, held, spent): Columns) -> Result<Account, StoreError> {
+    Ok(Account {
+        parent: parent.as_deref().map(account_id).transpose()?,
+        limit: limit.map(i64::cast_unsigned),
+        held: held.cast_unsigned(),
+        spent: spent.cast_unsigned(),
+    })
+}
+
+fn account_id(text: &str) -> Result<AccountId, StoreError> {
+    AccountId::new(text).map_err(|error| corrupt(format!("a stored account is damaged: {error}")))
+}
