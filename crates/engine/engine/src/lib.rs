@@ -7,9 +7,9 @@ mod catalog;
 mod fresh;
 mod handle;
 mod hub;
+mod records;
 pub mod shard;
 mod shell;
-mod worlds;
 
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;

@@ -24,8 +24,8 @@ use wharf_vocab::{
 
 use crate::catalog::Catalog;
 use crate::hub::Hub;
+use crate::records::{Agents, Worlds};
 use crate::shard::{Effect, Input, Reply, Shard, Ticket};
-use crate::worlds::Worlds;
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
 const GROUPS_ON_THE_WAY_MAX: usize = 64;
@@ -53,6 +53,7 @@ pub(crate) struct Parts {
     pub(crate) hub: Arc<Hub>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) worlds: Arc<Worlds>,
+    pub(crate) agents: Arc<Agents>,
     pub(crate) seed: u64,
 }
 
@@ -276,6 +277,7 @@ impl Shell {
                 self.parts.hub.publish(batch, run);
             }
             Effect::WorldChanged(world) => self.parts.worlds.set(world),
+            Effect::AgentChanged(agent) => self.parts.agents.set(*agent),
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
             Effect::CancelAttempt { provider, attempt_id, reason, grace_ms } => {
                 if let Some(sink) = self.parts.catalog.sink(&provider) {

@@ -4,7 +4,7 @@
 //! answer an input with a decision: entries to append, money to move, effects to perform. The
 //! same `apply` builds the state live and when it is read back, so that replay equals live.
 
-mod agent;
+pub mod agent;
 mod ask;
 mod audit;
 mod caller;
@@ -17,7 +17,7 @@ mod seat;
 mod tool;
 mod world;
 
-pub use agent::{Agent, AgentEntry, AgentState};
+pub use agent::{Agent, AgentEntry, AgentInput, AgentManifest};
 pub use ask::{Ask, AskEntry, AskSpec, Resolution};
 pub use audit::{AuditRecord, Severity};
 pub use caller::{Audience, Caller, CallerRef};

@@ -5,9 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use wharf_domain::{AgentEntry, AskEntry, Entry, Progress, RunEntry, SeatEntry, WorldEntry};
 
-use crate::shape::{
-    Gap, Log, Manifest, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet,
-};
+use crate::shape::{Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet};
 use crate::upcast::{VERSIONS, Versions};
 use crate::{Error, Kind};
 
@@ -91,22 +89,12 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
             let WorldSet { settings, by } = piece.read()?;
             Entry::World(WorldEntry::Changed { settings, by })
         }
-        Kind::AgentAdded => {
-            let Manifest { manifest } = piece.read()?;
-            Entry::Agent(AgentEntry::Added { manifest })
-        }
-        Kind::AgentApproved => {
-            let Manifest { manifest } = piece.read()?;
-            Entry::Agent(AgentEntry::Approved { manifest })
-        }
-        Kind::AgentWanted => {
-            let Nothing {} = piece.read()?;
-            Entry::Agent(AgentEntry::Wanted)
-        }
-        Kind::AgentStopped => {
-            let Nothing {} = piece.read()?;
-            Entry::Agent(AgentEntry::Stopped)
-        }
+        Kind::AgentAdded => Entry::Agent(AgentEntry::Added(piece.read()?)),
+        Kind::AgentApproved => Entry::Agent(AgentEntry::Approved(piece.read()?)),
+        Kind::AgentWanted => Entry::Agent(AgentEntry::Wanted(piece.read()?)),
+        Kind::AgentStopped => Entry::Agent(AgentEntry::Stopped(piece.read()?)),
+        Kind::AgentToolsOffered => Entry::Agent(AgentEntry::ToolsOffered(piece.read()?)),
+        Kind::AgentRemoved => Entry::Agent(AgentEntry::Removed(piece.read()?)),
         Kind::SeatCreated => {
             let SeatMade { desc, token } = piece.read()?;
             Entry::Seat(SeatEntry::Created { desc, token })

@@ -4,9 +4,7 @@ use serde::Serialize;
 use wharf_domain::{AgentEntry, AskEntry, Entry, Progress, RunEntry, SeatEntry, WorldEntry};
 
 use crate::Kind;
-use crate::shape::{
-    Gap, Log, Manifest, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet,
-};
+use crate::shape::{Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet};
 
 /// Room for an ordinary piece, so that a row rarely has to grow.
 const PIECE_BYTES: usize = 512;
@@ -86,12 +84,12 @@ fn world(row: &mut Row, entry: &WorldEntry) {
 
 fn agent(row: &mut Row, entry: &AgentEntry) {
     match entry {
-        AgentEntry::Added { manifest } => row.push(Kind::AgentAdded, &Manifest { manifest }),
-        AgentEntry::Approved { manifest } => {
-            row.push(Kind::AgentApproved, &Manifest { manifest });
-        }
-        AgentEntry::Wanted => row.push(Kind::AgentWanted, &Nothing {}),
-        AgentEntry::Stopped => row.push(Kind::AgentStopped, &Nothing {}),
+        AgentEntry::Added(entry) => row.push(Kind::AgentAdded, entry),
+        AgentEntry::Approved(entry) => row.push(Kind::AgentApproved, entry),
+        AgentEntry::Wanted(entry) => row.push(Kind::AgentWanted, entry),
+        AgentEntry::Stopped(entry) => row.push(Kind::AgentStopped, entry),
+        AgentEntry::ToolsOffered(entry) => row.push(Kind::AgentToolsOffered, entry),
+        AgentEntry::Removed(entry) => row.push(Kind::AgentRemoved, entry),
     }
 }
 

@@ -57,6 +57,8 @@ kinds! {
     AgentApproved = "agent.approved", 1;
     AgentWanted = "agent.wanted", 1;
     AgentStopped = "agent.stopped", 1;
+    AgentToolsOffered = "agent.tools_offered", 1;
+    AgentRemoved = "agent.removed", 1;
     SeatCreated = "seat.created", 1;
     SeatClosed = "seat.closed", 1;
     ProgressText = "progress.text", 1;

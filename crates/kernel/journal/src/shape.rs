@@ -21,11 +21,6 @@ pub(crate) struct WorldSet<S, B> {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Manifest<D> {
-    pub(crate) manifest: D,
-}
-
-#[derive(Serialize, Deserialize)]
 pub(crate) struct SeatMade<S, D> {
     pub(crate) desc: S,
     pub(crate) token: D,

@@ -155,12 +155,21 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
             })
         }
         StreamId::Agent(id) => {
-            let agent = entries.iter().fold(None, |agent, (_, entry)| match entry {
-                Entry::Agent(entry) => Some(Agent::apply(agent, id, entry).expect("follows")),
+            let agent = entries.iter().fold(None, |agent, (at, entry)| match entry {
+                Entry::Agent(entry) => Some(Agent::apply(agent, id, *at, entry).expect("follows")),
                 other => panic!("{other:?} in an agent"),
             });
             let agent = agent.expect("an agent");
-            json!({"id": agent.id, "manifest": agent.manifest, "state": agent.state})
+            json!({
+                "id": agent.id,
+                "folder": agent.folder,
+                "manifest_hash": agent.manifest_hash,
+                "approved": agent.approval.map(|approval| approval.permissions),
+                "wanted": agent.wanted,
+                "stop_reason": agent.stop_reason,
+                "tools": agent.tools.len(),
+                "removed": agent.removed,
+            })
         }
         StreamId::Seat(id) => {
             let seat = entries.iter().fold(None, |seat, (_, entry)| match entry {

@@ -71,7 +71,7 @@ impl Handle {
         let input = Input::Run { key: key.clone(), input, ticket: None };
         match self.ask(key.shard(), input).await {
             Ok(Reply::Run { run, .. }) => Ok(run),
-            Ok(Reply::Repeated(_) | Reply::World(_)) => self.run(&key).await,
+            Ok(_) => self.run(&key).await,
             Err(fault) if fault.is(Code::RunNotFound) => {
                 Err(Fault::new(Code::AskDecided, "This ask has been decided already."))
             }

@@ -1,5 +1,6 @@
 //! The handle that edges hold: the one way in and out of the engine.
 
+mod agents;
 mod asks;
 mod attempt;
 mod denied;
@@ -26,9 +27,9 @@ pub use watch::{RunEvent, Watch};
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::hub::Hub;
+use crate::records::{Agents, Worlds};
 use crate::shard::{Input, Reply};
 use crate::shell::{Message, Parts, Shell};
-use crate::worlds::Worlds;
 use denied::Denials;
 
 /// Messages that may wait for the shell; beyond it, senders wait.
@@ -61,6 +62,7 @@ struct Inner {
     hub: Arc<Hub>,
     catalog: Arc<Catalog>,
     worlds: Arc<Worlds>,
+    agents: Arc<Agents>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     stopping: AtomicBool,
@@ -89,6 +91,7 @@ impl Handle {
         let hub = Arc::new(Hub::default());
         let catalog = Arc::new(Catalog::default());
         let worlds = Arc::new(Worlds::default());
+        let agents = Arc::new(Agents::default());
         let parts = Parts {
             node: options.node,
             store: Arc::clone(&options.store),
@@ -96,6 +99,7 @@ impl Handle {
             hub: Arc::clone(&hub),
             catalog: Arc::clone(&catalog),
             worlds: Arc::clone(&worlds),
+            agents: Arc::clone(&agents),
             seed: options.seed,
         };
         let shell = Shell::open(parts).await?;
@@ -105,6 +109,7 @@ impl Handle {
             hub,
             catalog,
             worlds,
+            agents,
             store: options.store,
             clock: options.clock,
             stopping: AtomicBool::new(false),

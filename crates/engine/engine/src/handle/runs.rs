@@ -204,7 +204,7 @@ impl Handle {
         let input = Input::Run { key: key.clone(), input, ticket: None };
         match self.ask(key.shard(), input).await {
             Ok(Reply::Run { run, .. }) => Ok(run),
-            Ok(Reply::Repeated(_) | Reply::World(_)) => self.run(key).await,
+            Ok(_) => self.run(key).await,
             Err(fault) if fault.is(Code::RunNotFound) => self.run(key).await,
             Err(fault) => Err(fault),
         }
@@ -253,7 +253,9 @@ impl Handle {
         match self.ask(key.shard(), Input::Create(Box::new(create))).await? {
             Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
             Reply::Repeated(key) => Ok(Accepted { run: self.run(&key).await?, repeated: true }),
-            Reply::World(_) => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
+            Reply::World(_) | Reply::Agent(_) => {
+                Err(Fault::new(Code::CoreInternal, "The answer does not fit."))
+            }
         }
     }
 

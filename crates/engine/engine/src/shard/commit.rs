@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_domain::Run;
+use wharf_domain::{Agent, Run, World};
 use wharf_ports::{Refusal, StoreError};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
 use wharf_vocab::{Code, CommitNo, Digest, Fault, RunId, RunKey, Timestamp};
@@ -18,7 +18,8 @@ impl Shard {
                 self.finish_commit(now, &key, no, out);
                 self.pump(now, &key, out);
             }
-            Some(Owner::World(id)) => self.world_committed(now, &id, out),
+            Some(Owner::World(id)) => self.record_committed::<World>(now, &id, out),
+            Some(Owner::Agent(id)) => self.record_committed::<Agent>(now, &id, out),
             Some(Owner::Nobody) | None => {}
         }
     }
@@ -79,7 +80,8 @@ impl Shard {
     ) {
         let key = match self.on_the_way.remove(&no) {
             Some(Owner::Run(key)) => key,
-            Some(Owner::World(id)) => return self.world_refused(now, &id, out),
+            Some(Owner::World(id)) => return self.record_refused::<World>(now, &id, out),
+            Some(Owner::Agent(id)) => return self.record_refused::<Agent>(now, &id, out),
             Some(Owner::Nobody) | None => {
                 if refusal == Refusal::Fenced {
                     out.effects.push(Effect::Reload);
@@ -131,12 +133,15 @@ impl Shard {
         error: &StoreError,
         out: &mut Output,
     ) {
-        let key = match self.on_the_way.get(&no) {
-            Some(Owner::Run(key)) => key.clone(),
+        let key = match self.on_the_way.get(&no).cloned() {
+            Some(Owner::Run(key)) => key,
             Some(Owner::World(id)) => {
-                let id = id.clone();
                 self.on_the_way.remove(&no);
-                return self.world_failed(now, &id, error, out);
+                return self.record_failed::<World>(now, &id, error, out);
+            }
+            Some(Owner::Agent(id)) => {
+                self.on_the_way.remove(&no);
+                return self.record_failed::<Agent>(now, &id, error, out);
             }
             Some(Owner::Nobody) | None => {
                 self.on_the_way.remove(&no);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{
-    AuditRecord, Availability, CallerRef, Progress, Resolution, Run, RunSpec, World, WorldInput,
+    Agent, AgentInput, AuditRecord, Availability, CallerRef, Progress, Resolution, Run, RunSpec,
+    World, WorldInput,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
-use wharf_vocab::{AttemptId, CommitNo, Fault, ProviderId, RunKey, ShardId, WorldId};
+use wharf_vocab::{AgentId, AttemptId, CommitNo, Fault, ProviderId, RunKey, ShardId, WorldId};
 
 /// The number under which whoever sent an input waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,6 +48,17 @@ pub enum Input {
         /// Who waits for the answer.
         ticket: Option<Ticket>,
     },
+    /// Something happens to an agent.
+    Agent {
+        /// The agent.
+        id: AgentId,
+        /// What happens.
+        input: Box<AgentInput>,
+        /// Who wants it.
+        by: CallerRef,
+        /// Who waits for the answer.
+        ticket: Option<Ticket>,
+    },
     /// A provider can or cannot take attempts from now on.
     Provider {
         /// The provider.
@@ -80,7 +92,9 @@ impl Input {
     pub fn set_ticket(&mut self, number: Ticket) {
         match self {
             Self::Create(create) => create.ticket = Some(number),
-            Self::Run { ticket, .. } | Self::World { ticket, .. } => *ticket = Some(number),
+            Self::Run { ticket, .. } | Self::World { ticket, .. } | Self::Agent { ticket, .. } => {
+                *ticket = Some(number)
+            }
             _ => {}
         }
     }
@@ -128,6 +142,8 @@ pub enum Effect {
     },
     /// Show a world as it is now.
     WorldChanged(World),
+    /// Show an agent as it is now.
+    AgentChanged(Box<Agent>),
     /// Hand an attempt to its provider.
     Dispatch(Dispatch),
     /// Tell a provider to stop an attempt.
@@ -193,4 +209,6 @@ pub enum Reply {
     Repeated(RunKey),
     /// The world as it is now.
     World(World),
+    /// The agent as it is now.
+    Agent(Box<Agent>),
 }

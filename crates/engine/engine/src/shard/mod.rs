@@ -7,27 +7,27 @@
 mod commit;
 mod input;
 mod progress;
+mod records;
 mod recover;
 mod runs;
 mod slot;
-mod worlds;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{AuditRecord, Availability};
+use wharf_domain::{Agent, AuditRecord, Availability, World};
 use wharf_ports::{Batch, Lease};
 use wharf_vocab::{
-    AskId, CommitNo, Epoch, HoldId, ProviderId, RunKey, ShardId, Timestamp, WorldId,
+    AgentId, AskId, CommitNo, Epoch, HoldId, ProviderId, RunKey, ShardId, Timestamp, WorldId,
 };
 
 pub use input::{Create, Effect, Input, Output, Reply, Ticket};
 pub use recover::Restored;
 
 use crate::fresh::Seeded;
+use records::RecordSlot;
 use slot::Slot;
-use worlds::WorldSlot;
 
 /// One slice of all streams.
 #[derive(Debug)]
@@ -39,8 +39,9 @@ pub struct Shard {
     providers: BTreeMap<ProviderId, Availability>,
     runs: HashMap<RunKey, Slot>,
     asks: HashMap<AskId, RunKey>,
-    worlds: HashMap<WorldId, WorldSlot>,
-    /// Which run or world a batch on its way belongs to.
+    worlds: HashMap<WorldId, RecordSlot<World>>,
+    agents: HashMap<AgentId, RecordSlot<Agent>>,
+    /// Which run, world or agent a batch on its way belongs to.
     on_the_way: HashMap<CommitNo, Owner>,
     timetable: BTreeSet<(Timestamp, RunKey)>,
     progress_waiting_bytes: usize,
@@ -52,6 +53,7 @@ pub struct Shard {
 enum Owner {
     Run(RunKey),
     World(WorldId),
+    Agent(AgentId),
     /// A batch that only audits.
     Nobody,
 }
@@ -69,6 +71,7 @@ impl Shard {
             runs: HashMap::new(),
             asks: HashMap::new(),
             worlds: HashMap::new(),
+            agents: HashMap::new(),
             on_the_way: HashMap::new(),
             timetable: BTreeSet::new(),
             progress_waiting_bytes: 0,
@@ -123,7 +126,10 @@ impl Shard {
                 self.progress(now, &key, &attempt_id, pieces, &mut out);
             }
             Input::World { id, input, by, ticket } => {
-                self.world(now, &id, (input, by, ticket), &mut out);
+                self.record::<World>(now, &id, (input, by, ticket), &mut out);
+            }
+            Input::Agent { id, input, by, ticket } => {
+                self.record::<Agent>(now, &id, (*input, by, ticket), &mut out);
             }
             Input::Provider { provider, availability } => {
                 self.provider(now, &provider, availability, &mut out);

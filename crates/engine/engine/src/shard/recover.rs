@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{LedgerOp, Run, World};
+use wharf_domain::{Agent, LedgerOp, Run, World};
 use wharf_ports::Batch;
 use wharf_vocab::{HoldId, RunKey, Seq, Timestamp};
 
+use super::records::RecordSlot;
 use super::slot::Slot;
-use super::worlds::WorldSlot;
 use super::{Effect, Input, Output, Owner, Shard};
 
 /// What the store holds of a shard.
@@ -18,6 +18,8 @@ pub struct Restored {
     pub runs: Vec<(Run, Seq)>,
     /// Its worlds, each with the number of its last entry.
     pub worlds: Vec<(World, Seq)>,
+    /// Its agents, each with the number of its last entry.
+    pub agents: Vec<(Agent, Seq)>,
     /// Its open holds.
     pub holds: Vec<HoldId>,
 }
@@ -27,7 +29,10 @@ impl Shard {
     pub fn restore(&mut self, restored: Restored) {
         for (world, seq) in restored.worlds {
             let id = world.id.clone();
-            self.worlds.insert(id, WorldSlot::loaded(world, seq));
+            self.worlds.insert(id, RecordSlot::loaded(world, seq));
+        }
+        for (agent, seq) in restored.agents {
+            self.agents.insert(agent.id.clone(), RecordSlot::loaded(agent, seq));
         }
         for (run, seq) in restored.runs {
             let key = run.key.clone();

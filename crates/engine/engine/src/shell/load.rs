@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use wharf_domain::{Entry, Run, World};
+use wharf_domain::{Agent, Entry, Run, World};
 use wharf_ports::{StoreError, StoreErrorKind, Stored};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{ShardId, StreamId, StreamKind};
+use wharf_vocab::{AgentId, ShardId, StreamId, StreamKind, WorldId};
 
 use super::Shell;
 use crate::shard::{Input, Restored, Shard};
@@ -24,6 +24,14 @@ impl Shell {
                 let world = read_world(&id, &stored)?;
                 self.parts.worlds.set(world.clone());
                 restored.entry(shard).or_default().worlds.push((world, seq));
+            }
+        }
+        for (stream, stored) in store.load_open(StreamKind::Agent, held.clone()).await? {
+            let shard = stream.shard();
+            if let (StreamId::Agent(id), seq) = (stream, stored.seq) {
+                let agent = read_agent(&id, &stored)?;
+                self.parts.agents.set(agent.clone());
+                restored.entry(shard).or_default().agents.push((agent, seq));
             }
         }
         for (stream, stored) in store.load_open(StreamKind::Run, held.clone()).await? {
@@ -80,7 +88,7 @@ pub(crate) fn read_run(stream: &StreamId, stored: &Stored) -> Result<Run, StoreE
     Run::replay(entries).ok_or_else(|| corrupt(stream))
 }
 
-fn read_world(id: &wharf_vocab::WorldId, stored: &Stored) -> Result<World, StoreError> {
+fn read_world(id: &WorldId, stored: &Stored) -> Result<World, StoreError> {
     let mut world = None;
     for (at, entry) in &stored.entries {
         if let Entry::World(entry) = entry {
@@ -88,6 +96,16 @@ fn read_world(id: &wharf_vocab::WorldId, stored: &Stored) -> Result<World, Store
         }
     }
     world.ok_or_else(|| corrupt(&StreamId::World(id.clone())))
+}
+
+fn read_agent(id: &AgentId, stored: &Stored) -> Result<Agent, StoreError> {
+    let mut agent = None;
+    for (at, entry) in &stored.entries {
+        if let Entry::Agent(entry) = entry {
+            agent = Agent::apply(agent, id, *at, entry);
+        }
+    }
+    agent.ok_or_else(|| corrupt(&StreamId::Agent(id.clone())))
 }
 
 fn corrupt(stream: &StreamId) -> StoreError {

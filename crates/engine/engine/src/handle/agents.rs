@@ -1,0 +1,46 @@
+//! Agents as the journal knows them. Whoever launches them knows how their processes fare.
+
+use wharf_domain::{Agent, AgentInput, AuditRecord, Caller};
+use wharf_vocab::{AgentId, Code, Fault, StreamId};
+
+use super::Handle;
+use crate::shard::{Input, Reply};
+
+impl Handle {
+    /// Asks something of an agent and waits until it is committed.
+    pub async fn change_agent(
+        &self,
+        caller: &Caller,
+        id: &AgentId,
+        input: AgentInput,
+    ) -> Result<Agent, Fault> {
+        let shard = StreamId::Agent(id.clone()).shard();
+        let input = Input::Agent {
+            id: id.clone(),
+            input: Box::new(input),
+            by: caller.to_ref(),
+            ticket: None,
+        };
+        match self.ask(shard, input).await? {
+            Reply::Agent(agent) => Ok(*agent),
+            _ => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
+        }
+    }
+
+    /// All agents that have not been removed.
+    #[must_use]
+    pub fn agents(&self) -> Vec<Agent> {
+        self.inner.agents.all().into_iter().filter(|agent| !agent.removed).collect()
+    }
+
+    /// One agent.
+    pub fn agent(&self, id: &AgentId) -> Result<Agent, Fault> {
+        let found = self.inner.agents.get(id).filter(|agent| !agent.removed);
+        found.ok_or_else(|| Fault::new(Code::AgentNotFound, format!("There is no agent {id}.")))
+    }
+
+    /// Audits something that touches no run, world or ask; it is written in the order of calls.
+    pub async fn record(&self, subject: &StreamId, record: AuditRecord) -> Result<(), Fault> {
+        self.tell(subject.shard(), Input::Audit(vec![record])).await
+    }
+}

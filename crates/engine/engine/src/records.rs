@@ -1,0 +1,46 @@
+//! All worlds and agents as they were last committed.
+
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use wharf_domain::{Agent, World};
+use wharf_vocab::{AgentId, WorldId};
+
+/// Records by their ids, for readers that must not wait for the shell.
+#[derive(Debug)]
+pub(crate) struct Records<K, V>(RwLock<BTreeMap<K, V>>);
+
+pub(crate) type Worlds = Records<WorldId, World>;
+pub(crate) type Agents = Records<AgentId, Agent>;
+
+impl<K, V> Default for Records<K, V> {
+    fn default() -> Self {
+        Self(RwLock::default())
+    }
+}
+
+impl<K: Ord, V: Clone> Records<K, V> {
+    fn insert(&self, key: K, value: V) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(key, value);
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<V> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
+
+impl Worlds {
+    pub(crate) fn set(&self, world: World) {
+        self.insert(world.id.clone(), world);
+    }
+}
+
+impl Agents {
+    pub(crate) fn set(&self, agent: Agent) {
+        self.insert(agent.id.clone(), agent);
+    }
+}

@@ -1,0 +1,241 @@
+//! Worlds and agents in a shard: small records that change one entry at a time.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use wharf_domain::{Agent, AgentInput, AuditRecord, CallerRef, Entry, LedgerOp, World, WorldInput};
+use wharf_ports::{Append, Batch, Body, Head, StoreError};
+use wharf_vocab::{AgentId, Code, Fault, Seq, StreamId, Timestamp, WorldId};
+
+use super::runs::reply;
+use super::{Effect, Output, Owner, Reply, Shard, Ticket};
+
+/// A thing whose stream is a plain list of changes.
+pub(super) trait Record: Clone {
+    type Id: Clone + Eq + Hash;
+    type Input;
+
+    /// The change an input asks for; none if everything is as it should be.
+    fn decide(
+        current: Option<&Self>,
+        id: &Self::Id,
+        input: &Self::Input,
+        by: &CallerRef,
+        now: Timestamp,
+    ) -> Result<Option<Change<Self>>, Fault>;
+
+    fn stream(id: &Self::Id) -> StreamId;
+    fn owner(id: &Self::Id) -> Owner;
+    fn slots(shard: &mut Shard) -> &mut HashMap<Self::Id, RecordSlot<Self>>;
+    fn shown(self) -> Effect;
+    fn reply(self) -> Reply;
+}
+
+/// A change on its way.
+pub(super) struct Change<R> {
+    next: R,
+    entry: Entry,
+    ledger: Vec<LedgerOp>,
+    record: AuditRecord,
+}
+
+/// One record in a shard.
+#[derive(Debug)]
+pub(super) struct RecordSlot<R: Record> {
+    current: Option<R>,
+    seq: Seq,
+    pending: Option<(R, Option<Ticket>)>,
+    waiting: VecDeque<(R::Input, CallerRef, Option<Ticket>)>,
+}
+
+impl<R: Record> Default for RecordSlot<R> {
+    fn default() -> Self {
+        Self { current: None, seq: Seq(0), pending: None, waiting: VecDeque::new() }
+    }
+}
+
+impl<R: Record> RecordSlot<R> {
+    pub(super) fn loaded(record: R, seq: Seq) -> Self {
+        Self { current: Some(record), seq, ..Self::default() }
+    }
+}
+
+impl Shard {
+    pub(super) fn record<R: Record>(
+        &mut self,
+        now: Timestamp,
+        id: &R::Id,
+        request: (R::Input, CallerRef, Option<Ticket>),
+        out: &mut Output,
+    ) {
+        R::slots(self).entry(id.clone()).or_default().waiting.push_back(request);
+        self.pump_record::<R>(now, id, out);
+    }
+
+    fn pump_record<R: Record>(&mut self, now: Timestamp, id: &R::Id, out: &mut Output) {
+        while let Some(slot) = R::slots(self).get_mut(id)
+            && slot.pending.is_none()
+            && let Some((input, by, ticket)) = slot.waiting.pop_front()
+        {
+            let change = match R::decide(slot.current.as_ref(), id, &input, &by, now) {
+                Ok(Some(change)) => change,
+                Ok(None) => {
+                    if let Some(current) = slot.current.clone() {
+                        reply(out, ticket, Ok(current.reply()));
+                    }
+                    continue;
+                }
+                Err(fault) => {
+                    reply(out, ticket, Err(fault));
+                    continue;
+                }
+            };
+            let append = Append {
+                stream: R::stream(id),
+                expected: slot.seq,
+                body: Body::Entries(vec![change.entry]),
+                head: Head { open: true, run: None },
+            };
+            slot.pending = Some((change.next, ticket));
+            let batch = Batch {
+                appends: vec![append],
+                ledger: change.ledger,
+                audit: vec![change.record],
+                ..self.batch(now)
+            };
+            self.on_the_way.insert(batch.no, R::owner(id));
+            out.batches.push(Arc::new(batch));
+        }
+    }
+
+    pub(super) fn record_committed<R: Record>(
+        &mut self,
+        now: Timestamp,
+        id: &R::Id,
+        out: &mut Output,
+    ) {
+        if let Some(slot) = R::slots(self).get_mut(id)
+            && let Some((record, ticket)) = slot.pending.take()
+        {
+            slot.seq = slot.seq.next();
+            slot.current = Some(record.clone());
+            out.effects.push(record.clone().shown());
+            reply(out, ticket, Ok(record.reply()));
+        }
+        self.pump_record::<R>(now, id, out);
+    }
+
+    pub(super) fn record_refused<R: Record>(
+        &mut self,
+        now: Timestamp,
+        id: &R::Id,
+        out: &mut Output,
+    ) {
+        let fault = Fault::new(Code::CoreBusy, "This has moved to another core; try again.");
+        self.record_dropped::<R>(now, id, fault, out);
+        out.effects.push(Effect::Reload);
+    }
+
+    pub(super) fn record_failed<R: Record>(
+        &mut self,
+        now: Timestamp,
+        id: &R::Id,
+        error: &StoreError,
+        out: &mut Output,
+    ) {
+        self.record_dropped::<R>(now, id, error.to_fault(), out);
+    }
+
+    fn record_dropped<R: Record>(
+        &mut self,
+        now: Timestamp,
+        id: &R::Id,
+        fault: Fault,
+        out: &mut Output,
+    ) {
+        if let Some(slot) = R::slots(self).get_mut(id)
+            && let Some((_, ticket)) = slot.pending.take()
+        {
+            reply(out, ticket, Err(fault));
+        }
+        self.pump_record::<R>(now, id, out);
+    }
+}
+
+impl Record for World {
+    type Id = WorldId;
+    type Input = WorldInput;
+
+    fn decide(
+        current: Option<&Self>,
+        id: &WorldId,
+        input: &WorldInput,
+        by: &CallerRef,
+        now: Timestamp,
+    ) -> Result<Option<Change<Self>>, Fault> {
+        let (entry, op, record) = World::decide(current, id, input, by)?;
+        let next = World::apply(current.cloned(), id, now, &entry);
+        Ok(Some(Change { next, entry: Entry::World(entry), ledger: vec![op], record }))
+    }
+
+    fn stream(id: &WorldId) -> StreamId {
+        StreamId::World(id.clone())
+    }
+
+    fn owner(id: &WorldId) -> Owner {
+        Owner::World(id.clone())
+    }
+
+    fn slots(shard: &mut Shard) -> &mut HashMap<WorldId, RecordSlot<Self>> {
+        &mut shard.worlds
+    }
+
+    fn shown(self) -> Effect {
+        Effect::WorldChanged(self)
+    }
+
+    fn reply(self) -> Reply {
+        Reply::World(self)
+    }
+}
+
+impl Record for Agent {
+    type Id = AgentId;
+    type Input = AgentInput;
+
+    fn decide(
+        current: Option<&Self>,
+        id: &AgentId,
+        input: &AgentInput,
+        by: &CallerRef,
+        now: Timestamp,
+    ) -> Result<Option<Change<Self>>, Fault> {
+        let Some((entry, record)) = Agent::decide(current, id, input, by)? else {
+            return Ok(None);
+        };
+        let next = Agent::apply(current.cloned(), id, now, &entry)
+            .ok_or_else(|| Fault::new(Code::CoreInternal, "The agent's record does not fit."))?;
+        Ok(Some(Change { next, entry: Entry::Agent(entry), ledger: Vec::new(), record }))
+    }
+
+    fn stream(id: &AgentId) -> StreamId {
+        StreamId::Agent(id.clone())
+    }
+
+    fn owner(id: &AgentId) -> Owner {
+        Owner::Agent(id.clone())
+    }
+
+    fn slots(shard: &mut Shard) -> &mut HashMap<AgentId, RecordSlot<Self>> {
+        &mut shard.agents
+    }
+
+    fn shown(self) -> Effect {
+        Effect::AgentChanged(Box::new(self))
+    }
+
+    fn reply(self) -> Reply {
+        Reply::Agent(Box::new(self))
+    }
+}

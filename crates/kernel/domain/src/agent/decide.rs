@@ -1,0 +1,220 @@
+//! What can be asked of an agent, and what follows.
+
+use wharf_vocab::{AgentId, Code, Digest, Fault};
+
+use super::{
+    Agent, AgentAdded, AgentApproved, AgentEntry, AgentManifest, AgentRemoved, AgentStopped,
+    AgentWanted, ToolsOffered,
+};
+use crate::{AuditRecord, CallerRef, ToolDef};
+
+/// What can be asked of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentInput {
+    /// Take up its manifest.
+    Add {
+        /// The folder it lies in.
+        folder: String,
+        /// Hash of its bytes.
+        manifest_hash: Digest,
+        /// What it says.
+        manifest: AgentManifest,
+    },
+    /// Approve the manifest with these permissions.
+    Approve {
+        /// The permissions that are given.
+        permissions: Vec<String>,
+    },
+    /// Let it run from now on.
+    Want,
+    /// Let it run no more.
+    Stop {
+        /// Why, when it is not the owner's wish.
+        reason: Option<String>,
+    },
+    /// Take up the tools it offers.
+    Offer {
+        /// All of them.
+        tools: Vec<ToolDef>,
+    },
+    /// Forget it.
+    Remove,
+}
+
+impl Agent {
+    /// Decides about an input; `agent` is `None` while it is not known. No entry means that
+    /// nothing changes.
+    pub fn decide(
+        agent: Option<&Self>,
+        id: &AgentId,
+        input: &AgentInput,
+        by: &CallerRef,
+    ) -> Result<Option<(AgentEntry, AuditRecord)>, Fault> {
+        let agent = agent.filter(|agent| !agent.removed);
+        let record = |event: &str| {
+            AuditRecord::new(event, format!("grant:{}", by.grant), format!("agent:{id}"))
+        };
+        if let AgentInput::Add { folder, manifest_hash, manifest } = input {
+            return Ok(add(agent, folder, manifest_hash, manifest, by).map(|(event, entry)| {
+                (entry, record(event).fact("manifest", manifest_hash.as_str()))
+            }));
+        }
+        let agent = agent.ok_or_else(|| unknown(id))?;
+        let by = by.clone();
+        Ok(match input {
+            AgentInput::Add { .. } => None,
+            AgentInput::Approve { permissions } => {
+                let foreign = permissions.iter().find(|p| !agent.manifest.permissions.contains(p));
+                if let Some(foreign) = foreign {
+                    let message = format!("The manifest of {id} does not ask for {foreign}.");
+                    return Err(Fault::new(Code::RequestInvalid, message));
+                }
+                let entry = AgentApproved {
+                    manifest_hash: agent.manifest_hash.clone(),
+                    permissions: permissions.clone(),
+                    by,
+                };
+                Some((AgentEntry::Approved(entry), record("agent.enabled")))
+            }
+            AgentInput::Want if !agent.is_approved() => return Err(not_approved(id)),
+            AgentInput::Want if agent.wanted => None,
+            AgentInput::Want => {
+                Some((AgentEntry::Wanted(AgentWanted { by }), record("agent.run_requested")))
+            }
+            AgentInput::Stop { .. } if !agent.wanted => None,
+            AgentInput::Stop { reason } => {
+                let entry = AgentStopped { reason: reason.clone(), by };
+                Some((AgentEntry::Stopped(entry), record("agent.run_stop_requested")))
+            }
+            AgentInput::Offer { tools } if agent.tools == *tools => None,
+            AgentInput::Offer { tools } => {
+                let entry = ToolsOffered { tools: tools.clone() };
+                let record = record("agent.tools_registered").fact("tools", tools.len());
+                Some((AgentEntry::ToolsOffered(entry), record))
+            }
+            AgentInput::Remove if agent.wanted => {
+                let message = format!("The agent {id} is running; stop it first.");
+                return Err(Fault::new(Code::AgentRunning, message));
+            }
+            AgentInput::Remove => {
+                Some((AgentEntry::Removed(AgentRemoved { by }), record("agent.removed")))
+            }
+        })
+    }
+}
+
+fn add(
+    agent: Option<&Agent>,
+    folder: &str,
+    manifest_hash: &Digest,
+    manifest: &AgentManifest,
+    by: &CallerRef,
+) -> Option<(&'static str, AgentEntry)> {
+    let same = |agent: &&Agent| agent.folder == folder && agent.manifest_hash == *manifest_hash;
+    let event = match agent {
+        Some(_) if agent.filter(same).is_some() => return None,
+        Some(_) => "agent.updated",
+        None => "agent.discovered",
+    };
+    let entry = AgentAdded {
+        folder: folder.to_owned(),
+        manifest_hash: manifest_hash.clone(),
+        manifest: manifest.clone(),
+        by: by.clone(),
+    };
+    Some((event, AgentEntry::Added(entry)))
+}
+
+fn unknown(id: &AgentId) -> Fault {
+    Fault::new(Code::AgentNotFound, format!("There is no agent {id}."))
+}
+
+fn not_approved(id: &AgentId) -> Fault {
+    let message = format!("The agent {id} is not approved; look at it and approve it first.");
+    Fault::new(Code::AgentNotApproved, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Caller;
+    use crate::agent::Entrypoint;
+    use wharf_vocab::Timestamp;
+
+    fn add(version: &str) -> AgentInput {
+        let manifest = AgentManifest {
+            name: "Hello".into(),
+            version: version.into(),
+            description: String::new(),
+            entrypoint: Entrypoint { program: "./hello".into(), args: vec![] },
+            permissions: vec!["network:egress:example.dev".into()],
+            capabilities: vec![],
+        };
+        let manifest_hash = Digest::of(&[version.as_bytes()]);
+        AgentInput::Add { folder: "hello".into(), manifest_hash, manifest }
+    }
+
+    /// Applies inputs one after the other; an error ends the test.
+    fn after(inputs: &[AgentInput]) -> Option<Agent> {
+        let mut agent = None;
+        for input in inputs {
+            agent = step(agent, input).expect("legal");
+        }
+        agent
+    }
+
+    fn step(agent: Option<Agent>, input: &AgentInput) -> Result<Option<Agent>, Fault> {
+        let id = AgentId::new("dev.example.hello").expect("valid");
+        let decided = Agent::decide(agent.as_ref(), &id, input, &Caller::owner().to_ref())?;
+        Ok(match decided {
+            Some((entry, _)) => Agent::apply(agent, &id, Timestamp(1), &entry),
+            None => agent,
+        })
+    }
+
+    fn approve() -> AgentInput {
+        AgentInput::Approve { permissions: vec!["network:egress:example.dev".into()] }
+    }
+
+    #[test]
+    fn an_agent_runs_only_with_an_approval_of_the_manifest_it_has() {
+        let fault = step(after(&[add("1")]), &AgentInput::Want).expect_err("not approved");
+        assert!(fault.is(Code::AgentNotApproved));
+        let wanted = after(&[add("1"), approve(), AgentInput::Want]).expect("known");
+        assert!(wanted.wanted);
+        let changed = after(&[add("1"), approve(), add("2")]);
+        let fault = step(changed, &AgentInput::Want).expect_err("another manifest");
+        assert!(fault.is(Code::AgentNotApproved));
+    }
+
+    #[test]
+    fn only_what_the_manifest_asks_for_can_be_approved() {
+        let more = AgentInput::Approve { permissions: vec!["filesystem:read:/**".into()] };
+        let fault = step(after(&[add("1")]), &more).expect_err("not asked for");
+        assert!(fault.is(Code::RequestInvalid));
+    }
+
+    #[test]
+    fn a_running_agent_cannot_be_removed_and_a_removed_one_is_unknown() {
+        let running = after(&[add("1"), approve(), AgentInput::Want]);
+        let fault = step(running.clone(), &AgentInput::Remove).expect_err("running");
+        assert!(fault.is(Code::AgentRunning));
+        let stopped = step(running, &AgentInput::Stop { reason: None }).expect("legal");
+        let removed = step(stopped, &AgentInput::Remove).expect("legal");
+        let fault = step(removed.clone(), &AgentInput::Want).expect_err("gone");
+        assert!(fault.is(Code::AgentNotFound));
+        let back = step(removed, &add("1")).expect("legal").expect("known");
+        assert!(!back.is_approved() && back.tools.is_empty());
+    }
+
+    #[test]
+    fn the_same_again_changes_nothing() {
+        let id = AgentId::new("dev.example.hello").expect("valid");
+        let by = Caller::owner().to_ref();
+        let agent = after(&[add("1"), approve(), AgentInput::Want]);
+        for input in [add("1"), AgentInput::Want, AgentInput::Offer { tools: vec![] }] {
+            let decided = Agent::decide(agent.as_ref(), &id, &input, &by).expect("legal");
+            assert_eq!(decided, None, "{input:?}");
+        }
+    }
+}

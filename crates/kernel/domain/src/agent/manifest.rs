@@ -1,0 +1,29 @@
+//! What an agent declares of itself.
+
+use serde::{Deserialize, Serialize};
+
+/// What an agent declares of itself, as far as the core acts on it or shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentManifest {
+    /// Its name for people.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it is for.
+    pub description: String,
+    /// How it is started.
+    pub entrypoint: Entrypoint,
+    /// What it asks for.
+    pub permissions: Vec<String>,
+    /// What it says it can do.
+    pub capabilities: Vec<String>,
+}
+
+/// How an agent is started: a program and its arguments, never a shell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entrypoint {
+    /// The program: a path below the agent's folder when it has a slash, else looked up in `PATH`.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
