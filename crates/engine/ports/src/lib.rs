@@ -6,6 +6,7 @@
 mod batch;
 mod clock;
 pub mod contract;
+pub mod launcher;
 pub mod memory;
 mod provider;
 mod store;

@@ -102,6 +102,10 @@ string_id!(
     AgentId, "an agent id", is_id
 );
 string_id!(
+    /// The id of a launch: one start of a provider's process.
+    LaunchId, "a launch id", is_id
+);
+string_id!(
     /// A provider's id: the part of a tool id before the slash.
     ProviderId, "a provider id", is_id
 );

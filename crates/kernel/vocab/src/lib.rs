@@ -15,8 +15,8 @@ pub use code::Code;
 pub use digest::Digest;
 pub use fault::{Executed, Fault, FaultCode};
 pub use ids::{
-    AccountId, AgentId, AskId, AttemptId, CommitNo, Epoch, GrantId, HoldId, IdError, NodeId,
-    ProviderId, RunId, RunKey, SeatId, Seq, ShardId, StreamId, StreamKind, ToolId, WorldId,
+    AccountId, AgentId, AskId, AttemptId, CommitNo, Epoch, GrantId, HoldId, IdError, LaunchId,
+    NodeId, ProviderId, RunId, RunKey, SeatId, Seq, ShardId, StreamId, StreamKind, ToolId, WorldId,
 };
 pub use status::{AskKind, Durability, Mode, RunStatus};
 pub use time::Timestamp;

@@ -68,3 +68,35 @@ pub const PAGE_ITEMS_DEFAULT: usize = 50;
 pub const REASON_BYTES_MAX: usize = 2_000;
 /// Longest message of an error.
 pub const MESSAGE_BYTES_MAX: usize = 4_000;
+
+/// How long a launched process may take from being asked for to being started.
+pub const LAUNCH_START_MS: u64 = 10_000;
+/// How long a process that is told to stop may take before it is killed.
+pub const STOP_GRACE_MS: u64 = 5_000;
+/// How long the killing of everything below a launch may take before it is given up.
+pub const SWEEP_MS: u64 = 5_000;
+/// Largest description of a launch, environment and arguments included.
+pub const LAUNCH_ORDER_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// First pause before a crashed provider is started again; it doubles with each crash.
+pub const RESTART_PAUSE_MS: u64 = 1_000;
+/// Longest pause before a crashed provider is started again.
+pub const RESTART_PAUSE_MAX_MS: u64 = 60_000;
+/// How far chance may lengthen or shorten a pause before a restart.
+pub const RESTART_JITTER_PERCENT: u64 = 20;
+/// How long a provider must have run for its earlier crashes to be forgotten.
+pub const RESTART_STABLE_MS: u64 = 10 * 60 * 1000;
+/// Crashes within [`RESTART_WINDOW_MS`] after which a provider is not started again.
+pub const RESTART_CRASHES_MAX: usize = 5;
+/// The time in which crashes are counted.
+pub const RESTART_WINDOW_MS: u64 = 10 * 60 * 1000;
+
+/// Longest line of a launch's log; the rest of a longer one is dropped.
+pub const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
+/// Largest log of one launch, both of its files together.
+pub const LOG_BYTES_MAX: u64 = 5_000_000;
+/// Last lines of a launch's log that are kept in memory.
+pub const LOG_LINES_KEPT_MAX: usize = 500;
+/// Memory that the last lines of one launch's log may take.
+pub const LOG_MEMORY_BYTES_MAX: usize = 1024 * 1024;
+/// Output of one launch that is taken per second; a faster writer is held up by its pipe.
+pub const LOG_BYTES_PER_SECOND_MAX: u64 = 8 * 1024 * 1024;
