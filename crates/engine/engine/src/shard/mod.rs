@@ -24,6 +24,7 @@ use wharf_vocab::{
 
 pub use input::{Create, Effect, Input, Output, Reply, Ticket};
 pub use recover::Restored;
+pub use slot::RunView;
 
 use crate::fresh::Seeded;
 use records::RecordSlot;
@@ -101,6 +102,17 @@ impl Shard {
     #[must_use]
     pub fn batches_on_the_way(&self) -> usize {
         self.on_the_way.len()
+    }
+
+    /// One open run, as the shard remembers it.
+    #[must_use]
+    pub fn run(&self, key: &RunKey) -> Option<RunView<'_>> {
+        self.runs.get(key).map(Slot::view)
+    }
+
+    /// All open runs, as the shard remembers them, in no particular order.
+    pub fn runs(&self) -> impl Iterator<Item = RunView<'_>> {
+        self.runs.values().map(Slot::view)
     }
 
     /// When the shard wants to be woken by a [`Input::Tick`].

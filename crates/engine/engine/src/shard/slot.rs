@@ -31,6 +31,17 @@ pub(super) struct Slot {
     pub(super) deadline: Option<Timestamp>,
 }
 
+/// A run as its shard remembers it.
+#[derive(Debug, Clone, Copy)]
+pub struct RunView<'a> {
+    /// The run as it was last committed; `None` until its creation is.
+    pub run: Option<&'a Arc<Run>>,
+    /// The number of the last entry or piece of progress committed.
+    pub seq: Seq,
+    /// Whether a batch of the run is on its way to the store.
+    pub busy: bool,
+}
+
 /// An input that waits.
 #[derive(Debug)]
 pub(super) struct Waiting {
@@ -82,6 +93,10 @@ impl Slot {
 
     pub(super) fn loaded(run: Run, seq: Seq) -> Self {
         Self { run: Some(Arc::new(run)), seq, ..Self::new() }
+    }
+
+    pub(super) fn view(&self) -> RunView<'_> {
+        RunView { run: self.run.as_ref(), seq: self.seq, busy: self.pending.is_some() }
     }
 
     /// The run as it will be once what is on its way is committed.
