@@ -7,7 +7,7 @@ use wharf_ports::{Refusal, StoreError};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
 use wharf_vocab::{Code, CommitNo, Digest, Fault, RunId, RunKey, Timestamp};
 
-use super::runs::{conflict, reply};
+use super::runs::{conflict, repeats, reply};
 use super::slot::{Cause, Pending, Waiting};
 use super::{Effect, Output, Owner, Reply, Shard};
 
@@ -47,6 +47,9 @@ impl Shard {
             Cause::Progress => (None, false),
         };
         reply(out, ticket, Ok(Reply::Run { run: Arc::clone(&next), made }));
+        for (ticket, digest) in std::mem::take(&mut slot.repeats) {
+            reply(out, ticket, repeats(&next, &digest));
+        }
         out.effects.extend(effects);
         if next.is_over() {
             self.leave(now, key, &next, out);
@@ -175,6 +178,10 @@ impl Shard {
             for waiting in slot.waiting {
                 let error = Fault::new(Code::RunNotFound, format!("There is no run {key}."));
                 reply(out, waiting.ticket, Err(error));
+            }
+            for (ticket, _) in slot.repeats {
+                let message = "The same request was under way and was not accepted; try again.";
+                reply(out, ticket, Err(Fault::new(Code::CoreBusy, message)));
             }
         }
     }

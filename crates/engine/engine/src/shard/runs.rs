@@ -9,7 +9,7 @@ use wharf_vocab::limits::{
     RUN_CHILDREN_MAX, RUN_INPUTS_WAITING_MAX, SHARD_PROGRESS_BYTES_MAX, SHARD_RUNS_OPEN_MAX,
 };
 use wharf_vocab::{
-    AttemptId, Code, Durability, Fault, RunKey, RunStatus, Seq, StreamId, Timestamp,
+    AttemptId, Code, Digest, Durability, Fault, RunKey, RunStatus, Seq, StreamId, Timestamp,
 };
 
 use super::slot::{Cause, Pending, Slot, Waiting};
@@ -18,9 +18,14 @@ use super::{Create, Effect, Input, Output, Owner, Reply, Shard, Ticket};
 impl Shard {
     pub(super) fn create(&mut self, now: Timestamp, create: Create, out: &mut Output) {
         let Create { key, spec, claim, ticket } = create;
-        if let Some(slot) = self.runs.get(&key) {
-            let same = slot.latest().is_some_and(|run| run.spec.digest == spec.digest);
-            let result = if same { Ok(Reply::Repeated(key)) } else { Err(conflict(&key)) };
+        if let Some(slot) = self.runs.get_mut(&key) {
+            let result = match &slot.run {
+                Some(run) => repeats(run, &spec.digest),
+                None if slot.repeats.len() < RUN_INPUTS_WAITING_MAX => {
+                    return slot.repeats.push((ticket, spec.digest.clone()));
+                }
+                None => Err(Fault::new(Code::CoreBusy, "Too much waits for this run.")),
+            };
             return reply(out, ticket, result);
         }
         if self.runs.len() >= SHARD_RUNS_OPEN_MAX {
@@ -274,6 +279,15 @@ impl Shard {
 pub(super) fn reply(out: &mut Output, ticket: Option<Ticket>, result: Result<Reply, Fault>) {
     if let Some(ticket) = ticket {
         out.effects.push(Effect::Reply { ticket, result });
+    }
+}
+
+/// The answer to a request for a run that exists.
+pub(super) fn repeats(run: &Run, digest: &Digest) -> Result<Reply, Fault> {
+    if run.spec.digest == *digest {
+        Ok(Reply::Repeated(run.key.clone()))
+    } else {
+        Err(conflict(&run.key))
     }
 }
 

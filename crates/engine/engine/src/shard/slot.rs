@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_domain::run::RunInput;
 use wharf_domain::{Funds, Run};
 use wharf_ports::{Batch, Claim};
-use wharf_vocab::{CommitNo, RunKey, Seq, Timestamp};
+use wharf_vocab::{CommitNo, Digest, RunKey, Seq, Timestamp};
 
 use super::Effect;
 use super::input::Ticket;
@@ -23,6 +23,9 @@ pub(super) struct Slot {
     pub(super) pending: Option<Pending>,
     /// Inputs that wait.
     pub(super) waiting: VecDeque<Waiting>,
+    /// Requests for the same run that came while its creation was on its way; what they are told
+    /// depends on what becomes of it.
+    pub(super) repeats: Vec<(Option<Ticket>, Digest)>,
     /// Progress that waits.
     pub(super) progress: ProgressBuffer,
     /// Child runs that have not ended.
@@ -85,6 +88,7 @@ impl Slot {
             seq: Seq(0),
             pending: None,
             waiting: VecDeque::new(),
+            repeats: Vec::new(),
             progress: ProgressBuffer::default(),
             children: BTreeSet::new(),
             deadline: None,
