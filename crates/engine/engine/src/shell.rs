@@ -291,6 +291,7 @@ impl Shell {
             }
             Effect::Send { to, input } => self.queue.push_back((to, *input)),
             Effect::AskAfterParent { parent, child } => self.ask_after(parent, child),
+            Effect::LookUp(key) => self.look_up(key),
             Effect::Reload => {
                 self.reload.insert(shard);
             }
@@ -299,12 +300,15 @@ impl Shell {
 
     fn dispatch(&mut self, shard: ShardId, dispatch: Dispatch) {
         let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
+        let reattach = dispatch.reattach;
         let handed_over = match self.parts.catalog.sink(&dispatch.spec.provider()) {
             Some(sink) => sink.dispatch(dispatch),
             None => Err(crate::catalog::not_found(&dispatch.spec.tool)),
         };
         if let Err(fault) = handed_over {
-            let result = Err(AttemptError::Failed(fault, Executed::No));
+            // An attempt that is to be taken up again may well have begun before.
+            let executed = if reattach { Executed::Maybe } else { Executed::No };
+            let result = Err(AttemptError::Failed(fault, executed));
             let report = AttemptReport { result, cost_micro: 0 };
             let input = RunInput::AttemptEnded { attempt_id, report };
             self.queue.push_back((shard, Input::Run { key, input, ticket: None }));
@@ -313,9 +317,9 @@ impl Shell {
 
     /// A parent that is over may have been called off before its child was known to it.
     fn ask_after(&mut self, parent: RunKey, child: RunKey) {
-        let loaded = self.parts.store.load(StreamId::Run(parent));
+        let store = Arc::clone(&self.parts.store);
         self.chores.push(Box::pin(async move {
-            let stored = loaded.await.ok().flatten()?;
+            let stored = load::read_patiently(&*store, &StreamId::Run(parent)).await?;
             let canceled = stored.entries.iter().any(|(_, entry)| {
                 matches!(entry, Entry::Run(RunEntry::Ended(ended))
                     if ended.outcome.status() == RunStatus::Canceled)
@@ -324,6 +328,19 @@ impl Shell {
                 Effect::Send { to, input } if canceled => Some((to, *input)),
                 _ => None,
             }
+        }));
+    }
+
+    /// The store may have made a run although it could not say so.
+    fn look_up(&mut self, key: RunKey) {
+        let store = Arc::clone(&self.parts.store);
+        let hub = Arc::clone(&self.parts.hub);
+        self.chores.push(Box::pin(async move {
+            let stream = key.stream();
+            let stored = load::read_patiently(&*store, &stream).await?;
+            let run = read_run(&stream, &stored).ok().filter(|run| !run.is_over())?;
+            hub.restore(Arc::new(run.clone()));
+            Some((key.shard(), Input::Found { run: Box::new(run), seq: stored.seq }))
         }));
     }
 

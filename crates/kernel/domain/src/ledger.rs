@@ -28,7 +28,7 @@ pub enum LedgerOp {
     },
     /// Sets money aside, if every account on the path to the root has it.
     Hold {
-        /// The hold's name.
+        /// The hold's name; one that is open already is left as it is.
         hold: HoldId,
         /// Where the path begins.
         account: AccountId,
@@ -102,7 +102,8 @@ impl Ledger {
     pub fn apply(&mut self, ops: &[LedgerOp]) -> Result<(), Funds> {
         let mut next = self.clone();
         for op in ops {
-            if let LedgerOp::Hold { account, amount, .. } = op
+            if let LedgerOp::Hold { hold, account, amount } = op
+                && !next.holds.contains_key(hold)
                 && let Some(funds) = next.shortage(account, *amount)
             {
                 return Err(funds);
@@ -154,6 +155,7 @@ impl Ledger {
             LedgerOp::SetLimit { account, limit } => {
                 self.accounts.entry(account.clone()).or_default().limit = *limit;
             }
+            LedgerOp::Hold { hold, .. } if self.holds.contains_key(hold) => {}
             LedgerOp::Hold { hold, account, amount } => {
                 self.on_path(account, |account| account.held += amount);
                 self.holds.insert(hold.clone(), (account.clone(), *amount));
@@ -216,6 +218,16 @@ mod tests {
         assert_eq!(refused, Funds { account: account("world:w"), missing: 10 });
         assert_eq!(ledger.account(&account("run:w/r")).expect("exists").held, 0);
         ledger.apply(&[hold("b", "run:w/r", 30)]).expect("exactly what is left");
+    }
+
+    #[test]
+    fn the_same_hold_is_taken_once_even_when_nothing_is_left() {
+        let mut ledger = tree();
+        for _ in 0..2 {
+            ledger.apply(&[hold("a", "run:w/r", 60)]).expect("the second changes nothing");
+        }
+        let held = |id| ledger.account(&account(id)).expect("exists").held;
+        assert_eq!((held("run:w/r"), held("world:w")), (60, 60));
     }
 
     #[test]

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use wharf_domain::{Agent, Run, World};
-use wharf_ports::{Refusal, StoreError};
+use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
-use wharf_vocab::{Code, CommitNo, Digest, Fault, RunId, RunKey, Timestamp};
+use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunId, RunKey, Timestamp};
 
 use super::runs::{conflict, repeats, reply};
 use super::slot::{Cause, Pending, Waiting};
 use super::{Effect, Output, Owner, Reply, Shard};
+
+/// Nobody's batches that may wait for a store that cannot take them.
+const NOBODYS_WAITING_MAX: usize = 1024;
 
 impl Shard {
     pub(super) fn committed(&mut self, now: Timestamp, no: CommitNo, out: &mut Output) {
@@ -20,7 +23,7 @@ impl Shard {
             }
             Some(Owner::World(id)) => self.record_committed::<World>(now, &id, out),
             Some(Owner::Agent(id)) => self.record_committed::<Agent>(now, &id, out),
-            Some(Owner::Nobody) | None => {}
+            Some(Owner::Nobody(_)) | None => {}
         }
     }
 
@@ -85,7 +88,7 @@ impl Shard {
             Some(Owner::Run(key)) => key,
             Some(Owner::World(id)) => return self.record_refused::<World>(now, &id, out),
             Some(Owner::Agent(id)) => return self.record_refused::<Agent>(now, &id, out),
-            Some(Owner::Nobody) | None => {
+            Some(Owner::Nobody(_)) | None => {
                 if refusal == Refusal::Fenced {
                     out.effects.push(Effect::Reload);
                 }
@@ -97,6 +100,12 @@ impl Shard {
         match (pending.cause, refusal) {
             (Cause::Create { ticket, claim }, refusal) => {
                 let digest = &pending.next.spec.digest;
+                if let Refusal::Exists { run: Some(run), .. } = &refusal
+                    && !run.status.is_terminal()
+                {
+                    // It is open and was not known here, so nobody goes on with it.
+                    out.effects.push(Effect::LookUp(key.clone()));
+                }
                 let result = match refusal {
                     Refusal::Exists { run: Some(run), .. } if run.digest == *digest => {
                         Ok(Reply::Repeated(key.clone()))
@@ -146,10 +155,15 @@ impl Shard {
                 self.on_the_way.remove(&no);
                 return self.record_failed::<Agent>(now, &id, error, out);
             }
-            Some(Owner::Nobody) | None => {
-                self.on_the_way.remove(&no);
+            Some(Owner::Nobody(batch)) => {
+                if self.again.len() < NOBODYS_WAITING_MAX {
+                    self.again.insert((now.plus_ms(COMMIT_RETRY_MS), no), batch);
+                } else {
+                    self.on_the_way.remove(&no);
+                }
                 return;
             }
+            None => return,
         };
         let Some(slot) = self.runs.get_mut(&key) else { return };
         let Some(mut pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
@@ -158,6 +172,9 @@ impl Shard {
                 self.on_the_way.remove(&no);
                 reply(out, ticket, Err(error.to_fault()));
                 self.drop_uncreated(&key, out);
+                if error.kind == StoreErrorKind::Unavailable {
+                    self.in_doubt(now, &pending.next, out);
+                }
             }
             Cause::Input(Waiting { ticket: Some(ticket), .. }) => {
                 self.on_the_way.remove(&no);
@@ -169,6 +186,19 @@ impl Shard {
                 pending.again_at = Some(now.plus_ms(COMMIT_RETRY_MS));
                 slot.pending = Some(pending);
                 self.reschedule(&key);
+            }
+        }
+    }
+
+    /// A store that was lost during a commit may have made it all the same: a run that was made
+    /// must not be left lying, nor money be held for one that nobody knows.
+    fn in_doubt(&mut self, now: Timestamp, run: &Run, out: &mut Output) {
+        match run.spec.durability {
+            Durability::Journal => out.effects.push(Effect::LookUp(run.key.clone())),
+            Durability::Memory => {
+                let held = run.active.as_ref().and_then(|attempt| attempt.hold.as_ref());
+                let holds = held.map(|held| held.hold.clone()).into_iter().collect();
+                self.give_back(now, holds, out);
             }
         }
     }

@@ -8,7 +8,7 @@ use wharf_domain::{
     World, WorldInput,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
-use wharf_vocab::{AgentId, AttemptId, CommitNo, Fault, ProviderId, RunKey, ShardId, WorldId};
+use wharf_vocab::{AgentId, AttemptId, CommitNo, Fault, ProviderId, RunKey, Seq, ShardId, WorldId};
 
 /// The number under which whoever sent an input waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -74,6 +74,13 @@ pub enum Input {
         child: RunKey,
         /// Whether it began.
         began: bool,
+    },
+    /// The store holds a run of which the shard did not know whether it was made.
+    Found {
+        /// The run.
+        run: Box<Run>,
+        /// The number of its last entry.
+        seq: Seq,
     },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),
@@ -183,6 +190,9 @@ pub enum Effect {
         /// The child.
         child: RunKey,
     },
+    /// Whether the store has made a run is not known: look it up, and hand it back as
+    /// [`Input::Found`] if it is there and open.
+    LookUp(RunKey),
     /// What the shard remembers is not what the store holds: load it anew.
     Reload,
 }

@@ -45,6 +45,8 @@ pub struct Shard {
     /// Which run, world or agent a batch on its way belongs to.
     on_the_way: HashMap<CommitNo, Owner>,
     timetable: BTreeSet<(Timestamp, RunKey)>,
+    /// Nobody's batches that the store could not take, and when they are offered again.
+    again: BTreeMap<(Timestamp, CommitNo), Arc<Batch>>,
     progress_waiting_bytes: usize,
     /// Holds the store knows of, until it is clear whose they are.
     unchecked_holds: Vec<HoldId>,
@@ -55,8 +57,8 @@ enum Owner {
     Run(RunKey),
     World(WorldId),
     Agent(AgentId),
-    /// A batch that only audits.
-    Nobody,
+    /// A batch that only audits or gives money back.
+    Nobody(Arc<Batch>),
 }
 
 impl Shard {
@@ -75,6 +77,7 @@ impl Shard {
             agents: HashMap::new(),
             on_the_way: HashMap::new(),
             timetable: BTreeSet::new(),
+            again: BTreeMap::new(),
             progress_waiting_bytes: 0,
             unchecked_holds: Vec::new(),
         }
@@ -118,7 +121,9 @@ impl Shard {
     /// When the shard wants to be woken by a [`Input::Tick`].
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.timetable.first().map(|(at, _)| *at)
+        let runs = self.timetable.first().map(|(at, _)| *at);
+        let again = self.again.keys().next().map(|(at, _)| *at);
+        runs.into_iter().chain(again).min()
     }
 
     /// The open run an ask belongs to.
@@ -147,6 +152,7 @@ impl Shard {
                 self.provider(now, &provider, availability, &mut out);
             }
             Input::Child { parent, child, began } => self.child(&parent, child, began, &mut out),
+            Input::Found { run, seq } => self.found(now, *run, seq, &mut out),
             Input::Audit(records) => self.audit(now, records, &mut out),
             Input::Committed(no) => self.committed(now, no, &mut out),
             Input::Refused(no, refusal) => self.refused(now, no, refusal, &mut out),
@@ -177,8 +183,14 @@ impl Shard {
 
     fn audit(&mut self, now: Timestamp, records: Vec<AuditRecord>, out: &mut Output) {
         let batch = Batch { audit: records, ..self.batch(now) };
-        self.on_the_way.insert(batch.no, Owner::Nobody);
-        out.batches.push(Arc::new(batch));
+        self.send_nobodys(batch, out);
+    }
+
+    /// Puts a batch on its way that no run, world or agent waits for.
+    fn send_nobodys(&mut self, batch: Batch, out: &mut Output) {
+        let batch = Arc::new(batch);
+        self.on_the_way.insert(batch.no, Owner::Nobody(Arc::clone(&batch)));
+        out.batches.push(batch);
     }
 
     fn provider(
@@ -202,6 +214,11 @@ impl Shard {
     }
 
     fn tick(&mut self, now: Timestamp, out: &mut Output) {
+        while let Some(entry) = self.again.first_entry()
+            && entry.key().0 <= now
+        {
+            out.batches.push(entry.remove());
+        }
         while let Some((at, key)) = self.timetable.first().cloned() {
             if at > now {
                 return;

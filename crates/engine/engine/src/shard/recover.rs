@@ -9,7 +9,7 @@ use wharf_vocab::{HoldId, RunKey, Seq, Timestamp};
 
 use super::records::RecordSlot;
 use super::slot::Slot;
-use super::{Effect, Input, Output, Owner, Shard};
+use super::{Effect, Input, Output, Shard};
 
 /// What the store holds of a shard.
 #[derive(Debug, Default)]
@@ -35,12 +35,7 @@ impl Shard {
             self.agents.insert(agent.id.clone(), RecordSlot::loaded(agent, seq));
         }
         for (run, seq) in restored.runs {
-            let key = run.key.clone();
-            for raised in run.open_asks() {
-                self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
-            }
-            self.runs.insert(key.clone(), Slot::loaded(run, seq));
-            self.reschedule(&key);
+            self.take_up(run, seq);
         }
         self.unchecked_holds = restored.holds;
     }
@@ -53,14 +48,7 @@ impl Shard {
         let keys: Vec<RunKey> = self.runs_where(|_| true);
         self.release_orphans(now, &mut out);
         for key in keys {
-            if let Some(run) = self.runs.get(&key).and_then(|slot| slot.run.clone())
-                && let Some(parent) = &run.spec.parent
-            {
-                let input =
-                    Input::Child { parent: parent.clone(), child: key.clone(), began: true };
-                out.effects.push(Effect::Send { to: parent.shard(), input: Box::new(input) });
-            }
-            self.offer(now, &key, RunInput::Recovered, None, &mut out);
+            self.resume(now, &key, &mut out);
         }
         out
     }
@@ -72,15 +60,48 @@ impl Shard {
             Some(attempt.hold.as_ref()?.hold.clone())
         };
         let wanted: BTreeSet<HoldId> = self.runs.values().filter_map(active).collect();
-        let ledger: Vec<_> = std::mem::take(&mut self.unchecked_holds)
-            .into_iter()
-            .filter(|hold| !wanted.contains(hold))
-            .map(|hold| LedgerOp::Settle { hold, spent: 0 })
-            .collect();
-        if !ledger.is_empty() {
+        let mut orphans = std::mem::take(&mut self.unchecked_holds);
+        orphans.retain(|hold| !wanted.contains(hold));
+        self.give_back(now, orphans, out);
+    }
+
+    /// Gives money back that is held for nobody; a hold that was never taken does no harm.
+    pub(super) fn give_back(&mut self, now: Timestamp, holds: Vec<HoldId>, out: &mut Output) {
+        if !holds.is_empty() {
+            let settle = |hold| LedgerOp::Settle { hold, spent: 0 };
+            let ledger = holds.into_iter().map(settle).collect();
             let batch = Batch { ledger, ..self.batch(now) };
-            self.on_the_way.insert(batch.no, Owner::Nobody);
-            out.batches.push(std::sync::Arc::new(batch));
+            self.send_nobodys(batch, out);
         }
+    }
+
+    /// Takes up a run that was made although the store had said that it was not.
+    pub(super) fn found(&mut self, now: Timestamp, run: Run, seq: Seq, out: &mut Output) {
+        let key = run.key.clone();
+        if run.is_over() || self.runs.contains_key(&key) {
+            return;
+        }
+        self.take_up(run, seq);
+        self.resume(now, &key, out);
+    }
+
+    fn take_up(&mut self, run: Run, seq: Seq) {
+        let key = run.key.clone();
+        for raised in run.open_asks() {
+            self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
+        }
+        self.runs.insert(key.clone(), Slot::loaded(run, seq));
+        self.reschedule(&key);
+    }
+
+    /// Makes a run known to its parent and goes on with it.
+    fn resume(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
+        if let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone())
+            && let Some(parent) = &run.spec.parent
+        {
+            let input = Input::Child { parent: parent.clone(), child: key.clone(), began: true };
+            out.effects.push(Effect::Send { to: parent.shard(), input: Box::new(input) });
+        }
+        self.offer(now, key, RunInput::Recovered, None, out);
     }
 }

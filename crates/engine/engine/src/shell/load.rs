@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use wharf_domain::{Agent, Entry, Run, World};
-use wharf_ports::{StoreError, StoreErrorKind, Stored};
+use wharf_ports::{Store, StoreError, StoreErrorKind, Stored};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{AgentId, ShardId, StreamId, StreamKind, WorldId};
 
 use super::Shell;
 use crate::shard::{Input, Restored, Shard};
+
+/// How long to wait before a store is read again that could not be read.
+const READ_AGAIN: Duration = Duration::from_millis(250);
 
 impl Shell {
     /// Takes the leases on these shards and loads what is open in them.
@@ -74,8 +78,21 @@ impl Shell {
         self.answers.retain(|_, (shard, _)| !shards.contains(shard));
         if let Err(error) = self.load(shards.clone()).await {
             tracing::error!(%error, "shards could not be loaded; trying again");
-            tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+            tokio::time::sleep(READ_AGAIN).await;
             self.reload.extend(shards);
+        }
+    }
+}
+
+/// Reads a stream; a store that cannot be read now is asked again until it can.
+pub(super) async fn read_patiently(store: &dyn Store, stream: &StreamId) -> Option<Stored> {
+    loop {
+        match store.load(stream.clone()).await {
+            Ok(stored) => return stored,
+            Err(error) => {
+                tracing::warn!(%error, "a stream could not be read; trying again");
+                tokio::time::sleep(READ_AGAIN).await;
+            }
         }
     }
 }
