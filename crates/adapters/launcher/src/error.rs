@@ -1,0 +1,155 @@
+//! Why a launch failed, and how it is said to whoever asked for it.
+
+use std::io;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+use wharf_vocab::{Code, Fault, FaultCode, LaunchId};
+
+use crate::shim::message::{Failure, Step};
+
+/// Why a launch failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("The environment variable {name:?} cannot be set; its name or value is not allowed.")]
+    Environment { name: String },
+    #[error("The program's path, directory or environment is not UTF-8 text or too long.")]
+    Order,
+    #[error("The private directory {} cannot be made: {}.", path.display(), plain(source))]
+    PrivateDir { path: PathBuf, source: io::Error },
+    #[error("The log {} cannot be written: {}.", path.display(), plain(source))]
+    Log { path: PathBuf, source: io::Error },
+    #[error("The log {} cannot be read: {}.", path.display(), plain(source))]
+    LogRead { path: PathBuf, source: io::Error },
+    #[error("Too many programs are being started at once; try again in a moment.")]
+    Busy,
+    #[error("The core is stopping and starts nothing any more.")]
+    Stopping,
+    #[error("The supervisor of the program could not be started: {}.", plain(.0))]
+    Shim(io::Error),
+    #[error("The supervisor of the program ended before the program was started.")]
+    ShimLost,
+    #[error("The program {} was not started in time.", program.display())]
+    Slow { program: PathBuf },
+    #[error("{}", start_failed(program, cwd, *failure))]
+    Start { program: PathBuf, cwd: PathBuf, failure: Failure },
+}
+
+impl Error {
+    /// The fault that is shown.
+    pub(crate) fn into_fault(self, launch: Option<&LaunchId>) -> Fault {
+        let (code, retryable) = match &self {
+            Self::Environment { .. } | Self::Order => (Code::AgentStartFailed, false),
+            Self::PrivateDir { .. } | Self::Log { .. } | Self::LogRead { .. } => {
+                (Code::HomeUnwritable, false)
+            }
+            Self::Busy => (Code::CoreBusy, true),
+            Self::Stopping => (Code::CoreStopping, true),
+            Self::Shim(_) | Self::ShimLost | Self::Slow { .. } => (Code::AgentStartFailed, true),
+            Self::Start { failure, .. } => (Code::AgentStartFailed, may_pass(*failure)),
+        };
+        let mut fault = Fault::with_code(FaultCode::Known(code), self.to_string(), retryable);
+        if let Self::Start { failure: Failure { errno: Some(errno), .. }, .. } = &self {
+            fault = fault.with("os_error", *errno);
+        }
+        match launch {
+            Some(launch) => fault.with("launch_id", launch.as_str()),
+            None => fault,
+        }
+    }
+}
+
+/// Whether a start that failed so may work later without anybody mending something.
+fn may_pass(failure: Failure) -> bool {
+    let lasting = [Errno::NOENT, Errno::ACCESS, Errno::PERM, Errno::NOTDIR, Errno::NOEXEC];
+    !lasting.iter().any(|errno| failure.errno == Some(errno.raw_os_error()))
+}
+
+fn start_failed(program: &std::path::Path, cwd: &std::path::Path, failure: Failure) -> String {
+    let (program, cwd) = (program.display(), cwd.display());
+    let errno = failure.errno.map(Errno::from_raw_os_error);
+    match (failure.step, errno) {
+        (Step::Cwd, Some(Errno::NOENT)) => format!("The working directory {cwd} does not exist."),
+        (Step::Cwd, _) => {
+            format!("The working directory {cwd} cannot be entered: {}.", reason(errno))
+        }
+        (Step::Exec, Some(Errno::NOENT)) if failure.program_exists => format!(
+            "The program {program} cannot be run: the interpreter that its first line names does \
+             not exist."
+        ),
+        (Step::Exec, Some(Errno::NOENT)) => {
+            format!("The program {program} was not found; check its path, or install it.")
+        }
+        (Step::Exec, Some(Errno::ACCESS)) => {
+            format!("The program {program} may not be executed; make it executable.")
+        }
+        (Step::Exec, _) => format!("The program {program} cannot be run: {}.", reason(errno)),
+        (Step::Prepare, _) => {
+            format!("The program {program} could not be started: {}.", reason(errno))
+        }
+    }
+}
+
+fn reason(errno: Option<Errno>) -> String {
+    errno.map_or_else(|| "unknown reason".to_owned(), |errno| plain(&errno.into()))
+}
+
+/// An error of the system in its words, without the number it adds.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error ") {
+        Some(end) => text[..end].to_lowercase(),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(step: Step, errno: Errno, program_exists: bool) -> Fault {
+        let failure = Failure { step, errno: Some(errno.raw_os_error()), program_exists };
+        let error = Error::Start { program: "./agent".into(), cwd: "/w".into(), failure };
+        error.into_fault(None)
+    }
+
+    #[test]
+    fn each_failed_start_says_what_to_mend() {
+        let check = |fault: Fault, message: &str, retryable: bool| {
+            assert_eq!(fault.message, message);
+            assert_eq!(fault.retryable, retryable, "{message}");
+            assert!(fault.is(Code::AgentStartFailed));
+        };
+        check(
+            fault(Step::Exec, Errno::NOENT, false),
+            "The program ./agent was not found; check its path, or install it.",
+            false,
+        );
+        check(
+            fault(Step::Exec, Errno::NOENT, true),
+            "The program ./agent cannot be run: the interpreter that its first line names does \
+             not exist.",
+            false,
+        );
+        check(
+            fault(Step::Exec, Errno::ACCESS, false),
+            "The program ./agent may not be executed; make it executable.",
+            false,
+        );
+        check(
+            fault(Step::Exec, Errno::NOMEM, false),
+            "The program ./agent cannot be run: cannot allocate memory.",
+            true,
+        );
+        check(
+            fault(Step::Cwd, Errno::NOENT, false),
+            "The working directory /w does not exist.",
+            false,
+        );
+        check(
+            fault(Step::Cwd, Errno::ACCESS, false),
+            "The working directory /w cannot be entered: permission denied.",
+            false,
+        );
+    }
+}

@@ -1,0 +1,32 @@
+//! Launches providers as child processes, each under a shim of its own.
+//!
+//! [`ProcessLauncher`] implements `ports::launcher::Launcher`. What it promises: a program sees
+//! exactly the environment, the arguments and the directory it was given and no descriptor of the
+//! core; its output never blocks the core and never holds a secret; when it is stopped, when it
+//! ends, when its last handle is dropped and when the core dies, nothing it ever started is left.
+//!
+//! What it does not do: decide when to start again (`ports::launcher::Backoff` does), fence a
+//! program in, or speak to it.
+//!
+//! The binary that holds a launcher must begin with
+//!
+//! ```no_run
+//! # fn main() -> std::process::ExitCode {
+//! if wharf_launcher::shim::is_asked_for() {
+//!     return wharf_launcher::shim::main();
+//! }
+//! # std::process::ExitCode::SUCCESS }
+//! ```
+
+mod dirs;
+mod error;
+mod launcher;
+mod log;
+mod process;
+pub mod shim;
+mod spawner;
+mod supervise;
+mod tree;
+
+pub use launcher::{Options, ProcessLauncher};
+pub use log::{Redaction, Redactor};

@@ -1,0 +1,183 @@
+//! Moves a program's output from its pipes into its log, for as long as it lives.
+//!
+//! One task per launch reads both pipes, so that the log has one order and one writer. It never
+//! waits for a reader of the log, and writes to disk away from the runtime's threads. What it
+//! holds at any time is two buffers, at most one line per pipe, and the lines of one read.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::Instant;
+use wharf_ports::launcher::{LogLine, LogSource, LogSpec};
+use wharf_ports::{Clock, SystemClock};
+use wharf_vocab::limits::LOG_BYTES_PER_SECOND_MAX;
+
+use super::lines::Lines;
+use super::{LogBook, LogFile, Redaction, Redactor};
+
+/// What is read at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Reads both pipes until the last process that holds them is gone, and gives the writer back.
+pub(crate) async fn drain<O, E>(stdout: O, stderr: E, mut writer: LogWriter) -> LogWriter
+where
+    O: AsyncRead + Unpin,
+    E: AsyncRead + Unpin,
+{
+    let mut out = Tap::new(stdout, writer.redactor.stream(), writer.line_bytes_max);
+    let mut err = Tap::new(stderr, writer.redactor.stream(), writer.line_bytes_max);
+    let mut pace = Pace::new();
+    loop {
+        let (source, read) = tokio::select! {
+            read = out.read(), if out.open => (LogSource::Stdout, read),
+            read = err.read(), if err.open => (LogSource::Stderr, read),
+            else => break,
+        };
+        let lines = match source {
+            LogSource::Stdout => out.take(read),
+            _ => err.take(read),
+        };
+        writer.write(source, lines).await;
+        pace.keep(read).await;
+    }
+    writer
+}
+
+/// One pipe with everything its bytes pass through.
+struct Tap<R> {
+    pipe: R,
+    open: bool,
+    buffer: Vec<u8>,
+    redaction: Redaction,
+    clean: Vec<u8>,
+    lines: Lines,
+}
+
+impl<R: AsyncRead + Unpin> Tap<R> {
+    fn new(pipe: R, redaction: Redaction, line_bytes_max: usize) -> Self {
+        Self {
+            pipe,
+            open: true,
+            buffer: vec![0; READ_BYTES],
+            redaction,
+            clean: Vec::new(),
+            lines: Lines::new(line_bytes_max),
+        }
+    }
+
+    /// Reads; a pipe that fails has ended. Giving up the future loses nothing.
+    async fn read(&mut self) -> usize {
+        self.pipe.read(&mut self.buffer).await.unwrap_or(0)
+    }
+
+    /// The lines that are whole after `read` more bytes; none means that the pipe has ended.
+    fn take(&mut self, read: usize) -> Vec<Vec<u8>> {
+        let mut lines = Vec::new();
+        self.clean.clear();
+        if read == 0 {
+            self.open = false;
+            self.redaction.finish(&mut self.clean);
+            self.lines.push(&self.clean, &mut lines);
+            self.lines.finish(&mut lines);
+        } else {
+            self.redaction.push(&self.buffer[..read], &mut self.clean);
+            self.lines.push(&self.clean, &mut lines);
+        }
+        lines
+    }
+}
+
+/// Keeps the bytes taken per second below the limit. Beyond it the pipe fills up and holds its
+/// writer, so that a program that floods its log costs the core little.
+struct Pace {
+    second_began: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { second_began: Instant::now(), bytes: 0 }
+    }
+
+    async fn keep(&mut self, read: usize) {
+        self.bytes += u64::try_from(read).unwrap_or(u64::MAX);
+        let second_ends = self.second_began + Duration::from_secs(1);
+        if self.bytes >= LOG_BYTES_PER_SECOND_MAX {
+            tokio::time::sleep_until(second_ends).await;
+        }
+        if Instant::now() >= second_ends {
+            *self = Self::new();
+        }
+    }
+}
+
+/// Writes lines to memory and to disk.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    book: Arc<LogBook>,
+    /// Gone only if a write never came back.
+    file: Option<LogFile>,
+    failing: bool,
+    redactor: Redactor,
+    line_bytes_max: usize,
+}
+
+impl LogWriter {
+    /// Opens the log's file; this waits for the disk.
+    pub(crate) fn open(spec: &LogSpec, redactor: Redactor) -> io::Result<Self> {
+        Ok(Self {
+            book: LogBook::new(spec.lines_kept_max),
+            file: Some(LogFile::open(spec)?),
+            failing: false,
+            redactor,
+            line_bytes_max: spec.line_bytes_max,
+        })
+    }
+
+    pub(crate) fn book(&self) -> &Arc<LogBook> {
+        &self.book
+    }
+
+    /// Adds a line of the launcher's own, which may tell what the program said.
+    pub(crate) async fn note(&mut self, text: String) {
+        self.write(LogSource::Launcher, vec![text.into_bytes()]).await;
+    }
+
+    async fn write(&mut self, source: LogSource, lines: Vec<Vec<u8>>) {
+        if lines.is_empty() {
+            return;
+        }
+        let at = SystemClock.now();
+        let shown: Vec<LogLine> = lines
+            .iter()
+            .map(|line| LogLine { at, source, text: String::from_utf8_lossy(line).into() })
+            .collect();
+        self.book.add(&shown);
+        let Some(mut file) = self.file.take() else { return };
+        let lines: Vec<_> = lines.into_iter().map(|line| (source, at, line)).collect();
+        let written = tokio::task::spawn_blocking(move || {
+            let result = file.append(&lines);
+            (file, result)
+        });
+        let Ok((file, result)) = written.await else { return };
+        self.file = Some(file);
+        self.tell(result);
+    }
+
+    /// Says once that the disk refuses the log, and once that it takes it again.
+    fn tell(&mut self, result: io::Result<()>) {
+        match result {
+            Err(error) if !self.failing => {
+                tracing::warn!(%error, "a launch's log cannot be written; its output is dropped");
+                self.failing = true;
+            }
+            Ok(()) if self.failing => {
+                tracing::info!("a launch's log is written again");
+                self.failing = false;
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The handle to a launch.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use tokio::sync::{mpsc, watch};
+use wharf_ports::launcher::{Exit, ExitHow, Launched, LogLine};
+use wharf_vocab::{Fault, LaunchId};
+
+use crate::launcher::read_log;
+use crate::log::LogBook;
+use crate::shim::message::Command;
+use crate::tree;
+
+/// A launch whose program was started.
+#[derive(Debug)]
+pub(crate) struct LaunchedProcess {
+    pub(crate) id: LaunchId,
+    pub(crate) pid: i32,
+    pub(crate) shim_pid: i32,
+    /// When this is dropped, the supervisor kills the launch.
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) exit: watch::Receiver<Option<Exit>>,
+    pub(crate) book: Arc<LogBook>,
+    pub(crate) log_path: PathBuf,
+}
+
+impl LaunchedProcess {
+    fn command(&self, command: Command) -> BoxFuture<'static, Exit> {
+        // The supervisor is either gone, or has been told so often that it is stopping already.
+        let _ = self.commands.try_send(command);
+        self.exited()
+    }
+}
+
+impl Launched for LaunchedProcess {
+    fn id(&self) -> &LaunchId {
+        &self.id
+    }
+
+    fn pid(&self) -> u32 {
+        self.pid.unsigned_abs()
+    }
+
+    fn owns(&self, pid: u32) -> bool {
+        // After the end the shim's id may belong to a stranger.
+        let ended = self.exit.borrow().is_some();
+        match i32::try_from(pid) {
+            Ok(pid) if !ended => pid != self.shim_pid && tree::is_below(pid, self.shim_pid),
+            _ => false,
+        }
+    }
+
+    fn exited(&self) -> BoxFuture<'static, Exit> {
+        let mut exit = self.exit.clone();
+        async move {
+            let ended = exit.wait_for(Option::is_some).await.ok().and_then(|exit| exit.clone());
+            // The supervisor ends without a word only with the whole runtime.
+            ended.unwrap_or(Exit { how: ExitHow::Lost, last_stderr: None, survivors: 0 })
+        }
+        .boxed()
+    }
+
+    fn stop(&self, grace: Duration) -> BoxFuture<'static, Exit> {
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.command(Command::Stop { grace_ms })
+    }
+
+    fn kill(&self) -> BoxFuture<'static, Exit> {
+        self.command(Command::Kill)
+    }
+
+    fn tail(&self, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+        async move {
+            match self.book.tail(lines) {
+                Some(lines) => Ok(lines),
+                None => read_log(self.log_path.clone(), lines).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn follow(&self, lines: usize) -> BoxStream<'static, LogLine> {
+        self.book.follow(lines)
+    }
+}

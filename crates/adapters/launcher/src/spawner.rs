@@ -1,0 +1,94 @@
+//! The one thread that starts processes.
+//!
+//! A process that asked to be told of its parent's death is told when the *thread* that made it
+//! ends. Threads of the runtime come and go, so all shims are made by one thread that lives until
+//! the last launch is over.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread;
+
+use tokio::net::UnixStream;
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::shim;
+
+/// Starts that may wait.
+const WAITING_MAX: usize = 256;
+
+/// A shim that was started and waits for its order.
+#[derive(Debug)]
+pub(crate) struct Shim {
+    pub(crate) child: Child,
+    pub(crate) pid: i32,
+    pub(crate) control: UnixStream,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stderr: ChildStderr,
+}
+
+/// The way to the thread. The thread ends when the last of these is dropped.
+#[derive(Debug)]
+pub(crate) struct Spawner {
+    requests: SyncSender<oneshot::Sender<io::Result<Shim>>>,
+}
+
+impl Spawner {
+    /// Starts the thread; its processes are watched by the runtime that is running now.
+    pub(crate) fn start(program: PathBuf) -> io::Result<Self> {
+        let (requests, waiting) = sync_channel(WAITING_MAX);
+        let runtime = Handle::current();
+        thread::Builder::new()
+            .name("wharf-spawner".into())
+            .spawn(move || serve(&runtime, &program, &waiting))?;
+        Ok(Self { requests })
+    }
+
+    /// Starts a shim.
+    pub(crate) async fn spawn(&self) -> Result<Shim, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.requests.try_send(reply).map_err(|refused| match refused {
+            TrySendError::Full(_) => Error::Busy,
+            TrySendError::Disconnected(_) => Error::Stopping,
+        })?;
+        answer.await.map_err(|_| Error::Stopping)?.map_err(Error::Shim)
+    }
+}
+
+fn serve(
+    runtime: &Handle,
+    program: &PathBuf,
+    waiting: &Receiver<oneshot::Sender<io::Result<Shim>>>,
+) {
+    let _entered = runtime.enter();
+    while let Ok(reply) = waiting.recv() {
+        // Whoever asked may be gone; then the shim loses its socket and ends.
+        let _ = reply.send(spawn(program));
+    }
+}
+
+fn spawn(program: &PathBuf) -> io::Result<Shim> {
+    let (ours, theirs) = StdUnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let control = UnixStream::from_std(ours)?;
+    let mut child = Command::new(program)
+        .arg0("wharf")
+        .arg(shim::WORD)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+    match (pid, child.stdout.take(), child.stderr.take()) {
+        (Some(pid), Some(stdout), Some(stderr)) => Ok(Shim { child, pid, control, stdout, stderr }),
+        _ => Err(io::ErrorKind::Other.into()),
+    }
+}

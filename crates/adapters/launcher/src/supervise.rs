@@ -1,0 +1,191 @@
+//! The core's side of a running launch: passes commands to the shim, waits for its report, and
+//! sees to it that the launch ends even if the shim does not play its part.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::OwnedWriteHalf;
+use tokio::process::Child;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+use wharf_ports::launcher::{Exit, ExitHow};
+use wharf_vocab::LaunchId;
+use wharf_vocab::limits::SWEEP_MS;
+
+use crate::log::{LogBook, LogWriter, drain};
+use crate::shim::message::{Command, How, Inbox, Report, send};
+use crate::spawner::{Shim, Spawner};
+use crate::tree;
+
+/// How much longer than it is allowed to a shim may take before it is killed.
+const OVERTIME: Duration = Duration::from_millis(SWEEP_MS + 5_000);
+/// How long a shim may take to read a command.
+const COMMAND: Duration = Duration::from_secs(5);
+/// How long the rest of the output may take to arrive when all its writers should be gone.
+const LAST_OUTPUT: Duration = Duration::from_secs(2);
+/// How long to wait for the killed before looking who is left.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
+
+/// Everything the core holds of a launch while its shim lives.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    id: LaunchId,
+    child: Child,
+    shim_pid: i32,
+    inbox: Inbox,
+    control: OwnedWriteHalf,
+    book: Arc<LogBook>,
+    draining: JoinHandle<LogWriter>,
+    /// Keeps the thread alive that this launch's shim hangs on.
+    _spawner: Arc<Spawner>,
+}
+
+impl Supervisor {
+    /// Begins to drain a shim that has no order yet.
+    pub(crate) fn new(id: LaunchId, shim: Shim, writer: LogWriter, spawner: Arc<Spawner>) -> Self {
+        let Shim { child, pid, control, stdout, stderr } = shim;
+        let (inbox, control) = control.into_split();
+        Self {
+            id,
+            child,
+            shim_pid: pid,
+            inbox: Inbox::new(inbox),
+            control,
+            book: Arc::clone(writer.book()),
+            draining: tokio::spawn(drain(stdout, stderr, writer)),
+            _spawner: spawner,
+        }
+    }
+
+    pub(crate) fn id(&self) -> &LaunchId {
+        &self.id
+    }
+
+    pub(crate) fn shim_pid(&self) -> i32 {
+        self.shim_pid
+    }
+
+    pub(crate) fn book(&self) -> &Arc<LogBook> {
+        &self.book
+    }
+
+    /// Gives the shim its order and waits for what it makes of it; none if it disappeared.
+    pub(crate) async fn start(&mut self, order: &[u8]) -> Option<Report> {
+        self.control.write_all(order).await.ok()?;
+        self.inbox.next().await
+    }
+
+    /// Ends a launch that did not start.
+    pub(crate) async fn abandon(mut self, note: String) {
+        // To the shim this is the core's death.
+        let _ = self.control.shutdown().await;
+        self.bury().await;
+        self.close_log(note).await;
+    }
+
+    /// Stays with the launch until nothing is left of it, then publishes how it ended.
+    pub(crate) async fn run(
+        mut self,
+        mut commands: mpsc::Receiver<Command>,
+        exit: watch::Sender<Option<Exit>>,
+    ) {
+        let (how, survivors) = match self.watch(&mut commands).await {
+            Some(Report::Ended { how, survivors }) => (exit_how(how), survivors),
+            _ => (ExitHow::Lost, self.clear_up().await),
+        };
+        self.bury().await;
+        self.close_log(format!("[ended with {how}]")).await;
+        let ended = Exit { how, last_stderr: self.book.last_stderr(), survivors };
+        if survivors > 0 {
+            tracing::error!(launch = %self.id, survivors, "processes of a launch cannot be killed");
+        }
+        tracing::info!(launch = %self.id, how = %ended.how, "a launch ended");
+        exit.send_replace(Some(ended));
+    }
+
+    /// Passes commands until the shim's last report; none if it disappeared or is stuck.
+    async fn watch(&mut self, commands: &mut mpsc::Receiver<Command>) -> Option<Report> {
+        let mut give_up_at: Option<Instant> = None;
+        let mut killing = false;
+        loop {
+            let patience = async move {
+                match give_up_at {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let command = tokio::select! {
+                report = self.inbox.next::<Report>() => return report,
+                () = patience => return None,
+                command = commands.recv(), if !killing => command.unwrap_or(Command::Kill),
+            };
+            let allowed = match command {
+                Command::Stop { grace_ms } => Duration::from_millis(grace_ms),
+                Command::Kill => Duration::ZERO,
+            };
+            killing = command == Command::Kill;
+            let later = Instant::now() + allowed + OVERTIME;
+            give_up_at = Some(give_up_at.map_or(later, |earlier| earlier.min(later)));
+            let sent = timeout(COMMAND, send(&mut self.control, &command)).await;
+            if !matches!(sent, Ok(Ok(()))) {
+                // Its last report may lie on the socket still, unless it is stuck.
+                give_up_at = Some(Instant::now() + COMMAND);
+            }
+        }
+    }
+
+    /// Kills a shim that failed, and what it should have killed. Its session's number is not
+    /// given away before the shim is buried.
+    async fn clear_up(&mut self) -> u32 {
+        tracing::warn!(launch = %self.id, "the shim of a launch was lost; the core clears up");
+        let _ = self.child.start_kill();
+        let give_up_at = Instant::now() + Duration::from_millis(SWEEP_MS);
+        let session = self.shim_pid;
+        loop {
+            let killed = tokio::task::spawn_blocking(move || kill_session(session)).await;
+            let living = killed.unwrap_or(0);
+            if living == 0 || Instant::now() >= give_up_at {
+                return living;
+            }
+            tokio::time::sleep(BETWEEN_ROUNDS).await;
+        }
+    }
+
+    /// Waits for the shim, so that it leaves no zombie.
+    async fn bury(&mut self) {
+        if timeout(OVERTIME, self.child.wait()).await.is_err() {
+            let _ = self.child.start_kill();
+            let _ = self.child.wait().await;
+        }
+    }
+
+    /// Lets the rest of the output arrive and writes the last line.
+    async fn close_log(&mut self, note: String) {
+        match timeout(LAST_OUTPUT, &mut self.draining).await {
+            Ok(Ok(mut writer)) => writer.note(note).await,
+            // Somebody who could not be killed still holds a pipe.
+            _ => self.draining.abort(),
+        }
+        self.book.close();
+    }
+}
+
+/// Kills what lives in a session; says how many there were.
+fn kill_session(leader: i32) -> u32 {
+    let living: Vec<_> =
+        tree::in_session(leader).into_iter().filter(|process| !process.is_zombie).collect();
+    for process in &living {
+        process.kill();
+    }
+    u32::try_from(living.len()).unwrap_or(u32::MAX)
+}
+
+fn exit_how(how: How) -> ExitHow {
+    match how {
+        How::Code(code) => ExitHow::Code(code),
+        How::Signal(signal) => ExitHow::Signal(signal),
+        How::Unknown => ExitHow::Lost,
+    }
+}
