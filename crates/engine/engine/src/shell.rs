@@ -331,16 +331,15 @@ impl Shell {
         }));
     }
 
-    /// The store may have made a run although it could not say so.
+    /// The store may have made a commit although it could not say so.
     fn look_up(&mut self, key: RunKey) {
         let store = Arc::clone(&self.parts.store);
-        let hub = Arc::clone(&self.parts.hub);
         self.chores.push(Box::pin(async move {
             let stream = key.stream();
-            let stored = load::read_patiently(&*store, &stream).await?;
-            let run = read_run(&stream, &stored).ok().filter(|run| !run.is_over())?;
-            hub.restore(Arc::new(run.clone()));
-            Some((key.shard(), Input::Found { run: Box::new(run), seq: stored.seq }))
+            let stored = load::read_patiently(&*store, &stream).await;
+            let found = stored
+                .and_then(|stored| Some((Box::new(read_run(&stream, &stored).ok()?), stored.seq)));
+            Some((key.shard(), Input::LookedUp { key, found }))
         }));
     }
 

@@ -104,7 +104,7 @@ impl Shard {
                     && !run.status.is_terminal()
                 {
                     // It is open and was not known here, so nobody goes on with it.
-                    out.effects.push(Effect::LookUp(key.clone()));
+                    self.look_up(&key, out);
                 }
                 let result = match refusal {
                     Refusal::Exists { run: Some(run), .. } if run.digest == *digest => {
@@ -179,6 +179,9 @@ impl Shard {
             Cause::Input(Waiting { ticket: Some(ticket), .. }) => {
                 self.on_the_way.remove(&no);
                 reply(out, Some(ticket), Err(error.to_fault()));
+                if error.kind == StoreErrorKind::Unavailable {
+                    self.in_doubt(now, &pending.next, out);
+                }
                 self.pump(now, &key, out);
             }
             cause @ (Cause::Input(_) | Cause::Progress) => {
@@ -194,7 +197,7 @@ impl Shard {
     /// must not be left lying, nor money be held for one that nobody knows.
     fn in_doubt(&mut self, now: Timestamp, run: &Run, out: &mut Output) {
         match run.spec.durability {
-            Durability::Journal => out.effects.push(Effect::LookUp(run.key.clone())),
+            Durability::Journal => self.look_up(&run.key, out),
             Durability::Memory => {
                 let held = run.active.as_ref().and_then(|attempt| attempt.hold.as_ref());
                 let holds = held.map(|held| held.hold.clone()).into_iter().collect();

@@ -75,12 +75,12 @@ pub enum Input {
         /// Whether it began.
         began: bool,
     },
-    /// The store holds a run of which the shard did not know whether it was made.
-    Found {
+    /// What the store holds of a run that was looked up.
+    LookedUp {
         /// The run.
-        run: Box<Run>,
-        /// The number of its last entry.
-        seq: Seq,
+        key: RunKey,
+        /// The run as it is stored and the number of its last entry, if it is there.
+        found: Option<(Box<Run>, Seq)>,
     },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),
@@ -190,8 +190,8 @@ pub enum Effect {
         /// The child.
         child: RunKey,
     },
-    /// Whether the store has made a run is not known: look it up, and hand it back as
-    /// [`Input::Found`] if it is there and open.
+    /// Whether the store has taken a run's last batch is not known: look the run up and answer
+    /// with [`Input::LookedUp`].
     LookUp(RunKey),
     /// What the shard remembers is not what the store holds: load it anew.
     Reload,

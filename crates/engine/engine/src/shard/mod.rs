@@ -47,6 +47,8 @@ pub struct Shard {
     timetable: BTreeSet<(Timestamp, RunKey)>,
     /// Nobody's batches that the store could not take, and when they are offered again.
     again: BTreeMap<(Timestamp, CommitNo), Arc<Batch>>,
+    /// Runs that are being looked up.
+    in_doubt: BTreeSet<RunKey>,
     progress_waiting_bytes: usize,
     /// Holds the store knows of, until it is clear whose they are.
     unchecked_holds: Vec<HoldId>,
@@ -78,6 +80,7 @@ impl Shard {
             on_the_way: HashMap::new(),
             timetable: BTreeSet::new(),
             again: BTreeMap::new(),
+            in_doubt: BTreeSet::new(),
             progress_waiting_bytes: 0,
             unchecked_holds: Vec::new(),
         }
@@ -152,7 +155,7 @@ impl Shard {
                 self.provider(now, &provider, availability, &mut out);
             }
             Input::Child { parent, child, began } => self.child(&parent, child, began, &mut out),
-            Input::Found { run, seq } => self.found(now, *run, seq, &mut out),
+            Input::LookedUp { key, found } => self.looked_up(now, &key, found, &mut out),
             Input::Audit(records) => self.audit(now, records, &mut out),
             Input::Committed(no) => self.committed(now, no, &mut out),
             Input::Refused(no, refusal) => self.refused(now, no, refusal, &mut out),

@@ -11,6 +11,9 @@ use super::records::RecordSlot;
 use super::slot::Slot;
 use super::{Effect, Input, Output, Shard};
 
+/// Runs that are looked up at once; beyond it the whole shard is loaded anew.
+const IN_DOUBT_MAX: usize = 1024;
+
 /// What the store holds of a shard.
 #[derive(Debug, Default)]
 pub struct Restored {
@@ -75,14 +78,35 @@ impl Shard {
         }
     }
 
-    /// Takes up a run that was made although the store had said that it was not.
-    pub(super) fn found(&mut self, now: Timestamp, run: Run, seq: Seq, out: &mut Output) {
-        let key = run.key.clone();
-        if run.is_over() || self.runs.contains_key(&key) {
-            return;
+    /// Asks what the store holds of a run, after a commit that may have been made or not.
+    pub(super) fn look_up(&mut self, key: &RunKey, out: &mut Output) {
+        if self.in_doubt.len() >= IN_DOUBT_MAX {
+            out.effects.push(Effect::Reload);
+        } else if self.in_doubt.insert(key.clone()) {
+            out.effects.push(Effect::LookUp(key.clone()));
         }
-        self.take_up(run, seq);
-        self.resume(now, &key, out);
+    }
+
+    /// Takes up a run that was made although the store had said that it was not. What the store
+    /// and the shard tell differently is loaded anew.
+    pub(super) fn looked_up(
+        &mut self,
+        now: Timestamp,
+        key: &RunKey,
+        found: Option<(Box<Run>, Seq)>,
+        out: &mut Output,
+    ) {
+        self.in_doubt.remove(key);
+        match (self.runs.get(key), found) {
+            (None, Some((run, seq))) if !run.is_over() => {
+                self.take_up(*run, seq);
+                self.resume(now, key, out);
+            }
+            (Some(slot), Some((_, seq))) if slot.pending.is_none() && slot.seq != seq => {
+                out.effects.push(Effect::Reload);
+            }
+            _ => {}
+        }
     }
 
     fn take_up(&mut self, run: Run, seq: Seq) {
