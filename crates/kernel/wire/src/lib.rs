@@ -3,4 +3,5 @@
 //! Wire types never meet domain types in this crate; each edge translates in its own
 //! `from_wire.rs` and `to_wire.rs`.
 
+pub mod agent_v1;
 pub mod rest_v1;

@@ -1,0 +1,83 @@
+//! From a message to a frame.
+
+use serde::{Serialize, Serializer};
+
+use super::direction::Message;
+use super::envelope::Envelope;
+use super::frame::FrameError;
+use super::{Actor, ErrorObject, MessageId, Rfc3339};
+
+/// Bytes of the length in front of a frame.
+const PREFIX_BYTES: usize = 4;
+
+/// Writes a message as one frame, its length in front.
+///
+/// A message that would be larger than `limit` is not written: the receiver would close the
+/// connection at its first four bytes.
+pub fn encode<M: Message>(envelope: &Envelope<M>, limit: u32) -> Result<Vec<u8>, FrameError> {
+    let mut frame = vec![0; PREFIX_BYTES];
+    serde_json::to_writer(&mut frame, &Written::from(envelope))
+        .expect("writing to memory cannot fail, and every key of a message is text");
+    let announced = (frame.len() - PREFIX_BYTES) as u64;
+    match u32::try_from(announced).ok().filter(|length| *length <= limit) {
+        Some(length) => {
+            frame[..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
+            Ok(frame)
+        }
+        None => Err(FrameError::TooLarge { announced, limit }),
+    }
+}
+
+/// The envelope in the order in which it is written.
+#[derive(Serialize)]
+#[serde(bound = "")]
+struct Written<'a, M: Message> {
+    v: i64,
+    #[serde(rename = "type")]
+    type_name: &'static str,
+    id: &'a MessageId,
+    ts: &'a Rfc3339,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_reply_to: Option<&'a MessageId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    causation_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    actor: Option<&'a Actor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a ErrorObject>,
+    #[serde(serialize_with = "write_payload")]
+    payload: &'a M,
+}
+
+impl<'a, M: Message> From<&'a Envelope<M>> for Written<'a, M> {
+    fn from(envelope: &'a Envelope<M>) -> Self {
+        let echo = &envelope.echo;
+        Self {
+            v: envelope.v,
+            type_name: envelope.message.type_name(),
+            id: &envelope.id,
+            ts: &envelope.ts,
+            in_reply_to: envelope.in_reply_to.as_ref(),
+            request_id: echo.request_id.as_deref(),
+            correlation_id: echo.correlation_id.as_deref(),
+            causation_id: echo.causation_id.as_deref(),
+            traceparent: echo.traceparent.as_deref(),
+            actor: envelope.actor.as_ref(),
+            error: envelope.error.as_ref(),
+            payload: &envelope.message,
+        }
+    }
+}
+
+fn write_payload<M: Message, S: Serializer>(
+    message: &&M,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    message.write(serializer)
+}
