@@ -1,5 +1,6 @@
 //! Streams: their entries, and their history with progress.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, Row, Rows, params};
 use wharf_domain::Entry;
 use wharf_ports::{HistoryItem, HistoryRecord, StoreError, Stored};
@@ -46,12 +47,13 @@ pub(crate) fn load_open(
     for shard in shards {
         wanted[shard.index()] = true;
     }
-    // The first table is the outer one, so that rows come stream by stream.
+    // A left join walks streams first, so that rows come stream by stream; one that has progress
+    // only comes once, without a row.
     let base = first_row_sql("s.id");
     let sql = format!(
         "SELECT j.id, j.last_seq, j.at, j.commit_no, j.body, s.id, s.shard, s.key, s.seq
          FROM streams AS s
-         CROSS JOIN journal AS j ON j.id >= {base} AND j.id < {base} + {ENTRIES_SPAN}
+         LEFT JOIN journal AS j ON j.id >= {base} AND j.id < {base} + {ENTRIES_SPAN}
          WHERE s.open = 1 AND s.kind = ?1
          ORDER BY s.id, j.id"
     );
@@ -73,7 +75,8 @@ pub(crate) fn load_open(
             let stored = Stored { seq: Seq(seq.cast_unsigned()), entries: Vec::new() };
             found.push((stream_id(kind, key)?, stored));
         }
-        if let Some((_, stored)) = found.last_mut() {
+        let is_row = !matches!(row.get_ref(0).map_err(from_sqlite)?, ValueRef::Null);
+        if let (true, Some((_, stored))) = (is_row, found.last_mut()) {
             add_entries(&mut stored.entries, key, row)?;
         }
     }

@@ -89,6 +89,7 @@ impl Writer {
     ) -> Result<(Vec<Target<'a>>, Vec<Option<i64>>), Halt> {
         let mut targets: Vec<Target<'a>> = Vec::with_capacity(batch.appends.len());
         let mut rows = Vec::with_capacity(batch.appends.len());
+        let mut last_stream = self.known.last_stream(&self.conn)?;
         for append in &batch.appends {
             let stream = || append.stream.clone();
             let known = targets.iter_mut().find(|target| target.last.stream == append.stream);
@@ -98,12 +99,13 @@ impl Writer {
             };
             let (mut place, is_new) = match stored {
                 Some(_) if append.expected == 0 => {
-                    let run = if known.is_some() { None } else { self.summary(append)? };
+                    let made_here = known.is_some_and(|target| target.is_new);
+                    let run = if made_here { None } else { self.summary(append)? };
                     return Err(Refusal::Exists { stream: stream(), run }.into());
                 }
                 None if append.expected == 0 && append.len > 0 => {
-                    let id = self.known.new_stream(&self.conn)?;
-                    (Place { id, seq: 0 }, true)
+                    last_stream += 1;
+                    (Place { id: last_stream, seq: 0 }, true)
                 }
                 Some(place) if place.seq == append.expected => (place, false),
                 _ => return Err(Refusal::Stale { stream: stream() }.into()),
@@ -145,6 +147,7 @@ impl Writer {
         write_rows(&self.conn, batch, &plan.rows)?;
         for target in &plan.targets {
             write_stream(&self.conn, batch, target)?;
+            self.known.made_stream(target.place.id);
             if target.last.open {
                 self.known.remember(&target.last.stream, target.place);
             } else {

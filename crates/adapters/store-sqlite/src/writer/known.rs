@@ -61,16 +61,21 @@ impl Known {
         *self = Self::default();
     }
 
-    /// The number of the next stream; they rise in the order streams are made.
-    pub(super) fn new_stream(&mut self, conn: &Connection) -> rusqlite::Result<i64> {
+    /// The number of the stream that was made last; they rise in the order streams are made.
+    pub(super) fn last_stream(&mut self, conn: &Connection) -> rusqlite::Result<i64> {
         let last = match self.last_stream {
             Some(last) => last,
             None => conn
                 .prepare_cached("SELECT coalesce(max(id), 0) FROM streams")?
                 .query_row((), |row| row.get(0))?,
         };
-        self.last_stream = Some(last + 1);
-        Ok(last + 1)
+        self.last_stream = Some(last);
+        Ok(last)
+    }
+
+    /// A stream with this number was made.
+    pub(super) fn made_stream(&mut self, id: i64) {
+        self.last_stream = self.last_stream.max(Some(id));
     }
 
     pub(super) fn shard(&mut self, conn: &Connection, id: ShardId) -> rusqlite::Result<&mut Shard> {

@@ -97,7 +97,8 @@ pub async fn holds_are_told_by_shard(subject: Subject) {
         held
     };
     assert_eq!(held(&[1]).await, [(ShardId(1), hold("a")), (ShardId(1), hold("b"))]);
-    desk.put(desk.moves(9, vec![settles("a", 0)])).await;
+    desk.put(desk.moves(9, vec![holds("c", "world:w", 50), settles("a", 0)])).await;
+    assert_eq!(desk.account("world:w").await.held, 3, "a hold is taken once");
     let both = [(ShardId(1), hold("b")), (ShardId(2), hold("c"))];
     assert_eq!(held(&[1, 2, 200]).await, both);
     assert_eq!(held(&[]).await, []);

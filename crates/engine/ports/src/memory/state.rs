@@ -169,7 +169,7 @@ impl MemoryState {
         for op in &batch.ledger {
             match op {
                 LedgerOp::Hold { hold, .. } => {
-                    self.hold_shards.insert(hold.clone(), batch.shard);
+                    self.hold_shards.entry(hold.clone()).or_insert(batch.shard);
                 }
                 LedgerOp::Settle { hold, .. } => {
                     self.hold_shards.remove(hold);

@@ -1,0 +1,322 @@
+//! Whatever is done to it, the SQLite store answers as the memory store does, and the same can be
+//! read from both afterwards.
+
+mod support;
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use support::{Home, key as audit_key};
+use wharf_domain::LedgerOp;
+use wharf_ports::contract::desk::{
+    account, append, append_progress, claim, created, ended, holds, node, opens, question, record,
+    run_key, settles, started, text,
+};
+use wharf_ports::memory::{MemoryState, MemoryStore};
+use wharf_ports::{Append, Batch, Body, Head, RunQuery, Store};
+use wharf_vocab::{
+    AskId, CommitNo, Epoch, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind, Timestamp,
+    WorldId,
+};
+
+const ACCOUNTS: [&str; 3] = ["world:w", "token:g", "run:w/r-1"];
+
+#[derive(Debug, Clone)]
+enum Op {
+    Commit(Vec<Draft>),
+    Purge(usize),
+    PurgeAsk(usize),
+    Acquire { node: bool, ttl_ms: u64 },
+    Renew { node: bool },
+    Pass { ms: u64 },
+}
+
+/// A batch, as far as it can be said before it is known what the store holds.
+#[derive(Debug, Clone)]
+struct Draft {
+    run: usize,
+    parts: Vec<Part>,
+    claims: Vec<usize>,
+    ledger: Vec<Move>,
+    audit: usize,
+    wrong_epoch: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    /// Appends to the run, `off` places from where it should.
+    Run { what: What, off: i64 },
+    /// Raises the run's ask.
+    Raise,
+    /// Ends the run's ask.
+    Resolve,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    Create,
+    Attempt,
+    Progress(usize),
+    End,
+    Fail,
+    Nothing,
+}
+
+#[derive(Debug, Clone)]
+enum Move {
+    Open(usize, Option<usize>, Option<u64>),
+    Limit(usize, Option<u64>),
+    Hold(usize, usize, u64),
+    Settle(usize, u64),
+    Charge(usize, u64),
+}
+
+fn ops() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        12 => prop::collection::vec(drafts(), 1..6).prop_map(Op::Commit),
+        1 => (0..4_usize).prop_map(Op::Purge),
+        1 => (0..3_usize).prop_map(Op::PurgeAsk),
+        1 => (any::<bool>(), 1..100_u64).prop_map(|(node, ttl_ms)| Op::Acquire { node, ttl_ms }),
+        1 => any::<bool>().prop_map(|node| Op::Renew { node }),
+        1 => (1..150_u64).prop_map(|ms| Op::Pass { ms }),
+    ]
+}
+
+fn drafts() -> impl Strategy<Value = Draft> {
+    let what = prop_oneof![
+        6 => Just(What::Create),
+        2 => Just(What::Attempt),
+        3 => (1..4_usize).prop_map(What::Progress),
+        3 => Just(What::End),
+        1 => Just(What::Fail),
+        1 => Just(What::Nothing),
+    ];
+    let off = prop_oneof![8 => Just(0), 1 => Just(1), 1 => Just(-1)];
+    let part = prop_oneof![
+        6 => (what, off).prop_map(|(what, off)| Part::Run { what, off }),
+        1 => Just(Part::Raise),
+        1 => Just(Part::Resolve),
+    ];
+    let limit = || prop::option::of(0..20_u64);
+    let account = || 0..ACCOUNTS.len();
+    let money = prop_oneof![
+        (account(), prop::option::of(0..1_usize), limit())
+            .prop_map(|(a, parent, limit)| Move::Open(a, parent.filter(|p| *p < a), limit)),
+        (account(), limit()).prop_map(|(a, limit)| Move::Limit(a, limit)),
+        (0..4_usize, account(), 0..9_u64).prop_map(|(h, a, amount)| Move::Hold(h, a, amount)),
+        (0..4_usize, 0..30_u64).prop_map(|(h, spent)| Move::Settle(h, spent)),
+        (account(), 0..5_u64).prop_map(|(a, spent)| Move::Charge(a, spent)),
+    ];
+    let rare = prop::bool::weighted(0.05);
+    (
+        0..4_usize,
+        prop::collection::vec(part, 0..3),
+        prop::collection::vec(0..3_usize, 0..2),
+        prop::collection::vec(money, 0..3),
+        0..3_usize,
+        rare,
+    )
+        .prop_map(|(run, parts, claims, ledger, audit, wrong_epoch)| Draft {
+            run,
+            parts,
+            claims,
+            ledger,
+            audit,
+            wrong_epoch,
+        })
+}
+
+/// The runs of the world, two worlds and three shards among them.
+fn run(n: usize) -> RunKey {
+    run_key(if n == 3 { "v" } else { "w" }, &format!("r-{n}"))
+}
+
+fn ask(n: usize) -> AskId {
+    AskId::in_shard(run(n).shard(), &format!("q-{n}"))
+}
+
+fn shards() -> Vec<ShardId> {
+    (0..4).map(|n| run(n).shard()).collect()
+}
+
+/// Makes a batch of a draft, looking at what the store would hold by then.
+fn batch(draft: &Draft, state: &MemoryState, no: u64, epoch: Epoch) -> Batch {
+    let key = run(draft.run);
+    let mut batch = Batch {
+        shard: key.shard(),
+        epoch: if draft.wrong_epoch { Epoch(99) } else { epoch },
+        no: CommitNo(no),
+        at: Timestamp(no * 10),
+        appends: Vec::new(),
+        claims: draft
+            .claims
+            .iter()
+            .map(|n| claim("s", &format!("k-{n}"), &key.to_string()))
+            .collect(),
+        ledger: draft.ledger.iter().map(to_op).collect(),
+        audit: (0..draft.audit).map(|n| record(&format!("event.{no}_{n}"))).collect(),
+    };
+    let mut seq = state.load(&key.stream()).map_or(0, |stored| stored.seq.0);
+    for part in &draft.parts {
+        let append = match part {
+            Part::Run { what, off } => {
+                let append = to_append(&key, *what, seq.saturating_add_signed(*off));
+                seq = append.expected.0 + append.body.len() as u64;
+                append
+            }
+            Part::Raise => to_ask(draft.run, true),
+            Part::Resolve => to_ask(draft.run, false),
+        };
+        batch.appends.push(append);
+    }
+    batch
+}
+
+fn to_append(key: &RunKey, what: What, expected: u64) -> Append {
+    match what {
+        What::Create => append(key, 0, vec![created(key), started(1)], RunStatus::Running),
+        What::Attempt => append(key, expected, vec![started(2)], RunStatus::Queued),
+        What::Progress(len) => append_progress(key, expected, vec![text("x"); len]),
+        What::End => append(key, expected, vec![ended()], RunStatus::Succeeded),
+        What::Fail => append(key, expected, vec![ended()], RunStatus::Failed),
+        What::Nothing => append(key, expected, Vec::new(), RunStatus::Waiting),
+    }
+}
+
+fn to_ask(n: usize, raise: bool) -> Append {
+    use wharf_domain::{AskEntry, Entry, Resolution};
+    let id = ask(n);
+    let resolved = AskEntry::Resolved { resolution: Resolution::Allow, by: "core".into() };
+    let entry = if raise { AskEntry::Raised(question(&id)) } else { resolved };
+    Append {
+        stream: StreamId::Ask(id),
+        expected: Seq(u64::from(!raise)),
+        body: Body::Entries(vec![Entry::Ask(entry)]),
+        head: Head { open: raise, run: None },
+    }
+}
+
+fn to_op(money: &Move) -> LedgerOp {
+    let id = |n: usize| account(ACCOUNTS[n]);
+    match *money {
+        Move::Open(a, parent, limit) => opens(ACCOUNTS[a], parent.map(|p| ACCOUNTS[p]), limit),
+        Move::Limit(a, limit) => LedgerOp::SetLimit { account: id(a), limit },
+        Move::Hold(h, a, amount) => holds(&format!("h-{h}"), ACCOUNTS[a], amount),
+        Move::Settle(h, spent) => settles(&format!("h-{h}"), spent),
+        Move::Charge(a, spent) => LedgerOp::Charge { account: id(a), spent },
+    }
+}
+
+/// Everything that can be read, as text.
+async fn told(store: &dyn Store) -> Vec<String> {
+    let mut told = Vec::new();
+    let mut streams: Vec<_> = (0..4).map(|n| run(n).stream()).collect();
+    streams.extend((0..4).map(|n| StreamId::Ask(ask(n))));
+    for stream in streams {
+        told.push(format!("{:?}", store.load(stream.clone()).await));
+        for (after, limit) in [(0, 100), (0, 1), (1, 2), (3, 1), (4, 3)] {
+            told.push(format!("{:?}", store.history(stream.clone(), Seq(after), limit).await));
+        }
+    }
+    let base = RunQuery { limit: 2, ..RunQuery::default() };
+    let mut queries = vec![base.clone(), RunQuery { limit: 9, ..base.clone() }];
+    queries.push(RunQuery { world: Some(WorldId::new("w").expect("valid")), ..base.clone() });
+    queries.extend(
+        RunStatus::ALL.iter().map(|status| RunQuery { status: Some(*status), ..base.clone() }),
+    );
+    queries.extend((0..5).map(|before| RunQuery { before: Some(before), ..base.clone() }));
+    for query in queries {
+        told.push(format!("{:?}", store.runs(query).await));
+    }
+    for after in 0..3 {
+        told.push(format!("{:?}", store.open_asks(after, 2).await));
+    }
+    for kind in [StreamKind::Run, StreamKind::Ask] {
+        told.push(format!("{:?}", store.load_open(kind, shards()).await));
+        told.push(format!("{:?}", store.load_open(kind, vec![run(0).shard()]).await));
+    }
+    for id in ACCOUNTS {
+        told.push(format!("{:?}", store.account(account(id)).await));
+    }
+    told.push(format!("{:?}", store.holds(shards()).await));
+    told.push(format!("{:?}", store.holds(vec![run(1).shard()]).await));
+    told.push(format!("{:?}", store.audit(0, 1_000).await));
+    told.push(format!("{:?}", store.audit(2, 2).await));
+    told
+}
+
+async fn compare(ops: Vec<Op>) -> Result<(), TestCaseError> {
+    let home = Home::new();
+    let sqlite = home.open();
+    let memory = MemoryStore::new(&audit_key(), home.clock.clone());
+    let name = |first: bool| node(if first { "core-a" } else { "core-b" });
+    let mut epochs: std::collections::BTreeMap<ShardId, Epoch> = Default::default();
+    let mut no = 0;
+    let first = Op::Acquire { node: true, ttl_ms: 100 };
+    for op in std::iter::once(first).chain(ops) {
+        match op {
+            Op::Commit(drafts) => {
+                // What earlier batches of the call will have changed by then.
+                let mut scratch = memory.state();
+                let mut batches = Vec::new();
+                for draft in &drafts {
+                    no += 1;
+                    let epoch = epochs.get(&run(draft.run).shard()).copied().unwrap_or_default();
+                    let batch = Arc::new(batch(draft, &scratch, no, epoch));
+                    let _ = scratch.commit_one(&batch);
+                    batches.push(batch);
+                }
+                let (a, b) = (memory.commit(batches.clone()).await, sqlite.commit(batches).await);
+                prop_assert_eq!(a, b);
+            }
+            Op::Purge(n) => {
+                let stream = run(n).stream();
+                prop_assert_eq!(memory.purge(stream.clone()).await, sqlite.purge(stream).await);
+            }
+            Op::PurgeAsk(n) => {
+                let stream = StreamId::Ask(ask(n));
+                prop_assert_eq!(memory.purge(stream.clone()).await, sqlite.purge(stream).await);
+            }
+            Op::Acquire { node, ttl_ms } => {
+                let a = memory.acquire(name(node), shards(), ttl_ms).await;
+                let b = sqlite.acquire(name(node), shards(), ttl_ms).await;
+                prop_assert_eq!(&a, &b);
+                epochs.extend(a.expect("works").iter().map(|lease| (lease.shard, lease.epoch)));
+            }
+            Op::Renew { node } => {
+                memory.renew(name(node), 100).await.expect("works");
+                sqlite.renew(name(node), 100).await.expect("works");
+            }
+            Op::Pass { ms } => home.clock.advance_ms(ms),
+        }
+        let (a, b) = (told(&memory).await, told(sqlite.as_ref()).await);
+        for (a, b) in a.iter().zip(&b) {
+            prop_assert_eq!(a, b);
+        }
+    }
+    sqlite.close().await.expect("closes");
+    let anchors = wharf_journal::audit::Anchors { heads: memory.state().heads() };
+    let report = wharf_store_sqlite::verify_audit(&home.path(), &audit_key(), &anchors);
+    prop_assert!(report.expect("readable").is_whole(), "the same chains");
+    prop_assert!(wharf_store_sqlite::integrity_check(&home.path()).expect("readable").is_empty());
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_stores_do_the_same(ops in prop::collection::vec(ops(), 1..25)) {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .build()
+            .expect("a runtime");
+        runtime.block_on(compare(ops))?;
+    }
+}
+
+#[test]
+fn the_worlds_runs_lie_in_several_shards() {
+    let shards: std::collections::BTreeSet<_> = shards().into_iter().collect();
+    assert!(shards.len() > 1);
+}

@@ -1,0 +1,170 @@
+//! Files of other versions and other programs, and the way between versions.
+
+mod support;
+
+use rusqlite::Connection;
+use support::{Home, desk};
+use wharf_ports::contract::desk::{claim, holds, key, opens, record};
+use wharf_ports::{RunQuery, Store as _, StoreErrorKind};
+use wharf_store_sqlite::{SqliteStore, integrity_check, migrations, verify_audit};
+use wharf_vocab::{RunStatus, Seq, StreamKind};
+
+/// Everything a store says about itself, to compare before and after.
+async fn told(store: &SqliteStore) -> String {
+    let all: Vec<_> = wharf_vocab::ShardId::all().collect();
+    let query = RunQuery { limit: 100, ..RunQuery::default() };
+    let failed = RunQuery { status: Some(RunStatus::Failed), ..query.clone() };
+    format!(
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        store.history(key("r-1").stream(), Seq(0), 100).await.expect("readable"),
+        store.runs(query).await.expect("readable"),
+        store.runs(failed).await.expect("readable"),
+        store.load_open(StreamKind::Run, all.clone()).await.expect("readable"),
+        store.account(wharf_ports::contract::desk::account("world:w")).await.expect("readable"),
+        store.holds(all).await.expect("readable"),
+        store.audit(0, 100).await.expect("readable"),
+    )
+}
+
+async fn fill(home: &Home) -> String {
+    let store = home.open();
+    let desk = desk(&store).await;
+    desk.put(desk.moves(0, vec![opens("world:w", None, Some(100))])).await;
+    for n in 0..4 {
+        let run = key(&format!("r-{n}"));
+        let mut batch = desk.creates(&run);
+        batch.claims.push(claim("s", &format!("k-{n}"), run.run.as_str()));
+        batch.ledger.push(holds(&format!("h-{n}"), "world:w", 5));
+        batch.audit.push(record("tool.call_requested"));
+        desk.put(batch).await;
+    }
+    let mut batch = desk.ends(&key("r-1"), 2);
+    if let Some(run) = &mut batch.appends[0].head.run {
+        run.status = RunStatus::Failed;
+    }
+    desk.put(batch).await;
+    let told = told(&store).await;
+    store.close().await.expect("closes");
+    told
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn going_down_and_up_again_keeps_all_data() {
+    let home = Home::new();
+    let before = fill(&home).await;
+    let newest = migrations::NEWEST;
+    let status = migrations::status(&home.path()).expect("readable");
+    assert_eq!((status.current, status.newest), (newest, newest));
+    assert_eq!(status.steps.len(), usize::try_from(newest).expect("small"));
+    for to in (1..newest).rev() {
+        assert_eq!(migrations::down(&home.path(), to).expect("steps down").current, to);
+        assert_eq!(migrations::status(&home.path()).expect("readable").current, to);
+        assert_eq!(integrity_check(&home.path()).expect("readable"), [""; 0]);
+    }
+    assert_eq!(migrations::up(&home.path()).expect("climbs").current, newest);
+    let store = home.open();
+    assert_eq!(told(&store).await, before);
+    store.close().await.expect("closes");
+
+    // A store that is opened climbs by itself, too.
+    migrations::down(&home.path(), 1).expect("steps down");
+    let store = home.open();
+    assert_eq!(told(&store).await, before);
+    let desk = desk(&store).await;
+    desk.put(desk.ends(&key("r-2"), 2)).await;
+    assert!(store.purge(key("r-2").stream()).await.expect("purges"));
+    store.close().await.expect("closes");
+    let report = verify_audit(&home.path(), &support::key(), &Default::default());
+    assert!(report.expect("readable").is_whole());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_would_remove_runs_is_refused() {
+    let home = Home::new();
+    let before = fill(&home).await;
+    let error = migrations::down(&home.path(), 0).expect_err("holds runs");
+    assert!(error.message.contains("would remove every run"), "{error}");
+    let error = migrations::down(&home.path(), migrations::NEWEST + 1).expect_err("not down");
+    assert!(error.message.contains("below"), "{error}");
+    let store = home.open();
+    assert_eq!(told(&store).await, before);
+    store.close().await.expect("closes");
+
+    let empty = Home::new();
+    empty.open().close().await.expect("closes");
+    assert_eq!(migrations::down(&empty.path(), 0).expect("nothing to lose").current, 0);
+    assert_eq!(migrations::up(&empty.path()).expect("climbs").current, migrations::NEWEST);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_database_is_refused_and_left_alone() {
+    let home = Home::new();
+    fill(&home).await;
+    let conn = Connection::open(home.path()).expect("opens");
+    conn.execute_batch("PRAGMA user_version = 9; PRAGMA wal_checkpoint(TRUNCATE)").expect("set");
+    drop(conn);
+    let bytes = std::fs::read(home.path()).expect("readable");
+    let attempts = [
+        home.try_open().map(|_| ()),
+        migrations::up(&home.path()).map(|_| ()),
+        migrations::down(&home.path(), 1).map(|_| ()),
+        migrations::status(&home.path()).map(|_| ()),
+        integrity_check(&home.path()).map(|_| ()),
+        verify_audit(&home.path(), &support::key(), &Default::default()).map(|_| ()),
+    ];
+    for attempt in attempts {
+        let error = attempt.expect_err("newer");
+        assert_eq!(error.kind, StoreErrorKind::Newer, "{error}");
+        assert!(error.message.contains("schema 9"), "{error}");
+    }
+    assert_eq!(std::fs::read(home.path()).expect("readable"), bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_files_are_not_taken_for_a_database() {
+    let home = Home::new();
+    std::fs::write(home.path(), "certainly not a database, however long it is").expect("written");
+    let error = home.try_open().expect_err("not a database");
+    assert_eq!(error.kind, StoreErrorKind::Corrupt, "{error}");
+
+    let foreign = Home::new();
+    let conn = Connection::open(foreign.path()).expect("opens");
+    conn.execute_batch("CREATE TABLE recipes (name)").expect("made");
+    drop(conn);
+    let error = foreign.try_open().expect_err("somebody else's");
+    assert_eq!(error.kind, StoreErrorKind::Corrupt, "{error}");
+    assert!(error.message.contains("not a database of Wharf"), "{error}");
+
+    let nothing = Home::new();
+    let error = migrations::status(&nothing.path()).expect_err("nothing there");
+    assert!(error.message.contains("there is no database"), "{error}");
+    assert!(!nothing.path().exists(), "and nothing was made");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn damage_is_found_and_told() {
+    let home = Home::new();
+    fill(&home).await;
+    let conn = Connection::open(home.path()).expect("opens");
+    conn.execute_batch("DELETE FROM journal WHERE id = (SELECT max(id) FROM journal)")
+        .expect("cut");
+    drop(conn);
+    let findings = integrity_check(&home.path()).expect("readable");
+    assert_eq!(findings, ["The run default/r-3 has 2 entries, but its journal holds 0."]);
+
+    let conn = Connection::open(home.path()).expect("opens");
+    conn.execute_batch("UPDATE journal SET body = x'5b5d'").expect("emptied");
+    drop(conn);
+    let store = home.open();
+    let error = store.load(key("r-0").stream()).await.expect_err("damaged");
+    assert_eq!(error.kind, StoreErrorKind::Corrupt, "{error}");
+    assert_eq!(error.message, "a row of default/r-0 holds 0 entries for 1 to 2");
+    let error = store.history(key("r-0").stream(), Seq(0), 9).await.expect_err("damaged");
+    assert_eq!(error.kind, StoreErrorKind::Corrupt, "{error}");
+    let conn = Connection::open(home.path()).expect("opens");
+    conn.execute("UPDATE journal SET body = ?1", [b"[[\"run.ended\",9,{}]]".as_slice()])
+        .expect("replaced");
+    let error = store.load(key("r-0").stream()).await.expect_err("newer");
+    assert_eq!(error.kind, StoreErrorKind::Newer, "{error}");
+    store.close().await.expect("closes");
+}
