@@ -196,3 +196,6 @@ impl Store for SqliteStore {
         self.act(move |writer| writer.purge(&stream))
     }
 }
+
+#[cfg(test)]
+mod full_disk;

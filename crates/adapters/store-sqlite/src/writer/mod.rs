@@ -56,7 +56,7 @@ impl Commit {
 
 /// The writing end of the database.
 pub(crate) struct Writer {
-    pub(super) conn: Connection,
+    pub(crate) conn: Connection,
     sealer: Sealer,
     pub(super) known: Known,
 }

@@ -1,11 +1,9 @@
 //! Whatever is done to the audit behind the store's back is found, also while the store is open.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{Home, desk, key as audit_key};
 use rusqlite::Connection;
-use support::{Home, desk, key as audit_key};
 use wharf_journal::audit::{Anchors, AuditKey, GENESIS, Sealer, Trouble};
 use wharf_ports::Store as _;
 use wharf_ports::contract::desk::record;

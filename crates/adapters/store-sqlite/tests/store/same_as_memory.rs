@@ -1,12 +1,10 @@
 //! Whatever is done to it, the SQLite store answers as the memory store does, and the same can be
 //! read from both afterwards.
 
-mod support;
-
 use std::sync::Arc;
 
+use crate::support::{Home, key as audit_key};
 use proptest::prelude::*;
-use support::{Home, key as audit_key};
 use wharf_domain::LedgerOp;
 use wharf_ports::contract::desk::{
     account, append, append_progress, claim, created, ended, holds, node, opens, question, record,

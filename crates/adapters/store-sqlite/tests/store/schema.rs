@@ -1,9 +1,7 @@
 //! Files of other versions and other programs, and the way between versions.
 
-mod support;
-
+use crate::support::{Home, desk};
 use rusqlite::Connection;
-use support::{Home, desk};
 use wharf_ports::contract::desk::{claim, holds, key, opens, record};
 use wharf_ports::{RunQuery, Store as _, StoreErrorKind};
 use wharf_store_sqlite::{SqliteStore, integrity_check, migrations, verify_audit};
@@ -74,7 +72,7 @@ async fn going_down_and_up_again_keeps_all_data() {
     desk.put(desk.ends(&key("r-2"), 2)).await;
     assert!(store.purge(key("r-2").stream()).await.expect("purges"));
     store.close().await.expect("closes");
-    let report = verify_audit(&home.path(), &support::key(), &Default::default());
+    let report = verify_audit(&home.path(), &crate::support::key(), &Default::default());
     assert!(report.expect("readable").is_whole());
 }
 
@@ -110,7 +108,7 @@ async fn a_newer_database_is_refused_and_left_alone() {
         migrations::down(&home.path(), 1).map(|_| ()),
         migrations::status(&home.path()).map(|_| ()),
         integrity_check(&home.path()).map(|_| ()),
-        verify_audit(&home.path(), &support::key(), &Default::default()).map(|_| ()),
+        verify_audit(&home.path(), &crate::support::key(), &Default::default()).map(|_| ()),
     ];
     for attempt in attempts {
         let error = attempt.expect_err("newer");

@@ -1,13 +1,11 @@
 //! What was committed is there again, however the store ended.
 
-mod support;
-
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use support::{Home, desk, key as audit_key};
+use crate::support::{Home, desk, key as audit_key};
 use wharf_ports::contract::desk::{claim, holds, key, opens, record};
 use wharf_ports::{CommitError, Refusal, RunQuery, Store as _, StoreErrorKind};
 use wharf_store_sqlite::{SqliteStore, integrity_check, verify_audit};
@@ -131,7 +129,12 @@ async fn what_was_told_as_committed_survives_kill_9() {
     let mut told = Vec::new();
     for round in 1..=3 {
         let mut child = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "writes_until_it_is_killed", "--nocapture", "--test-threads=1"])
+            .args([
+                "--exact",
+                "durable::writes_until_it_is_killed",
+                "--nocapture",
+                "--test-threads=1",
+            ])
             .env("WHARF_TEST_KILLED_HOME", home.folder.path())
             .env("WHARF_TEST_KILLED_ROUND", round.to_string())
             .stdout(Stdio::piped())

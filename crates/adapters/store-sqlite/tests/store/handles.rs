@@ -1,10 +1,8 @@
 //! Two handles on one file: the older one is fenced, and neither misses what the other wrote.
 
-mod support;
-
 use std::sync::Arc;
 
-use support::{Home, desk, key as audit_key};
+use crate::support::{Home, desk, key as audit_key};
 use wharf_journal::audit::Anchors;
 use wharf_ports::contract::desk::{holds, key, node, opens, record};
 use wharf_ports::{Batch, Refusal, Store as _};
