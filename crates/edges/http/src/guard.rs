@@ -32,7 +32,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     let route = route.map_or(routes::UNMATCHED, routes::label);
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
     let mut response = match check(&app, &parts, route) {
-        Err(refused) => refused,
+        Err(refused) => *refused,
         Ok(caller) => {
             parts.extensions.insert(caller);
             let run = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
@@ -50,13 +50,15 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     response
 }
 
-fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Caller, Response> {
+fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Caller, Box<Response>> {
     check_head(app, parts)?;
     let refuse = |fault: Fault| {
         audit(app, parts, route, &fault);
-        refusal(&fault)
+        Box::new(refusal(&fault))
     };
-    let Some(ends) = parts.extensions.get::<Ends>() else { return Err(refusal(&internal())) };
+    let Some(ends) = parts.extensions.get::<Ends>() else {
+        return Err(Box::new(refusal(&internal())));
+    };
     app.hosts.check(parts, ends.local).map_err(refuse)?;
     if OPEN.contains(&parts.uri.path()) {
         // Nothing behind these asks who is calling.
@@ -65,7 +67,7 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Caller, Respon
     app.owner.caller(&parts.headers).map_err(refuse)
 }
 
-fn check_head(app: &App, parts: &Parts) -> Result<(), Response> {
+fn check_head(app: &App, parts: &Parts) -> Result<(), Box<Response>> {
     let uri = parts.uri.path_and_query().map_or(0, |path| path.as_str().len());
     let header = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
         name.as_str().len() + value.len() + 4
@@ -80,7 +82,7 @@ fn check_head(app: &App, parts: &Parts) -> Result<(), Response> {
         limits.head_bytes_max, limits.headers_max
     );
     let fault = Fault::new(Code::RequestTooLarge, message);
-    Err(refusal_with(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &fault))
+    Err(Box::new(refusal_with(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &fault)))
 }
 
 /// Writes down who was refused where and why, and nothing of what they sent.
@@ -102,4 +104,53 @@ fn method_unknown(method: &Method, path: &str, found: &Response) -> Response {
         response.headers_mut().insert(ALLOW, allow.clone());
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::get;
+    use tower::ServiceExt;
+    use wharf_journal::audit::AuditKey;
+    use wharf_ports::SystemClock;
+    use wharf_ports::memory::MemoryStore;
+    use wharf_vocab::NodeId;
+
+    use crate::app::Stops;
+    use crate::{Options, OwnerToken};
+
+    async fn app() -> Arc<App> {
+        let clock = Arc::new(SystemClock);
+        let store = Arc::new(MemoryStore::new(&AuditKey::new([1; 32]), clock.clone()));
+        let node = NodeId::new("test").expect("valid");
+        let engine = wharf_engine::Options { node, store, clock, seed: 1 };
+        let handle = wharf_engine::Handle::start(engine).await.expect("starts");
+        Arc::new(App::new(handle, Options::new(OwnerToken::new("token")), Stops::default()))
+    }
+
+    #[tokio::test]
+    async fn a_fault_inside_is_answered_without_detail() {
+        async fn broken() -> &'static str {
+            panic!("c4nary")
+        }
+        let app = app().await;
+        let router: Router = Router::new()
+            .route("/v1/runs", get(broken))
+            .layer(from_fn_with_state(Arc::clone(&app), guard));
+        let local = "127.0.0.1:7420".parse().expect("an address");
+        let request = Request::get("/v1/runs")
+            .header("host", "127.0.0.1:7420")
+            .header("authorization", "Bearer token")
+            .extension(Ends { peer: local, local })
+            .body(Body::empty())
+            .expect("a request");
+        let answer = router.oneshot(request).await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        let body = axum::body::to_bytes(answer.into_body(), 4096).await.expect("a body");
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains("core.internal") && !text.contains("c4nary"), "{text}");
+    }
 }

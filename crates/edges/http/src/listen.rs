@@ -13,7 +13,7 @@ use wharf_vocab::{Code, Fault};
 
 use crate::app::{App, Stops};
 use crate::options::{Limits, Options};
-use crate::{conn, routes};
+use crate::{conn, metrics, routes};
 
 /// Connections the system may queue while none is accepted.
 const BACKLOG: u32 = 1024;
@@ -53,6 +53,7 @@ impl Listener {
     /// Begins to accept.
     #[must_use]
     pub fn serve(self, handle: Handle, options: Options) -> Server {
+        metrics::install();
         let stops = Stops::default();
         let app = Arc::new(App::new(handle, options, stops.clone()));
         let tasks = TaskTracker::new();
@@ -100,7 +101,7 @@ async fn accept(socket: TcpListener, app: Arc<App>, tasks: TaskTracker) {
     let router = routes::router(Arc::clone(&app));
     loop {
         if permits.available_permits() == 0 {
-            metrics::counter!("wharf_http_connections_full_total").increment(1);
+            metrics::connections_full();
         }
         let next = async {
             let permit = Arc::clone(&permits).acquire_owned().await.ok()?;

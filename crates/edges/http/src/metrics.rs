@@ -81,6 +81,11 @@ pub(crate) fn denied(fault: &Fault) {
     counter!("wharf_http_denied_total", "code" => fault.code.as_str().to_owned()).increment(1);
 }
 
+/// Too many connections are open to accept another one.
+pub(crate) fn connections_full() {
+    counter!("wharf_http_connections_full_total").increment(1);
+}
+
 /// Methods that can be made up by peers must not become labels.
 pub(crate) fn method_label(method: &Method) -> &'static str {
     match *method {

@@ -64,3 +64,18 @@ pub(crate) fn text() -> &'static str {
     });
     &TEXT
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_route_stands_in_the_document() {
+        let served: BTreeSet<_> =
+            routes::table().into_iter().map(|(path, _)| path.to_owned()).collect();
+        let document = document();
+        let described: BTreeSet<_> = document.paths.paths.keys().cloned().collect();
+        assert_eq!(served, described);
+    }
+}

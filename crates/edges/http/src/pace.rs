@@ -30,6 +30,8 @@ pub(crate) struct Paced<T> {
     socket: T,
     phase: Arc<Phase>,
     times: Times,
+    /// How many requests had begun when the times below were set.
+    requests: u64,
     /// When the head that has begun must be whole; none between requests.
     head_until: Option<Instant>,
     /// When silence between requests ends the connection.
@@ -65,6 +67,7 @@ impl<T> Paced<T> {
                 write: limits.write,
                 linger: limits.linger,
             },
+            requests: 0,
             // Whoever connects is expected to say something soon.
             head_until: Some(Instant::now() + limits.head_read),
             idle_until: None,
@@ -74,18 +77,28 @@ impl<T> Paced<T> {
         }
     }
 
-    /// When the silence that is heard now must be over.
-    fn silence_until(&mut self) -> Option<Instant> {
-        if self.phase.is_busy() {
+    /// Forgets the times of a head that has become a request since.
+    fn catch_up(&mut self) {
+        let requests = self.phase.requests();
+        if self.requests != requests {
+            self.requests = requests;
             (self.head_until, self.idle_until) = (None, None);
+        }
+    }
+
+    /// When the silence that is heard now must be over; never while a request is under way.
+    fn silence_until(&mut self) -> Option<Instant> {
+        self.catch_up();
+        if self.phase.is_busy() {
             return None;
         }
-        let times = self.times;
+        let idle = self.times.idle;
         self.head_until
-            .or_else(|| Some(*self.idle_until.get_or_insert_with(|| Instant::now() + times.idle)))
+            .or_else(|| Some(*self.idle_until.get_or_insert_with(|| Instant::now() + idle)))
     }
 
     fn heard(&mut self) {
+        self.catch_up();
         if !self.phase.is_busy() && self.head_until.is_none() {
             self.head_until = Some(Instant::now() + self.times.head);
         }
@@ -206,6 +219,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<T> {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
         let flush = Pin::new(&mut this.socket).poll_flush(cx);
+        if flush.is_ready()
+            && let Some(until) = this.silence_until()
+        {
+            // An answer has gone out, and nobody may read from the socket before the peer sends
+            // something: the alarm must wake the task by itself.
+            let _ = this.read_alarm.rings(until, cx);
+        }
         this.bounded(cx, flush).map(|done| done?)
     }
 

@@ -5,7 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use axum::body::HttpBody;
@@ -16,6 +16,7 @@ use hyper::body::{Frame, SizeHint};
 pub(crate) struct Phase {
     busy: AtomicBool,
     unread: AtomicBool,
+    requests: AtomicU64,
 }
 
 impl Phase {
@@ -23,6 +24,7 @@ impl Phase {
     pub(crate) fn begin(&self) {
         self.unread.store(false, Ordering::Relaxed);
         self.busy.store(true, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Its answer has been handed over.
@@ -33,6 +35,11 @@ impl Phase {
     /// Whether a request is under way.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Ordering::Relaxed)
+    }
+
+    /// How many requests have begun.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// Whether the last request's body was not read to its end.

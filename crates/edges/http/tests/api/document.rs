@@ -1,0 +1,101 @@
+//! The API document and the metrics.
+
+use serde_json::{Value, json};
+
+use crate::support::Edge;
+
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "DELETE", "PATCH"];
+
+#[tokio::test]
+async fn the_document_names_exactly_the_methods_that_are_taken() {
+    let edge = Edge::start().await;
+    let document = edge.get("/openapi.json").await.json();
+    assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
+    let paths = document["paths"].as_object().expect("paths");
+    assert!(paths.len() >= 17, "{}", paths.len());
+    for (path, methods) in paths {
+        let real = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
+        let real = real.collect::<Vec<_>>().join("/");
+        for method in METHODS {
+            let answer = edge.call(method, &real).send().await;
+            let documented = methods.get(method.to_ascii_lowercase()).is_some();
+            assert_eq!(answer.status != 405, documented, "{method} {path}: {}", answer.status);
+            if answer.status == 404 {
+                assert_ne!(answer.code(), "request.route_unknown", "{method} {path}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_whole() {
+    let edge = Edge::start().await;
+    let document = edge.get("/openapi.json").await.json();
+    let mut references = Vec::new();
+    collect(&document, &mut references);
+    assert!(references.len() > 20, "{}", references.len());
+    for reference in references {
+        let pointer = reference.strip_prefix('#').expect("a reference into the document");
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            assert!(operation["responses"].is_object(), "{method} {path}");
+            assert!(operation["operationId"].is_string(), "{method} {path}");
+            for name in path.split('/').filter_map(|part| part.strip_prefix('{')) {
+                let name = name.trim_end_matches('}');
+                let known = operation["parameters"].as_array().is_some_and(|all| {
+                    all.iter().any(|one| one["name"] == name && one["in"] == "path")
+                });
+                assert!(known, "{method} {path} does not describe {name}");
+            }
+        }
+    }
+    assert_eq!(document["security"], json!([{"token": []}]));
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+    for schema in ["CreateRun", "Run", "Ask", "Tool", "World", "ErrorBody", "FinishedEvent"] {
+        assert!(document["components"]["schemas"][schema].is_object(), "{schema} is missing");
+    }
+}
+
+fn collect(value: &Value, references: &mut Vec<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                match value.as_str() {
+                    Some(text) if key == "$ref" => references.push(text.to_owned()),
+                    _ => collect(value, references),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, references)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_route_and_nothing_else() {
+    let edge = Edge::start().await;
+    let run = edge.run("wharf/echo", json!({})).await.json();
+    let run = run["run_id"].as_str().expect("an id").to_owned();
+    edge.get(&format!("/v1/runs/{run}")).await;
+    edge.get("/v1/runs/no-such-run-c4nary").await;
+    edge.get("/c4nary").await;
+    edge.call("C4NARY", "/v1/runs").send().await;
+    let text = edge.get("/metrics").await.text();
+    for line in [
+        r#"wharf_http_requests_total{method="GET",route="/v1/runs/{run_id}",status="200"}"#,
+        r#"wharf_http_requests_total{method="GET",route="/v1/runs/{run_id}",status="404"}"#,
+        r#"wharf_http_requests_total{method="GET",route="unmatched",status="404"}"#,
+        r#"wharf_http_requests_total{method="other",route="/v1/runs",status="405"}"#,
+        r#"wharf_http_request_seconds_bucket{route="/v1/runs",le="0.001"}"#,
+        "wharf_http_connections",
+        "wharf_runs_open",
+        "wharf_runs_created_total",
+        r#"wharf_runs_ended_total{status="succeeded"}"#,
+        "wharf_build_info",
+    ] {
+        assert!(text.contains(line), "{line} is missing in\n{text}");
+    }
+    assert!(!text.contains(&run) && !text.to_ascii_lowercase().contains("c4nary"), "{text}");
+}

@@ -1,0 +1,194 @@
+//! Peers that are slow, stalled or too many.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::{Instant, sleep, timeout};
+use wharf_http::Limits;
+
+use crate::support::client::{Answer, Call};
+use crate::support::{Edge, PATIENCE, eventually};
+
+const SHORT: Duration = Duration::from_millis(200);
+
+async fn connect(edge: &Edge) -> TcpStream {
+    TcpStream::connect(edge.server.addr()).await.expect("connects")
+}
+
+/// Waits until the core has closed the connection; what it still sent is given back.
+async fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
+    let mut sent = Vec::new();
+    // A reset is a close too.
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut sent)).await.expect("closed in time");
+    sent
+}
+
+#[tokio::test]
+async fn a_head_that_trickles_is_cut_off() {
+    let edge = Edge::start_limited(Limits { head_read: SHORT, ..Limits::default() }).await;
+    let (mut reader, mut writer) = connect(&edge).await.into_split();
+    let trickle = async {
+        for byte in b"GET /v1/tools HTTP/1.1\r\nx: ".iter().chain(std::iter::repeat(&b'x')) {
+            if writer.write_all(&[*byte]).await.is_err() {
+                return;
+            }
+            sleep(SHORT / 10).await;
+        }
+    };
+    let mut sent = Vec::new();
+    tokio::select! {
+        () = trickle => {}
+        closed = timeout(PATIENCE, reader.read_to_end(&mut sent)) => {
+            // A reset is a close too.
+            let _ = closed.expect("cut off in time");
+        }
+    }
+    assert_eq!(edge.get("/v1/tools").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_peer_that_says_nothing_is_let_go() {
+    let edge = Edge::start_limited(Limits { head_read: SHORT, ..Limits::default() }).await;
+    assert_eq!(until_closed(&mut connect(&edge).await).await, b"");
+}
+
+#[tokio::test]
+async fn a_connection_is_reused_but_not_kept_for_ever() {
+    let limits = Limits { idle: SHORT, head_read: PATIENCE, ..Limits::default() };
+    let edge = Edge::start_limited(limits).await;
+    let mut stream = BufReader::new(connect(&edge).await);
+    for _ in 0..3 {
+        let head = edge.call("GET", "/v1/tools").head();
+        stream.get_mut().write_all(head.as_bytes()).await.expect("sends");
+        assert_eq!(Answer::read(&mut stream).await.expect("an answer").status, 200);
+        // Shorter than the limit.
+        sleep(SHORT / 4).await;
+    }
+    assert_eq!(until_closed(stream.get_mut()).await, b"");
+}
+
+#[tokio::test]
+async fn a_request_that_takes_long_is_not_taken_for_silence() {
+    let limits = Limits { idle: SHORT, head_read: SHORT, ..Limits::default() };
+    let edge = Edge::start_limited(limits).await;
+    let began = Instant::now();
+    let answer = edge.run("wharf/sleep", json!({"ms": 500})).await;
+    assert_eq!((answer.status, &answer.json()["status"]), (200, &json!("succeeded")));
+    assert!(began.elapsed() > SHORT * 2);
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_gets_a_timeout() {
+    let edge = Edge::start_limited(Limits { body_read: SHORT, ..Limits::default() }).await;
+    let head = edge.call("POST", "/v1/runs").header("content-length", "1000").head();
+    let mut stream = connect(&edge).await;
+    stream.write_all(head.as_bytes()).await.expect("sends");
+    let (reader, mut writer) = stream.into_split();
+    let trickle = async {
+        loop {
+            if writer.write_all(b" ").await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            sleep(SHORT / 10).await;
+        }
+    };
+    let mut text = Vec::new();
+    let read = async {
+        let mut reader = reader;
+        let mut byte = [0; 1024];
+        while !text.ends_with(b"}}") {
+            let count = reader.read(&mut byte).await.expect("an answer");
+            assert_ne!(count, 0, "closed without an answer");
+            text.extend_from_slice(&byte[..count]);
+        }
+    };
+    tokio::select! {
+        () = trickle => {}
+        read = timeout(PATIENCE, read) => read.expect("answered in time"),
+    }
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.starts_with("HTTP/1.1 408 ") && text.contains("request.timeout"), "{text}");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_their_turn() {
+    let edge = Edge::start_limited(Limits { connections_max: 2, ..Limits::default() }).await;
+    let call = || Call::new(edge.server.addr(), "GET", "/healthz").head();
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = BufReader::new(connect(&edge).await);
+        stream.get_mut().write_all(call().as_bytes()).await.expect("sends");
+        assert_eq!(Answer::read(&mut stream).await.expect("an answer").status, 200);
+        held.push(stream);
+    }
+    let mut third = BufReader::new(connect(&edge).await);
+    third.get_mut().write_all(call().as_bytes()).await.expect("sends");
+    assert!(timeout(SHORT, third.read_u8()).await.is_err(), "answered beyond the limit");
+    held.pop();
+    let answer = Answer::read(&mut third).await.expect("an answer");
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
+async fn bodies_share_a_bounded_memory() {
+    let limits = Limits { bodies_bytes_max: 8 * 1024, body_read: SHORT, ..Limits::default() };
+    let edge = Edge::start_limited(limits).await;
+    // This one takes all the memory there is and never comes.
+    let head = edge.call("POST", "/v1/runs").header("content-length", "8192").head();
+    let mut hog = connect(&edge).await;
+    hog.write_all(head.as_bytes()).await.expect("sends");
+    let answers = async {
+        loop {
+            let answer = edge.run("wharf/echo", json!({})).await;
+            if answer.status == 503 {
+                break answer;
+            }
+        }
+    };
+    // Whoever comes then is told to come again, until the slow one is let go.
+    let busy = tokio::select! {
+        answer = answers => Some(answer),
+        sent = until_closed(&mut hog) => {
+            assert!(String::from_utf8_lossy(&sent).contains("request.timeout"));
+            None
+        }
+    };
+    if let Some(busy) = busy {
+        busy.refused(503, "core.busy");
+    }
+    eventually(async || (edge.run("wharf/echo", json!({})).await.status == 200).then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn a_stalled_reader_is_let_go_and_slows_nobody() {
+    let limits = Limits {
+        write: SHORT,
+        send_buffer_bytes: Some(16 * 1024),
+        keep_alive: PATIENCE,
+        ..Limits::default()
+    };
+    let edge = Edge::start_limited(limits).await;
+    let run = edge.begin("wharf/count", json!({"n": 20_000, "delay_ms": 0})).await;
+
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(4 * 1024).expect("set");
+    let mut stalled = socket.connect(edge.server.addr()).await.expect("connects");
+    let head = edge.call("GET", &format!("/v1/runs/{run}/events")).head();
+    stalled.write_all(head.as_bytes()).await.expect("sends");
+
+    // Others read the same run to its end meanwhile, and the run is not slowed.
+    let events = edge.events(&run, "").await.rest().await;
+    let last = events.last().expect("an end");
+    assert_eq!((last.event.as_str(), &last.data["status"]), ("finished", &json!("succeeded")));
+    assert_eq!(edge.get("/v1/tools").await.status, 200);
+
+    // The stalled one finds far less than the whole story, and then the end of the connection.
+    sleep(SHORT * 2).await;
+    let sent = until_closed(&mut stalled).await;
+    let text = String::from_utf8_lossy(&sent);
+    assert!(!text.contains("event: finished"), "it was never stalled: {} bytes", sent.len());
+    assert!(sent.len() < 1024 * 1024, "{} bytes were buffered for it", sent.len());
+}

@@ -1,0 +1,140 @@
+//! Lists: pages, cursors, filters.
+
+use serde_json::{Value, json};
+
+use crate::support::Edge;
+
+impl Edge {
+    /// Reads a list page by page; each page but the last must be full.
+    async fn pages(&self, path: &str, limit: usize) -> Vec<Value> {
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let (mut items, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let answer = self.get(&format!("{path}{joint}limit={limit}{cursor}")).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+            let page = answer.json();
+            let found = page["items"].as_array().expect("items").clone();
+            assert!(found.len() <= limit, "{} items on a page of {limit}", found.len());
+            items.extend(found);
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return items,
+            }
+            assert!(items.len() < 10_000, "the list does not end");
+        }
+    }
+}
+
+fn ids(items: &[Value], key: &str) -> Vec<String> {
+    items.iter().map(|item| item[key].as_str().expect("an id").to_owned()).collect()
+}
+
+#[tokio::test]
+async fn runs_are_listed_newest_first_on_pages_of_any_size() {
+    let edge = Edge::start().await;
+    for n in 0..7 {
+        let body = json!({"tool": "wharf/echo", "run_id": format!("r{n}")});
+        assert_eq!(edge.post("/v1/runs?wait=20s", body).await.status, 200);
+    }
+    let expect: Vec<_> = (0..7).rev().map(|n| format!("r{n}")).collect();
+    for limit in [1, 2, 3, 7, 200] {
+        assert_eq!(ids(&edge.pages("/v1/runs", limit).await, "run_id"), expect, "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn runs_in_memory_come_first_and_count_like_the_others() {
+    let edge = Edge::start().await;
+    for n in 0..5 {
+        let durability = if n % 2 == 0 { "memory" } else { "journal" };
+        let body =
+            json!({"tool": "wharf/echo", "run_id": format!("r{n}"), "durability": durability});
+        assert_eq!(edge.post("/v1/runs?wait=20s", body).await.status, 200);
+    }
+    for limit in [3, 4, 5, 50] {
+        let found = ids(&edge.pages("/v1/runs", limit).await, "run_id");
+        assert_eq!(found[3..], ["r3", "r1"], "{limit}");
+        let mut memory = found[..3].to_vec();
+        memory.sort();
+        assert_eq!(memory, ["r0", "r2", "r4"], "{limit}");
+    }
+}
+
+#[tokio::test]
+async fn runs_can_be_filtered() {
+    let edge = Edge::start().await;
+    edge.post("/v1/worlds", json!({"world": "lab"})).await;
+    for (id, tool, world) in
+        [("a", "wharf/echo", "default"), ("b", "wharf/fail", "default"), ("c", "wharf/echo", "lab")]
+    {
+        let body = json!({"tool": tool, "run_id": id, "world": world});
+        assert_eq!(edge.post("/v1/runs?wait=20s", body).await.status, 200);
+    }
+    for (query, expect) in [
+        ("?tool=wharf/echo", vec!["c", "a"]),
+        ("?tool=wharf%2Ffail", vec!["b"]),
+        ("?world=lab", vec!["c"]),
+        ("?status=failed", vec!["b"]),
+        ("?status=succeeded&world=default", vec!["a"]),
+        ("?status=running", vec![]),
+        ("?zebra=1", vec!["c", "b", "a"]),
+    ] {
+        let found = edge.pages(&format!("/v1/runs{query}"), 1).await;
+        assert_eq!(ids(&found, "run_id"), expect, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn tools_are_listed_and_shown() {
+    let edge = Edge::start().await;
+    let all = edge.pages("/v1/tools", 200).await;
+    let names = ids(&all, "tool_id");
+    for limit in [1, 2, 4] {
+        assert_eq!(ids(&edge.pages("/v1/tools", limit).await, "tool_id"), names);
+    }
+    assert!(names.contains(&"wharf/approve-me".to_owned()), "{names:?}");
+    for tool in &all {
+        let path = format!("/v1/tools/{}", tool["tool_id"].as_str().expect("an id"));
+        assert_eq!(&edge.get(&path).await.json(), tool);
+        assert_eq!(tool["state"], "available");
+        assert_eq!(tool["provider"], "wharf");
+        assert_eq!(tool["input_schema"]["type"], "object", "{tool}");
+        assert_eq!(tool["requires_directive"], tool["name"] == "approve-me");
+    }
+}
+
+#[tokio::test]
+async fn worlds_are_listed_by_name() {
+    let edge = Edge::start().await;
+    for world in ["zoo", "attic", "Lab"] {
+        let body = json!({"world": world, "limit_micro": 5});
+        let made = edge.post("/v1/worlds", body).await;
+        assert_eq!((made.status, &made.json()["limit_micro"]), (201, &json!(5)));
+    }
+    for limit in [1, 3, 200] {
+        let found = edge.pages("/v1/worlds", limit).await;
+        assert_eq!(ids(&found, "world"), ["Lab", "attic", "default", "zoo"]);
+    }
+    assert_eq!(edge.get("/v1/worlds/default").await.json().get("limit_micro"), None);
+}
+
+#[tokio::test]
+async fn the_audit_is_read_in_order() {
+    let edge = Edge::start().await;
+    for _ in 0..5 {
+        edge.run("wharf/echo", json!({"secret": "c4nary"})).await;
+    }
+    let all = edge.pages("/v1/audit", 200).await;
+    let numbers: Vec<_> = all.iter().map(|record| record["id"].as_u64().expect("an id")).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b) && numbers.len() > 10, "{numbers:?}");
+    assert_eq!(edge.pages("/v1/audit", 3).await, all);
+    let middle = numbers[numbers.len() / 2];
+    let behind = edge.get(&format!("/v1/audit?after={middle}&limit=2")).await.json();
+    assert!(behind["items"][0]["id"].as_u64() > Some(middle));
+    assert_eq!(behind["items"].as_array().map(Vec::len), Some(2));
+    let none = edge.get(&format!("/v1/audit?after={}", u64::MAX)).await.json();
+    assert_eq!(none, json!({"items": [], "next_cursor": null}));
+    let events: Vec<_> = ids(&all, "event");
+    assert!(events.iter().any(|event| event == "world.created"), "{events:?}");
+    assert!(!json!(all).to_string().contains("c4nary"));
+}
