@@ -33,6 +33,8 @@ pub(crate) struct Renderer<W> {
     open_line: Option<String>,
     /// The run is over, so the bar stays away.
     finished: bool,
+    /// The asks the run waits for, oldest first, and what the bar says meanwhile.
+    waiting: Vec<(String, &'static str)>,
 }
 
 impl Renderer<std::io::Stderr> {
@@ -53,6 +55,7 @@ impl<W: Write> Renderer<W> {
             cleaners: BTreeMap::new(),
             open_line: None,
             finished: false,
+            waiting: Vec::new(),
         }
     }
 
@@ -100,16 +103,18 @@ impl<W: Write> Renderer<W> {
                 self.say(&text);
             }
             Event::Question(event) | Event::Approval(event) => {
-                self.phase(words::waiting(&event.ask));
+                self.waiting.push((event.ask.ask_id.clone(), words::waiting(&event.ask)));
+                self.go_on();
                 let text = words::ask(&event.ask, self.paint);
                 self.say(&text);
             }
             Event::Decided(event) => {
-                self.phase("running");
+                self.waiting.retain(|(ask, _)| *ask != event.ask_id);
+                self.go_on();
                 self.say(&words::decided(event, self.paint));
             }
             Event::Attempt(event) => {
-                self.phase("running");
+                self.go_on();
                 self.say(&self.paint.attention(&words::attempt(event)));
             }
             Event::Log(event) => {
@@ -118,6 +123,12 @@ impl<W: Write> Renderer<W> {
             }
             Event::Gap(event) => self.say(&self.paint.attention(&words::gap(event))),
         }
+    }
+
+    /// What the run does now: it waits for what is still open, or runs.
+    fn go_on(&mut self) {
+        let phase = self.waiting.first().map_or("running", |(_, waiting)| waiting);
+        self.phase(phase);
     }
 
     fn phase(&mut self, phase: &str) {

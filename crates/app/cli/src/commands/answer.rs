@@ -3,7 +3,7 @@
 use std::io;
 
 use serde_json::Value;
-use wharf_vocab::{AskKind, Code};
+use wharf_vocab::AskKind;
 use wharf_wire::rest_v1::{AnswerQuestion, Ask};
 
 use crate::commands::asks;
@@ -89,7 +89,7 @@ fn answer_of(args: &Args, ask: Option<&Ask>, output: Output) -> Result<Option<An
                 Some(value) => value,
                 None => return Ok(None),
             },
-            None => return Err(not_open(&args.id)),
+            None => return Err(asks::not_open(&args.id)),
         },
     };
     Ok(Some(AnswerQuestion { value: Some(value), status: None, text: None }))
@@ -104,9 +104,4 @@ fn form(ask: &Ask, output: Output) -> Result<Option<Value>> {
     Form::new(io::stdin().lock(), io::stderr())
         .fill(&ask.title, ask.schema.as_ref())
         .map_err(|error| Failure::unreadable("the terminal", &error))
-}
-
-fn not_open(id: &str) -> Failure {
-    let message = format!("no open question begins with {id}; see them with: wharf inbox");
-    Failure::new(Code::AskNotFound, message)
 }

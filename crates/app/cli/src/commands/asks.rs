@@ -1,16 +1,27 @@
 //! Finds the open ask that a typed id, or the beginning of one, means.
 
-use wharf_vocab::AskKind;
+use wharf_vocab::{AskId, AskKind, Code};
 use wharf_wire::rest_v1::Ask;
 
 use crate::client::Client;
 use crate::failure::{Failure, Result};
 use crate::{plain, table};
 
-/// The ask that `typed` means; `None` if no open one does, which the core can explain best.
+/// The ask that `typed` means; `None` if no open one does but one may have, of which the core
+/// knows what became.
 pub(crate) async fn find(client: &Client, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
     let (items, _) = client.list(&["v1", "inbox"], &[], None).await?;
-    pick(table::rows(items)?, typed, kind)
+    let found = pick(table::rows(items)?, typed, kind)?;
+    if found.is_none() && AskId::new(typed).is_err() {
+        return Err(not_open(typed));
+    }
+    Ok(found)
+}
+
+/// Nothing that is open is meant.
+pub(crate) fn not_open(typed: &str) -> Failure {
+    let message = format!("no open ask begins with {typed:?}; see them with: wharf inbox");
+    Failure::new(Code::AskNotFound, message)
 }
 
 fn pick(asks: Vec<Ask>, typed: &str, kind: AskKind) -> Result<Option<Ask>> {

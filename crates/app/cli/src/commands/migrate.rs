@@ -11,6 +11,10 @@ use crate::table::Table;
 
 /// What `wharf migrate` takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf migrate
+  wharf migrate up")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,

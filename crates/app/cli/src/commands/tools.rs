@@ -15,6 +15,10 @@ use crate::table::{self, Table};
 
 /// What `wharf tools` takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tools
+  wharf tools show wharf/count")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,

@@ -14,6 +14,11 @@ use crate::{moment, money};
 
 /// What `wharf worlds` takes.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds
+  wharf worlds create lab
+  wharf worlds budget lab --limit-micro 5000000")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,

@@ -23,7 +23,7 @@ pub(super) fn ask(ask: &Ask, paint: Paint) -> String {
     let id = plain::line(&ask.ask_id);
     let how = match ask.kind {
         AskKind::Question => format!("wharf answer {id} {}", answer_hint(ask.schema.as_ref())),
-        AskKind::Approval => format!("wharf approve {id}   or   wharf deny {id} --reason …"),
+        AskKind::Approval => format!("wharf approve {id}\n  wharf deny {id} --reason …"),
     };
     format!("{}\n  {how}", paint.attention(&head))
 }
