@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use wharf_ports::launcher::{LogLine, LogSource, LogSpec};
 use wharf_ports::{Clock, SystemClock};
 use wharf_vocab::limits::LOG_BYTES_PER_SECOND_MAX;
@@ -28,7 +28,7 @@ where
 {
     let mut out = Tap::new(stdout, writer.redactor.stream(), writer.line_bytes_max);
     let mut err = Tap::new(stderr, writer.redactor.stream(), writer.line_bytes_max);
-    let mut pace = Pace::new();
+    let mut pace = Pace::new(Instant::now());
     loop {
         let (source, read) = tokio::select! {
             read = out.read(), if out.open => (LogSource::Stdout, read),
@@ -40,7 +40,9 @@ where
             _ => err.take(read),
         };
         writer.write(source, lines).await;
-        pace.keep(read).await;
+        if let Some(rest_until) = pace.count(Instant::now(), read) {
+            sleep_until(rest_until).await;
+        }
     }
     writer
 }
@@ -97,19 +99,18 @@ struct Pace {
 }
 
 impl Pace {
-    fn new() -> Self {
-        Self { second_began: Instant::now(), bytes: 0 }
+    fn new(now: Instant) -> Self {
+        Self { second_began: now, bytes: 0 }
     }
 
-    async fn keep(&mut self, read: usize) {
+    /// Counts what was read; says until when to rest, if at all.
+    fn count(&mut self, now: Instant, read: usize) -> Option<Instant> {
+        if now >= self.second_began + Duration::from_secs(1) {
+            *self = Self::new(now);
+        }
         self.bytes += u64::try_from(read).unwrap_or(u64::MAX);
         let second_ends = self.second_began + Duration::from_secs(1);
-        if self.bytes >= LOG_BYTES_PER_SECOND_MAX {
-            tokio::time::sleep_until(second_ends).await;
-        }
-        if Instant::now() >= second_ends {
-            *self = Self::new();
-        }
+        (self.bytes >= LOG_BYTES_PER_SECOND_MAX).then_some(second_ends)
     }
 }
 
@@ -178,6 +179,26 @@ impl LogWriter {
                 self.failing = false;
             }
             _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_rests_until_the_second_is_over_and_a_trickle_never() {
+        let began = Instant::now();
+        let at = |ms: u64| began + Duration::from_millis(ms);
+        let most = usize::try_from(LOG_BYTES_PER_SECOND_MAX).expect("fits");
+        let mut pace = Pace::new(began);
+        assert_eq!(pace.count(at(10), most - 1), None);
+        assert_eq!(pace.count(at(20), 1), Some(at(1_000)));
+        assert_eq!(pace.count(at(1_000), most - 1), None, "a new second");
+        assert_eq!(pace.count(at(1_999), 1), Some(at(2_000)));
+        for second in 10..20 {
+            assert_eq!(pace.count(at(second * 1_000), most - 1), None);
         }
     }
 }

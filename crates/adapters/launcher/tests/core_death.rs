@@ -1,0 +1,87 @@
+//! When the core dies, whatever the way, nothing it launched survives.
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use rustix::process::Signal;
+use support::{PROBE, eventually, marked, parent_of, signal, stat};
+
+/// A core in a process of its own, with a family launched below it.
+struct Core {
+    process: Child,
+    /// Held, because a core that cannot speak ends too early.
+    _stdout: BufReader<ChildStdout>,
+    _dir: tempfile::TempDir,
+    mark: String,
+    program: i32,
+    shim: i32,
+}
+
+impl Core {
+    async fn start(name: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mark = format!("{name}-{}", std::process::id());
+        let mut process = Command::new(PROBE)
+            .args(["core", &dir.path().display().to_string(), &mark, "family"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        stdout.read_line(&mut line).expect("reads");
+        let program = line.trim().strip_prefix("program ").expect("the program's id");
+        let program = program.parse().expect("a number");
+        let shim = parent_of(program);
+        eventually("the family is complete", || marked(&mark).len() == 4).await;
+        let program = i32::try_from(program).expect("fits");
+        Self { process, _stdout: stdout, _dir: dir, mark, program, shim }
+    }
+
+    fn signal(&self, sent: Signal) {
+        signal(i32::try_from(self.process.id()).expect("fits"), sent);
+    }
+
+    async fn assert_all_gone(mut self) {
+        self.process.wait().expect("ends");
+        eventually("everything below the core is gone", || marked(&self.mark).is_empty()).await;
+        eventually("so is the shim", || is_dead(self.shim)).await;
+    }
+}
+
+/// Gone, or waiting for the machine's first process to take note of an orphan's death.
+fn is_dead(pid: i32) -> bool {
+    stat(pid).is_none_or(|fields| fields[0] == "Z")
+}
+
+#[tokio::test]
+async fn a_core_that_is_killed_takes_everything_along() {
+    let core = Core::start("killed").await;
+    core.signal(Signal::KILL);
+    core.assert_all_gone().await;
+}
+
+#[tokio::test]
+async fn a_core_that_ends_without_a_word_takes_everything_along() {
+    let core = Core::start("ended").await;
+    core.signal(Signal::TERM);
+    core.assert_all_gone().await;
+}
+
+#[tokio::test]
+async fn a_core_that_dies_together_with_its_shim_takes_the_program_along() {
+    let mut core = Core::start("both").await;
+    // Halted, the core cannot clear up between the two deaths.
+    core.signal(Signal::STOP);
+    signal(core.shim, Signal::KILL);
+    core.signal(Signal::KILL);
+    core.process.wait().expect("ends");
+    eventually("the program died with its shim", || is_dead(core.program)).await;
+    // The rest has nobody left who knows it, so the test ends it.
+    for pid in marked(&core.mark) {
+        signal(pid, Signal::KILL);
+    }
+    eventually("the test leaves nothing", || marked(&core.mark).is_empty()).await;
+}

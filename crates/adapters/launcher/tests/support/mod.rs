@@ -1,0 +1,166 @@
+//! What the tests share: a launcher with a directory of its own, and ways to look at processes.
+
+#![expect(dead_code, reason = "each test binary uses a part of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use tokio::time::{Instant, sleep, timeout};
+use wharf_launcher::{Options, ProcessLauncher};
+use wharf_ports::launcher::{Exit, LaunchSpec, Launched, Launcher, LogLine, LogSpec};
+use wharf_vocab::{Fault, LaunchId};
+
+/// The program that behaves as it is told.
+pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_wharf-launcher-probe");
+
+/// Nothing in a test may take longer, on the slowest machine.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Patience that a test means to use up.
+pub(crate) const SHORT: Duration = Duration::from_millis(300);
+/// Patience that a test means never to use up.
+pub(crate) const LONG: Duration = Duration::from_secs(300);
+
+/// A launcher with a directory of its own.
+pub(crate) struct Bench {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) launcher: ProcessLauncher,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        let options = Options { shim_program: Some(PROBE.into()) };
+        let launcher = ProcessLauncher::start(options).expect("starts");
+        Self { dir: tempfile::tempdir().expect("a directory"), launcher }
+    }
+
+    /// A launch of the probe under a mark that no other launch has.
+    pub(crate) fn spec(&self, args: &[&str]) -> LaunchSpec {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let id = LaunchId::new(format!("l{number}")).expect("valid");
+        let log = LogSpec::at(self.dir.path().join(format!("logs/{id}.log")));
+        let mut spec = LaunchSpec::new(id, PROBE, self.dir.path(), log);
+        spec.args = args.iter().map(|&arg| arg.to_owned()).collect();
+        let mark = format!("{}-{number}", std::process::id());
+        spec.env.insert("WHARF_TEST_MARK".to_owned(), mark);
+        spec
+    }
+
+    pub(crate) async fn launch(&self, spec: LaunchSpec) -> Arc<dyn Launched> {
+        self.try_launch(spec).await.expect("launches")
+    }
+
+    pub(crate) async fn try_launch(&self, spec: LaunchSpec) -> Result<Arc<dyn Launched>, Fault> {
+        timeout(DEADLINE, self.launcher.launch(spec)).await.expect("in time")
+    }
+
+    /// Launches the probe and waits for its end.
+    pub(crate) async fn run(&self, args: &[&str]) -> (Exit, Vec<String>) {
+        let launched = self.launch(self.spec(args)).await;
+        let exit = ended(launched.exited()).await;
+        (exit, output(&*launched).await)
+    }
+}
+
+/// Waits for an end, for a bounded time.
+pub(crate) async fn ended(exited: impl Future<Output = Exit>) -> Exit {
+    timeout(DEADLINE, exited).await.expect("ends in time")
+}
+
+/// Everything the program wrote, without the launcher's own words.
+pub(crate) async fn output(launched: &dyn Launched) -> Vec<String> {
+    let lines = launched.tail(usize::MAX).await.expect("reads");
+    texts(lines.iter().filter(|line| line.source != wharf_ports::launcher::LogSource::Launcher))
+}
+
+pub(crate) fn texts<'a>(lines: impl IntoIterator<Item = &'a LogLine>) -> Vec<String> {
+    lines.into_iter().map(|line| line.text.to_string()).collect()
+}
+
+/// Reads the log until a line satisfies the condition; gives back all lines up to it.
+pub(crate) async fn read_until(
+    launched: &dyn Launched,
+    is_it: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut lines = launched.follow(usize::MAX);
+    let mut seen = Vec::new();
+    let reading = async {
+        while let Some(line) = lines.next().await {
+            seen.push(line.text.to_string());
+            if is_it(&line.text) {
+                return;
+            }
+        }
+        panic!("the log ended after {seen:?}");
+    };
+    timeout(DEADLINE, reading).await.expect("in time");
+    seen
+}
+
+/// Waits until a condition holds.
+pub(crate) async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up_at = Instant::now() + DEADLINE;
+    while !holds() {
+        assert!(Instant::now() < give_up_at, "it never came true: {what}");
+        sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Every living process whose environment carries the mark.
+pub(crate) fn marked(mark: &str) -> Vec<i32> {
+    let needle = format!("WHARF_TEST_MARK={mark}\0");
+    let carries = |pid: &i32| {
+        fs::read(format!("/proc/{pid}/environ"))
+            .is_ok_and(|environ| environ.windows(needle.len()).any(|at| at == needle.as_bytes()))
+    };
+    pids().into_iter().filter(carries).collect()
+}
+
+pub(crate) fn mark_of(spec: &LaunchSpec) -> String {
+    spec.env["WHARF_TEST_MARK"].clone()
+}
+
+pub(crate) fn pids() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").expect("a process table");
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Every zombie among the children of a process.
+pub(crate) fn zombies_of(parent: u32) -> Vec<i32> {
+    let is_one = |pid: &i32| {
+        stat(*pid).is_some_and(|fields| fields[0] == "Z" && fields[1] == parent.to_string())
+    };
+    pids().into_iter().filter(is_one).collect()
+}
+
+/// The fields of a process after its name: state, parent, group, session and so on.
+pub(crate) fn stat(pid: i32) -> Option<Vec<String>> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let (_, fields) = text.rsplit_once(')')?;
+    Some(fields.split_whitespace().map(str::to_owned).collect())
+}
+
+/// The parent of a living process.
+pub(crate) fn parent_of(pid: u32) -> i32 {
+    let fields = stat(i32::try_from(pid).expect("fits")).expect("lives");
+    fields[1].parse().expect("a number")
+}
+
+pub(crate) fn exists(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
+    rustix::process::kill_process(pid, signal).expect("lives");
+}
+
+pub(crate) fn log_path(spec: &LaunchSpec) -> PathBuf {
+    spec.log.path.clone()
+}
