@@ -3,6 +3,7 @@
 //! Adapters and edges implement these traits; the engine knows nothing else of them. The fakes
 //! in [`memory`] keep the same promises, and [`contract`] is the suite every store must pass.
 
+pub mod agents;
 mod batch;
 mod clock;
 pub mod contract;

@@ -1,0 +1,66 @@
+//! Homes and databases that are not as they should be.
+
+use crate::support::TestHome;
+
+#[test]
+fn a_second_core_is_kept_out_and_the_first_goes_on() {
+    let home = TestHome::new();
+    let core = home.up();
+    let second = home.run(&["up", "--listen", "127.0.0.1:0"]);
+    assert!(second.code != Some(0) && second.stderr.contains("home.locked"), "{second:#?}");
+    home.run(&["run", "wharf/echo"]).code(0);
+    core.stop().code(0);
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused_and_left_alone() {
+    let home = TestHome::new();
+    home.up().stop().code(0);
+    let file = home.path().join("wharf.db");
+    let database = rusqlite::Connection::open(&file).expect("opens");
+    database.pragma_update(None, "user_version", 999).expect("changes");
+    drop(database);
+    let before = std::fs::read(&file).expect("reads");
+    let refused = home.run(&["up", "--listen", "127.0.0.1:0"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("store.newer"), "{refused:#?}");
+    assert_eq!(std::fs::read(&file).expect("reads"), before);
+}
+
+#[test]
+fn a_home_that_cannot_be_written_is_said_to_be() {
+    let home = TestHome::new();
+    std::fs::write(home.path(), "a file where the home should be").expect("writes");
+    let refused = home.run(&["up", "--listen", "127.0.0.1:0"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("home.unwritable"), "{refused:#?}");
+}
+
+#[test]
+fn a_wrong_configuration_names_the_key() {
+    let home = TestHome::new();
+    std::fs::create_dir(home.path()).expect("makes");
+    std::fs::write(home.path().join("wharf.toml"), "[http]\nlisen = \"127.0.0.1:0\"\n")
+        .expect("writes");
+    let refused = home.run(&["up"]);
+    assert!(refused.code != Some(0) && refused.stderr.contains("config.invalid"), "{refused:#?}");
+    assert!(refused.stderr.contains("lisen"), "{refused:#?}");
+}
+
+#[test]
+fn migrations_go_down_and_up_again_with_data() {
+    let home = TestHome::new();
+    let core = home.up();
+    let id = home.run(&["run", "wharf/echo", "text=kept"]).code(0).json()["run_id"].clone();
+    core.stop().code(0);
+    let status = || home.run(&["migrate", "status", "--json"]).code(0).json();
+    assert_eq!(status()["current"], status()["newest"]);
+    home.run(&["migrate", "down", "--to", "1"]).code(0);
+    assert_eq!(status()["current"], 1);
+    home.run(&["migrate", "up"]).code(0);
+    assert_eq!(status()["current"], status()["newest"]);
+    let core = home.up();
+    let shown = home.run(&["runs", "show", id.as_str().expect("text"), "--json"]).code(0).json();
+    assert_eq!(shown["outputs"]["text"], "kept");
+    let busy = home.run(&["migrate", "down", "--to", "0"]);
+    assert_ne!(busy.code, Some(0), "not while a core is up: {busy:#?}");
+    core.stop().code(0);
+}

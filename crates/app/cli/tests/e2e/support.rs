@@ -1,0 +1,201 @@
+//! A home of its own, a core in a process of its own, and the program run beside it.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+pub(crate) const LONG: Duration = Duration::from_secs(30);
+
+/// A home in a folder that vanishes with it.
+pub(crate) struct TestHome {
+    dir: tempfile::TempDir,
+}
+
+impl TestHome {
+    pub(crate) fn new() -> Self {
+        Self { dir: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// The program with this home and nothing else of the environment that matters.
+    pub(crate) fn wharf(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
+        command.args(arguments).env("WHARF_HOME", self.path()).env("HOME", self.dir.path());
+        for name in ["WHARF_URL", "WHARF_TOKEN", "WHARF_LISTEN", "WHARF_LOG", "XDG_DATA_HOME"] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        let output = self.wharf(arguments).output().expect("the program starts");
+        Ended::of(&output, arguments)
+    }
+
+    /// Starts the program and leaves it running.
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
+        Running { child: Some(self.wharf(arguments).spawn().expect("the program starts")) }
+    }
+
+    /// Starts a core and waits until it is ready.
+    pub(crate) fn up(&self) -> Core {
+        let log = self.dir.path().join("core.log");
+        let log = std::fs::File::options().append(true).create(true).open(log).expect("a log");
+        let mut command = self.wharf(&["up", "--listen", "127.0.0.1:0"]);
+        command.stdout(Stdio::null()).stderr(log);
+        let child = command.spawn().expect("the core starts");
+        let pid = child.id();
+        let core = Core { running: Running { child: Some(child) }, home: self.path() };
+        wait_for("the core to be ready", || {
+            let info = core.info()?;
+            (info["pid"] == pid).then_some(())
+        });
+        core
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("core.log")).unwrap_or_default()
+    }
+}
+
+/// A core in a process of its own; it is killed when the test ends.
+pub(crate) struct Core {
+    running: Running,
+    home: PathBuf,
+}
+
+impl Core {
+    fn info(&self) -> Option<Value> {
+        let text = std::fs::read(self.home.join("run/core.json")).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.info().expect("ready")["http"].as_str().expect("an address").to_owned()
+    }
+
+    pub(crate) fn token(&self) -> String {
+        let text = std::fs::read_to_string(self.home.join("run/owner.token")).expect("a token");
+        text.trim().to_owned()
+    }
+
+    /// kill -9, and nothing else.
+    pub(crate) fn kill(self) {
+        self.running.signal(Signal::KILL);
+        self.running.wait();
+    }
+
+    /// Asks the core to stop, as a service manager does.
+    pub(crate) fn stop(self) -> Ended {
+        self.running.signal(Signal::TERM);
+        self.running.wait()
+    }
+}
+
+/// A program that is running; it is killed when the test ends.
+pub(crate) struct Running {
+    child: Option<Child>,
+}
+
+impl Running {
+    pub(crate) fn signal(&self, signal: Signal) {
+        let child = self.child.as_ref().expect("running");
+        kill_process(Pid::from_child(child), signal).expect("the process is there");
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.as_mut().is_some_and(|child| child.try_wait().expect("known").is_none())
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Ended {
+        let child = self.child.take().expect("running");
+        let output = child.wait_with_output().expect("it ends");
+        Ended::of(&output, &[])
+    }
+
+    /// Reads standard error until it holds `text`.
+    pub(crate) fn until_stderr(&mut self, text: &str) -> String {
+        let child = self.child.as_mut().expect("running");
+        let stderr = child.stderr.as_mut().expect("piped");
+        let mut seen = Vec::new();
+        let mut byte = [0];
+        while !String::from_utf8_lossy(&seen).contains(text) {
+            match stderr.read(&mut byte).expect("readable") {
+                0 => panic!("it ended after: {}", String::from_utf8_lossy(&seen)),
+                _ => seen.push(byte[0]),
+            }
+        }
+        String::from_utf8_lossy(&seen).into_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    arguments: Vec<String>,
+}
+
+impl Ended {
+    fn of(output: &Output, arguments: &[&str]) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
+        }
+    }
+
+    /// Checks the exit code.
+    #[track_caller]
+    pub(crate) fn code(self, expected: i32) -> Self {
+        assert_eq!(self.code, Some(expected), "{:?}: {self:#?}", self.arguments);
+        self
+    }
+
+    /// Standard output as the one JSON value it must be.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+}
+
+/// Waits until there is something, and says what was awaited if there never is.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + LONG;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The permission bits of a file.
+pub(crate) fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).expect("exists").permissions().mode() & 0o777
+}

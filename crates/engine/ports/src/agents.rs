@@ -1,0 +1,113 @@
+//! Steering agents: what edges that face people need of the edge that faces agents.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use wharf_domain::{Agent, Caller};
+use wharf_vocab::{AgentId, Fault, LaunchId, Timestamp};
+
+use crate::launcher::LogLine;
+
+/// How an agent fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AgentState {
+    /// Known, not approved.
+    Added,
+    /// Approved, never started.
+    Approved,
+    /// Its process starts or has not said hello yet.
+    Starting,
+    /// Connected and well.
+    Running,
+    /// Connected, but not well or silent.
+    Unhealthy,
+    /// It ended and will be started again.
+    BackingOff,
+    /// It was stopped.
+    Stopped,
+    /// It ended too often and is not started again.
+    Crashed,
+    /// Its manifest is not the one that was approved.
+    Drifted,
+}
+
+impl AgentState {
+    /// The word for it in every API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Approved => "approved",
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Unhealthy => "unhealthy",
+            Self::BackingOff => "backing_off",
+            Self::Stopped => "stopped",
+            Self::Crashed => "crashed",
+            Self::Drifted => "drifted",
+        }
+    }
+}
+
+/// An agent and how it fares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentView {
+    /// What the journal knows of it.
+    pub agent: Agent,
+    /// How it fares.
+    pub state: AgentState,
+    /// Why, when there is something to say.
+    pub reason: Option<String>,
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Its launch.
+    pub launch: Option<LaunchId>,
+    /// When it last said that it is alive.
+    pub last_heartbeat: Option<Timestamp>,
+    /// How it is fenced in.
+    pub sandbox: &'static str,
+}
+
+/// Steers agents.
+pub trait AgentControl: Send + Sync + fmt::Debug + 'static {
+    /// All agents.
+    fn list(&self) -> Vec<AgentView>;
+
+    /// One agent.
+    fn show(&self, id: &AgentId) -> Result<AgentView, Fault>;
+
+    /// Reads the manifest in a folder and takes the agent up.
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>>;
+
+    /// Approves these permissions of the manifest, or all it asks for.
+    fn approve(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        permissions: Option<Vec<String>>,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>>;
+
+    /// Lets it run from now on, also after a restart of the core.
+    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>;
+
+    /// Stops it and waits until it is gone.
+    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>;
+
+    /// Stops it if it runs, and starts it.
+    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>;
+
+    /// Forgets it.
+    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>>;
+
+    /// The last lines of its log, also when it is dead.
+    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>>;
+
+    /// The last lines of its log and then new ones, while it runs.
+    fn follow_logs(
+        &self,
+        id: AgentId,
+        lines: usize,
+    ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>>;
+}
