@@ -2,7 +2,8 @@
 
 use wharf_vocab::{Code, Fault};
 
-use crate::Home;
+use crate::settings::Settings;
+use crate::{Home, anchors, fault, secrets};
 
 /// What was found in an audit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,7 +16,30 @@ pub struct AuditReport {
     pub findings: Vec<String>,
 }
 
-/// Checks every seal, every signed head and the anchors of the home.
-pub fn verify(_home: &Home) -> Result<AuditReport, Fault> {
-    Err(Fault::new(Code::StoreUnavailable, "This version has no database yet."))
+/// Checks every seal, every signed head and the anchors of the home. Everything is only read, so
+/// a core may use the home meanwhile.
+pub fn verify(home: &Home) -> Result<AuditReport, Fault> {
+    let path = Settings::load(home)?.store;
+    if !path.exists() {
+        let message = format!("There is no database in {} yet.", home.path().display());
+        return Err(Fault::new(Code::StoreUnavailable, message));
+    }
+    let Some(key) = secrets::existing_audit_key(home)? else {
+        let message = format!(
+            "The key {} is gone, and without it the audit cannot be checked; put it back.",
+            home.audit_key_file().display()
+        );
+        return Err(Fault::new(Code::StoreUnavailable, message));
+    };
+    // Anchors are read first: a core that is running may write more of both meanwhile, and then
+    // the database must be the newer one.
+    let (anchors, mut findings) = anchors::kept(home);
+    let report = wharf_store_sqlite::verify_audit(&path, &key, &anchors)
+        .map_err(|error| fault::of_store(&error))?;
+    findings.extend(report.findings.iter().map(ToString::to_string));
+    if report.findings_left_out > 0 {
+        findings.push(format!("There are {} findings more.", report.findings_left_out));
+    }
+    let chains = u32::try_from(report.chains).unwrap_or(u32::MAX);
+    Ok(AuditReport { records: report.records, chains, findings })
 }

@@ -1,50 +1,135 @@
 //! A core: store, engine, built-in tools and the HTTP edge, started and stopped as one.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
-use wharf_vocab::{Code, Fault};
+use wharf_http::{CoreInfo, Limits, Listener, OwnerToken, Server};
+use wharf_journal::audit::AuditKey;
+use wharf_ports::{Clock, SystemClock};
+use wharf_store_sqlite::SqliteStore;
+use wharf_vocab::{Code, Fault, NodeId, WorldId};
 
-use crate::Home;
+use crate::lock::HomeLock;
+use crate::settings::Settings;
+use crate::{Home, anchors, fault, files, secrets};
+
+/// How often the audit is anchored.
+const ANCHOR_EVERY: Duration = Duration::from_secs(60);
 
 /// How to start a core.
 #[derive(Debug, Clone)]
 pub struct CoreOptions {
     /// Its home.
     pub home: Home,
-    /// Where it listens; the configuration says when absent.
+    /// Where it listens; environment and configuration say when absent.
     pub listen: Option<SocketAddr>,
     /// Whether a proxy in front of it takes care of TLS.
     pub behind_proxy: bool,
+    /// Sizes and times of its HTTP edge.
+    pub limits: Limits,
+    /// How long attempts that are under way may take to end when it stops.
+    pub grace: Duration,
+    /// How long requests that are under way may take to end when it stops.
+    pub drain: Duration,
 }
 
 impl CoreOptions {
     /// A core on this home, as its configuration says.
     #[must_use]
     pub fn new(home: Home) -> Self {
-        Self { home, listen: None, behind_proxy: false }
+        Self {
+            home,
+            listen: None,
+            behind_proxy: false,
+            limits: Limits::default(),
+            grace: Duration::from_secs(3),
+            drain: Duration::from_secs(10),
+        }
     }
 }
 
-/// A core that is up.
+/// A core that is up. One that is dropped without [`stop`](Self::stop) goes on, and keeps its
+/// home, until the runtime it was started on ends.
 #[derive(Debug)]
 pub struct Core {
-    addr: SocketAddr,
+    home: Home,
     handle: Handle,
+    server: Server,
+    store: Arc<SqliteStore>,
     owner_token: String,
+    anchoring: Anchoring,
+    grace: Duration,
+    drain: Duration,
+}
+
+/// What a home gives a core that has it for itself.
+struct Prepared {
+    lock: HomeLock,
+    owner_token: String,
+    audit_key: AuditKey,
+    node: NodeId,
+    seed: u64,
 }
 
 impl Core {
-    /// Starts a core; when this returns, it is ready.
+    /// Starts a core; when this returns, it is ready and its home says so.
     pub async fn start(options: CoreOptions) -> Result<Self, Fault> {
-        let _ = options;
-        Err(Fault::new(Code::CoreInternal, "This version cannot start a core yet."))
+        let CoreOptions { home, listen, behind_proxy, limits, grace, drain } = options;
+        let settings = Settings::load(&home)?.with_options(listen, behind_proxy)?;
+        let Prepared { lock, owner_token, audit_key, node, seed } = {
+            let home = home.clone();
+            blocking(move || prepare(&home)).await?
+        };
+        // A taken port is noticed before the database is touched.
+        let listener = Listener::bind(settings.listen, &limits)?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let store = {
+            let (path, clock) = (settings.store.clone(), Arc::clone(&clock));
+            let open = move || SqliteStore::open(&path, &audit_key, clock);
+            Arc::new(blocking(move || open().map_err(|error| fault::of_store(&error))).await?)
+        };
+        anchors::compare(&home, &store, clock.now()).await?;
+        let engine = wharf_engine::Options { node, store: store.clone(), clock, seed };
+        let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
+        if let Err(fault) = furnish(&handle).await {
+            handle.stop(Duration::ZERO).await;
+            return Err(fault);
+        }
+        wharf_http::install_metrics();
+        let owner = OwnerToken::new(&owner_token);
+        let edge = wharf_http::Options { owner, hosts: settings.hosts, limits };
+        let server = listener.serve(handle.clone(), edge);
+        let anchoring = Anchoring::begin(home.clone(), Arc::clone(&store), lock);
+        let core = Self { home, handle, server, store, owner_token, anchoring, grace, drain };
+        match core.announce() {
+            Ok(()) => Ok(core),
+            Err(fault) => {
+                core.stop().await?;
+                Err(fault)
+            }
+        }
     }
 
     /// Where its HTTP API is.
     #[must_use]
     pub fn http_addr(&self) -> SocketAddr {
-        self.addr
+        self.server.addr()
+    }
+
+    /// The base address of its HTTP API, as a client on this machine uses it.
+    #[must_use]
+    pub fn http_url(&self) -> String {
+        let mut addr = self.server.addr();
+        if addr.ip().is_unspecified() {
+            let loopback = if addr.is_ipv4() { [127, 0, 0, 1].into() } else { LOOPBACK_V6 };
+            addr.set_ip(loopback);
+        }
+        format!("http://{addr}")
     }
 
     /// The way into its engine.
@@ -59,8 +144,110 @@ impl Core {
         &self.owner_token
     }
 
-    /// Stops it: no new requests, what is under way ends or is kept for the next start.
+    /// Stops it: no new requests; what is under way ends, or is kept for the next start.
     pub async fn stop(self) -> Result<(), Fault> {
-        Ok(())
+        self.server.drain();
+        if let Err(error) = files::remove(&self.home.core_file()) {
+            tracing::warn!(%error, "run/core.json could not be removed");
+        }
+        // Event streams still tell of what ends now.
+        self.handle.stop(self.grace).await;
+        self.server.stop(self.drain).await;
+        // Whoever starts next may have the home once the database is closed.
+        let lock = self.anchoring.end().await;
+        let closed = self.store.close().await;
+        drop(lock);
+        closed.map_err(|error| fault::of_store(&error))
     }
+
+    /// Tells clients where the core is.
+    fn announce(&self) -> Result<(), Fault> {
+        let info = CoreInfo {
+            http: self.http_url(),
+            storage: None,
+            agents: None,
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        let text = serde_json::to_vec(&info).unwrap_or_default();
+        let written = files::replace(&self.home.core_file(), &text);
+        written.map_err(|error| self.home.unwritable(&error))
+    }
+}
+
+const LOOPBACK_V6: std::net::IpAddr = std::net::IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
+
+/// Takes the home for this core alone.
+fn prepare(home: &Home) -> Result<Prepared, Fault> {
+    home.make()?;
+    let lock = HomeLock::take(home)?;
+    // One that was killed has left its address behind.
+    files::remove(&home.core_file()).map_err(|error| home.unwritable(&error))?;
+    Ok(Prepared {
+        owner_token: secrets::owner_token(home)?,
+        audit_key: secrets::audit_key(home)?,
+        node: secrets::node_id(home)?,
+        seed: secrets::seed(home)?,
+        lock,
+    })
+}
+
+/// Gives an engine what every core has: the built-in tools and a world to begin with.
+async fn furnish(handle: &Handle) -> Result<(), Fault> {
+    wharf_builtin::register(handle).await?;
+    let world = WorldId::new("default").map_err(|_| internal())?;
+    let made = handle.create_world(&Caller::owner(), world, WorldSettings::default()).await;
+    match made {
+        Err(fault) if !fault.is(Code::WorldExists) => Err(fault),
+        _ => Ok(()),
+    }
+}
+
+/// Writes anchors every minute and once more at the end. It holds the lock on the home, because
+/// it lives as long as anything writes there.
+#[derive(Debug)]
+struct Anchoring {
+    ended: CancellationToken,
+    task: JoinHandle<HomeLock>,
+}
+
+impl Anchoring {
+    fn begin(home: Home, store: Arc<SqliteStore>, lock: HomeLock) -> Self {
+        let ended = CancellationToken::new();
+        let is_ended = ended.clone();
+        let task = tokio::spawn(async move {
+            loop {
+                let last = is_ended.is_cancelled();
+                if let Err(fault) = anchors::write(&home, &store).await {
+                    tracing::warn!(%fault, "the audit could not be anchored");
+                }
+                if last {
+                    return lock;
+                }
+                // Woken at the end, it writes once more.
+                let _ = tokio::time::timeout(ANCHOR_EVERY, is_ended.cancelled()).await;
+            }
+        });
+        Self { ended, task }
+    }
+
+    async fn end(self) -> Option<HomeLock> {
+        self.ended.cancel();
+        let lock = self.task.await.ok();
+        if lock.is_none() {
+            tracing::warn!("the audit could not be anchored at the end");
+        }
+        lock
+    }
+}
+
+/// Does what blocks on a thread that may be blocked.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(internal()))
+}
+
+fn internal() -> Fault {
+    Fault::new(Code::CoreInternal, "Something inside the core went wrong; its log says more.")
 }

@@ -1,6 +1,12 @@
-//! Looks for what could keep a core from working well.
+//! Looks for what could keep a core from working well. Everything is only read, so that it may
+//! be asked at any time.
+
+mod database;
+mod place;
+mod running;
 
 use crate::Home;
+use crate::settings::Settings;
 
 /// How a check turned out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,16 +30,34 @@ pub struct Check {
     pub text: String,
 }
 
+impl Check {
+    fn ok(name: &str, text: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), verdict: Verdict::Ok, text: text.into() }
+    }
+
+    fn warn(name: &str, text: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), verdict: Verdict::Warn, text: text.into() }
+    }
+
+    fn fail(name: &str, text: impl Into<String>) -> Self {
+        Self { name: name.to_owned(), verdict: Verdict::Fail, text: text.into() }
+    }
+}
+
 /// Looks at everything a core needs.
 #[must_use]
 pub fn check(home: &Home) -> Vec<Check> {
-    let there = home.path().is_dir();
-    let verdict = if there { Verdict::Ok } else { Verdict::Warn };
-    let path = home.path().display();
-    let text = if there {
-        format!("{path}")
-    } else {
-        format!("{path} does not exist; `wharf up` makes it")
-    };
-    vec![Check { name: "home".to_owned(), verdict, text }]
+    let mut checks = vec![place::home(home)];
+    if !home.path().is_dir() {
+        return checks;
+    }
+    checks.push(place::permissions(home));
+    checks.push(place::disk(home));
+    let settings = Settings::load(home);
+    checks.push(place::configuration(&settings));
+    if let Ok(settings) = &settings {
+        checks.extend(database::checks(home, &settings.store));
+    }
+    checks.extend(running::checks(home));
+    checks
 }

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use wharf_http::CoreInfo;
 use wharf_vocab::{Code, Fault};
 
+use crate::files;
+use crate::lock::{self, Holder};
+
 /// The folder in which a core keeps everything. Naming one creates nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
@@ -37,7 +40,8 @@ impl Home {
         &self.path
     }
 
-    /// What the core that uses this home says about itself, if one does.
+    /// What the core that uses this home says about itself, if one does. What a core that was
+    /// killed has left behind does not count.
     pub fn read_core(&self) -> Result<Option<CoreInfo>, Fault> {
         let path = self.core_file();
         let text = match fs::read(&path) {
@@ -45,6 +49,9 @@ impl Home {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(unreadable(&path, &error)),
         };
+        if lock::holder(self) == Holder::Nobody {
+            return Ok(None);
+        }
         let info = serde_json::from_slice(&text).map_err(|_| {
             let message = format!(
                 "{} cannot be understood; stop the core and start it again.",
@@ -71,16 +78,73 @@ impl Home {
         }
     }
 
+    /// Makes the folders of the home, for their owner's eyes only.
+    pub(crate) fn make(&self) -> Result<(), Fault> {
+        // Somebody else may have made the home itself and use its folder for more than this.
+        files::make_folder(&self.path).map_err(|error| self.unwritable(&error))?;
+        for folder in [self.run_folder(), self.secrets_folder()] {
+            files::make_folder(&folder)
+                .and_then(|()| files::make_private(&folder, 0o700))
+                .map_err(|error| self.unwritable(&error))?;
+        }
+        Ok(())
+    }
+
+    /// A file of the home could not be written.
+    pub(crate) fn unwritable(&self, error: &std::io::Error) -> Fault {
+        let path = self.path.display();
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                let message = format!("The disk that holds the home {path} is full; make room.");
+                Fault::new(Code::StoreFull, message)
+            }
+            _ => {
+                let message = format!(
+                    "The home {path} cannot be written ({error}); choose another with --home."
+                );
+                Fault::new(Code::HomeUnwritable, message)
+            }
+        }
+    }
+
+    pub(crate) fn run_folder(&self) -> PathBuf {
+        self.path.join("run")
+    }
+
+    pub(crate) fn secrets_folder(&self) -> PathBuf {
+        self.path.join("secrets")
+    }
+
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.path.join("wharf.toml")
+    }
+
     pub(crate) fn core_file(&self) -> PathBuf {
-        self.path.join("run/core.json")
+        self.run_folder().join("core.json")
+    }
+
+    pub(crate) fn lock_file(&self) -> PathBuf {
+        self.run_folder().join("lock")
     }
 
     pub(crate) fn owner_token_file(&self) -> PathBuf {
-        self.path.join("run/owner.token")
+        self.run_folder().join("owner.token")
+    }
+
+    pub(crate) fn node_file(&self) -> PathBuf {
+        self.run_folder().join("node.id")
+    }
+
+    pub(crate) fn anchors_file(&self) -> PathBuf {
+        self.run_folder().join("audit.anchors")
+    }
+
+    pub(crate) fn audit_key_file(&self) -> PathBuf {
+        self.secrets_folder().join("audit.key")
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
     let message = format!("{} cannot be read: {error}.", path.display());
     Fault::new(Code::PermissionDenied, message)
 }

@@ -3,16 +3,23 @@
 //!
 //! [`up`] is what `wharf up` runs; [`Core`] is the same assembly for programs that hold it
 //! themselves. [`migrate`], [`audit`] and [`doctor`] work on a home while no core uses it, or
-//! only read. Nothing here decides about runs, and nothing but files of the home is written.
+//! only read. Nothing here decides about runs.
 
+mod anchors;
 pub mod audit;
 mod core;
 pub mod doctor;
+mod fault;
+mod files;
 mod home;
+mod lock;
+mod logging;
 pub mod migrate;
+mod secrets;
+mod settings;
 mod up;
 
 pub use core::{Core, CoreOptions};
 pub use home::Home;
 pub use up::{Ready, UpOptions, up};
-pub use wharf_http::CoreInfo;
+pub use wharf_http::{CoreInfo, Limits};

@@ -1,13 +1,19 @@
 //! Brings the database of a home to another version. No core may use the home meanwhile.
 
+use std::path::PathBuf;
+
+use wharf_ports::StoreError;
+use wharf_store_sqlite::migrations;
 use wharf_vocab::{Code, Fault};
 
-use crate::Home;
+use crate::lock::HomeLock;
+use crate::settings::Settings;
+use crate::{Home, fault};
 
 /// The versions of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MigrationStatus {
-    /// The version it has; 0 when there is none.
+    /// The version it has; 0 when it is empty.
     pub current: u32,
     /// The newest version this program knows.
     pub newest: u32,
@@ -18,20 +24,47 @@ pub struct MigrationStatus {
 }
 
 /// Which migrations the database has had and which are to come.
-pub fn status(_home: &Home) -> Result<MigrationStatus, Fault> {
-    Err(not_yet())
+pub fn status(home: &Home) -> Result<MigrationStatus, Fault> {
+    shown(migrations::status(&database(home)?))
 }
 
 /// Brings the database to the newest version.
-pub fn up(_home: &Home) -> Result<MigrationStatus, Fault> {
-    Err(not_yet())
+pub fn up(home: &Home) -> Result<MigrationStatus, Fault> {
+    let path = database(home)?;
+    let _alone = alone(home)?;
+    shown(migrations::up(&path))
 }
 
 /// Takes the database back to version `to`.
-pub fn down(_home: &Home, _to: u32) -> Result<MigrationStatus, Fault> {
-    Err(not_yet())
+pub fn down(home: &Home, to: u32) -> Result<MigrationStatus, Fault> {
+    let path = database(home)?;
+    let _alone = alone(home)?;
+    let current = shown(migrations::status(&path))?.current;
+    if to > current {
+        let message = format!("The database has version {current}, which is below {to} already.");
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    shown(migrations::down(&path, to))
 }
 
-fn not_yet() -> Fault {
-    Fault::new(Code::StoreUnavailable, "This version has no database yet.")
+fn database(home: &Home) -> Result<PathBuf, Fault> {
+    let path = Settings::load(home)?.store;
+    if path.exists() {
+        return Ok(path);
+    }
+    let message =
+        format!("There is no database in {} yet; `wharf up` makes it.", home.path().display());
+    Err(Fault::new(Code::StoreUnavailable, message))
+}
+
+fn alone(home: &Home) -> Result<HomeLock, Fault> {
+    home.make()?;
+    HomeLock::take(home)
+}
+
+fn shown(status: Result<migrations::Status, StoreError>) -> Result<MigrationStatus, Fault> {
+    let status = status.map_err(|error| fault::of_store(&error))?;
+    let steps = (1..).zip(status.steps).map(|(version, what)| (version, what.to_owned()));
+    let (applied, pending) = steps.partition(|(version, _)| *version <= status.current);
+    Ok(MigrationStatus { current: status.current, newest: status.newest, applied, pending })
 }

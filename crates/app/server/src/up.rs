@@ -2,10 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use wharf_vocab::Fault;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use wharf_engine::Handle;
+use wharf_vocab::{Code, Fault};
 
-use crate::{Core, CoreOptions, Home};
+use crate::settings::Settings;
+use crate::{Core, CoreOptions, Home, logging};
+
+/// How often to look whether the engine is alive.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How to start a core in the foreground.
 #[derive(Debug, Clone)]
@@ -31,12 +39,80 @@ pub struct Ready {
     pub tools: usize,
 }
 
-/// Runs a core until SIGINT or SIGTERM, then lets it finish what is under way.
+/// Runs a core until SIGINT or SIGTERM, then lets it finish what is under way. A second signal
+/// ends the process at once.
 pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Result<(), Fault> {
-    let UpOptions { home, listen, behind_proxy, .. } = options;
+    let UpOptions { home, listen, behind_proxy, demo } = options;
+    logging::begin(&Settings::load(&home)?.log)?;
+    raise_open_files();
+    let mut signals = Signals::new()?;
     let path = home.path().to_owned();
-    let core = Core::start(CoreOptions { home, listen, behind_proxy }).await?;
-    let http = format!("http://{}", core.http_addr());
-    on_ready(&Ready { http, home: path, tools: core.handle().tools().len() });
-    core.stop().await
+    let core = Core::start(CoreOptions { listen, behind_proxy, ..CoreOptions::new(home) }).await?;
+    if demo {
+        tracing::info!("--demo adds nothing yet: the built-in tools are the demonstration");
+    }
+    let tools = core.handle().tools().len();
+    let ready = Ready { http: core.http_url(), home: path, tools };
+    tracing::info!(http = ready.http, tools, "the core is ready");
+    on_ready(&ready);
+    let ended = tokio::select! {
+        _ = signals.next() => Ok(()),
+        () = ends_by_itself(core.handle()) => {
+            let message = "The engine stopped by itself; its log says more. Start it again.";
+            Err(Fault::new(Code::CoreInternal, message))
+        }
+    };
+    tracing::info!("the core is stopping; a second signal ends it at once");
+    tokio::spawn(async move {
+        let code = signals.next().await;
+        tracing::warn!("ended at once; what was under way is taken up at the next start");
+        std::process::exit(128 + code);
+    });
+    core.stop().await?;
+    tracing::info!("the core has stopped");
+    ended
+}
+
+/// Waits until the engine has ended although nobody told it to.
+async fn ends_by_itself(handle: &Handle) {
+    while !handle.is_stopping() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Fault> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                let message = format!("Signals cannot be received: {error}.");
+                Fault::new(Code::CoreInternal, message)
+            })
+        };
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// The number of the next signal that asks the core to stop.
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt().as_raw_value(),
+            _ = self.terminate.recv() => SignalKind::terminate().as_raw_value(),
+        }
+    }
+}
+
+/// Each connection is an open file, and what a shell allows by default is few.
+fn raise_open_files() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::debug!(%error, "the limit of open files stays as it is");
+    }
 }

@@ -127,7 +127,12 @@ async fn the_inbox_has_pages_and_filters() {
             }
             match page["next_cursor"].as_str() {
                 Some(next) => cursor = format!("&cursor={next}"),
-                None => return found,
+                None => {
+                    // Two asks in memory of one millisecond have no order.
+                    let memory = found.iter().take_while(|at| **at >= 2).count();
+                    found[..memory].sort_unstable();
+                    return found;
+                }
             }
         }
     };

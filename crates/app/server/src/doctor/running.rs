@@ -1,0 +1,69 @@
+//! The core that uses the home, if one does: whether it answers, and is of this version.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use wharf_http::CoreInfo;
+
+use super::Check;
+use crate::Home;
+use crate::lock::{self, Holder};
+
+/// How long a core on this machine may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(super) fn checks(home: &Home) -> Vec<Check> {
+    let name = "core";
+    match (lock::holder(home), home.read_core()) {
+        (_, Err(fault)) => vec![Check::fail(name, fault.message)],
+        (Holder::Somebody, Ok(None)) => {
+            vec![Check::warn(name, "a core uses the home and is not ready, or is stopping")]
+        }
+        (_, Ok(None)) => vec![Check::ok(name, "none is running; start one with: wharf up")],
+        (_, Ok(Some(info))) => vec![liveness(&info), version(&info), token(home)],
+    }
+}
+
+fn liveness(info: &CoreInfo) -> Check {
+    let (name, url, pid) = ("core", &info.http, info.pid);
+    match healthy(url) {
+        Some(true) => Check::ok(name, format!("answers at {url} (process {pid})")),
+        Some(false) => Check::fail(name, format!("what answers at {url} is not the core")),
+        None => Check::fail(
+            name,
+            format!("process {pid} does not answer at {url}; stop it and start it again"),
+        ),
+    }
+}
+
+fn version(info: &CoreInfo) -> Check {
+    let (name, own) = ("version", env!("CARGO_PKG_VERSION"));
+    if info.version == own {
+        return Check::ok(name, own);
+    }
+    let theirs = &info.version;
+    Check::warn(name, format!("the core is {theirs} and this program is {own}; restart the core"))
+}
+
+fn token(home: &Home) -> Check {
+    match home.read_owner_token() {
+        Ok(_) => Check::ok("token", "the owner's token is in its place"),
+        Err(fault) => Check::fail("token", fault.message),
+    }
+}
+
+/// Whether a core answers there; `None` if nobody does.
+fn healthy(url: &str) -> Option<bool> {
+    let addr: SocketAddr = url.strip_prefix("http://")?.parse().ok()?;
+    let ask = || {
+        let mut stream = TcpStream::connect_timeout(&addr, PATIENCE)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        write!(stream, "GET /healthz HTTP/1.1\r\nhost: {addr}\r\nconnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.take(64 * 1024).read_to_end(&mut answer)?;
+        std::io::Result::Ok(answer)
+    };
+    Some(ask().ok()?.starts_with(b"HTTP/1.1 200 "))
+}

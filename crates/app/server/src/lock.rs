@@ -1,0 +1,136 @@
+//! The lock on a home: one core at a time.
+//!
+//! The system drops the lock with the process, whatever ends it, so there is nothing to clean up
+//! after a crash. The file says who holds it, for messages only.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use wharf_vocab::{Code, Fault};
+
+use crate::Home;
+use crate::files;
+
+/// How long to try: whoever asks whether the lock is held takes it for a moment.
+const PATIENCE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A lock that is held as long as this lives.
+#[derive(Debug)]
+pub(crate) struct HomeLock {
+    file: File,
+}
+
+/// Who holds the lock on a home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// Nobody does.
+    Nobody,
+    /// A core does.
+    Somebody,
+    /// It cannot be told.
+    Unknown,
+}
+
+impl HomeLock {
+    /// Takes the lock, or says who holds it.
+    pub(crate) fn take(home: &Home) -> Result<Self, Fault> {
+        let mut file =
+            files::open_private(&home.lock_file()).map_err(|error| home.unwritable(&error))?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => break,
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < until => {
+                    thread::sleep(PAUSE);
+                }
+                Err(Errno::WOULDBLOCK) => return Err(locked(&mut file)),
+                Err(error) => return Err(home.unwritable(&error.into())),
+            }
+        }
+        let written = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| write!(file, "{}", std::process::id()));
+        written.map_err(|error| home.unwritable(&error))?;
+        Ok(Self { file })
+    }
+}
+
+impl Drop for HomeLock {
+    fn drop(&mut self) {
+        // The name in it is wrong from now on; that it stays if this fails is harmless.
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// Says who holds the lock on a home, without changing anything.
+pub(crate) fn holder(home: &Home) -> Holder {
+    let Ok(file) = File::open(home.lock_file()) else { return Holder::Unknown };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Holder::Nobody,
+        Err(Errno::WOULDBLOCK) => Holder::Somebody,
+        Err(_) => Holder::Unknown,
+    }
+}
+
+fn locked(file: &mut File) -> Fault {
+    let mut text = String::new();
+    // Without a name the message is still true.
+    let _ = file.read_to_string(&mut text);
+    match text.trim().parse::<u32>() {
+        Ok(pid) => {
+            let message = format!(
+                "Another core (process {pid}) uses this home; stop it, or choose another home \
+                 with --home."
+            );
+            Fault::new(Code::HomeLocked, message).with("pid", pid)
+        }
+        Err(_) => {
+            let message =
+                "Another core uses this home; stop it, or choose another home with --home.";
+            Fault::new(Code::HomeLocked, message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_has_one_holder_at_a_time() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
+        assert_eq!(holder(&home), Holder::Unknown, "nobody has ever held it");
+        home.make().expect("made");
+        let held = HomeLock::take(&home).expect("taken");
+        assert_eq!(holder(&home), Holder::Somebody);
+        let fault = HomeLock::take(&home).expect_err("held");
+        assert!(fault.is(Code::HomeLocked));
+        assert_eq!(fault.details["pid"], std::process::id());
+        drop(held);
+        assert_eq!(holder(&home), Holder::Nobody);
+        HomeLock::take(&home).expect("free again");
+    }
+
+    #[test]
+    fn whoever_only_asks_keeps_nobody_out() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
+        home.make().expect("made");
+        drop(HomeLock::take(&home).expect("taken"));
+        let asking = thread::spawn({
+            let home = home.clone();
+            move || (0..2000).filter(|_| holder(&home) == Holder::Unknown).count()
+        });
+        for _ in 0..50 {
+            drop(HomeLock::take(&home).expect("taken in spite of the questions"));
+        }
+        assert_eq!(asking.join().expect("done"), 0);
+    }
+}

@@ -1,0 +1,264 @@
+//! What can be set: by option, by environment, in `wharf.toml`; the first that speaks wins.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use wharf_vocab::{Code, Fault};
+
+use crate::Home;
+use crate::fault::sentence;
+
+const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7420);
+const STORE_DEFAULT: &str = "wharf.db";
+const LEVEL_DEFAULT: &str = "info";
+
+/// What was set, or how it is otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Where to listen.
+    pub(crate) listen: SocketAddr,
+    /// Further names the core may be called by.
+    pub(crate) hosts: Vec<String>,
+    /// The database.
+    pub(crate) store: PathBuf,
+    /// How to log.
+    pub(crate) log: Log,
+}
+
+/// How to log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Log {
+    pub(crate) format: Format,
+    /// What to log, as `tracing` filters are written.
+    pub(crate) filter: String,
+}
+
+/// The form of log lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs, one object per line.
+    Json,
+}
+
+/// `wharf.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct File {
+    http: Http,
+    store: Store,
+    log: LogFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Http {
+    listen: Option<SocketAddr>,
+    hosts: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Store {
+    path: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct LogFile {
+    format: Option<Format>,
+    level: Option<String>,
+}
+
+impl Settings {
+    /// Reads what is set in the environment and in the home's `wharf.toml`.
+    pub(crate) fn load(home: &Home) -> Result<Self, Fault> {
+        Self::read(home, |name| std::env::var(name).ok())
+    }
+
+    fn read(home: &Home, var: impl Fn(&str) -> Option<String>) -> Result<Self, Fault> {
+        let file = File::read(home)?;
+        let var = |name: &str| var(name).filter(|text| !text.is_empty());
+        let listen = match var("WHARF_LISTEN") {
+            Some(text) => Some(text.parse().map_err(|_| wrong_listen(&text))?),
+            None => file.http.listen,
+        };
+        let format = match var("WHARF_LOG_FORMAT").as_deref() {
+            Some("text") => Some(Format::Text),
+            Some("json") => Some(Format::Json),
+            Some(_) => return Err(invalid("WHARF_LOG_FORMAT must be text or json.")),
+            None => file.log.format,
+        };
+        let filter = var("WHARF_LOG").or(file.log.level);
+        let store = file.store.path.unwrap_or_else(|| STORE_DEFAULT.into());
+        Ok(Self {
+            listen: listen.unwrap_or(LISTEN_DEFAULT),
+            hosts: file.http.hosts,
+            store: home.path().join(store),
+            log: Log {
+                format: format.unwrap_or_default(),
+                filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),
+            },
+        })
+    }
+
+    /// The same with what was given as options, if it may be.
+    pub(crate) fn with_options(
+        mut self,
+        listen: Option<SocketAddr>,
+        behind_proxy: bool,
+    ) -> Result<Self, Fault> {
+        self.listen = listen.unwrap_or(self.listen);
+        if !self.listen.ip().is_loopback() && !behind_proxy {
+            let message = format!(
+                "{} can be reached from other machines, and TLS is not built in yet; listen on \
+                 127.0.0.1, or put a proxy with TLS in front and add --behind-proxy.",
+                self.listen
+            );
+            return Err(invalid(message));
+        }
+        Ok(self)
+    }
+}
+
+impl File {
+    fn read(home: &Home) -> Result<Self, Fault> {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
+        let path = home.config_file();
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            // Whether the home can be used at all is not for here to say.
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => String::new(),
+            Err(error) => {
+                return Err(invalid(format!("{} cannot be read: {error}.", path.display())));
+            }
+        };
+        toml::from_str(&text).map_err(|error| describe(&text, &error))
+    }
+}
+
+fn describe(text: &str, error: &toml::de::Error) -> Fault {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let message = error.message();
+    let key = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    invalid(match key {
+        Some(key) => format!(
+            "wharf.toml has an unknown key `{key}` in line {line}; correct it and start again."
+        ),
+        None => {
+            let message = sentence(message.lines().next().unwrap_or_default());
+            format!("wharf.toml is wrong in line {line}: {message}")
+        }
+    })
+}
+
+fn wrong_listen(text: &str) -> Fault {
+    invalid(format!("WHARF_LISTEN is {text:?}, which is no address such as 127.0.0.1:7420."))
+}
+
+fn invalid(message: impl Into<String>) -> Fault {
+    Fault::new(Code::ConfigInvalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(file: &str, vars: &[(&str, &str)]) -> Result<Settings, Fault> {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::write(dir.path().join("wharf.toml"), file).expect("written");
+        let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
+        let found = Settings::read(&home, |name| {
+            vars.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        });
+        found.map(|settings| Settings {
+            store: settings.store.strip_prefix(dir.path()).unwrap_or(&settings.store).to_owned(),
+            ..settings
+        })
+    }
+
+    #[test]
+    fn without_a_file_everything_has_a_default() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
+        let settings = Settings::read(&home, |_| None).expect("fits");
+        assert_eq!(settings.listen.to_string(), "127.0.0.1:7420");
+        assert_eq!(settings.store, dir.path().join("wharf.db"));
+        assert_eq!(settings.log, Log { format: Format::Text, filter: "info".to_owned() });
+        assert!(settings.hosts.is_empty());
+    }
+
+    #[test]
+    fn options_win_over_the_environment_and_that_over_the_file() {
+        let file = "[http]\nlisten = \"127.0.0.1:1\"\nhosts = [\"a.example\"]\n\
+                    [store]\npath = \"other.db\"\n[log]\nformat = \"json\"\nlevel = \"debug\"\n";
+        let settings = read(file, &[]).expect("fits");
+        assert_eq!(settings.listen.port(), 1);
+        assert_eq!(settings.hosts, ["a.example"]);
+        assert_eq!(settings.store, PathBuf::from("other.db"));
+        assert_eq!(settings.log, Log { format: Format::Json, filter: "debug".to_owned() });
+        let vars =
+            [("WHARF_LISTEN", "127.0.0.1:2"), ("WHARF_LOG", "warn"), ("WHARF_LOG_FORMAT", "text")];
+        let settings = read(file, &vars).expect("fits");
+        assert_eq!(settings.listen.port(), 2);
+        assert_eq!(settings.log, Log { format: Format::Text, filter: "warn".to_owned() });
+        let option = "[::1]:3".parse().expect("an address");
+        let settings = settings.with_options(Some(option), false).expect("loopback");
+        assert_eq!(settings.listen, option);
+    }
+
+    #[track_caller]
+    fn refused(file: &str, vars: &[(&str, &str)], message: &str) {
+        let fault = read(file, vars).expect_err("refused");
+        assert!(fault.is(Code::ConfigInvalid));
+        assert_eq!(fault.message, message);
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_line() {
+        refused(
+            "[http]\nlisten = \"127.0.0.1:1\"\nlisen = 1\n",
+            &[],
+            "wharf.toml has an unknown key `lisen` in line 3; correct it and start again.",
+        );
+        refused(
+            "\n[htp]\n",
+            &[],
+            "wharf.toml has an unknown key `htp` in line 2; correct it and start again.",
+        );
+        refused(
+            "[log]\nformat = \"xml\"\n",
+            &[],
+            "wharf.toml is wrong in line 2: Unknown variant `xml`, expected `text` or `json`.",
+        );
+        refused(
+            "[http]\nhosts = 7\n",
+            &[],
+            "wharf.toml is wrong in line 2: Invalid type: integer `7`, expected a sequence.",
+        );
+        let fault = read("[http\n", &[]).expect_err("refused");
+        assert!(fault.message.starts_with("wharf.toml is wrong in line 1: "), "{fault}");
+        let fault = read("[http]\nlisten = \"everywhere\"\n", &[]).expect_err("refused");
+        assert!(fault.message.starts_with("wharf.toml is wrong in line 2: "), "{fault}");
+        let message = "WHARF_LISTEN is \"7420\", which is no address such as 127.0.0.1:7420.";
+        refused("", &[("WHARF_LISTEN", "7420")], message);
+        refused("", &[("WHARF_LOG_FORMAT", "xml")], "WHARF_LOG_FORMAT must be text or json.");
+    }
+
+    #[test]
+    fn other_machines_are_let_in_only_behind_a_proxy() {
+        for listen in ["0.0.0.0:7420", "[::]:7420", "192.0.2.1:80"] {
+            let listen = Some(listen.parse().expect("an address"));
+            let settings = || read("", &[]).expect("fits");
+            let fault = settings().with_options(listen, false).expect_err("refused");
+            assert!(fault.is(Code::ConfigInvalid));
+            assert!(fault.message.contains("--behind-proxy") && fault.message.contains("TLS"));
+            settings().with_options(listen, true).expect("allowed");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! Whole cores on real homes: SQLite below, sockets above.
+
+mod admin;
+mod homes;
+mod restarts;
+mod support;
