@@ -291,7 +291,7 @@ impl Shell {
             }
             Effect::Send { to, input } => self.queue.push_back((to, *input)),
             Effect::AskAfterParent { parent, child } => self.ask_after(parent, child),
-            Effect::LookUp(key) => self.look_up(key),
+            Effect::LookUp { key, epoch } => self.look_up(key, epoch),
             Effect::Reload => {
                 self.reload.insert(shard);
             }
@@ -332,14 +332,14 @@ impl Shell {
     }
 
     /// The store may have made a commit although it could not say so.
-    fn look_up(&mut self, key: RunKey) {
+    fn look_up(&mut self, key: RunKey, epoch: Epoch) {
         let store = Arc::clone(&self.parts.store);
         self.chores.push(Box::pin(async move {
             let stream = key.stream();
             let stored = load::read_patiently(&*store, &stream).await;
             let found = stored
                 .and_then(|stored| Some((Box::new(read_run(&stream, &stored).ok()?), stored.seq)));
-            Some((key.shard(), Input::LookedUp { key, found }))
+            Some((key.shard(), Input::LookedUp { key, epoch, found }))
         }));
     }
 

@@ -8,7 +8,9 @@ use wharf_domain::{
     World, WorldInput,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
-use wharf_vocab::{AgentId, AttemptId, CommitNo, Fault, ProviderId, RunKey, Seq, ShardId, WorldId};
+use wharf_vocab::{
+    AgentId, AttemptId, CommitNo, Epoch, Fault, ProviderId, RunKey, Seq, ShardId, WorldId,
+};
 
 /// The number under which whoever sent an input waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,6 +81,8 @@ pub enum Input {
     LookedUp {
         /// The run.
         key: RunKey,
+        /// The epoch in which it was asked for; what an earlier owner wanted to know is old.
+        epoch: Epoch,
         /// The run as it is stored and the number of its last entry, if it is there.
         found: Option<(Box<Run>, Seq)>,
     },
@@ -192,7 +196,12 @@ pub enum Effect {
     },
     /// Whether the store has taken a run's last batch is not known: look the run up and answer
     /// with [`Input::LookedUp`].
-    LookUp(RunKey),
+    LookUp {
+        /// The run.
+        key: RunKey,
+        /// The shard's epoch, to be handed back.
+        epoch: Epoch,
+    },
     /// What the shard remembers is not what the store holds: load it anew.
     Reload,
 }

@@ -155,7 +155,11 @@ impl Shard {
                 self.provider(now, &provider, availability, &mut out);
             }
             Input::Child { parent, child, began } => self.child(&parent, child, began, &mut out),
-            Input::LookedUp { key, found } => self.looked_up(now, &key, found, &mut out),
+            Input::LookedUp { key, epoch, found } => {
+                if epoch == self.epoch {
+                    self.looked_up(now, &key, found, &mut out);
+                }
+            }
             Input::Audit(records) => self.audit(now, records, &mut out),
             Input::Committed(no) => self.committed(now, no, &mut out),
             Input::Refused(no, refusal) => self.refused(now, no, refusal, &mut out),
@@ -206,6 +210,7 @@ impl Shard {
         if self.providers.get(provider) == Some(&availability) {
             return;
         }
+        let is_up = availability == Availability::Up;
         self.providers.insert(provider.clone(), availability);
         let waits = |slot: &Slot| {
             slot.latest()
@@ -213,6 +218,9 @@ impl Shard {
         };
         for key in self.runs_where(waits) {
             self.offer(now, &key, RunInput::Provider, None, out);
+        }
+        if is_up {
+            self.attach(now, provider, out);
         }
     }
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Agent, LedgerOp, Run, World};
+use wharf_domain::{Agent, Availability, LedgerOp, Run, World};
 use wharf_ports::Batch;
-use wharf_vocab::{HoldId, RunKey, Seq, Timestamp};
+use wharf_vocab::{HoldId, ProviderId, RunKey, Seq, ShardId, Timestamp};
 
 use super::records::RecordSlot;
 use super::slot::Slot;
@@ -83,7 +83,7 @@ impl Shard {
         if self.in_doubt.len() >= IN_DOUBT_MAX {
             out.effects.push(Effect::Reload);
         } else if self.in_doubt.insert(key.clone()) {
-            out.effects.push(Effect::LookUp(key.clone()));
+            out.effects.push(Effect::LookUp { key: key.clone(), epoch: self.epoch });
         }
     }
 
@@ -126,6 +126,49 @@ impl Shard {
             let input = Input::Child { parent: parent.clone(), child: key.clone(), began: true };
             out.effects.push(Effect::Send { to: parent.shard(), input: Box::new(input) });
         }
-        self.offer(now, key, RunInput::Recovered, None, out);
+        self.recovered(now, key, out);
     }
+
+    /// Takes an attempt up again once its provider is there, or gives it up at once if it cannot
+    /// be taken up.
+    fn recovered(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
+        let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone()) else { return };
+        let attaches = run.active.is_some() && run.spec.reattach;
+        let there = self.availability(&run.spec.provider()) == Availability::Up;
+        if let Some(slot) = self.runs.get_mut(key) {
+            slot.detached = attaches && !there;
+        }
+        if there || !attaches {
+            self.offer(now, key, RunInput::Recovered, None, out);
+        }
+    }
+
+    /// A provider is there: attempts that wait to be taken up again are.
+    pub(super) fn attach(&mut self, now: Timestamp, provider: &ProviderId, out: &mut Output) {
+        let waits = |slot: &Slot| {
+            slot.detached && slot.latest().is_some_and(|run| run.spec.provider() == *provider)
+        };
+        for key in self.runs_where(waits) {
+            self.recovered(now, &key, out);
+        }
+    }
+
+    /// News of this shard's open runs for their parents in a shard that was loaded anew and has
+    /// forgotten its children.
+    #[must_use]
+    pub fn children_of(&self, loaded: ShardId) -> Vec<Effect> {
+        let is_child = |slot: &Slot| parent_of(slot).is_some_and(|key| key.shard() == loaded);
+        let children = self.runs_where(is_child);
+        let news = |child: RunKey| {
+            let parent = self.runs.get(&child).and_then(parent_of)?.clone();
+            let input = Input::Child { parent, child, began: true };
+            Some(Effect::Send { to: loaded, input: Box::new(input) })
+        };
+        children.into_iter().filter_map(news).collect()
+    }
+}
+
+/// The parent of a run whose creation is committed.
+fn parent_of(slot: &Slot) -> Option<&RunKey> {
+    slot.run.as_ref()?.spec.parent.as_ref()
 }

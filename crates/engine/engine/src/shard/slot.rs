@@ -30,6 +30,8 @@ pub(super) struct Slot {
     pub(super) progress: ProgressBuffer,
     /// Child runs that have not ended.
     pub(super) children: BTreeSet<RunKey>,
+    /// Whether the attempt is to be taken up again when its provider is there.
+    pub(super) detached: bool,
     /// When the run wants to be looked at, as the shard's timetable has it.
     pub(super) deadline: Option<Timestamp>,
 }
@@ -91,6 +93,7 @@ impl Slot {
             repeats: Vec::new(),
             progress: ProgressBuffer::default(),
             children: BTreeSet::new(),
+            detached: false,
             deadline: None,
         }
     }

@@ -43,7 +43,7 @@ impl Shell {
             self.parts.hub.restore(Arc::new(run.clone()));
             restored.entry(stream.shard()).or_default().runs.push((run, stored.seq));
         }
-        for (shard, hold) in store.holds(held).await? {
+        for (shard, hold) in store.holds(held.clone()).await? {
             restored.entry(shard).or_default().holds.push(hold);
         }
         let now = self.parts.clock.now();
@@ -63,7 +63,21 @@ impl Shell {
             }
             self.reschedule(lease.shard);
         }
+        self.remind_of_children(&held);
         Ok(())
+    }
+
+    /// Runs in the other shards make themselves known again to their parents in these.
+    fn remind_of_children(&mut self, loaded: &[ShardId]) {
+        let others: Vec<_> =
+            self.shards.iter().flatten().filter(|shard| !loaded.contains(&shard.id())).collect();
+        let pairs = loaded.iter().flat_map(|id| others.iter().map(|other| (*id, *other)));
+        let news: Vec<_> = pairs
+            .flat_map(|(id, other)| other.children_of(id).into_iter().map(move |news| (id, news)))
+            .collect();
+        for (shard, effect) in news {
+            self.perform(shard, effect);
+        }
     }
 
     /// Loads shards anew whose memory turned out to be wrong; whoever waits for them must ask
