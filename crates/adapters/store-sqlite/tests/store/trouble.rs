@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use wharf_journal::audit::Anchors;
 use wharf_ports::contract::desk::{key, record};
@@ -27,14 +28,23 @@ impl Disk {
         self.0.path().join("wharf.db")
     }
 
+    /// A process that another test is just starting may still hold a copy of an open file.
     fn make_read_only(&self) -> bool {
-        mount(&["-o", "remount,ro"], self.0.path())
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !mount(&["-o", "remount,ro"], self.0.path()) {
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        true
     }
 }
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(self.0.path()).status();
+        // Out of sight at once, and gone when nobody holds a file in it any more.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).status();
     }
 }
 
