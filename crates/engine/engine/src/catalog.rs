@@ -61,27 +61,32 @@ impl Catalog {
         tools: Vec<ToolDef>,
         sink: Arc<dyn ProviderSink>,
     ) -> Result<(), Fault> {
-        let mut known = Vec::with_capacity(tools.len());
-        for def in tools {
-            if def.tool.provider() != *provider {
-                let message = format!("The tool {} does not belong to {provider}.", def.tool);
-                return Err(Fault::new(Code::RequestInvalid, message));
-            }
-            let input = compile(&def.tool, &def.input_schema)?;
-            let output = match &def.output_schema {
-                Some(schema) => Some(compile(&def.tool, schema)?),
-                None => None,
-            };
-            known.push(Known { hash: def.hash(), def: Arc::new(def), input, output });
-        }
+        let known = compile_all(provider, tools)?;
         self.write(|inner| {
-            for tool in known {
-                inner.tools.insert(tool.def.tool.clone(), Arc::new(tool));
-            }
+            inner.set_tools(provider, known);
             let provider_entry = Provider { availability: Availability::Coming, sink };
             inner.providers.insert(provider.clone(), provider_entry);
         });
         Ok(())
+    }
+
+    /// Makes these the tools of a provider, and no others.
+    pub(crate) fn set_tools(
+        &self,
+        provider: &ProviderId,
+        tools: Vec<ToolDef>,
+    ) -> Result<(), Fault> {
+        let known = compile_all(provider, tools)?;
+        self.write(|inner| inner.set_tools(provider, known));
+        Ok(())
+    }
+
+    /// Forgets a provider and its tools.
+    pub(crate) fn remove(&self, provider: &ProviderId) {
+        self.write(|inner| {
+            inner.set_tools(provider, Vec::new());
+            inner.providers.remove(provider);
+        });
     }
 
     pub(crate) fn set_availability(&self, provider: &ProviderId, availability: Availability) {
@@ -134,6 +139,11 @@ impl Catalog {
 }
 
 impl Inner {
+    fn set_tools(&mut self, provider: &ProviderId, known: Vec<Known>) {
+        self.tools.retain(|id, _| id.provider() != *provider);
+        self.tools.extend(known.into_iter().map(|tool| (tool.def.tool.clone(), Arc::new(tool))));
+    }
+
     fn shown(&self, known: &Known) -> CatalogTool {
         let provider = self.providers.get(&known.def.tool.provider());
         CatalogTool {
@@ -149,6 +159,30 @@ impl Inner {
 
 pub(crate) fn not_found(id: &ToolId) -> Fault {
     Fault::new(Code::ToolNotFound, format!("There is no tool {id}."))
+}
+
+/// Compiles the schemas of all tools; one that is not right refuses all.
+fn compile_all(provider: &ProviderId, tools: Vec<ToolDef>) -> Result<Vec<Known>, Fault> {
+    let mut known = Vec::with_capacity(tools.len());
+    for def in tools {
+        if def.tool.provider() != *provider {
+            let message = format!("The tool {} does not belong to {provider}.", def.tool);
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
+        let input = compile(&def.tool, &def.input_schema)?;
+        let output = match &def.output_schema {
+            Some(schema) => Some(compile(&def.tool, schema)?),
+            None => None,
+        };
+        known.push(Known { hash: def.hash(), def: Arc::new(def), input, output });
+    }
+    Ok(known)
+}
+
+/// Whether a schema is valid JSON Schema and small enough for the catalog.
+#[must_use]
+pub fn is_schema(schema: &Value) -> bool {
+    schema.to_string().len() <= SCHEMA_BYTES_MAX && jsonschema::draft202012::new(schema).is_ok()
 }
 
 fn compile(tool: &ToolId, schema: &Value) -> Result<Validator, Fault> {

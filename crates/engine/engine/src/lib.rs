@@ -11,10 +11,11 @@ mod records;
 pub mod shard;
 mod shell;
 
-pub use catalog::CatalogTool;
+pub use catalog::{CatalogTool, is_schema};
 pub use fresh::Seeded;
 pub use handle::{Accepted, AskView, Attempt, Handle, NewRun, Options, RunEvent, Watch, WorldView};
 // Edges see of the ports only what they must speak with the engine.
 pub use wharf_ports::{
-    Dispatch, EffectId, HistoryItem, ProviderSink, RunPage, RunQuery, SealedRecord,
+    Dispatch, EffectId, HistoryItem, ProviderSink, RunPage, RunQuery, SealedRecord, agents,
+    launcher,
 };

@@ -162,6 +162,19 @@ impl Handle {
         self.set_availability(provider, Availability::Coming).await
     }
 
+    /// Makes these the tools of a provider that was added, and no others.
+    pub fn set_tools(&self, provider: &ProviderId, tools: Vec<ToolDef>) -> Result<(), Fault> {
+        self.inner.catalog.set_tools(provider, tools)
+    }
+
+    /// Forgets a provider and its tools; its runs that wait end as if it were down.
+    pub async fn remove_provider(&self, provider: ProviderId) -> Result<(), Fault> {
+        let reason = "its provider was removed".to_owned();
+        self.set_availability(provider.clone(), Availability::Down { reason }).await?;
+        self.inner.catalog.remove(&provider);
+        Ok(())
+    }
+
     /// Says whether a provider can take attempts.
     pub async fn set_availability(
         &self,
