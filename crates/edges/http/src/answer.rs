@@ -1,7 +1,7 @@
 //! Answers: JSON, and errors in the one shape all of them have.
 
 use axum::Json;
-use axum::http::header::{CACHE_CONTROL, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -46,6 +46,9 @@ pub(crate) fn refusal_with(status: StatusCode, fault: &Fault) -> Response {
     let mut response = json(status, &body);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
 }

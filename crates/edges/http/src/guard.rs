@@ -27,6 +27,7 @@ const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let began = Instant::now();
+    let _counted = metrics::Gauge::up("wharf_http_requests_in_flight");
     let (mut parts, body) = request.into_parts();
     let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     let route = route.map_or(routes::UNMATCHED, routes::label);

@@ -62,7 +62,7 @@ impl Listener {
     }
 }
 
-/// A server that accepts requests.
+/// A server that accepts requests. One that is dropped goes on until its runtime ends.
 #[derive(Debug)]
 pub struct Server {
     addr: SocketAddr,

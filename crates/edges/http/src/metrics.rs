@@ -44,6 +44,7 @@ fn describe() {
     describe_counter!("wharf_http_requests_total", "Requests by route, method and status.");
     describe_histogram!(REQUEST_SECONDS, "Time until a request was answered, by route.");
     describe_counter!("wharf_http_denied_total", "Requests refused by host, origin or token.");
+    describe_gauge!("wharf_http_requests_in_flight", "Requests that are not answered yet.");
     describe_gauge!("wharf_http_connections", "Open connections.");
     describe_counter!(
         "wharf_http_connections_full_total",

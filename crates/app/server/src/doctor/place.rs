@@ -82,7 +82,7 @@ pub(super) fn configuration(settings: &Result<Settings, Fault>) -> Check {
         Ok(settings)
     });
     match checked {
-        Ok(settings) => Check::ok(name, format!("listens on {}", settings.listen)),
+        Ok(settings) => Check::ok(name, format!("set to listen on {}", settings.listen)),
         Err(fault) => Check::fail(name, fault.message),
     }
 }

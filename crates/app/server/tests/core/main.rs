@@ -1,6 +1,7 @@
 //! Whole cores on real homes: SQLite below, sockets above.
 
 mod admin;
+mod canary;
 mod homes;
 mod restarts;
 mod support;

@@ -93,6 +93,7 @@ async fn readiness_ends_before_the_answers_do() {
     stream.get_mut().write_all(edge.call("GET", "/readyz").head().as_bytes()).await.expect("sends");
     let answer = Answer::read(&mut stream).await.expect("an answer");
     answer.refused(503, "core.stopping");
+    assert_eq!(answer.header("retry-after"), Some("1"));
     assert_eq!(edge.get("/healthz").await.status, 200);
     edge.post("/v1/runs", json!({"tool": "wharf/echo"})).await.refused(503, "core.stopping");
 }
