@@ -1,0 +1,182 @@
+//! What the agent may want of the core: calls, answers, notices. Each needs to be granted.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wharf_vocab::{Code, Fault};
+use wharf_wire::agent_v1::{
+    AnswerStatus, CallId, CallStatus, ErrorObject, InvokeId, InvokeResult, InvokeStream, MessageId,
+    Notice, NoticeLevel, QuestionAnswer, QuestionAsk, QuestionId, ToolInvoke, ToolInvokeCancel,
+};
+
+use super::handshake::Phase;
+use super::{AgentEvent, AgentSession, Answered, InvokeEnded, InvokeRequest, Question};
+use crate::Moment;
+use crate::agent::core_end::Additions;
+use crate::agent::faults::fault_of;
+use crate::agent::outbox::{Draft, SendError};
+use crate::agent::outcome::CallOutcome;
+use crate::agent::violation::Breach;
+
+/// What the agent waits for.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    invokes: BTreeMap<InvokeId, WaitingInvoke>,
+    questions: BTreeMap<QuestionId, MessageId>,
+}
+
+#[derive(Debug)]
+struct WaitingInvoke {
+    message_id: MessageId,
+    last_seq: u64,
+}
+
+impl Waiting {
+    pub(super) fn clear(&mut self) {
+        self.invokes.clear();
+        self.questions.clear();
+    }
+}
+
+impl AgentSession {
+    /// Calls a tool through the core, on behalf of a call that is open.
+    pub fn invoke(&mut self, now: Moment, request: InvokeRequest) -> Result<(), SendError> {
+        self.check_granted(|granted| granted.invoke)?;
+        let echo = self.calls.echo(&request.parent_call_id).ok_or(SendError::NotOpen)?.clone();
+        if self.waiting.invokes.contains_key(&request.invoke_id) {
+            return Err(SendError::InUse);
+        }
+        let draft = Draft::new(ToolInvoke {
+            invoke_id: request.invoke_id.clone(),
+            tool_id: request.tool_id,
+            input: request.input,
+            timeout_ms: request.timeout_ms,
+            idempotency_key: request.idempotency_key,
+            parent_call_id: Some(request.parent_call_id),
+        });
+        let message_id = self.send(now, draft.echo(&echo))?;
+        let waiting = WaitingInvoke { message_id, last_seq: 0 };
+        self.waiting.invokes.insert(request.invoke_id, waiting);
+        Ok(())
+    }
+
+    /// Says that the answer of a call is no longer wanted. It still ends with an event.
+    pub fn cancel_invoke(&mut self, now: Moment, invoke_id: &InvokeId) -> Result<(), SendError> {
+        if !self.waiting.invokes.contains_key(invoke_id) {
+            return Err(SendError::NotOpen);
+        }
+        let cancel = ToolInvokeCancel { invoke_id: invoke_id.clone() };
+        self.send(now, Draft::new(cancel)).map(drop)
+    }
+
+    /// Asks a question on behalf of a call that is open.
+    pub fn ask(&mut self, now: Moment, question: Question) -> Result<(), SendError> {
+        self.check_granted(|granted| granted.ask)?;
+        let echo = self.calls.echo(&question.call_id).ok_or(SendError::NotOpen)?.clone();
+        if self.waiting.questions.contains_key(&question.ask_id) {
+            return Err(SendError::InUse);
+        }
+        let draft = Draft::new(QuestionAsk {
+            ask_id: question.ask_id.clone(),
+            call_id: question.call_id,
+            title: question.title,
+            schema: question.schema,
+            deadline_ms: question.deadline_ms,
+        });
+        let message_id = self.send(now, draft.echo(&echo))?;
+        self.waiting.questions.insert(question.ask_id, message_id);
+        Ok(())
+    }
+
+    /// Tells people something.
+    pub fn notify(
+        &mut self,
+        now: Moment,
+        call_id: Option<&CallId>,
+        level: NoticeLevel,
+        text: impl Into<String>,
+    ) -> Result<(), SendError> {
+        self.check_granted(|granted| granted.notify)?;
+        let echo = match call_id {
+            Some(call_id) => self.calls.echo(call_id).ok_or(SendError::NotOpen)?.clone(),
+            None => wharf_wire::agent_v1::Echo::default(),
+        };
+        let notice = Notice { call_id: call_id.cloned(), level, text: text.into() };
+        self.send(now, Draft::new(notice).echo(&echo)).map(drop)
+    }
+
+    fn check_granted(&self, wanted: impl Fn(Additions) -> bool) -> Result<(), SendError> {
+        match &self.phase {
+            Phase::Live(peer) if wanted(peer.granted) => Ok(()),
+            Phase::Live(_) => Err(SendError::NotGranted),
+            Phase::Greeting { .. } | Phase::Closed => Err(SendError::NotLive),
+        }
+    }
+
+    pub(super) fn on_invoke_stream(&mut self, now: Moment, stream: InvokeStream) {
+        let InvokeStream { invoke_id, seq, chunk } = stream;
+        let breach = match self.waiting.invokes.get_mut(&invoke_id) {
+            None => Breach::UnknownCall,
+            Some(waiting) if seq <= waiting.last_seq => Breach::StreamOrder,
+            Some(waiting) => {
+                waiting.last_seq = seq;
+                return self.tell(AgentEvent::InvokeChunk { invoke_id, seq, chunk });
+            }
+        };
+        self.violation(now, breach, None);
+    }
+
+    pub(super) fn on_invoke_result(
+        &mut self,
+        now: Moment,
+        top_level: Option<ErrorObject>,
+        result: InvokeResult,
+    ) {
+        let InvokeResult { invoke_id, status, output, error } = result;
+        if self.waiting.invokes.remove(&invoke_id).is_none() {
+            return self.violation(now, Breach::UnknownCall, None);
+        }
+        let fault = error.or(top_level).as_ref().map(fault_of);
+        let unspecified =
+            || Fault::new(Code::ToolUnspecified, "The tool failed and did not say why.");
+        let outcome = match (status, output, fault) {
+            (CallStatus::Succeeded, Some(Value::Object(output)), None) => {
+                CallOutcome::Succeeded(output)
+            }
+            (CallStatus::Succeeded, None, None) => CallOutcome::Succeeded(Default::default()),
+            (CallStatus::Canceled, _, fault) => CallOutcome::Canceled(
+                fault.unwrap_or_else(|| Fault::new(Code::ToolCanceled, "The call was canceled.")),
+            ),
+            (_, _, fault) => CallOutcome::Failed(fault.unwrap_or_else(unspecified)),
+        };
+        self.tell(AgentEvent::InvokeEnded(Box::new(InvokeEnded { invoke_id, outcome })));
+    }
+
+    pub(super) fn on_answer(&mut self, now: Moment, answer: QuestionAnswer) {
+        let QuestionAnswer { ask_id, status, value, text } = answer;
+        if self.waiting.questions.remove(&ask_id).is_none() {
+            return self.violation(now, Breach::UnknownCall, None);
+        }
+        self.tell(AgentEvent::Answered(Box::new(Answered { ask_id, status, value, text })));
+    }
+
+    /// The core could not take a message: whoever waits for its answer waits in vain.
+    pub(super) fn wait_in_vain(&mut self, message_id: &MessageId, fault: &Fault) {
+        let invoke = self.waiting.invokes.iter().find(|(_, w)| w.message_id == *message_id);
+        if let Some(invoke_id) = invoke.map(|(id, _)| id.clone()) {
+            self.waiting.invokes.remove(&invoke_id);
+            let outcome = CallOutcome::Failed(fault.clone());
+            self.tell(AgentEvent::InvokeEnded(Box::new(InvokeEnded { invoke_id, outcome })));
+        }
+        let question = self.waiting.questions.iter().find(|(_, id)| *id == message_id);
+        if let Some(ask_id) = question.map(|(id, _)| id.clone()) {
+            self.waiting.questions.remove(&ask_id);
+            self.tell(AgentEvent::Answered(Box::new(Answered {
+                ask_id,
+                status: AnswerStatus::Denied,
+                value: None,
+                text: Some(fault.message.clone()),
+            })));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Is the agent alive, and is it well?
+//!
+//! Only the receiver's clock counts. An agent that was silent for too long gets no calls until it
+//! is heard again; one that stays silent loses the session. What is under way goes on meanwhile.
+
+use std::collections::BTreeMap;
+
+use wharf_wire::agent_v1::{HealthStatus, Heartbeat, MessageId, Ping};
+
+use super::{CoreClose, CoreEvent, CoreSession, Health};
+use crate::Moment;
+use crate::agent::outbox::{Draft, SendError};
+use crate::agent::violation::Breach;
+
+/// Pings that may be unanswered at once.
+const PINGS_OPEN_MAX: usize = 8;
+
+#[derive(Debug)]
+pub(super) struct HealthWatch {
+    interval_ms: u64,
+    heard_ms: u64,
+    reported: HealthStatus,
+    silent: bool,
+    ping_lost: bool,
+    /// When the window began in which heartbeats are counted, and how many came.
+    window: (u64, u32),
+    pings: BTreeMap<MessageId, u64>,
+}
+
+impl HealthWatch {
+    pub(super) fn new(interval_ms: u64) -> Self {
+        Self {
+            interval_ms: interval_ms.max(1),
+            heard_ms: 0,
+            reported: HealthStatus::Ok,
+            silent: false,
+            ping_lost: false,
+            window: (0, 0),
+            pings: BTreeMap::new(),
+        }
+    }
+
+    /// The welcome counts as the first sign of life.
+    pub(super) fn begin(&mut self, now: Moment) {
+        self.heard_ms = now.ms;
+        self.window = (now.ms, 0);
+    }
+
+    fn health(&self) -> Health {
+        match self.reported {
+            _ if self.silent || self.ping_lost => Health::Unhealthy,
+            HealthStatus::Ok => Health::Healthy,
+            HealthStatus::Degraded => Health::Degraded,
+            HealthStatus::Unhealthy => Health::Unhealthy,
+        }
+    }
+
+    fn after(&self, intervals: u64) -> u64 {
+        self.heard_ms.saturating_add(self.interval_ms.saturating_mul(intervals))
+    }
+
+    fn ping_deadline(&self, intervals: u64) -> Option<u64> {
+        let wait = self.interval_ms.saturating_mul(intervals);
+        self.pings.values().map(|sent_ms| sent_ms.saturating_add(wait)).min()
+    }
+}
+
+impl CoreSession {
+    /// How well the agent is.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.health.health()
+    }
+
+    /// Asks the agent for a sign of life. An agent that does not answer within three intervals is
+    /// unhealthy until its next heartbeat.
+    pub fn ping(&mut self, now: Moment) -> Result<MessageId, SendError> {
+        if !self.is_live() {
+            return Err(SendError::NotLive);
+        }
+        if self.health.pings.len() >= PINGS_OPEN_MAX {
+            return Err(SendError::Full);
+        }
+        let id = self.send(now, Draft::new(Ping {}))?;
+        self.health.pings.insert(id.clone(), now.ms);
+        Ok(id)
+    }
+
+    pub(super) fn health_deadline(&self) -> u64 {
+        let limits = self.limits();
+        let intervals =
+            if self.health.silent { limits.dead_intervals } else { limits.unhealthy_intervals };
+        let silence = self.health.after(intervals);
+        let ping = self.health.ping_deadline(limits.unhealthy_intervals);
+        ping.map_or(silence, |ping| ping.min(silence))
+    }
+
+    pub(super) fn check_health(&mut self, now: Moment) {
+        let (unhealthy, dead) = (self.limits().unhealthy_intervals, self.limits().dead_intervals);
+        let before = self.health();
+        if !self.health.silent && self.health.after(unhealthy) <= now.ms {
+            self.health.silent = true;
+            let silent_ms = now.ms.saturating_sub(self.health.heard_ms);
+            self.tell(CoreEvent::HeartbeatMissed { silent_ms });
+        }
+        if self.health.ping_deadline(unhealthy).is_some_and(|at| at <= now.ms) {
+            let wait = self.health.interval_ms.saturating_mul(unhealthy);
+            self.health.pings.retain(|_, sent_ms| sent_ms.saturating_add(wait) > now.ms);
+            self.health.ping_lost = true;
+            self.tell(CoreEvent::PingLost);
+        }
+        self.tell_health(before);
+        if self.health.silent && self.health.after(dead) <= now.ms {
+            self.close(CoreClose::HeartbeatsLost);
+        }
+    }
+
+    pub(super) fn on_heartbeat(&mut self, now: Moment, heartbeat: Heartbeat) {
+        if heartbeat.session_id != self.config.session_id {
+            self.violation(now, Breach::HeartbeatSession, None);
+            return;
+        }
+        let per_interval_max = self.limits().heartbeats_per_interval_max;
+        let watch = &mut self.health;
+        if now.ms.saturating_sub(watch.window.0) >= watch.interval_ms {
+            watch.window = (now.ms, 0);
+        }
+        watch.window.1 = watch.window.1.saturating_add(1);
+        let flood = watch.window.1 > per_interval_max;
+
+        let before = watch.health();
+        watch.heard_ms = now.ms;
+        watch.silent = false;
+        watch.ping_lost = false;
+        watch.reported = heartbeat.status;
+        if flood {
+            self.tell_health(before);
+            self.violation(now, Breach::HeartbeatFlood, None);
+            return;
+        }
+        self.tell(CoreEvent::Heartbeat {
+            uptime_ms: heartbeat.uptime_ms,
+            inflight_calls: heartbeat.inflight_calls,
+            status: heartbeat.status,
+            details: heartbeat.details.unwrap_or_default(),
+        });
+        self.tell_health(before);
+    }
+
+    pub(super) fn on_pong(&mut self, now: Moment, in_reply_to: Option<MessageId>) {
+        let answered = in_reply_to.and_then(|id| self.health.pings.remove_entry(&id));
+        match answered {
+            Some((ping_id, sent_ms)) => {
+                let elapsed_ms = now.ms.saturating_sub(sent_ms);
+                self.tell(CoreEvent::Pong { ping_id, elapsed_ms });
+            }
+            None => self.violation(now, Breach::Pong, None),
+        }
+    }
+
+    fn tell_health(&mut self, before: Health) {
+        let after = self.health();
+        if after != before {
+            self.tell(CoreEvent::HealthChanged(after));
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The core's end of a connection to an agent.
+//!
+//! One file per concern, each with what the peer may send about it and what the owner may want:
+//! handshake, registration, calls, streams, results, health, additions, the end. `receive.rs`
+//! decides which of them a frame belongs to.
+
+mod additions;
+mod calls;
+mod close;
+mod config;
+mod event;
+mod handshake;
+mod health;
+mod receive;
+mod register;
+mod result;
+mod schema;
+mod stream;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use wharf_wire::agent_v1::{CallId, CoreMessage, FrameDecoder, MessageId};
+
+use crate::Moment;
+use crate::agent::outbox::{Draft, Outbox, SendError};
+use crate::agent::violation::{Breach, Violation, ViolationWindow};
+
+use additions::Open;
+use calls::Calls;
+use close::Drain;
+use handshake::Phase;
+use health::HealthWatch;
+use register::Tools;
+
+pub use config::{CoreConfig, CoreLimits, OversizePolicy};
+pub use event::{
+    Additions, Answer, CallRequest, Cancel, CoreClose, CoreEvent, Goodbye, HandshakeFailure,
+    Health, HelloReceived, InvokeReceived, QuestionReceived, Refusal,
+};
+pub use schema::{AnySchema, SchemaCheck};
+
+/// The core's end of a connection to an agent.
+pub struct CoreSession {
+    config: CoreConfig,
+    schemas: Box<dyn SchemaCheck>,
+    phase: Phase,
+    frames: FrameDecoder,
+    outbox: Outbox<CoreMessage>,
+    events: VecDeque<CoreEvent>,
+    tools: Tools,
+    calls: Calls,
+    health: HealthWatch,
+    open: Open,
+    drain: Option<Drain>,
+    violations: ViolationWindow,
+}
+
+impl CoreSession {
+    /// A session on a connection that has just been accepted.
+    #[must_use]
+    pub fn new(now: Moment, config: CoreConfig, schemas: impl SchemaCheck + 'static) -> Self {
+        let limits = &config.limits;
+        Self {
+            phase: Phase::Hello { deadline_ms: now.ms.saturating_add(limits.handshake_ms) },
+            frames: FrameDecoder::new(limits.hello_frame_bytes_max),
+            outbox: Outbox::new(config.id_prefix.clone(), limits.frame_bytes_max),
+            events: VecDeque::new(),
+            tools: Tools::default(),
+            calls: Calls::new(limits.tombstones_max),
+            health: HealthWatch::new(limits.heartbeat_interval_ms),
+            open: Open::default(),
+            drain: None,
+            violations: ViolationWindow::new(limits.violations_per_minute_max),
+            schemas: Box::new(schemas),
+            config,
+        }
+    }
+
+    /// Takes bytes that have arrived.
+    pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
+        if self.is_closed() {
+            return;
+        }
+        self.check_handshake_deadline(now);
+        self.frames.push(bytes);
+        self.read_frames(now);
+    }
+
+    /// Takes note that the connection has ended: nothing more will arrive.
+    pub fn end_of_input(&mut self, _now: Moment) {
+        let inside_frame = self.frames.finish().is_err();
+        self.close(match self.drain {
+            Some(Drain { by_agent: true, .. }) if !inside_frame && self.calls.is_empty() => {
+                CoreClose::AgentGoodbye
+            }
+            _ => CoreClose::Disconnected { inside_frame },
+        });
+    }
+
+    /// Does what is due. Early and late calls do no harm.
+    pub fn handle_timeout(&mut self, now: Moment) {
+        self.check_handshake_deadline(now);
+        if self.is_live() {
+            self.check_calls(now);
+            self.check_health(now);
+            self.check_drain(now);
+        }
+    }
+
+    /// When `handle_timeout` is due, in the milliseconds of [`Moment`].
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Hello { deadline_ms } => Some(deadline_ms),
+            Phase::Deciding(_) | Phase::Closed => None,
+            Phase::Live(_) => {
+                let drain = self.drain.as_ref().and_then(Drain::deadline_ms);
+                [Some(self.health_deadline()), self.calls.next_deadline(), drain]
+                    .into_iter()
+                    .flatten()
+                    .min()
+            }
+        }
+    }
+
+    /// The next thing the owner should know.
+    pub fn poll_event(&mut self) -> Option<CoreEvent> {
+        self.events.pop_front()
+    }
+
+    /// The next bytes to write, a whole frame.
+    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
+        self.outbox.poll()
+    }
+
+    /// Whether the owner should go on reading. False while it has a hello to decide on, since
+    /// nothing that follows is looked at before, and after the end.
+    #[must_use]
+    pub fn wants_bytes(&self) -> bool {
+        matches!(self.phase, Phase::Hello { .. } | Phase::Live(_))
+    }
+
+    /// Whether the session has begun and is not over.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        matches!(self.phase, Phase::Live(_))
+    }
+
+    /// Whether the session is over.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
+    }
+
+    /// Whether a new call would be taken, as far as the agent's health and end are concerned.
+    #[must_use]
+    pub fn takes_calls(&self) -> bool {
+        self.is_live() && self.drain.is_none() && self.health() != Health::Unhealthy
+    }
+
+    /// The calls that are open.
+    pub fn open_calls(&self) -> impl Iterator<Item = &CallId> {
+        self.calls.ids()
+    }
+
+    /// The ids of the tools that can be called.
+    pub fn tools(&self) -> impl Iterator<Item = &str> {
+        self.tools.ids()
+    }
+
+    /// Bytes that wait to be written.
+    #[must_use]
+    pub fn queued_bytes(&self) -> usize {
+        self.outbox.queued_bytes()
+    }
+
+    fn limits(&self) -> &CoreLimits {
+        &self.config.limits
+    }
+
+    /// Tells the owner something. After the end there is nothing more to tell.
+    fn tell(&mut self, event: CoreEvent) {
+        if !self.is_closed() {
+            self.events.push_back(event);
+        }
+    }
+
+    fn send(&mut self, now: Moment, draft: Draft<CoreMessage>) -> Result<MessageId, SendError> {
+        Ok(self.outbox.send(now, draft)?)
+    }
+
+    /// Sends what a peer provoked. A peer that provokes answers without reading them is cut off,
+    /// since otherwise it would fill the core's memory.
+    fn reply(&mut self, now: Moment, draft: Draft<CoreMessage>) {
+        if self.outbox.queued_bytes() > self.limits().outbox_bytes_max.saturating_mul(2) {
+            self.close(CoreClose::NotReading);
+            return;
+        }
+        // Answers are small by construction; one that is not fits no frame and cannot be sent.
+        let _ = self.outbox.send(now, draft);
+    }
+
+    /// Counts a violation, and ends the session when there were too many.
+    fn violation(&mut self, now: Moment, breach: Breach, call_id: Option<CallId>) {
+        self.tell(CoreEvent::Violation(Violation { breach, call_id }));
+        if !self.is_closed() && self.violations.record(now.ms) {
+            self.say_goodbye(now, "protocol.violations");
+            self.close(CoreClose::TooManyViolations);
+        }
+    }
+}
+
+impl fmt::Debug for CoreSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CoreSession")
+            .field("session_id", &self.config.session_id)
+            .field("phase", &self.phase)
+            .field("frames", &self.frames)
+            .field("outbox", &self.outbox)
+            .field("open_calls", &self.calls.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,223 @@
+//! Which tools an agent offers.
+//!
+//! Each definition is judged by itself, so that one bad tool does not cost the others. The session
+//! remembers a digest of each definition, not the definition: a thousand schemas belong into the
+//! owner's catalog.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wharf_vocab::{Code, Digest, Fault, ToolId};
+use wharf_wire::agent_v1::{
+    Echo, ErrorObject, MessageId, RejectedTool, ToolDefinition, ToolEntry, ToolsRegister,
+    ToolsRegistered, ToolsUnregister, ToolsUnregistered,
+};
+
+use super::handshake::Phase;
+use super::{CoreEvent, CoreSession, schema};
+use crate::Moment;
+use crate::agent::faults::error_of;
+use crate::agent::outbox::Draft;
+
+/// Rejections that are listed one by one; what is beyond is summed up.
+const REJECTIONS_LISTED_MAX: usize = 2_048;
+/// What is repeated of a rejected id.
+const REJECTED_ID_CHARS_MAX: usize = 256;
+
+/// The tools of a session, by id, with the digest of their definition.
+#[derive(Debug, Default)]
+pub(super) struct Tools(BTreeMap<String, Digest>);
+
+impl Tools {
+    pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    pub(super) fn has(&self, tool_id: &str) -> bool {
+        self.0.contains_key(tool_id)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+/// What came of a registration.
+#[derive(Default)]
+struct Registration {
+    registered: Vec<String>,
+    added: Vec<ToolDefinition>,
+    rejected: Vec<(String, Fault)>,
+    omitted: usize,
+}
+
+impl Registration {
+    fn reject(&mut self, tool_id: &str, fault: Fault) {
+        if self.rejected.len() < REJECTIONS_LISTED_MAX {
+            let tool_id = tool_id.chars().take(REJECTED_ID_CHARS_MAX).collect();
+            self.rejected.push((tool_id, fault));
+        } else {
+            self.omitted += 1;
+        }
+    }
+}
+
+impl CoreSession {
+    pub(super) fn on_register(
+        &mut self,
+        now: Moment,
+        id: &MessageId,
+        echo: &Echo,
+        register: ToolsRegister,
+    ) {
+        let before: BTreeSet<String> = self.tools.0.keys().cloned().collect();
+        let mut outcome = Registration::default();
+        let mut table =
+            if register.replace { BTreeMap::new() } else { std::mem::take(&mut self.tools.0) };
+        let mut named = BTreeSet::new();
+        for entry in register.tools {
+            match entry {
+                ToolEntry::Readable(tool) => {
+                    self.register_one(*tool, &mut named, &mut table, &mut outcome);
+                }
+                ToolEntry::Unreadable(tool) => {
+                    let fault = invalid("The tool's definition has a field of the wrong type.");
+                    outcome.reject(&tool.tool_id, fault);
+                }
+            }
+        }
+        let removed = before.into_iter().filter(|id| !table.contains_key(id)).collect();
+        self.tools.0 = table;
+        self.answer_registration(now, id, echo, &outcome);
+        let Registration { added, rejected, .. } = outcome;
+        self.tell(CoreEvent::ToolsRegistered { added, removed, rejected });
+    }
+
+    fn register_one(
+        &self,
+        tool: ToolDefinition,
+        named: &mut BTreeSet<String>,
+        table: &mut BTreeMap<String, Digest>,
+        outcome: &mut Registration,
+    ) {
+        if let Err(fault) = self.check_definition(&tool) {
+            return outcome.reject(&tool.tool_id, fault);
+        }
+        if !named.insert(tool.tool_id.clone()) {
+            let message = "The tool stands twice in one registration.";
+            return outcome.reject(&tool.tool_id, Fault::new(Code::ToolConflict, message));
+        }
+        let digest = digest(&tool);
+        match table.get(&tool.tool_id) {
+            Some(known) if *known == digest => outcome.registered.push(tool.tool_id),
+            Some(_) => {
+                let message =
+                    "Another definition of this tool is registered; set `replace` to change it.";
+                outcome.reject(&tool.tool_id, Fault::new(Code::ToolConflict, message));
+            }
+            None if table.len() >= self.limits().tools_max => {
+                let message = format!("A session may register {} tools.", self.limits().tools_max);
+                outcome.reject(&tool.tool_id, Fault::new(Code::ToolLimit, message));
+            }
+            None => {
+                table.insert(tool.tool_id.clone(), digest);
+                outcome.registered.push(tool.tool_id.clone());
+                outcome.added.push(tool);
+            }
+        }
+    }
+
+    /// What can be wrong with one definition by itself.
+    fn check_definition(&self, tool: &ToolDefinition) -> Result<(), Fault> {
+        let Phase::Live(peer) = &self.phase else {
+            return Err(invalid("The session is over."));
+        };
+        let Some((owner, name)) = tool.tool_id.split_once('/') else {
+            return Err(invalid("A tool id is the agent's id, a slash and the tool's name."));
+        };
+        if owner != peer.agent_id {
+            let message = "An agent may register only tools under its own id.";
+            return Err(Fault::new(Code::PermissionDenied, message));
+        }
+        if name != tool.name {
+            return Err(invalid("A tool id is the agent's id, a slash and the tool's `name`."));
+        }
+        if name.contains('@') || ToolId::new(&tool.tool_id).is_err() {
+            return Err(invalid(
+                "A tool's name has 1 to 128 letters, digits, dots, dashes or underscores and \
+                 begins with a letter or digit.",
+            ));
+        }
+        schema::check(&tool.input_schema, self.limits(), &*self.schemas)?;
+        match &tool.output_schema {
+            Some(output) => schema::check(output, self.limits(), &*self.schemas),
+            None => Ok(()),
+        }
+    }
+
+    fn answer_registration(
+        &mut self,
+        now: Moment,
+        id: &MessageId,
+        echo: &Echo,
+        outcome: &Registration,
+    ) {
+        let rejected: Vec<RejectedTool> = outcome
+            .rejected
+            .iter()
+            .map(|(tool_id, fault)| RejectedTool {
+                tool_id: tool_id.clone(),
+                error: error_of(fault),
+            })
+            .collect();
+        let answer = |rejected: Vec<RejectedTool>, error: Option<ErrorObject>| {
+            let registered = outcome.registered.clone();
+            let draft = Draft::new(ToolsRegistered { registered, rejected });
+            let draft = draft.reply_to(id).echo(echo);
+            match error {
+                Some(error) => draft.error(error),
+                None => draft,
+            }
+        };
+        let unlisted = |count: usize| {
+            let message = format!("{count} more tools were not taken.");
+            error_of(&Fault::new(Code::ToolLimit, message))
+        };
+        let listed = rejected.len();
+        let error = (outcome.omitted > 0).then(|| unlisted(outcome.omitted));
+        // With a very small frame limit the list of rejections may not fit; then its length must
+        // do, because every registration is answered.
+        if self.send(now, answer(rejected, error)).is_err() {
+            self.reply(now, answer(Vec::new(), Some(unlisted(listed + outcome.omitted))));
+        }
+    }
+
+    pub(super) fn on_unregister(
+        &mut self,
+        now: Moment,
+        id: &MessageId,
+        echo: &Echo,
+        list: ToolsUnregister,
+    ) {
+        let mut removed = list.tool_ids;
+        removed.retain(|tool_id| self.tools.0.remove(tool_id).is_some());
+        let unregistered = removed.clone();
+        let draft = Draft::new(ToolsUnregistered { unregistered }).reply_to(id).echo(echo);
+        self.reply(now, draft);
+        if !removed.is_empty() {
+            self.tell(CoreEvent::ToolsUnregistered { removed });
+        }
+    }
+}
+
+fn invalid(message: &str) -> Fault {
+    Fault::new(Code::ToolSchemaInvalid, message)
+}
+
+/// The digest of everything a definition says.
+fn digest(tool: &ToolDefinition) -> Digest {
+    match serde_json::to_value(tool) {
+        Ok(serde_json::Value::Object(object)) => Digest::of_object(&object),
+        // A definition is always an object of text keys; the id alone would still be stable.
+        _ => Digest::of(&[tool.tool_id.as_bytes()]),
+    }
+}

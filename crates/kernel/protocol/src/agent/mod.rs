@@ -1,0 +1,39 @@
+//! The agent protocol, version 1: [`CoreSession`] for the core's end of a connection,
+//! [`AgentSession`] for the agent's.
+//!
+//! Both are used in the same way. After every call, take all of `poll_event()` and write all of
+//! `poll_transmit()`; when `next_deadline()` has come, call `handle_timeout()`. After the event
+//! `Closed` write what is left and close the connection: the session does nothing any more.
+//!
+//! Invariants:
+//! - A call that was sent ends with exactly one event, whatever the peer does.
+//! - Whatever a peer sends, memory stays bounded: frames by their limit, everything that is
+//!   remembered by a count.
+//! - What a peer did wrong is reported with a code and never with content, and no token appears
+//!   in any `Debug` output.
+
+mod agent_end;
+mod core_end;
+mod faults;
+mod idempotency;
+mod judge;
+mod outbox;
+mod outcome;
+mod semver;
+mod tombstones;
+mod violation;
+
+pub use agent_end::{
+    AgentClose, AgentConfig, AgentEvent, AgentLimits, AgentSession, Answered, CallReceived,
+    Finished, IdempotencyOffer, InvokeEnded, InvokeRequest, Question,
+};
+pub use core_end::{
+    Additions, Answer, AnySchema, CallRequest, Cancel, CoreClose, CoreConfig, CoreEvent,
+    CoreLimits, CoreSession, Goodbye, HandshakeFailure, Health, HelloReceived, InvokeReceived,
+    OversizePolicy, QuestionReceived, Refusal, SchemaCheck,
+};
+pub use faults::{error_of, fault_of};
+pub use idempotency::{Begin, IdempotencyKey, IdempotencyTable};
+pub use outbox::{IdPrefix, SendError};
+pub use outcome::{CallEnd, CallOutcome, CallReport};
+pub use violation::{Breach, Violation};

@@ -1,0 +1,14 @@
+//! Sessions without I/O, both ends of each wire.
+//!
+//! A session is pushed bytes and moments, and polled for events, bytes and the next deadline. It
+//! holds no socket, no clock and no randomness: what differs from run to run is passed in. So the
+//! same machine serves a core, an agent and a test that drives both ends by hand, and every rule
+//! about order, limits and time is decided in one place.
+//!
+//! What a session does not do: it decides nothing about permissions, money or runs. It reports
+//! what a peer wants, and its owner answers.
+
+pub mod agent;
+mod moment;
+
+pub use moment::Moment;
