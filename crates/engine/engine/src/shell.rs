@@ -14,18 +14,17 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
-use wharf_domain::{Availability, Entry, Run, RunEntry};
+use wharf_domain::{Availability, Run};
 use wharf_ports::{Batch, Clock, CommitError, Dispatch, Store, StoreError};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
-    CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, RunStatus, ShardId, StreamId,
-    Timestamp,
+    CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId, Timestamp,
 };
 
 use crate::catalog::Catalog;
 use crate::hub::Hub;
 use crate::records::{Agents, Worlds};
-use crate::shard::{Effect, Input, Reply, Shard, Ticket};
+use crate::shard::{Effect, Input, Reply, Shard, Ticket, is_called_off};
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
 const GROUPS_ON_THE_WAY_MAX: usize = 64;
@@ -319,11 +318,9 @@ impl Shell {
     fn ask_after(&mut self, parent: RunKey, child: RunKey) {
         let store = Arc::clone(&self.parts.store);
         self.chores.push(Box::pin(async move {
-            let stored = load::read_patiently(&*store, &StreamId::Run(parent)).await?;
-            let canceled = stored.entries.iter().any(|(_, entry)| {
-                matches!(entry, Entry::Run(RunEntry::Ended(ended))
-                    if ended.outcome.status() == RunStatus::Canceled)
-            });
+            let stream = parent.stream();
+            let stored = load::read_patiently(&*store, &stream).await?;
+            let canceled = read_run(&stream, &stored).is_ok_and(|run| is_called_off(&run));
             match Effect::cancel_child(&child) {
                 Effect::Send { to, input } if canceled => Some((to, *input)),
                 _ => None,

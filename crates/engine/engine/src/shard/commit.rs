@@ -40,6 +40,7 @@ impl Shard {
         let Pending { batch, next, next_seq, effects, cause, .. } = pending;
         slot.run = Some(Arc::clone(&next));
         slot.seq = next_seq;
+        slot.doubtful = false;
         for raised in &next.asks {
             self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
         }
@@ -167,6 +168,7 @@ impl Shard {
         };
         let Some(slot) = self.runs.get_mut(&key) else { return };
         let Some(mut pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
+        let doubtful = slot.doubtful;
         match pending.cause {
             Cause::Create { ticket, .. } => {
                 self.on_the_way.remove(&no);
@@ -179,7 +181,7 @@ impl Shard {
             Cause::Input(Waiting { ticket: Some(ticket), .. }) => {
                 self.on_the_way.remove(&no);
                 reply(out, Some(ticket), Err(error.to_fault()));
-                if error.kind == StoreErrorKind::Unavailable {
+                if error.kind == StoreErrorKind::Unavailable || doubtful {
                     self.in_doubt(now, &pending.next, out);
                 }
                 self.pump(now, &key, out);

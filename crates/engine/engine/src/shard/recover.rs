@@ -97,14 +97,14 @@ impl Shard {
         out: &mut Output,
     ) {
         self.in_doubt.remove(key);
-        match (self.runs.get(key), found) {
+        match (self.runs.get_mut(key), found) {
             (None, Some((run, seq))) if !run.is_over() => {
                 self.take_up(*run, seq);
                 self.resume(now, key, out);
             }
-            (Some(slot), Some((_, seq))) if slot.pending.is_none() && slot.seq != seq => {
-                out.effects.push(Effect::Reload);
-            }
+            // What becomes of the batch on its way will show it.
+            (Some(slot), Some(_)) if slot.pending.is_some() => slot.doubtful = true,
+            (Some(slot), Some((_, seq))) if slot.seq != seq => out.effects.push(Effect::Reload),
             _ => {}
         }
     }

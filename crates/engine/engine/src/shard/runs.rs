@@ -354,7 +354,8 @@ fn family(slot: &Slot, next: &Arc<Run>, cause: &Cause) -> Vec<Effect> {
     effects
 }
 
-pub(super) fn is_called_off(run: &Run) -> bool {
+/// Whether somebody wanted the run to stop, however it ended: its children are to stop, too.
+pub(crate) fn is_called_off(run: &Run) -> bool {
     run.cancel.is_some() || run.status() == RunStatus::Canceled
 }
 

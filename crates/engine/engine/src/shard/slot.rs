@@ -30,6 +30,8 @@ pub(super) struct Slot {
     pub(super) progress: ProgressBuffer,
     /// Child runs that have not ended.
     pub(super) children: BTreeSet<RunKey>,
+    /// Whether the store may hold more of the run than is known here; settled by the next commit.
+    pub(super) doubtful: bool,
     /// Whether the attempt is to be taken up again when its provider is there.
     pub(super) detached: bool,
     /// When the run wants to be looked at, as the shard's timetable has it.
@@ -93,6 +95,7 @@ impl Slot {
             repeats: Vec::new(),
             progress: ProgressBuffer::default(),
             children: BTreeSet::new(),
+            doubtful: false,
             detached: false,
             deadline: None,
         }
