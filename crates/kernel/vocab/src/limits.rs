@@ -96,6 +96,10 @@ pub const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
 pub const LOG_BYTES_MAX: u64 = 5_000_000;
 /// Last lines of a launch's log that are kept in memory.
 pub const LOG_LINES_KEPT_MAX: usize = 500;
+/// Last lines of a launch's log that are shown when the caller does not say.
+pub const LOG_LINES_SHOWN_DEFAULT: usize = 200;
+/// Most lines of a launch's log that are shown at once.
+pub const LOG_LINES_SHOWN_MAX: usize = 10_000;
 /// Memory that the last lines of one launch's log may take.
 pub const LOG_MEMORY_BYTES_MAX: usize = 1024 * 1024;
 /// Output of one launch that is taken per second; a faster writer is held up by its pipe.

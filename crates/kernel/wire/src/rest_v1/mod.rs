@@ -3,6 +3,7 @@
 //! Times are RFC 3339 text with milliseconds in UTC. Optional fields are left out when empty.
 //! Requests refuse unknown fields, so that a misspelt one is noticed; answers may grow.
 
+mod agent;
 mod event;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wharf_vocab::{AskKind, Durability, Mode, Object, RunStatus};
 
+pub use agent::{AddAgent, Agent, AgentLogLine, ApproveAgent};
 pub use event::{
     AskEvent, AttemptEvent, DecidedEvent, Event, FinishedEvent, GapEvent, LogEvent, MarkEvent,
     PartialEvent, ProgressEvent, TextEvent,
