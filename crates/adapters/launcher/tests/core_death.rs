@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::Signal;
@@ -35,7 +35,10 @@ impl Core {
         let program = line.trim().strip_prefix("program ").expect("the program's id");
         let program = program.parse().expect("a number");
         let shim = parent_of(program);
-        eventually("the family is complete", || marked(&mark).len() == 4).await;
+        let mut lines = stdout.by_ref().lines().map(|line| line.expect("text"));
+        assert!(lines.any(|line| line == "family complete"), "the family never came");
+        // A process that has just begun does not show its environment at once.
+        eventually("all of it can be seen", || marked(&mark).len() == 4).await;
         let program = i32::try_from(program).expect("fits");
         Self { process, _stdout: stdout, _dir: dir, mark, program, shim }
     }

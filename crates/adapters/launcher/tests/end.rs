@@ -19,7 +19,9 @@ async fn launch_family(bench: &Bench, args: &[&str]) -> (Arc<dyn Launched>, Stri
     let mark = mark_of(&spec);
     let launched = bench.launch(spec).await;
     let shim = parent_of(launched.pid());
-    eventually("the family is complete", || marked(&mark).len() == 4).await;
+    read_until(&*launched, |line| line == "family complete").await;
+    // A process that has just begun does not show its environment at once.
+    eventually("all of it can be seen", || marked(&mark).len() == 4).await;
     (launched, mark, shim)
 }
 
