@@ -10,7 +10,7 @@ use tokio::sync::{broadcast, oneshot};
 use wharf_domain::{Run, RunEntry};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
 use wharf_vocab::limits::{MEMORY_RUNS_KEPT_MAX, WATCH_QUEUE_MAX};
-use wharf_vocab::{Durability, RunKey, Seq};
+use wharf_vocab::{Durability, RunKey, RunStatus, Seq};
 
 /// What watchers of a run are sent.
 #[derive(Debug, Clone)]
@@ -145,9 +145,9 @@ impl Hub {
         self.lock().live.len()
     }
 
-    /// How many attempts are under way.
+    /// How many attempts are at work, not counting those that wait for an answer.
     pub(crate) fn active_attempts(&self) -> usize {
-        self.lock().live.values().filter(|run| run.active.is_some()).count()
+        self.lock().live.values().filter(|run| run.status() == RunStatus::Running).count()
     }
 }
 

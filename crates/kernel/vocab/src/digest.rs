@@ -25,6 +25,12 @@ impl Digest {
         Self(hex(&hash.finalize()))
     }
 
+    /// The plain SHA-256 of some bytes, as other programs compute it of a file.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(hex(&sha2::Sha256::digest(bytes)))
+    }
+
     /// The digest of a JSON object; the order of its keys does not matter.
     #[must_use]
     pub fn of_object(object: &Object) -> Self {

@@ -8,7 +8,7 @@ use super::CoreLimits;
 
 /// Says whether a schema is valid JSON Schema. The session asks only about schemas that are
 /// objects, small enough, and refer to nothing outside.
-pub trait SchemaCheck: Send {
+pub trait SchemaCheck: Send + Sync {
     /// Whether the schema is valid. The session writes the message for the agent, so that no part
     /// of a schema is ever echoed.
     fn is_valid(&self, schema: &Value) -> bool;
@@ -24,7 +24,7 @@ impl SchemaCheck for AnySchema {
     }
 }
 
-impl<F: Fn(&Value) -> bool + Send> SchemaCheck for F {
+impl<F: Fn(&Value) -> bool + Send + Sync> SchemaCheck for F {
     fn is_valid(&self, schema: &Value) -> bool {
         self(schema)
     }

@@ -1,0 +1,217 @@
+//! One connection: bytes in, bytes out, and the session between them.
+//!
+//! Reading never waits for writing: both make progress in one loop, so two peers that write
+//! large frames at once cannot block each other.
+
+mod events;
+
+pub(crate) use events::provider;
+
+use std::collections::HashMap;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use wharf_domain::Resolution;
+use wharf_engine::{Attempt, Dispatch, is_schema};
+use wharf_protocol::Moment;
+use wharf_protocol::agent::{Cancel, CoreConfig, CoreSession, Goodbye, IdPrefix};
+use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, LaunchId};
+use wharf_wire::agent_v1::{CallId, QuestionId, SessionId, ToolDefinition};
+
+use crate::control::Shared;
+use crate::live::Live;
+use crate::to_wire;
+use crate::tokens::random_hex;
+
+/// Bytes read in one go. Ten thousand agents may be connected, so it is small.
+const READ_BYTES: usize = 8 * 1024;
+/// Commands that may wait for a connection; beyond it an attempt is told that the agent is busy.
+const COMMANDS_WAITING_MAX: usize = 512;
+
+/// What the core wants of a connection.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Make a call of an attempt.
+    Call(Box<Dispatch>),
+    /// Stop an attempt.
+    Cancel { attempt_id: AttemptId, reason: String, grace_ms: u64 },
+    /// Pass on how an ask ended.
+    Answer { attempt_id: AttemptId, key: String, resolution: Resolution },
+    /// End in order: calls may still finish within this time.
+    Goodbye { reason: &'static str, drain_ms: u64 },
+}
+
+/// A connection and all it stands for.
+pub(crate) struct Connection {
+    shared: Arc<Shared>,
+    session: CoreSession,
+    started: Instant,
+    calls: HashMap<CallId, Attempt>,
+    offered: Vec<ToolDefinition>,
+    peer: Option<Peer>,
+    commands: mpsc::Sender<Command>,
+}
+
+/// Who is at the other end, once it was let in.
+struct Peer {
+    agent: AgentId,
+    launch: LaunchId,
+    live: Arc<Live>,
+    idempotency: bool,
+}
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+) -> Result<(), Fault> {
+    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
+    let mut connection = Connection::new(shared, commands)?;
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let mut input = vec![0; READ_BYTES].into_boxed_slice();
+    let mut output = Cursor::new(Vec::new());
+    loop {
+        connection.work().await;
+        if output.position() == output.get_ref().len() as u64 {
+            match connection.session.poll_transmit() {
+                Some(frame) => output = Cursor::new(frame),
+                None if connection.session.is_closed() => break,
+                None => output = Cursor::new(Vec::new()),
+            }
+        }
+        let pending = output.position() < output.get_ref().len() as u64;
+        let reading = connection.session.wants_bytes();
+        let wake = connection.wake_at();
+        tokio::select! {
+            read = reader.read(&mut input), if reading => match read {
+                Ok(0) | Err(_) => connection.session.end_of_input(connection.now()),
+                Ok(count) => connection.session.receive(connection.now(), &input[..count]),
+            },
+            written = writer.write_buf(&mut output), if pending => {
+                if written.is_err() {
+                    connection.session.end_of_input(connection.now());
+                    output = Cursor::new(Vec::new());
+                }
+            }
+            command = inbox.recv(), if connection.session.is_live() => {
+                if let Some(command) = command {
+                    connection.command(command).await;
+                }
+            }
+            () = tokio::time::sleep_until(wake) => {
+                connection.session.handle_timeout(connection.now());
+            }
+        }
+    }
+    // The peer may be gone; what matters is that nothing of ours is left behind.
+    let _ = writer.shutdown().await;
+    connection.finish(&mut inbox).await;
+    Ok(())
+}
+
+impl Connection {
+    fn new(shared: Arc<Shared>, commands: mpsc::Sender<Command>) -> Result<Self, Fault> {
+        let unnamed = || Fault::new(Code::CoreInternal, "A session could not be named.");
+        let name = random_hex(16)?;
+        let session_id = SessionId::new(&name).map_err(|_| unnamed())?;
+        let prefix = IdPrefix::new(name).ok_or_else(unnamed)?;
+        let mut config = CoreConfig::new(session_id, prefix);
+        config.limits = shared.options.limits.clone();
+        config.instance_id.clone_from(&shared.options.instance);
+        let started = Instant::now();
+        let moment = Moment::new(0, shared.options.handle.now());
+        let session = CoreSession::new(moment, config, is_schema);
+        Ok(Self {
+            shared,
+            session,
+            started,
+            calls: HashMap::new(),
+            offered: Vec::new(),
+            peer: None,
+            commands,
+        })
+    }
+
+    fn now(&self) -> Moment {
+        let ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Moment::new(ms, self.shared.options.handle.now())
+    }
+
+    fn wake_at(&self) -> Instant {
+        const FAR: u64 = 3_600_000;
+        let ms = self.session.next_deadline().unwrap_or(FAR);
+        self.started + std::time::Duration::from_millis(ms)
+    }
+
+    /// Handles everything the session has to say.
+    async fn work(&mut self) {
+        while let Some(event) = self.session.poll_event() {
+            self.event(event).await;
+        }
+    }
+
+    async fn command(&mut self, command: Command) {
+        let now = self.now();
+        match command {
+            Command::Call(dispatch) => self.call(now, *dispatch).await,
+            Command::Cancel { attempt_id, reason, grace_ms } => {
+                if let Ok(call_id) = CallId::new(attempt_id.as_str()) {
+                    let cancel = Cancel { reason: Some(reason), deadline_ms: Some(grace_ms) };
+                    // A call that is over needs no cancel.
+                    let _ = self.session.cancel(now, &call_id, cancel);
+                }
+            }
+            Command::Answer { attempt_id, key, resolution } => {
+                let known = CallId::new(attempt_id.as_str())
+                    .is_ok_and(|call_id| self.calls.contains_key(&call_id));
+                if let (true, Ok(ask_id)) = (known, QuestionId::new(&key)) {
+                    // A question that is no longer open needs no answer.
+                    let _ = self.session.answer(now, &ask_id, to_wire::answer(&resolution));
+                }
+            }
+            Command::Goodbye { reason, drain_ms } => {
+                let goodbye = Goodbye {
+                    reason: reason.to_owned(),
+                    retry_after_ms: None,
+                    drain_ms: Some(drain_ms),
+                };
+                // A session that is over needs no goodbye.
+                let _ = self.session.goodbye(now, goodbye);
+            }
+        }
+    }
+
+    async fn call(&mut self, now: Moment, dispatch: Dispatch) {
+        let attempt = Attempt::new(self.shared.options.handle.clone(), dispatch);
+        let sent = to_wire::call(attempt.dispatch()).and_then(|request| {
+            let call_id = request.call_id.clone();
+            self.session.call(now, request).map(|()| call_id)
+        });
+        match sent {
+            Ok(call_id) => {
+                self.calls.insert(call_id, attempt);
+            }
+            Err(fault) => {
+                // When the engine is gone there is nobody left to tell.
+                let _ = attempt.failed(fault, Executed::No).await;
+            }
+        }
+    }
+
+    /// Gives back what was never sent, and lets others know that the connection is gone.
+    async fn finish(&mut self, inbox: &mut mpsc::Receiver<Command>) {
+        inbox.close();
+        self.work().await;
+        while let Ok(command) = inbox.try_recv() {
+            if let Command::Call(dispatch) = command {
+                let attempt = Attempt::new(self.shared.options.handle.clone(), *dispatch);
+                let fault = Fault::new(Code::ToolAgentLost, "The agent went away.");
+                // When the engine is gone there is nobody left to tell.
+                let _ = attempt.failed(fault, Executed::No).await;
+            }
+        }
+    }
+}

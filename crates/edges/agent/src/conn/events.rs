@@ -1,0 +1,279 @@
+//! What a session tells, and what the core makes of it.
+
+use std::sync::Arc;
+
+use wharf_domain::{AgentInput, AuditRecord, Availability, Caller, Severity};
+use wharf_protocol::agent::{
+    Additions, CallEnd, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
+    QuestionReceived, Refusal,
+};
+use wharf_vocab::{AgentId, Fault, ProviderId, StreamId};
+use wharf_wire::agent_v1::{AnswerStatus, CallId, Notice, ToolDefinition};
+
+use super::{Connection, Peer};
+use crate::from_wire;
+use crate::live::{Conn, Phase};
+
+impl Connection {
+    pub(super) async fn event(&mut self, event: CoreEvent) {
+        match event {
+            CoreEvent::Hello(hello) => self.hello(&hello).await,
+            CoreEvent::ToolsRegistered { added, removed, .. } => {
+                self.tools_changed(added, &removed).await;
+            }
+            CoreEvent::ToolsUnregistered { removed } => {
+                self.tools_changed(Vec::new(), &removed).await;
+            }
+            CoreEvent::Chunk { call_id, gap, chunk, .. } => {
+                if let Some(attempt) = self.calls.get(&call_id) {
+                    // When the engine is gone there is nobody left to tell.
+                    let _ = attempt.progress(from_wire::chunk(gap, chunk)).await;
+                }
+            }
+            CoreEvent::CallEnded { call_id, end } => self.call_ended(&call_id, *end).await,
+            CoreEvent::Heartbeat { .. } => {
+                if let Some(peer) = &self.peer {
+                    peer.live.heartbeat(self.shared.options.handle.now());
+                }
+            }
+            CoreEvent::HeartbeatMissed { silent_ms } => {
+                let record = |record: AuditRecord| record.fact("silent_ms", silent_ms);
+                self.audit("agent.heartbeat_missed", Severity::Warn, record).await;
+            }
+            CoreEvent::HealthChanged(health) => self.health(health).await,
+            CoreEvent::Question(question) => self.question(&question).await,
+            CoreEvent::Notice(notice) => self.notice(notice).await,
+            CoreEvent::Violation(violation) => {
+                let name = violation.breach.name();
+                metrics::counter!("wharf_agent_violations_total", "breach" => name).increment(1);
+                let record = |record: AuditRecord| {
+                    record.fact("breach", name).fact("code", violation.breach.code().as_str())
+                };
+                self.audit("agent.protocol_violation", Severity::Warn, record).await;
+            }
+            CoreEvent::Closed(why) => self.closed(why).await,
+            CoreEvent::LateResult { .. } => {
+                metrics::counter!("wharf_agent_late_results_total").increment(1);
+            }
+            CoreEvent::Goodbye { .. } => self.available(Availability::Coming).await,
+            CoreEvent::CancelAcknowledged { .. }
+            | CoreEvent::PingLost
+            | CoreEvent::Pong { .. }
+            | CoreEvent::Invoke(_)
+            | CoreEvent::InvokeCanceled { .. }
+            | CoreEvent::QuestionWithdrawn { .. }
+            | CoreEvent::PeerError { .. } => {}
+        }
+    }
+
+    async fn hello(&mut self, hello: &HelloReceived) {
+        let now = self.now();
+        let refused = match self.admit(hello) {
+            Ok(peer) => {
+                self.peer = Some(peer);
+                let granted = Additions { ask: true, notify: true, invoke: false };
+                // The session waits for exactly this answer.
+                let _ = self.session.accept(now, granted);
+                let semver = hello.agent_version_is_semver;
+                let severity = if semver { Severity::Info } else { Severity::Warn };
+                let version = |record: AuditRecord| record.fact("version_is_semver", semver);
+                return self.audit("agent.connected", severity, version).await;
+            }
+            Err(refused) => refused,
+        };
+        let (refusal, check) = refused;
+        let _ = self.session.refuse(now, refusal);
+        let subject = AgentId::new(&hello.agent_id).ok();
+        let event = match refusal {
+            Refusal::ManifestDrift => "agent.manifest_drift_detected",
+            Refusal::Unauthorized | Refusal::Conflict => "agent.handshake_failed",
+        };
+        self.audit_about(subject, event, Severity::Security, |record| record.fact("check", check))
+            .await;
+    }
+
+    /// Checks token, agent, manifest and that nobody else is connected in its name.
+    fn admit(&self, hello: &HelloReceived) -> Result<Peer, (Refusal, &'static str)> {
+        let launch = self
+            .shared
+            .tokens
+            .redeem(&hello.token, &hello.agent_id)
+            .map_err(|unfit| (Refusal::Unauthorized, unfit.as_str()))?;
+        let unknown = (Refusal::Unauthorized, "agent unknown");
+        let agent = AgentId::new(&hello.agent_id).map_err(|_| unknown)?;
+        let known = self.shared.options.handle.agent(&agent).map_err(|_| unknown)?;
+        if let Some(hash) = &hello.manifest_hash
+            && hash.strip_prefix("sha256:").unwrap_or(hash) != known.manifest_hash.as_str()
+        {
+            return Err((Refusal::ManifestDrift, "manifest hash"));
+        }
+        let live = self.shared.live(&agent).ok_or(unknown)?;
+        let conn = Conn { launch: launch.clone(), commands: self.commands.clone() };
+        if !live.connect(conn) {
+            return Err((Refusal::Conflict, "connected already"));
+        }
+        Ok(Peer { agent, launch, live, idempotency: hello.idempotency.is_some() })
+    }
+
+    /// The agent's tools are now others; they keep their place when it goes away.
+    async fn tools_changed(&mut self, added: Vec<ToolDefinition>, removed: &[String]) {
+        self.offered.retain(|known| {
+            !removed.contains(&known.tool_id)
+                && !added.iter().any(|new| new.tool_id == known.tool_id)
+        });
+        self.offered.extend(added);
+        let Some(peer) = &self.peer else { return };
+        let idempotency = peer.idempotency;
+        let tools: Vec<_> =
+            self.offered.iter().filter_map(|tool| from_wire::tool(tool, idempotency)).collect();
+        let handle = &self.shared.options.handle;
+        let (agent, live) = (peer.agent.clone(), Arc::clone(&peer.live));
+        let offered = async {
+            let input = AgentInput::Offer { tools: tools.clone() };
+            handle.change_agent(&Caller::owner(), &agent, input).await?;
+            handle.set_tools(&provider(&agent)?, tools)
+        };
+        if let Err(fault) = offered.await {
+            tracing::warn!(%agent, code = %fault.code, "the tools of an agent were not taken");
+            return;
+        }
+        live.set_phase(Phase::Running);
+        self.available(Availability::Up).await;
+    }
+
+    async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
+        let Some(attempt) = self.calls.remove(call_id) else { return };
+        let report = from_wire::ended(end);
+        let cost = report.cost_micro;
+        // When the engine is gone there is nobody left to tell.
+        let _ = match report.result {
+            Ok(outputs) => attempt.succeeded(outputs, cost).await,
+            Err(_) => attempt.ended(report).await,
+        };
+    }
+
+    async fn health(&mut self, health: Health) {
+        let Some(peer) = &self.peer else { return };
+        let live = Arc::clone(&peer.live);
+        match health {
+            Health::Healthy | Health::Degraded => {
+                live.set_phase(Phase::Running);
+                self.available(Availability::Up).await;
+            }
+            Health::Unhealthy => {
+                live.set_phase(Phase::Unhealthy);
+                self.available(Availability::Unhealthy).await;
+                self.audit("agent.marked_unhealthy", Severity::Warn, |record| record).await;
+            }
+        }
+    }
+
+    async fn question(&mut self, question: &QuestionReceived) {
+        let now = self.now();
+        let Some(attempt) = self.calls.get(&question.call_id) else { return };
+        let attempt_id = attempt.dispatch().attempt_id.clone();
+        let ask = from_wire::question(attempt_id, question, now.at);
+        if attempt.raise(ask).await.is_err() {
+            let answer = wharf_protocol::agent::Answer {
+                status: AnswerStatus::Denied,
+                value: None,
+                text: None,
+            };
+            // A question whose call has ended meanwhile needs no answer.
+            let _ = self.session.answer(now, &question.ask_id, answer);
+        }
+    }
+
+    async fn notice(&mut self, notice: Notice) {
+        let call = notice.call_id.as_ref().and_then(|call_id| self.calls.get(call_id));
+        if let Some(attempt) = call {
+            // When the engine is gone there is nobody left to tell.
+            let _ = attempt.progress(vec![from_wire::notice(notice)]).await;
+        }
+    }
+
+    async fn closed(&mut self, why: CoreClose) {
+        match why {
+            CoreClose::Handshake(HandshakeFailure::Refused(_)) => {}
+            CoreClose::Handshake(failure) => {
+                let code = failure.code();
+                self.audit_about(None, "agent.handshake_failed", Severity::Security, |record| {
+                    record.fact("code", code.as_str())
+                })
+                .await;
+            }
+            CoreClose::Violation(breach) => {
+                let facts = |record: AuditRecord| {
+                    record.fact("breach", breach.name()).fact("code", breach.code().as_str())
+                };
+                self.audit("agent.disconnected", Severity::Error, facts).await;
+            }
+            other => {
+                let why = close_name(other);
+                let facts = |record: AuditRecord| record.fact("why", why);
+                self.audit("agent.disconnected", Severity::Info, facts).await;
+            }
+        }
+        if let Some(peer) = &self.peer {
+            let (live, launch) = (Arc::clone(&peer.live), peer.launch.clone());
+            self.available(Availability::Coming).await;
+            live.disconnect(&launch, why);
+        }
+    }
+
+    async fn available(&self, availability: Availability) {
+        let Some(peer) = &self.peer else { return };
+        if let Ok(provider) = provider(&peer.agent) {
+            // When the engine is gone nobody needs to know.
+            let _ = self.shared.options.handle.set_availability(provider, availability).await;
+        }
+    }
+
+    async fn audit(
+        &self,
+        event: &str,
+        severity: Severity,
+        facts: impl FnOnce(AuditRecord) -> AuditRecord,
+    ) {
+        let agent = self.peer.as_ref().map(|peer| peer.agent.clone());
+        self.audit_about(agent, event, severity, facts).await;
+    }
+
+    async fn audit_about(
+        &self,
+        agent: Option<AgentId>,
+        event: &str,
+        severity: Severity,
+        facts: impl FnOnce(AuditRecord) -> AuditRecord,
+    ) {
+        let agent = agent.unwrap_or_else(|| AgentId::new("unknown").expect("a valid id"));
+        let mut record =
+            AuditRecord::new(event, "core", format!("agent:{agent}")).severity(severity);
+        if let Some(peer) = &self.peer {
+            record = record.fact("launch_id", peer.launch.as_str());
+        }
+        let record = facts(record);
+        // When the engine is gone nothing can be written any more.
+        let _ = self.shared.options.handle.record(&StreamId::Agent(agent), record).await;
+    }
+}
+
+fn close_name(why: CoreClose) -> &'static str {
+    match why {
+        CoreClose::Handshake(_) => "handshake",
+        CoreClose::Goodbye => "goodbye",
+        CoreClose::AgentGoodbye => "goodbye of the agent",
+        CoreClose::Disconnected { inside_frame: true } => "connection lost inside a frame",
+        CoreClose::Disconnected { inside_frame: false } => "connection lost",
+        CoreClose::Violation(_) => "violation",
+        CoreClose::TooManyViolations => "too many violations",
+        CoreClose::HeartbeatsLost => "no sign of life",
+        CoreClose::NotReading => "it does not read",
+    }
+}
+
+/// The provider that an agent is.
+pub(crate) fn provider(agent: &AgentId) -> Result<ProviderId, Fault> {
+    ProviderId::new(agent.as_str())
+        .map_err(|error| Fault::new(wharf_vocab::Code::RequestInvalid, format!("{error}.")))
+}

@@ -1,0 +1,264 @@
+//! Steering agents: adding, approving, starting, stopping, looking.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::FutureExt as _;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use wharf_domain::{Agent, AgentInput, Availability, Caller};
+use wharf_engine::agents::{AgentControl, AgentView};
+use wharf_engine::launcher::LogLine;
+use wharf_vocab::{AgentId, Code, Fault};
+
+use crate::conn::provider;
+use crate::listen::Listener;
+use crate::live::Live;
+use crate::manifest;
+use crate::options::Options;
+use crate::sink::Sink;
+use crate::supervisor::{Order, Places, Supervisor};
+use crate::tokens::Tokens;
+
+/// The edge that faces agents. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct AgentEdge {
+    shared: Arc<Shared>,
+    stop: CancellationToken,
+}
+
+/// What connections and supervisors share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) tokens: Tokens,
+    /// Where agents connect, as they are told.
+    pub(crate) address: String,
+    agents: Mutex<BTreeMap<AgentId, Entry>>,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    live: Arc<Live>,
+    orders: mpsc::Sender<Order>,
+}
+
+impl Shared {
+    pub(crate) fn live(&self, id: &AgentId) -> Option<Arc<Live>> {
+        self.with(|agents| agents.get(id).map(|entry| Arc::clone(&entry.live)))
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<AgentId, Entry>) -> T) -> T {
+        work(&mut self.agents.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl AgentEdge {
+    /// Opens the socket and starts what is wanted.
+    pub async fn start(options: Options) -> Result<Self, Fault> {
+        let (listener, address) = Listener::bind(&options.transport).await?;
+        let shared = Arc::new(Shared {
+            options,
+            tokens: Tokens::default(),
+            address,
+            agents: Mutex::default(),
+        });
+        let stop = CancellationToken::new();
+        let edge = Self { shared: Arc::clone(&shared), stop: stop.clone() };
+        for agent in shared.options.handle.agents() {
+            edge.take_up(&agent).await?;
+            if agent.wanted {
+                edge.order(&agent.id, Order::Start).await?;
+            }
+        }
+        tokio::spawn(listener.run(shared, stop));
+        Ok(edge)
+    }
+
+    /// Where agents connect: a path, or `tcp:` and an address.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.shared.address
+    }
+
+    /// Ends all agents in order. They stay wanted, so the next core starts them again.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        let entries = self.shared.with(|agents| agents.values().cloned().collect::<Vec<_>>());
+        let ends = entries.into_iter().map(|entry| async move {
+            let (done, stopped) = oneshot::channel();
+            if entry.orders.send(Order::Stop(done)).await.is_ok() {
+                // An error means that the supervisor has ended already.
+                let _ = stopped.await;
+            }
+        });
+        futures::future::join_all(ends).await;
+    }
+
+    /// Gives an agent its place: a supervisor, and its tools in the catalog.
+    async fn take_up(&self, agent: &Agent) -> Result<(), Fault> {
+        let id = agent.id.clone();
+        if self.shared.live(&id).is_some() {
+            return Ok(());
+        }
+        let live = Arc::new(Live::default());
+        let orders = Supervisor::spawn(&self.shared, id.clone(), Arc::clone(&live));
+        let sink = Arc::new(Sink::new(Arc::clone(&live)));
+        self.shared.with(|agents| agents.insert(id.clone(), Entry { live, orders }));
+        let handle = &self.shared.options.handle;
+        let provider = provider(&id)?;
+        handle.register(provider.clone(), agent.tools.clone(), sink).await?;
+        if !agent.wanted {
+            let reason =
+                agent.stop_reason.clone().unwrap_or_else(|| "it is not started".to_owned());
+            handle.set_availability(provider, Availability::Down { reason }).await?;
+        }
+        Ok(())
+    }
+
+    fn view(&self, agent: Agent) -> AgentView {
+        match self.shared.live(&agent.id) {
+            Some(live) => live.view(agent),
+            None => Live::default().view(agent),
+        }
+    }
+
+    /// Tells a supervisor something and waits until it is so.
+    async fn order(
+        &self,
+        id: &AgentId,
+        order: impl FnOnce(oneshot::Sender<()>) -> Order,
+    ) -> Result<(), Fault> {
+        let entry = self.shared.with(|agents| agents.get(id).cloned());
+        let entry = entry
+            .ok_or_else(|| Fault::new(Code::AgentNotFound, format!("There is no agent {id}.")))?;
+        let gone = || Fault::new(Code::CoreStopping, "The core is stopping.");
+        let (done, answered) = oneshot::channel();
+        entry.orders.send(order(done)).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())
+    }
+
+    async fn change(
+        &self,
+        caller: &Caller,
+        id: &AgentId,
+        input: AgentInput,
+    ) -> Result<Agent, Fault> {
+        self.shared.options.handle.change_agent(caller, id, input).await
+    }
+
+    async fn add_folder(&self, caller: &Caller, folder: PathBuf) -> Result<AgentView, Fault> {
+        let canonical = tokio::fs::canonicalize(&folder).await.map_err(|_| {
+            let message = format!("There is no folder {}.", folder.display());
+            Fault::new(Code::AgentManifestInvalid, message)
+        })?;
+        let read = manifest::read(&canonical).await?;
+        let input = AgentInput::Add {
+            folder: canonical.display().to_string(),
+            manifest_hash: read.hash,
+            manifest: read.manifest,
+        };
+        if self.shared.options.handle.agent(&read.id).is_ok_and(|known| known.wanted) {
+            let message = format!("The agent {} is running; stop it first.", read.id);
+            return Err(Fault::new(Code::AgentRunning, message));
+        }
+        let agent = self.change(caller, &read.id, input).await?;
+        self.take_up(&agent).await?;
+        Ok(self.view(agent))
+    }
+
+    async fn stop_agent(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
+        let agent = self.change(caller, id, AgentInput::Stop { reason: None }).await?;
+        self.order(id, Order::Stop).await?;
+        Ok(self.view(agent))
+    }
+
+    async fn start_agent(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
+        let agent = self.change(caller, id, AgentInput::Want).await?;
+        self.order(id, Order::Start).await?;
+        Ok(self.view(agent))
+    }
+}
+
+impl AgentControl for AgentEdge {
+    fn list(&self) -> Vec<AgentView> {
+        self.shared.options.handle.agents().into_iter().map(|agent| self.view(agent)).collect()
+    }
+
+    fn show(&self, id: &AgentId) -> Result<AgentView, Fault> {
+        Ok(self.view(self.shared.options.handle.agent(id)?))
+    }
+
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.add_folder(&caller, folder).await }.boxed()
+    }
+
+    fn approve(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        permissions: Option<Vec<String>>,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            let known = self.shared.options.handle.agent(&id)?;
+            let permissions = permissions.unwrap_or(known.manifest.permissions);
+            let agent = self.change(&caller, &id, AgentInput::Approve { permissions }).await?;
+            Ok(self.view(agent))
+        }
+        .boxed()
+    }
+
+    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.start_agent(&caller, &id).await }.boxed()
+    }
+
+    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.stop_agent(&caller, &id).await }.boxed()
+    }
+
+    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            self.order(&id, Order::Stop).await?;
+            self.start_agent(&caller, &id).await
+        }
+        .boxed()
+    }
+
+    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
+        async move {
+            self.change(&caller, &id, AgentInput::Remove).await?;
+            self.order(&id, Order::Stop).await?;
+            self.shared.with(|agents| agents.remove(&id));
+            self.shared.options.handle.remove_provider(provider(&id)?).await
+        }
+        .boxed()
+    }
+
+    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+        async move {
+            self.shared.options.handle.agent(&id)?;
+            let places = Places::of(&self.shared.options.agents_dir, &id);
+            self.shared.options.launcher.tail(&places.log, lines).await
+        }
+        .boxed()
+    }
+
+    fn follow_logs(
+        &self,
+        id: AgentId,
+        lines: usize,
+    ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
+        async move {
+            self.shared.options.handle.agent(&id)?;
+            match self.shared.live(&id).and_then(|live| live.last_launched()) {
+                Some(launched) => Ok(launched.follow(lines)),
+                None => Ok(futures::stream::iter(self.logs(id, lines).await?).boxed()),
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,21 @@
+//! The edge that faces agents: it launches them, lets them in, hands them attempts and watches
+//! over them.
+//!
+//! One supervisor per agent owns its process, one task per connection owns its session. What is
+//! durable about an agent (manifest, approval, wish to run, tools) lives in the engine; what is
+//! not (process, connection, health) lives here and is gone with the core.
+
+mod conn;
+mod control;
+mod from_wire;
+mod listen;
+mod live;
+mod manifest;
+mod options;
+mod sink;
+mod supervisor;
+mod to_wire;
+mod tokens;
+
+pub use control::AgentEdge;
+pub use options::{Options, Transport};

@@ -1,0 +1,147 @@
+//! Session tokens: 256 bits from the operating system, good for one hello of one launch.
+//!
+//! Only digests are kept. The table is looked up by digest, so how long a look-up takes says
+//! nothing about the token itself.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId};
+use wharf_wire::agent_v1::SessionToken;
+
+const TOKEN_BYTES: usize = 32;
+
+/// Tokens that have been issued and not used.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens(Mutex<HashMap<Digest, Issued>>);
+
+#[derive(Debug)]
+struct Issued {
+    agent: AgentId,
+    launch: LaunchId,
+    until: Instant,
+}
+
+/// Why a token does not let its bearer in. Only the audit is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    Unknown,
+    Expired,
+    OtherAgent,
+}
+
+impl Unfit {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "token unknown or used before",
+            Self::Expired => "token expired",
+            Self::OtherAgent => "token of another agent",
+        }
+    }
+}
+
+impl Tokens {
+    /// A fresh token for a launch.
+    pub(crate) fn issue(
+        &self,
+        agent: &AgentId,
+        launch: &LaunchId,
+        life: Duration,
+    ) -> Result<String, Fault> {
+        let token = random_hex(TOKEN_BYTES)?;
+        let issued =
+            Issued { agent: agent.clone(), launch: launch.clone(), until: Instant::now() + life };
+        self.with(|tokens| tokens.insert(digest(&token), issued));
+        Ok(token)
+    }
+
+    /// Takes a token, which is spent whatever comes of it once it was found.
+    pub(crate) fn redeem(&self, token: &SessionToken, agent_id: &str) -> Result<LaunchId, Unfit> {
+        let digest = digest(token.expose());
+        let issued = self.with(|tokens| match tokens.get(&digest) {
+            Some(issued) if issued.agent.as_str() != agent_id => Err(Unfit::OtherAgent),
+            Some(_) => tokens.remove(&digest).ok_or(Unfit::Unknown),
+            None => Err(Unfit::Unknown),
+        })?;
+        if issued.until < Instant::now() {
+            return Err(Unfit::Expired);
+        }
+        Ok(issued.launch)
+    }
+
+    /// Makes a launch's token worthless.
+    pub(crate) fn revoke(&self, launch: &LaunchId) {
+        self.with(|tokens| tokens.retain(|_, issued| issued.launch != *launch));
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<Digest, Issued>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn digest(token: &str) -> Digest {
+    Digest::of(&[token.as_bytes()])
+}
+
+/// Random bytes of the operating system as hex text.
+pub(crate) fn random_hex(bytes: usize) -> Result<String, Fault> {
+    let mut random = vec![0; bytes];
+    let mut filled = 0;
+    while filled < bytes {
+        let got =
+            rustix::rand::getrandom(&mut random[filled..], rustix::rand::GetRandomFlags::empty());
+        match got {
+            Ok(got) => filled += got,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => {
+                let message = "The operating system gives no random numbers.";
+                return Err(Fault::new(Code::CoreInternal, message));
+            }
+        }
+    }
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(id: &str) -> AgentId {
+        AgentId::new(id).expect("valid")
+    }
+
+    fn launch(id: &str) -> LaunchId {
+        LaunchId::new(id).expect("valid")
+    }
+
+    #[test]
+    fn r051_tokens_have_256_bits_and_never_repeat() {
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..100_000 {
+            let token = random_hex(TOKEN_BYTES).expect("random");
+            assert_eq!(token.len(), 64);
+            assert!(seen.insert(token));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn r048_r049_a_token_is_good_once_for_its_agent_and_not_for_long() {
+        let tokens = Tokens::default();
+        let life = Duration::from_secs(60);
+        let issue = |name: &str| {
+            SessionToken::new(tokens.issue(&agent("a"), &launch(name), life).expect("issued"))
+        };
+        let token = issue("l1");
+        assert_eq!(tokens.redeem(&token, "b"), Err(Unfit::OtherAgent));
+        assert_eq!(tokens.redeem(&token, "a"), Ok(launch("l1")));
+        assert_eq!(tokens.redeem(&token, "a"), Err(Unfit::Unknown));
+        let late = issue("l2");
+        tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(tokens.redeem(&late, "a"), Err(Unfit::Expired));
+        let revoked = issue("l3");
+        tokens.revoke(&launch("l3"));
+        assert_eq!(tokens.redeem(&revoked, "a"), Err(Unfit::Unknown));
+    }
+}
