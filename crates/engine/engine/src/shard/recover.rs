@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Agent, Availability, LedgerOp, Run, World};
+use wharf_domain::{Agent, LedgerOp, Run, World};
 use wharf_ports::Batch;
 use wharf_vocab::{HoldId, ProviderId, RunKey, Seq, ShardId, Timestamp};
 
@@ -126,21 +126,7 @@ impl Shard {
             let input = Input::Child { parent: parent.clone(), child: key.clone(), began: true };
             out.effects.push(Effect::Send { to: parent.shard(), input: Box::new(input) });
         }
-        self.recovered(now, key, out);
-    }
-
-    /// Takes an attempt up again once its provider is there, or gives it up at once if it cannot
-    /// be taken up.
-    fn recovered(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
-        let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone()) else { return };
-        let attaches = run.active.is_some() && run.spec.reattach;
-        let there = self.availability(&run.spec.provider()) == Availability::Up;
-        if let Some(slot) = self.runs.get_mut(key) {
-            slot.detached = attaches && !there;
-        }
-        if there || !attaches {
-            self.offer(now, key, RunInput::Recovered, None, out);
-        }
+        self.offer(now, key, RunInput::Recovered, None, out);
     }
 
     /// A provider is there: attempts that wait to be taken up again are.
@@ -149,7 +135,7 @@ impl Shard {
             slot.detached && slot.latest().is_some_and(|run| run.spec.provider() == *provider)
         };
         for key in self.runs_where(waits) {
-            self.recovered(now, &key, out);
+            self.offer(now, &key, RunInput::Recovered, None, out);
         }
     }
 

@@ -122,6 +122,14 @@ impl Shard {
             return true;
         };
         let provider = self.availability(&run.spec.provider());
+        if waiting.input == RunInput::Recovered {
+            // An attempt can be taken up again only while its provider is there.
+            let attaches = run.active.is_some() && run.spec.reattach;
+            slot.detached = attaches && provider != Availability::Up;
+            if slot.detached {
+                return true;
+            }
+        }
         let mut cx = Cx {
             now,
             shard: self.id,
