@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_domain::{Agent, Run, World};
+use wharf_domain::{Agent, Progress, Run, World};
 use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
 use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunId, RunKey, Timestamp};
@@ -98,6 +98,7 @@ impl Shard {
         };
         let Some(slot) = self.runs.get_mut(&key) else { return };
         let Some(pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
+        let progress = pending.progress();
         match (pending.cause, refusal) {
             (Cause::Create { ticket, claim }, refusal) => {
                 let digest = &pending.next.spec.digest;
@@ -127,6 +128,7 @@ impl Shard {
             (Cause::Input(waiting), Refusal::Funds(funds)) => {
                 // The same input again, knowing that there is no money for another attempt.
                 slot.waiting.push_front(Waiting { refused: Some(funds), ..waiting });
+                self.put_back(&key, progress);
                 self.pump(now, &key, out);
             }
             (Cause::Input(waiting), _) => {
@@ -168,7 +170,7 @@ impl Shard {
         };
         let Some(slot) = self.runs.get_mut(&key) else { return };
         let Some(mut pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
-        let doubtful = slot.doubtful;
+        let (doubtful, progress) = (slot.doubtful, pending.progress());
         match pending.cause {
             Cause::Create { ticket, .. } => {
                 self.on_the_way.remove(&no);
@@ -184,6 +186,7 @@ impl Shard {
                 if error.kind == StoreErrorKind::Unavailable || doubtful {
                     self.in_doubt(now, &pending.next, out);
                 }
+                self.put_back(&key, progress);
                 self.pump(now, &key, out);
             }
             cause @ (Cause::Input(_) | Cause::Progress) => {
@@ -192,6 +195,15 @@ impl Shard {
                 slot.pending = Some(pending);
                 self.reschedule(&key);
             }
+        }
+    }
+
+    /// What an attempt wrote must not be lost with the input that was to be committed with it.
+    fn put_back(&mut self, key: &RunKey, progress: Vec<Progress>) {
+        if let Some(slot) = self.runs.get_mut(key) {
+            let before = slot.progress.waiting_bytes();
+            slot.progress.put_back(progress);
+            self.progress_waiting_bytes += slot.progress.waiting_bytes() - before;
         }
     }
 

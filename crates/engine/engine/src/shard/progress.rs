@@ -17,9 +17,24 @@ pub(super) struct ProgressBuffer {
     total_bytes: u64,
     total_chunks: u64,
     partial_texts: BTreeMap<String, String>,
+    /// Whether the attempt may have written partial texts that are not known here.
+    resumed: bool,
 }
 
 impl ProgressBuffer {
+    /// Progress of a run that was loaded: its attempt may have written before.
+    pub(super) fn resumed() -> Self {
+        Self { resumed: true, ..Self::default() }
+    }
+
+    /// Takes pieces back whose commit was not made; they stand before all others.
+    pub(super) fn put_back(&mut self, mut pieces: Vec<Progress>) {
+        let weight: u64 = pieces.iter().map(Progress::weight).sum();
+        self.waiting_bytes += usize::try_from(weight).unwrap_or(usize::MAX);
+        pieces.append(&mut self.pieces);
+        self.pieces = pieces;
+    }
+
     /// Takes a piece; `false` if the run has written more than it may.
     #[must_use]
     pub(super) fn push(&mut self, piece: Progress) -> bool {
@@ -56,18 +71,23 @@ impl ProgressBuffer {
     /// A new attempt writes its partial texts from the beginning.
     pub(super) fn forget_partials(&mut self) {
         self.partial_texts.clear();
+        self.resumed = false;
     }
 
     fn as_suffix(&mut self, piece: Progress) -> Progress {
         let Progress::Partial { key: Some(key), value: Value::String(text) } = piece else {
             return piece;
         };
-        let known = self.partial_texts.get(&key).map_or("", String::as_str);
-        let Some(added) = text.strip_prefix(known).map(str::to_owned) else {
-            self.partial_texts.remove(&key);
+        let known = match self.partial_texts.get(&key) {
+            Some(known) => Some(known.as_str()),
+            None if self.resumed => None,
+            None => Some(""),
+        };
+        let added = known.and_then(|known| text.strip_prefix(known)).map(str::to_owned);
+        self.partial_texts.insert(key.clone(), text.clone());
+        let Some(added) = added else {
             return Progress::Partial { key: Some(key), value: Value::String(text) };
         };
-        self.partial_texts.insert(key.clone(), text);
         Progress::Text { channel: key, text: added }
     }
 }
@@ -93,6 +113,31 @@ mod tests {
         assert_eq!(buffer.take().0, [text("reply", " world")]);
         assert!(buffer.push(partial("Bye")));
         assert_eq!(buffer.take().0, [partial("Bye")]);
+        assert!(buffer.push(partial("Bye now")));
+        assert_eq!(buffer.take().0, [text("reply", " now")]);
+    }
+
+    #[test]
+    fn the_first_partial_text_after_a_load_stands_for_all_before_it() {
+        let mut buffer = ProgressBuffer::resumed();
+        assert!(buffer.push(partial("Hello world")));
+        assert!(buffer.push(partial("Hello world!")));
+        assert_eq!(buffer.take().0, [partial("Hello world"), text("reply", "!")]);
+        buffer.forget_partials();
+        assert!(buffer.push(partial("Anew")));
+        assert_eq!(buffer.take().0, [text("reply", "Anew")]);
+    }
+
+    #[test]
+    fn what_is_put_back_stands_first_and_weighs_what_it_weighed() {
+        let mut buffer = ProgressBuffer::default();
+        assert!(buffer.push(text("stdout", "a")));
+        let (pieces, bytes) = buffer.take();
+        assert!(buffer.push(text("stdout", "b")));
+        let later = buffer.waiting_bytes();
+        buffer.put_back(pieces);
+        assert_eq!(buffer.waiting_bytes(), bytes + later);
+        assert_eq!(buffer.take().0, [text("stdout", "a"), text("stdout", "b")]);
     }
 
     #[test]

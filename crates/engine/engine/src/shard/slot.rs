@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Funds, Run};
-use wharf_ports::{Batch, Claim};
+use wharf_domain::{Funds, Progress, Run};
+use wharf_ports::{Batch, Body, Claim};
 use wharf_vocab::{CommitNo, Digest, RunKey, Seq, Timestamp};
 
 use super::Effect;
@@ -74,6 +74,17 @@ pub(super) struct Pending {
     pub(super) again_at: Option<Timestamp>,
 }
 
+impl Pending {
+    /// The progress it would have written.
+    pub(super) fn progress(&self) -> Vec<Progress> {
+        let pieces = self.batch.appends.iter().filter_map(|append| match &append.body {
+            Body::Progress(pieces) => Some(pieces.clone()),
+            Body::Entries(_) => None,
+        });
+        pieces.flatten().collect()
+    }
+}
+
 /// What a batch on its way answers.
 #[derive(Debug)]
 pub(super) enum Cause {
@@ -102,7 +113,8 @@ impl Slot {
     }
 
     pub(super) fn loaded(run: Run, seq: Seq) -> Self {
-        Self { run: Some(Arc::new(run)), seq, ..Self::new() }
+        let progress = ProgressBuffer::resumed();
+        Self { run: Some(Arc::new(run)), seq, progress, ..Self::new() }
     }
 
     pub(super) fn view(&self) -> RunView<'_> {
