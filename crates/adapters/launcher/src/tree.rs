@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// One process, as the kernel described it a moment ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +41,12 @@ impl Process {
         Some(Self { pid, parent, group, session, is_zombie: matches!(state, "Z" | "X"), started })
     }
 
-    /// Kills the process if it is still the same one.
+    /// Kills the process if it is still the same one. Whatever went wrong before, it spares
+    /// ourselves and the machine's first process.
     pub(crate) fn kill(&self) {
-        self.signal(Signal::KILL);
+        if self.pid > 1 && self.pid != own_pid() {
+            self.signal(Signal::KILL);
+        }
     }
 
     fn signal(&self, signal: Signal) {
@@ -87,11 +90,23 @@ pub(crate) fn below(root: i32) -> Vec<Process> {
 }
 
 /// Everything in the session that `leader` leads or led, and everything below it; the leader
-/// itself not included.
+/// itself not included. It answers with nothing when we are in there ourselves: then `leader` is
+/// not the leader of a session that we let somebody make, and killing it would hit strangers.
 pub(crate) fn in_session(leader: i32) -> Vec<Process> {
+    if leader <= 1 {
+        return Vec::new();
+    }
     let mut found = with_descendants(&all(), |process| process.session == leader);
+    if found.iter().any(|process| process.pid == own_pid()) {
+        return Vec::new();
+    }
     found.retain(|process| process.pid != leader);
     found
+}
+
+/// Our own process id.
+pub(crate) fn own_pid() -> i32 {
+    getpid().as_raw_nonzero().get()
 }
 
 /// Whether `pid` is `root` or below it.
@@ -134,12 +149,20 @@ mod tests {
 
     #[test]
     fn we_find_ourselves_and_our_ancestors() {
-        let me = i32::try_from(std::process::id()).expect("fits");
+        let me = own_pid();
         let process = Process::find(me).expect("we live");
-        assert_eq!(process.started, Process::find(me).expect("we live").started);
+        assert!(process.is_same());
         assert!(is_below(me, process.parent));
         assert!(!is_below(process.parent, me));
         assert!(below(process.parent).iter().any(|below| below.pid == me));
+    }
+
+    #[test]
+    fn a_session_that_is_not_below_us_is_nobodys_business() {
+        let me = Process::find(own_pid()).expect("we live");
+        for leader in [-1, 0, 1, me.session] {
+            assert_eq!(in_session(leader), [], "{leader}");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use wharf_vocab::limits::SWEEP_MS;
 use super::enter::{Entry, standard_input_as_socket};
 use super::message::{Command, Failure, How, Inbox, Order, Report, Step, send};
 use super::{ENTER, WORD, complain, own_program, refuse};
-use crate::tree;
+use crate::tree::{self, own_pid};
 
 /// How long a report may wait for a core that does not read.
 const REPORT: Duration = Duration::from_secs(1);
@@ -139,7 +139,7 @@ impl Program {
             .process_group(0)
             .spawn()?;
         let pid = Pid::from_child(&child);
-        let entry = Entry { order, warden: getpid().as_raw_nonzero().get() };
+        let entry = Entry { order, warden: own_pid() };
         let entering = Entering { socket: UnixStream::from_std(ours)?, entry };
         Ok((Self { pid, ended: None }, entering))
     }
@@ -192,10 +192,6 @@ fn how(status: WaitStatus) -> How {
         (_, Some(signal)) => How::Signal(signal),
         _ => How::Unknown,
     }
-}
-
-fn own_pid() -> i32 {
-    getpid().as_raw_nonzero().get()
 }
 
 struct Warden {
