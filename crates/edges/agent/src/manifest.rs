@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(read.id.as_str(), "dev.example.hello");
         assert_eq!(read.manifest.name, "dev.example.hello");
         assert_eq!(read.manifest.entrypoint.args, ["--loud"]);
-        let spaced = bytes.replace(':', ": ");
+        let spaced = bytes.replace('{', "{ ");
         assert_ne!(parse(spaced.as_bytes()).expect("valid").hash, read.hash);
     }
 

@@ -1,0 +1,135 @@
+//! A launcher whose processes are played by the test.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use tokio::sync::{mpsc, watch};
+use wharf_engine::launcher::{Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
+use wharf_vocab::{Fault, LaunchId};
+
+/// A launcher that hands each launch to the test.
+#[derive(Debug)]
+pub(crate) struct Played {
+    launches: mpsc::Sender<Launch>,
+}
+
+/// A launch as the test sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) spec: Arc<LaunchSpec>,
+    process: Arc<Process>,
+}
+
+struct Process {
+    id: LaunchId,
+    exit: watch::Sender<Option<Exit>>,
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Played {
+    pub(crate) fn new() -> (Arc<Self>, mpsc::Receiver<Launch>) {
+        let (launches, receiver) = mpsc::channel(64);
+        (Arc::new(Self { launches }), receiver)
+    }
+}
+
+impl Launcher for Played {
+    fn launch(&self, spec: LaunchSpec) -> BoxFuture<'_, Result<Arc<dyn Launched>, Fault>> {
+        async move {
+            let process =
+                Arc::new(Process { id: spec.launch.clone(), exit: watch::Sender::new(None) });
+            let launch = Launch { spec: Arc::new(spec), process: Arc::clone(&process) };
+            self.launches.send(launch).await.expect("the test listens");
+            Ok(process as Arc<dyn Launched>)
+        }
+        .boxed()
+    }
+
+    fn tail(&self, _log: &Path, _lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+}
+
+impl Launch {
+    pub(crate) fn env(&self, name: &str) -> &str {
+        &self.spec.env[name]
+    }
+
+    /// The process ends by itself.
+    pub(crate) fn exit(&self, code: i32) {
+        self.process.end(ExitHow::Code(code));
+    }
+
+    /// Whether the process has ended.
+    pub(crate) fn is_over(&self) -> bool {
+        self.process.exit.borrow().is_some()
+    }
+}
+
+impl Process {
+    fn end(&self, how: ExitHow) {
+        self.exit.send_if_modified(|exit| {
+            let first = exit.is_none();
+            if first {
+                *exit = Some(Exit { how, last_stderr: None, survivors: 0 });
+            }
+            first
+        });
+    }
+
+    fn wait(&self) -> BoxFuture<'static, Exit> {
+        let mut exit = self.exit.subscribe();
+        async move {
+            let ended = exit.wait_for(Option::is_some).await.expect("the process is kept");
+            ended.clone().expect("it has ended")
+        }
+        .boxed()
+    }
+}
+
+impl Launched for Process {
+    fn id(&self) -> &LaunchId {
+        &self.id
+    }
+
+    fn pid(&self) -> u32 {
+        4242
+    }
+
+    fn owns(&self, _pid: u32) -> bool {
+        true
+    }
+
+    fn exited(&self) -> BoxFuture<'static, Exit> {
+        self.wait()
+    }
+
+    fn stop(&self, _grace: Duration) -> BoxFuture<'static, Exit> {
+        self.end(ExitHow::Code(0));
+        self.wait()
+    }
+
+    fn kill(&self) -> BoxFuture<'static, Exit> {
+        self.end(ExitHow::Signal(9));
+        self.wait()
+    }
+
+    fn tail(&self, _lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn follow(&self, _lines: usize) -> BoxStream<'static, LogLine> {
+        futures::stream::empty().boxed()
+    }
+}
