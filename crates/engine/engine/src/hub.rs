@@ -10,13 +10,15 @@ use tokio::sync::{broadcast, oneshot};
 use wharf_domain::{Run, RunEntry};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
 use wharf_vocab::limits::{MEMORY_RUNS_KEPT_MAX, WATCH_QUEUE_MAX};
-use wharf_vocab::{Durability, RunKey, RunStatus, Seq};
+use wharf_vocab::{Durability, RunKey, RunStatus, Seq, ShardId};
 
 /// What watchers of a run are sent.
 #[derive(Debug, Clone)]
-pub(crate) struct Published {
-    pub(crate) batch: Arc<Batch>,
-    pub(crate) run: Arc<Run>,
+pub(crate) enum Published {
+    /// What was committed, and the run after it.
+    Batch(Arc<Batch>, Arc<Run>),
+    /// The run was loaded anew: the store may hold what was not published.
+    Reloaded,
 }
 
 #[derive(Debug, Default)]
@@ -61,12 +63,12 @@ impl Hub {
                 let _ = waiter.send(Arc::clone(&run));
             }
             if let Some(watchers) = watchers {
-                let _ = watchers.send(Published { batch, run });
+                let _ = watchers.send(Published::Batch(batch, run));
             }
         } else {
             inner.live.insert(run.key.clone(), Arc::clone(&run));
             if let Some(watchers) = inner.watchers.get(&run.key) {
-                let _ = watchers.send(Published { batch, run });
+                let _ = watchers.send(Published::Batch(batch, run));
             }
         }
     }
@@ -74,6 +76,24 @@ impl Hub {
     /// Shows a run that was loaded from the store.
     pub(crate) fn restore(&self, run: Arc<Run>) {
         self.lock().live.insert(run.key.clone(), run);
+    }
+
+    /// Shards turned out to be wrong: what was shown of their open runs is forgotten, and runs
+    /// that only memory knew are gone.
+    pub(crate) fn forget(&self, shards: &[ShardId]) {
+        let mut inner = self.lock();
+        inner.live.retain(|key, _| !shards.contains(&key.shard()));
+        inner.memory.retain(|key, memory| memory.run.is_over() || !shards.contains(&key.shard()));
+    }
+
+    /// Shards were loaded anew: whoever watches their runs reads on in the store.
+    pub(crate) fn reloaded(&self, shards: &[ShardId]) {
+        let inner = self.lock();
+        for (_, watchers) in inner.watchers.iter().filter(|(key, _)| shards.contains(&key.shard()))
+        {
+            // Without watchers there is nobody to tell.
+            let _ = watchers.send(Published::Reloaded);
+        }
     }
 
     /// A run that is under way, or one that was kept in memory.

@@ -141,7 +141,8 @@ impl Watch {
             return;
         };
         match live.recv().await {
-            Ok(Published { batch, run }) => {
+            Ok(Published::Reloaded) => self.state = State::CatchingUp,
+            Ok(Published::Batch(batch, run)) => {
                 let new = records(&batch, &self.key, self.last);
                 if new.first().is_some_and(|record| record.seq != self.last.next()) {
                     self.state = State::CatchingUp;

@@ -90,10 +90,14 @@ impl Shell {
         }
         self.batches.retain(|batch| !shards.contains(&batch.shard));
         self.answers.retain(|_, (shard, _)| !shards.contains(shard));
-        if let Err(error) = self.load(shards.clone()).await {
-            tracing::error!(%error, "shards could not be loaded; trying again");
-            tokio::time::sleep(READ_AGAIN).await;
-            self.reload.extend(shards);
+        self.parts.hub.forget(&shards);
+        match self.load(shards.clone()).await {
+            Ok(()) => self.parts.hub.reloaded(&shards),
+            Err(error) => {
+                tracing::error!(%error, "shards could not be loaded; trying again");
+                tokio::time::sleep(READ_AGAIN).await;
+                self.reload.extend(shards);
+            }
         }
     }
 }

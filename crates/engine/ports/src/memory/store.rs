@@ -28,6 +28,8 @@ struct Inner {
     state: MemoryState,
     /// How many calls of `commit` are still to fail, and how.
     failing: Option<(usize, StoreErrorKind)>,
+    /// How many calls of `commit` are to be made and reported as failed.
+    denied: usize,
     /// Commits that are held back, in order; `None` when none is to be.
     held: Option<VecDeque<Held>>,
 }
@@ -50,7 +52,7 @@ impl MemoryStore {
     /// A store that begins with what another one held.
     #[must_use]
     pub fn with_state(state: MemoryState, clock: Arc<dyn Clock>) -> Self {
-        let inner = Inner { state, failing: None, held: None };
+        let inner = Inner { state, failing: None, denied: 0, held: None };
         Self { inner: Arc::new(Mutex::new(inner)), clock }
     }
 
@@ -63,6 +65,12 @@ impl MemoryStore {
     /// Lets the next `calls` of `commit` fail as a whole; nothing of them becomes true.
     pub fn fail_commits(&self, calls: usize, kind: StoreErrorKind) {
         lock(&self.inner).failing = Some((calls, kind));
+    }
+
+    /// Makes the next `calls` of `commit` and says of each that the store could not be reached,
+    /// as a store does whose connection breaks at the wrong moment.
+    pub fn deny_commits(&self, calls: usize) {
+        lock(&self.inner).denied = calls;
     }
 
     /// Holds commits back until [`release_commits`](Self::release_commits).
@@ -102,7 +110,16 @@ impl Inner {
                 let error = StoreError { kind: *kind, message: "told to fail".to_owned() };
                 vec![Err(CommitError::Failed(error)); batches.len()]
             }
-            _ => batches.iter().map(|batch| self.state.commit_one(batch)).collect(),
+            _ => {
+                let answers = batches.iter().map(|batch| self.state.commit_one(batch)).collect();
+                if self.denied == 0 {
+                    return answers;
+                }
+                self.denied -= 1;
+                let kind = StoreErrorKind::Unavailable;
+                let error = StoreError { kind, message: "told to deny it".to_owned() };
+                vec![Err(CommitError::Failed(error)); batches.len()]
+            }
         }
     }
 }

@@ -1,0 +1,59 @@
+//! A store that makes a commit and says that it failed: nothing is lost, nothing is left lying.
+
+use crate::support::{Bench, LONG, new, owner};
+use serde_json::json;
+use wharf_domain::Resolution;
+use wharf_vocab::{Code, Durability, RunId, RunKey, RunStatus, Seq};
+
+#[tokio::test]
+async fn a_run_that_was_made_and_denied_is_found_and_goes_on() {
+    let bench = Bench::new().await;
+    bench.store.deny_commits(1);
+    let mut wanted = new("wharf/echo", json!({"text": "x"}));
+    wanted.run_id = Some(RunId::new("denied").expect("valid"));
+    let fault = bench.handle.create_run(&owner(), wanted.clone()).await.expect_err("denied");
+    assert!(fault.is(Code::StoreUnavailable), "{fault}");
+    let key = RunKey { world: wanted.world.clone(), run: RunId::new("denied").expect("valid") };
+    assert_eq!(bench.end_of(&key).await.status(), RunStatus::Succeeded);
+    let again = bench.handle.create_run(&owner(), wanted).await.expect("the same run");
+    assert!(again.repeated && again.run.is_over());
+}
+
+#[tokio::test]
+async fn a_decision_that_was_made_and_denied_is_shown_to_readers_and_watchers() {
+    let bench = Bench::new().await;
+    let run = bench.start("wharf/approve-me", json!({})).await.expect("accepted");
+    let mut watch = bench.handle.watch(&run.key, Seq(2)).await.expect("known");
+    let id = run.asks[0].ask.spec.ask_id.clone();
+    bench.store.deny_commits(1);
+    let no = Resolution::Deny { reason: "no".into() };
+    let fault = bench.handle.resolve_ask(&owner(), &id, no.clone()).await.expect_err("denied");
+    assert!(fault.is(Code::StoreUnavailable), "{fault}");
+
+    let mut end = None;
+    while let Some(event) = tokio::time::timeout(LONG, watch.next()).await.expect("in time") {
+        end = event.expect("readable").ended.or(end);
+    }
+    assert_eq!(end.expect("the end is shown").status(), RunStatus::Refused);
+    let shown = bench.handle.run(&run.key).await.expect("known");
+    assert_eq!(shown.status(), RunStatus::Refused);
+    let fault = bench.handle.resolve_ask(&owner(), &id, no).await.expect_err("decided");
+    assert!(fault.is(Code::AskDecided), "{fault}");
+}
+
+#[tokio::test]
+async fn money_that_was_held_and_denied_for_a_run_in_memory_is_given_back() {
+    let bench = Bench::new().await;
+    let world = crate::support::default_world();
+    let settings = wharf_domain::WorldSettings { limit_micro: Some(100), default_hold_micro: 100 };
+    bench.handle.set_world(&owner(), world.clone(), settings).await.expect("changed");
+    let mut wanted = new("wharf/sleep", json!({"ms": 600_000}));
+    wanted.durability = Some(Durability::Memory);
+    bench.store.deny_commits(1);
+    bench.handle.create_run(&owner(), wanted).await.expect_err("denied");
+    let deadline = tokio::time::Instant::now() + LONG;
+    while bench.handle.world(&world).await.expect("known").account.held > 0 {
+        assert!(tokio::time::Instant::now() < deadline, "money is held for nobody");
+        tokio::task::yield_now().await;
+    }
+}
