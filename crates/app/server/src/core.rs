@@ -1,13 +1,16 @@
 //! A core: store, engine, built-in tools and the HTTP edge, started and stopped as one.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wharf_agent::AgentEdge;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
+use wharf_engine::agents::AgentControl;
 use wharf_http::{CoreInfo, Limits, Listener, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::{Clock, SystemClock};
@@ -16,7 +19,7 @@ use wharf_vocab::{Code, Fault, NodeId, WorldId};
 
 use crate::lock::HomeLock;
 use crate::settings::Settings;
-use crate::{Home, anchors, fault, files, secrets};
+use crate::{Home, agents, anchors, fault, files, secrets};
 
 /// How often the audit is anchored.
 const ANCHOR_EVERY: Duration = Duration::from_secs(60);
@@ -36,6 +39,8 @@ pub struct CoreOptions {
     pub grace: Duration,
     /// How long requests that are under way may take to end when it stops.
     pub drain: Duration,
+    /// The program that becomes the parent of launched processes; this one when absent.
+    pub shim: Option<PathBuf>,
 }
 
 impl CoreOptions {
@@ -49,6 +54,7 @@ impl CoreOptions {
             limits: Limits::default(),
             grace: Duration::from_secs(3),
             drain: Duration::from_secs(10),
+            shim: None,
         }
     }
 }
@@ -59,6 +65,7 @@ impl CoreOptions {
 pub struct Core {
     home: Home,
     handle: Handle,
+    agents: AgentEdge,
     server: Server,
     store: Arc<SqliteStore>,
     owner_token: String,
@@ -79,7 +86,7 @@ struct Prepared {
 impl Core {
     /// Starts a core; when this returns, it is ready and its home says so.
     pub async fn start(options: CoreOptions) -> Result<Self, Fault> {
-        let CoreOptions { home, listen, behind_proxy, limits, grace, drain } = options;
+        let CoreOptions { home, listen, behind_proxy, limits, grace, drain, shim } = options;
         let settings = Settings::load(&home)?.with_options(listen, behind_proxy)?;
         let Prepared { lock, owner_token, audit_key, node, seed } = {
             let home = home.clone();
@@ -100,12 +107,22 @@ impl Core {
             handle.stop(Duration::ZERO).await;
             return Err(fault);
         }
+        let agents = match agents::start(&home, &settings, &handle, shim).await {
+            Ok(agents) => agents,
+            Err(fault) => {
+                handle.stop(Duration::ZERO).await;
+                return Err(fault);
+            }
+        };
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
-        let edge = wharf_http::Options { owner, hosts: settings.hosts, limits };
+        let steered: Arc<dyn AgentControl> = Arc::new(agents.clone());
+        let edge =
+            wharf_http::Options { owner, hosts: settings.hosts, agents: Some(steered), limits };
         let server = listener.serve(handle.clone(), edge);
         let anchoring = Anchoring::begin(home.clone(), Arc::clone(&store), lock);
-        let core = Self { home, handle, server, store, owner_token, anchoring, grace, drain };
+        let core =
+            Self { home, handle, agents, server, store, owner_token, anchoring, grace, drain };
         match core.announce() {
             Ok(()) => Ok(core),
             Err(fault) => {
@@ -138,6 +155,12 @@ impl Core {
         &self.handle
     }
 
+    /// The edge that faces its agents.
+    #[must_use]
+    pub fn agents(&self) -> &AgentEdge {
+        &self.agents
+    }
+
     /// The owner's token.
     #[must_use]
     pub fn owner_token(&self) -> &str {
@@ -152,6 +175,8 @@ impl Core {
         }
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
+        // What agents still do is taken up again at the next start, or given up there.
+        self.agents.stop().await;
         self.server.stop(self.drain).await;
         // Whoever starts next may have the home once the database is closed.
         let lock = self.anchoring.end().await;
@@ -165,7 +190,7 @@ impl Core {
         let info = CoreInfo {
             http: self.http_url(),
             storage: None,
-            agents: None,
+            agents: Some(self.agents.address().to_owned()),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };

@@ -5,6 +5,7 @@
 //! themselves. [`migrate`], [`audit`] and [`doctor`] work on a home while no core uses it, or
 //! only read. Nothing here decides about runs.
 
+mod agents;
 mod anchors;
 pub mod audit;
 mod core;

@@ -22,6 +22,10 @@ pub(crate) struct Settings {
     pub(crate) hosts: Vec<String>,
     /// The database.
     pub(crate) store: PathBuf,
+    /// Where agents connect, when not by a Unix socket.
+    pub(crate) agents_tcp: Option<SocketAddr>,
+    /// How often agents show that they are alive, when not as usual.
+    pub(crate) agents_heartbeat_ms: Option<u64>,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -51,7 +55,15 @@ pub(crate) enum Format {
 struct File {
     http: Http,
     store: Store,
+    agents: Agents,
     log: LogFile,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Agents {
+    tcp: Option<SocketAddr>,
+    heartbeat_ms: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -99,6 +111,8 @@ impl Settings {
             listen: listen.unwrap_or(LISTEN_DEFAULT),
             hosts: file.http.hosts,
             store: home.path().join(store),
+            agents_tcp: file.agents.tcp,
+            agents_heartbeat_ms: file.agents.heartbeat_ms.map(|ms| ms.max(100)),
             log: Log {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),

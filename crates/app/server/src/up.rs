@@ -47,9 +47,10 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     raise_open_files();
     let mut signals = Signals::new()?;
     let path = home.path().to_owned();
-    let core = Core::start(CoreOptions { listen, behind_proxy, ..CoreOptions::new(home) }).await?;
+    let options = CoreOptions { listen, behind_proxy, ..CoreOptions::new(home.clone()) };
+    let core = Core::start(options).await?;
     if demo {
-        tracing::info!("--demo adds nothing yet: the built-in tools are the demonstration");
+        tracing::info!("the built-in tools are the demonstration");
     }
     let tools = core.handle().tools().len();
     let ready = Ready { http: core.http_url(), home: path, tools };

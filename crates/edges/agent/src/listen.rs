@@ -51,7 +51,7 @@ impl Listener {
         loop {
             let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
             let accepted = tokio::select! {
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => return self.close(&shared),
                 accepted = self.accept() => accepted,
             };
             match accepted {
@@ -62,6 +62,15 @@ impl Listener {
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 }
             }
+        }
+    }
+
+    /// Leaves no socket behind that nobody listens on.
+    fn close(self, shared: &Shared) {
+        if let Self::Unix(listener) = self {
+            drop(listener);
+            // It may be gone already, with its folder.
+            let _ = std::fs::remove_file(&shared.address);
         }
     }
 

@@ -1,0 +1,81 @@
+//! The agent edge as a core sets it up: launcher, socket, folders.
+
+use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_agent::{AgentEdge, Options, Transport};
+use wharf_engine::Handle;
+use wharf_engine::launcher::RestartPolicy;
+use wharf_launcher::ProcessLauncher;
+use wharf_vocab::{Code, Digest, Fault, limits};
+
+use crate::Home;
+use crate::settings::Settings;
+
+/// A socket's path may have 107 bytes.
+const SOCKET_PATH_BYTES_MAX: usize = 100;
+/// How long a launch's token is good.
+const TOKEN_LIFE: Duration = Duration::from_secs(60);
+
+pub(crate) async fn start(
+    home: &Home,
+    settings: &Settings,
+    handle: &Handle,
+    shim: Option<PathBuf>,
+) -> Result<AgentEdge, Fault> {
+    let launcher = ProcessLauncher::start(wharf_launcher::Options { shim_program: shim }).map_err(
+        |error| {
+            let message = format!("Processes cannot be launched: {error}.");
+            Fault::new(Code::CoreInternal, message)
+        },
+    )?;
+    let mut session_limits = wharf_protocol::agent::CoreLimits::default();
+    if let Some(interval) = settings.agents_heartbeat_ms {
+        session_limits.heartbeat_interval_ms = interval;
+    }
+    AgentEdge::start(Options {
+        handle: handle.clone(),
+        launcher: Arc::new(launcher),
+        agents_dir: home.path().join("agents"),
+        transport: transport(home.path(), settings.agents_tcp),
+        instance: format!("core-{}", std::process::id()),
+        limits: session_limits,
+        restart: RestartPolicy::default(),
+        stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
+        token_life: TOKEN_LIFE,
+    })
+    .await
+}
+
+/// The socket lies in the home, unless the home's path is too long for a socket.
+fn transport(home: &Path, tcp: Option<SocketAddr>) -> Transport {
+    if let Some(addr) = tcp {
+        return Transport::Tcp(addr);
+    }
+    let inside = home.join("run").join("agents.sock");
+    if inside.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
+        return Transport::Unix(inside);
+    }
+    let digest = Digest::of(&[home.as_os_str().as_bytes()]);
+    let user = rustix::process::getuid().as_raw();
+    let folder = std::env::temp_dir().join(format!("wharf-{user}-{}", &digest.as_str()[..16]));
+    Transport::Unix(folder.join("agents.sock"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_home_gets_a_short_socket() {
+        let short = transport(Path::new("/home/me/wharf"), None);
+        assert_eq!(short, Transport::Unix("/home/me/wharf/run/agents.sock".into()));
+        let deep = PathBuf::from("/x".repeat(100));
+        let Transport::Unix(path) = transport(&deep, None) else { panic!("not a path") };
+        assert!(path.as_os_str().len() <= SOCKET_PATH_BYTES_MAX, "{}", path.display());
+        assert_ne!(transport(&deep.join("y"), None), Transport::Unix(path));
+    }
+}
