@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
+use wharf_engine::agents::AgentControl;
 
 use crate::auth::OwnerToken;
 use crate::hosts::Hosts;
@@ -16,6 +17,7 @@ pub(crate) struct App {
     pub(crate) handle: Handle,
     pub(crate) owner: OwnerToken,
     pub(crate) hosts: Hosts,
+    pub(crate) agents: Option<Arc<dyn AgentControl>>,
     pub(crate) limits: Limits,
     pub(crate) stops: Stops,
     /// Memory for bodies that are being read, in KiB.
@@ -24,9 +26,9 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(handle: Handle, options: Options, stops: Stops) -> Self {
-        let Options { owner, hosts, limits } = options;
+        let Options { owner, hosts, agents, limits } = options;
         let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
-        Self { handle, owner, hosts: Hosts::new(&hosts), limits, stops, bodies }
+        Self { handle, owner, hosts: Hosts::new(&hosts), agents, limits, stops, bodies }
     }
 }
 

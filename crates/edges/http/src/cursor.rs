@@ -16,6 +16,7 @@ pub(crate) enum List {
     Runs,
     Inbox,
     Tools,
+    Agents,
     Worlds,
     Audit,
 }
@@ -35,6 +36,7 @@ impl List {
             Self::Runs => b'r',
             Self::Inbox => b'i',
             Self::Tools => b't',
+            Self::Agents => b'g',
             Self::Worlds => b'w',
             Self::Audit => b'a',
         }

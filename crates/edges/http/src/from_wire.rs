@@ -1,13 +1,27 @@
 //! Turns what peers send into what the engine understands. Every id is checked here.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use serde_json::Value;
 use wharf_domain::{Resolution, WorldSettings};
 use wharf_engine::NewRun;
-use wharf_vocab::{AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, ToolId, WorldId};
-use wharf_wire::rest_v1::{AnswerQuestion, CreateRun, CreateWorld, DecideApproval, SetBudget};
+use wharf_vocab::{
+    AgentId, AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, ToolId, WorldId,
+};
+use wharf_wire::rest_v1::{
+    AddAgent, AnswerQuestion, ApproveAgent, CreateRun, CreateWorld, DecideApproval, SetBudget,
+};
 
 use crate::answer::invalid;
 use crate::params::{DEFAULT_WORLD, Params};
+
+/// Longest path of a folder.
+const FOLDER_BYTES_MAX: usize = 4096;
+/// Most permissions a manifest can ask for.
+const PERMISSIONS_MAX: usize = 500;
+/// Longest permission.
+const PERMISSION_BYTES_MAX: usize = 300;
 
 /// A request for a run.
 pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
@@ -52,6 +66,45 @@ pub(crate) fn ask_id(text: &str) -> Result<AskId, Fault> {
 /// The tool that a path names.
 pub(crate) fn tool_id(provider: &str, name: &str) -> Result<ToolId, Fault> {
     field("tool", ToolId::new(format!("{provider}/{name}")))
+}
+
+/// The agent that a path names.
+pub(crate) fn agent_id(text: &str) -> Result<AgentId, Fault> {
+    field("agent_id", AgentId::new(text))
+}
+
+/// The folder of a new agent. Where a relative path leads only its sender knows.
+pub(crate) fn folder(request: AddAgent) -> Result<PathBuf, Fault> {
+    let folder = request.folder;
+    let fits = folder.len() <= FOLDER_BYTES_MAX && !folder.chars().any(char::is_control);
+    let folder = PathBuf::from(folder);
+    if fits && folder.is_absolute() {
+        return Ok(folder);
+    }
+    let message = "The field `folder` must be an absolute path without control characters.";
+    Err(invalid("folder", message))
+}
+
+/// The permissions that are approved; none stands for all the agent asks for.
+pub(crate) fn approval(request: ApproveAgent) -> Result<Option<Vec<String>>, Fault> {
+    let mut permissions = match (request.permissions, request.all.unwrap_or(false)) {
+        (None, true) => return Ok(None),
+        (Some(permissions), false) => permissions,
+        (None, false) | (Some(_), true) => {
+            let message = "Send either `permissions` or `all: true`, and not both.";
+            return Err(invalid("permissions", message));
+        }
+    };
+    let fits = |text: &String| text.len() <= PERMISSION_BYTES_MAX;
+    if permissions.len() > PERMISSIONS_MAX || !permissions.iter().all(fits) {
+        let message = format!(
+            "A manifest has {PERMISSIONS_MAX} permissions of {PERMISSION_BYTES_MAX} bytes at most."
+        );
+        return Err(invalid("permissions", message));
+    }
+    let mut seen = BTreeSet::new();
+    permissions.retain(|permission| seen.insert(permission.clone()));
+    Ok(Some(permissions))
 }
 
 /// The world that a path or a body names.
@@ -183,6 +236,36 @@ mod tests {
         let off_script = Resolution::OffScript { text: "why?".to_owned() };
         assert_eq!(read(json!({"status": "off_script", "text": "why?"})), Ok(off_script));
         for bad in [json!({}), json!({"value": 1, "status": "declined"}), json!({"status": "x"})] {
+            assert!(read(bad).is_err_and(|fault| fault.is(Code::RequestInvalid)));
+        }
+    }
+
+    #[test]
+    fn a_folder_is_absolute_and_can_be_shown() {
+        let read = |text: &str| folder(AddAgent { folder: text.to_owned() });
+        assert_eq!(read("/srv/agents/hello"), Ok(PathBuf::from("/srv/agents/hello")));
+        for bad in ["", "hello", "./hello", "~/hello", "/a\nb", "/a\0b"] {
+            let fault = read(bad).expect_err(bad);
+            assert_eq!(fault.details["field"], "folder", "{bad}");
+        }
+        assert!(read(&format!("/{}", "x".repeat(5_000))).is_err());
+    }
+
+    #[test]
+    fn an_approval_names_permissions_or_all() {
+        let read = |body: Value| approval(serde_json::from_value(body).expect("a request"));
+        let some = |texts: &[&str]| Ok(Some(texts.iter().map(ToString::to_string).collect()));
+        assert_eq!(read(json!({"all": true})), Ok(None));
+        assert_eq!(read(json!({"permissions": []})), some(&[]));
+        assert_eq!(read(json!({"permissions": ["b:c", "a:b", "b:c"]})), some(&["b:c", "a:b"]));
+        assert_eq!(read(json!({"permissions": ["a:b"], "all": false})), some(&["a:b"]));
+        for bad in [
+            json!({}),
+            json!({"all": false}),
+            json!({"all": true, "permissions": []}),
+            json!({"permissions": ["x".repeat(301)]}),
+            json!({"permissions": vec!["a:b"; 501]}),
+        ] {
             assert!(read(bad).is_err_and(|fault| fault.is(Code::RequestInvalid)));
         }
     }

@@ -23,11 +23,12 @@ const TOKEN: &str = "token";
     components(schemas(
         wire::MarkEvent, wire::AttemptEvent, wire::LogEvent, wire::TextEvent, wire::PartialEvent,
         wire::ProgressEvent, wire::AskEvent, wire::DecidedEvent, wire::GapEvent,
-        wire::FinishedEvent,
+        wire::FinishedEvent, wire::AgentLogLine,
     )),
     tags(
         (name = "runs", description = "Starting tools and following them."),
         (name = "tools", description = "What can be started."),
+        (name = "agents", description = "Programs that the core launches and that offer tools."),
         (name = "asks", description = "What runs wait for."),
         (name = "worlds", description = "Boundaries with a budget."),
         (name = "audit", description = "Who did what."),

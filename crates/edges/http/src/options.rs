@@ -1,7 +1,9 @@
 //! What can be set on the HTTP edge. Sizes that peers are told about stand in `vocab::limits`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use wharf_engine::agents::AgentControl;
 use wharf_vocab::limits::BODY_BYTES_MAX;
 
 use crate::OwnerToken;
@@ -14,15 +16,17 @@ pub struct Options {
     /// Names besides its own address under which the server may be called, such as
     /// `wharf.example.com`; one with a port counts for that port only.
     pub hosts: Vec<String>,
+    /// Who steers agents; a core without has none and takes none.
+    pub agents: Option<Arc<dyn AgentControl>>,
     /// Sizes and times.
     pub limits: Limits,
 }
 
 impl Options {
-    /// A server that is called by its address only, with the usual limits.
+    /// A server that is called by its address only, with the usual limits and without agents.
     #[must_use]
     pub fn new(owner: OwnerToken) -> Self {
-        Self { owner, hosts: Vec::new(), limits: Limits::default() }
+        Self { owner, hosts: Vec::new(), agents: None, limits: Limits::default() }
     }
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
-use wharf_vocab::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use wharf_vocab::limits::{
+    LOG_LINES_SHOWN_DEFAULT, LOG_LINES_SHOWN_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX,
+};
 use wharf_vocab::{Fault, WorldId};
 
 use crate::answer::invalid;
@@ -66,6 +68,21 @@ impl Params {
         Ok(self.parsed("limit", &wanted, in_range)?.unwrap_or(PAGE_ITEMS_DEFAULT))
     }
 
+    /// How many lines of a log are wanted.
+    pub(crate) fn lines(&self) -> Result<usize, Fault> {
+        let wanted = format!("a number from 0 to {LOG_LINES_SHOWN_MAX}");
+        let in_range = |text: &str| match text.parse() {
+            Ok(lines @ 0..=LOG_LINES_SHOWN_MAX) => Ok(lines),
+            _ => Err(()),
+        };
+        Ok(self.parsed("lines", &wanted, in_range)?.unwrap_or(LOG_LINES_SHOWN_DEFAULT))
+    }
+
+    /// A switch that is off when it is not named.
+    pub(crate) fn is_on(&self, name: &str) -> Result<bool, Fault> {
+        Ok(self.parsed(name, "`true` or `false`", str::parse)?.unwrap_or(false))
+    }
+
     /// Where the page begins.
     pub(crate) fn cursor(&self, list: List) -> Result<Option<Position>, Fault> {
         self.text("cursor").map(|text| cursor::read(list, text)).transpose()
@@ -121,6 +138,22 @@ mod tests {
         assert_eq!(params("limit=200").limit(), Ok(200));
         for bad in ["0", "201", "-1", "x", "1e3"] {
             assert!(params(&format!("limit={bad}")).limit().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn lines_and_switches_are_read_strictly() {
+        assert_eq!(params("").lines(), Ok(LOG_LINES_SHOWN_DEFAULT));
+        assert_eq!(params("lines=0").lines(), Ok(0));
+        assert_eq!(params("lines=10000").lines(), Ok(10_000));
+        for bad in ["-1", "10001", "all"] {
+            assert!(params(&format!("lines={bad}")).lines().is_err(), "{bad}");
+        }
+        assert_eq!(params("").is_on("follow"), Ok(false));
+        assert_eq!(params("follow=true").is_on("follow"), Ok(true));
+        assert_eq!(params("follow=false").is_on("follow"), Ok(false));
+        for bad in ["1", "yes", "TRUE"] {
+            assert!(params(&format!("follow={bad}")).is_on("follow").is_err(), "{bad}");
         }
     }
 

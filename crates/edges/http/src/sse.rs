@@ -1,100 +1,74 @@
-//! A run's events as a stream of server-sent events.
+//! Streams of server-sent events.
 //!
-//! The stream reads no further ahead than its reader takes, so a stalled reader costs what fits
-//! into its buffers and nothing else. It ends after `finished`, or with a comment when the core
-//! stops; then the reader comes back with `Last-Event-ID`.
+//! A stream reads no further ahead than its reader takes, so a stalled reader costs what fits
+//! into its buffers and nothing else. A quiet one shows that it is alive. It ends when its source
+//! does, or with a comment when the core stops.
 
 use std::convert::Infallible;
-use std::fmt::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::Stream;
-use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use tokio::time::{Instant, Sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
-use wharf_domain::Run;
-use wharf_engine::{RunEvent, Watch};
-use wharf_vocab::{Fault, Seq};
-use wharf_wire::rest_v1::Event;
 
 use crate::app::App;
 use crate::metrics::Gauge;
-use crate::to_wire::Teller;
 
 /// Text that is gathered before it is handed over, when that much is there already.
 const PIECE_BYTES: usize = 16 * 1024;
-/// How soon a reader should come back, told to it at the beginning.
-const RETRY_MS: u64 = 1_000;
-/// How far before the wanted place reading begins, so that the teller knows why the attempt
-/// before failed when a reader comes back right between the two entries.
-const LOOK_BACK: u64 = 8;
 
-/// The events of a run behind a sequence number.
-pub(crate) struct Events {
-    next: Option<Next>,
-    teller: Teller,
-    /// The last number that the reader has.
-    after: Seq,
+/// A message with a name and data, which must be one line; `id` lets its reader come back.
+pub(crate) fn message(id: Option<u64>, name: &str, data: &str) -> String {
+    metrics::counter!("wharf_http_events_total").increment(1);
+    match id {
+        Some(id) => format!("id: {id}\nevent: {name}\ndata: {data}\n\n"),
+        None => format!("event: {name}\ndata: {data}\n\n"),
+    }
+}
+
+/// A comment, which readers skip.
+pub(crate) fn comment(text: &str) -> String {
+    format!(": {text}\n\n")
+}
+
+/// A source of messages and comments as a stream of bytes.
+pub(crate) struct Sse {
+    /// What is still to come; empty text stands for nothing.
+    source: Option<BoxStream<'static, String>>,
+    /// What is ready to be handed over.
+    text: String,
     keep_alive: Duration,
     quiet_until: Pin<Box<Sleep>>,
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// What is ready to be handed over.
-    text: String,
+    /// What is said when the core stops.
+    farewell: &'static str,
     _counted: Gauge,
 }
 
-type Next = BoxFuture<'static, (Watch, Option<Result<RunEvent, Fault>>)>;
-
-/// Where a watch for a reader that has everything up to `after` begins.
-pub(crate) fn begin_at(after: Seq) -> Seq {
-    Seq(after.0.saturating_sub(LOOK_BACK))
-}
-
-impl Events {
-    /// The events of `run` behind `after`, from a watch that began at [`begin_at`] of it.
-    pub(crate) fn new(watch: Watch, run: &Run, after: Seq, app: &App) -> Self {
+impl Sse {
+    /// A stream of what `source` gives, until the core says farewell.
+    pub(crate) fn new(
+        source: BoxStream<'static, String>,
+        farewell: &'static str,
+        app: &App,
+    ) -> Self {
         let keep_alive = app.limits.keep_alive;
         Self {
-            next: Some(next(watch)),
-            teller: Teller::new(run),
-            after,
+            source: Some(source),
+            text: String::new(),
             keep_alive,
             quiet_until: Box::pin(tokio::time::sleep(keep_alive)),
             closing: Box::pin(app.stops.closing.clone().cancelled_owned()),
-            text: format!("retry: {RETRY_MS}\n\n"),
+            farewell,
             _counted: Gauge::up("wharf_http_event_streams"),
         }
-    }
-
-    /// Takes what has happened; afterwards there may be more to take.
-    fn take(&mut self, watch: Watch, happened: Option<Result<RunEvent, Fault>>) {
-        match happened {
-            None => {}
-            Some(Err(fault)) => self.comment(fault.code.as_str()),
-            Some(Ok(event)) => {
-                let is_new = event.seq > self.after;
-                let told = self.teller.tell(event);
-                if let Some(told) = told.filter(|_| is_new) {
-                    self.write(&told);
-                }
-                self.next = Some(next(watch));
-            }
-        }
-    }
-
-    fn write(&mut self, event: &Event) {
-        let Ok(data) = event.to_json() else { return self.comment("an event cannot be shown") };
-        let (seq, name) = (event.seq(), event.name());
-        // Writing to a string does not fail.
-        let _ = write!(self.text, "id: {seq}\nevent: {name}\ndata: {data}\n\n");
-        metrics::counter!("wharf_http_events_total").increment(1);
-    }
-
-    fn comment(&mut self, text: &str) {
-        let _ = write!(self.text, ": {text}\n\n");
     }
 
     fn hand_over(&mut self) -> Poll<Option<Result<Bytes, Infallible>>> {
@@ -103,40 +77,47 @@ impl Events {
     }
 }
 
-impl Stream for Events {
+impl IntoResponse for Sse {
+    fn into_response(self) -> Response {
+        let headers = [
+            (CONTENT_TYPE.as_str(), "text/event-stream"),
+            (CACHE_CONTROL.as_str(), "no-store"),
+            // Proxies that collect answers would hold events back.
+            ("x-accel-buffering", "no"),
+        ];
+        (headers, Body::from_stream(self)).into_response()
+    }
+}
+
+impl Stream for Sse {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         while this.text.len() < PIECE_BYTES
-            && let Some(next) = &mut this.next
-            && let Poll::Ready((watch, happened)) = next.as_mut().poll(cx)
+            && let Some(source) = &mut this.source
+            && let Poll::Ready(next) = source.as_mut().poll_next(cx)
         {
-            this.next = None;
-            this.take(watch, happened);
+            match next {
+                Some(text) => this.text.push_str(&text),
+                None => this.source = None,
+            }
         }
         if !this.text.is_empty() {
             return this.hand_over();
         }
-        if this.next.is_none() {
+        if this.source.is_none() {
             return Poll::Ready(None);
         }
         if this.closing.as_mut().poll(cx).is_ready() {
-            this.next = None;
-            this.comment("the core is stopping; come back with Last-Event-ID");
+            this.source = None;
+            this.text = comment(this.farewell);
             return this.hand_over();
         }
         if this.quiet_until.as_mut().poll(cx).is_ready() {
-            this.comment("still here");
+            this.text = comment("still here");
             return this.hand_over();
         }
         Poll::Pending
     }
-}
-
-fn next(mut watch: Watch) -> Next {
-    Box::pin(async move {
-        let happened = watch.next().await;
-        (watch, happened)
-    })
 }

@@ -3,6 +3,8 @@
 use serde_json::Value;
 use wharf_domain::run::{AskRaised, AttemptStarted};
 use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary};
+use wharf_engine::agents::AgentView;
+use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
 use wharf_vocab::{AskKind, Executed, Fault, Object, RunKey, Timestamp};
 use wharf_wire::rest_v1 as wire;
@@ -107,6 +109,46 @@ pub(crate) fn tool(tool: &CatalogTool) -> wire::Tool {
         requires_directive: def.requires_directive,
         state: state.to_owned(),
         state_reason: reason,
+    }
+}
+
+/// An agent and how it fares.
+pub(crate) fn agent(view: &AgentView) -> wire::Agent {
+    let agent = &view.agent;
+    let manifest = &agent.manifest;
+    let approval = agent.approval.as_ref().filter(|_| agent.is_approved());
+    let command = std::iter::once(&manifest.entrypoint.program).chain(&manifest.entrypoint.args);
+    wire::Agent {
+        agent_id: agent.id.to_string(),
+        state: view.state.as_str().to_owned(),
+        reason: view.reason.clone(),
+        pid: view.pid,
+        launch_id: view.launch.as_ref().map(ToString::to_string),
+        last_heartbeat: view.last_heartbeat.map(time),
+        sandbox: view.sandbox.to_owned(),
+        tools: agent.tools.iter().map(|def| def.tool.to_string()).collect(),
+        name: manifest.name.clone(),
+        version: manifest.version.clone(),
+        description: manifest.description.clone(),
+        folder: agent.folder.clone(),
+        command: command.cloned().collect(),
+        added_at: time(agent.added_at),
+        permissions_requested: manifest.permissions.clone(),
+        permissions_approved: approval.map(|approval| approval.permissions.clone()),
+    }
+}
+
+/// A line of an agent's log.
+pub(crate) fn log_line(line: &LogLine) -> wire::AgentLogLine {
+    let source = match line.source {
+        LogSource::Stdout => "stdout",
+        LogSource::Stderr => "stderr",
+        LogSource::Launcher => "launcher",
+    };
+    wire::AgentLogLine {
+        at: time(line.at),
+        source: source.to_owned(),
+        text: line.text.as_ref().to_owned(),
     }
 }
 
@@ -261,5 +303,23 @@ mod tests {
         assert_eq!(time(Timestamp(0)), "1970-01-01T00:00:00.000Z");
         assert_eq!(time(Timestamp(1_763_164_800_007)), "2025-11-15T00:00:00.007Z");
         assert!(time(Timestamp(u64::MAX)).starts_with("9999-12-3"));
+    }
+
+    #[test]
+    fn a_tools_state_says_whether_its_provider_can_take_it() {
+        let shown = |availability| {
+            let id = wharf_vocab::ToolId::new("dev.example.hello/echo").expect("valid");
+            let def = std::sync::Arc::new(wharf_domain::ToolDef::new(id, "", Value::Null));
+            let hash = wharf_vocab::Digest::of(&[b"def"]);
+            let tool = tool(&CatalogTool { def, hash, availability });
+            (tool.state, tool.state_reason)
+        };
+        let expect = |state: &str, reason: Option<&str>| (state.into(), reason.map(Into::into));
+        assert_eq!(shown(Availability::Up), expect("available", None));
+        assert_eq!(shown(Availability::Coming), expect("starting", None));
+        let unhealthy = expect("unavailable", Some("its provider is not healthy"));
+        assert_eq!(shown(Availability::Unhealthy), unhealthy);
+        let down = Availability::Down { reason: "exit code 1".to_owned() };
+        assert_eq!(shown(down), expect("unavailable", Some("exit code 1")));
     }
 }

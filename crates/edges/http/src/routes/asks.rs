@@ -23,6 +23,7 @@ use crate::{from_wire, to_wire};
 /// Lists open asks, oldest first; those of runs in memory stand before the stored ones.
 #[utoipa::path(
     get, path = "/v1/inbox", tag = "asks",
+    operation_id = "list_inbox",
     params(
         ("kind" = Option<String>, Query, description = "Only `question` or only `approval`."),
         ("world" = Option<String>, Query, description = "Only asks of this world."),
@@ -105,6 +106,7 @@ fn memory_place(ask: &Ask) -> String {
 /// Answers a question; the first valid answer stands.
 #[utoipa::path(
     post, path = "/v1/questions/{ask_id}/answer", tag = "asks",
+    operation_id = "answer_question",
     params(("ask_id" = String, Path, description = "The ask's id.")),
     request_body = AnswerQuestion,
     responses(
@@ -130,6 +132,7 @@ pub(super) async fn answer(
 /// Allows or denies an approval; the first decision stands.
 #[utoipa::path(
     post, path = "/v1/approvals/{ask_id}/decide", tag = "asks",
+    operation_id = "decide_approval",
     params(("ask_id" = String, Path, description = "The ask's id.")),
     request_body = DecideApproval,
     responses(

@@ -15,6 +15,7 @@ use crate::to_wire;
 /// Lists records of the audit in the order they were written.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "audit",
+    operation_id = "list_audit",
     params(
         ("after" = Option<u64>, Query, description = "Only records behind the one with this id."),
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),

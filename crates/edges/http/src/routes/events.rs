@@ -2,25 +2,34 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::IntoResponse;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use wharf_engine::Watch;
 use wharf_vocab::{Fault, Seq};
-use wharf_wire::rest_v1::ErrorBody;
+use wharf_wire::rest_v1::{ErrorBody, Event};
 
 use super::segments::Segments;
 use crate::answer::{Answer, invalid};
 use crate::app::App;
 use crate::from_wire;
 use crate::params::Params;
-use crate::sse::{self, Events};
+use crate::sse::{self, Sse};
+use crate::to_wire::Teller;
+
+/// How soon a reader should come back, told to it at the beginning.
+const RETRY_MS: u64 = 1_000;
+/// How far before the wanted place reading begins, so that the teller knows why the attempt
+/// before failed when a reader comes back right between the two entries.
+const LOOK_BACK: u64 = 8;
 
 /// Streams the events of a run. Each has its sequence number as `id`, and the data is one line of
 /// JSON. The stream ends after `finished`; whoever comes back with `Last-Event-ID` misses nothing.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
+    operation_id = "run_events",
     params(
         ("run_id" = String, Path, description = "The run's id."),
         ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
@@ -47,15 +56,39 @@ pub(super) async fn stream(
         None => params.number("after")?.unwrap_or(0),
     });
     let run = app.handle.run(&key).await?;
-    let watch = app.handle.watch(&key, sse::begin_at(after)).await?;
-    let events = Events::new(watch, &run, after, &app);
-    let headers = [
-        (CONTENT_TYPE.as_str(), "text/event-stream"),
-        (CACHE_CONTROL.as_str(), "no-store"),
-        // Proxies that collect answers would hold events back.
-        ("x-accel-buffering", "no"),
-    ];
-    Ok((headers, Body::from_stream(events)).into_response())
+    let watch = app.handle.watch(&key, begin_at(after)).await?;
+    let source = events(watch, Teller::new(&run), after);
+    let farewell = "the core is stopping; come back with Last-Event-ID";
+    Ok(Sse::new(source, farewell, &app).into_response())
+}
+
+/// Where a watch for a reader that has everything up to `after` begins.
+fn begin_at(after: Seq) -> Seq {
+    Seq(after.0.saturating_sub(LOOK_BACK))
+}
+
+/// The events of a run behind `after`, from a watch that began at [`begin_at`] of it.
+fn events(watch: Watch, teller: Teller, after: Seq) -> BoxStream<'static, String> {
+    let begin = stream::iter([format!("retry: {RETRY_MS}\n\n")]);
+    let told = stream::unfold(Some((watch, teller)), move |state| async move {
+        let (mut watch, mut teller) = state?;
+        let event = match watch.next().await? {
+            Ok(event) => event,
+            // The reader is told why nothing more comes.
+            Err(fault) => return Some((sse::comment(fault.code.as_str()), None)),
+        };
+        let is_new = event.seq > after;
+        let told = teller.tell(event).filter(|_| is_new);
+        Some((told.as_ref().map_or_else(String::new, write), Some((watch, teller))))
+    });
+    begin.chain(told).boxed()
+}
+
+fn write(event: &Event) -> String {
+    match event.to_json() {
+        Ok(data) => sse::message(Some(event.seq()), event.name(), &data),
+        Err(_) => sse::comment("an event cannot be shown"),
+    }
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Fault> {

@@ -1,8 +1,10 @@
 //! The routes, one file per thing they are about.
 
+mod agents;
 mod asks;
 mod audit;
 mod events;
+mod logs;
 mod runs;
 mod segments;
 mod system;
@@ -41,6 +43,13 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
         ("/v1/runs/{run_id}/cancel", post(runs::cancel)),
         ("/v1/tools", get(tools::list)),
         ("/v1/tools/{provider}/{name}", get(tools::show)),
+        ("/v1/agents", get(agents::list).post(agents::add)),
+        ("/v1/agents/{agent_id}", get(agents::show).merge(delete(agents::remove))),
+        ("/v1/agents/{agent_id}/approve", post(agents::approve)),
+        ("/v1/agents/{agent_id}/start", post(agents::start)),
+        ("/v1/agents/{agent_id}/stop", post(agents::stop)),
+        ("/v1/agents/{agent_id}/restart", post(agents::restart)),
+        ("/v1/agents/{agent_id}/logs", get(logs::show)),
         ("/v1/worlds", get(worlds::list).post(worlds::create)),
         ("/v1/worlds/{world}", get(worlds::show)),
         ("/v1/worlds/{world}/budget", put(worlds::set_budget)),
@@ -66,6 +75,15 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
     events::stream,
     tools::list,
     tools::show,
+    agents::list,
+    agents::add,
+    agents::show,
+    agents::remove,
+    agents::approve,
+    agents::start,
+    agents::stop,
+    agents::restart,
+    logs::show,
     worlds::list,
     worlds::create,
     worlds::show,

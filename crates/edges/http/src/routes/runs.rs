@@ -23,6 +23,7 @@ use crate::{from_wire, to_wire};
 /// Starts a run. The same request under the same key gives the same run.
 #[utoipa::path(
     post, path = "/v1/runs", tag = "runs",
+    operation_id = "create_run",
     params(("wait" = Option<String>, Query,
         description = "How long to wait for the run's end, such as `500ms`, `30s` or `2m`.")),
     request_body = CreateRun,
@@ -68,6 +69,7 @@ async fn over_or_as_it_is(app: &App, run: &Run, wait: Duration) -> Result<Arc<Ru
 /// Shows a run.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}", tag = "runs",
+    operation_id = "show_run",
     params(
         ("run_id" = String, Path, description = "The run's id."),
         ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
@@ -91,6 +93,7 @@ pub(super) async fn show(
 /// Asks a run to stop. A run that is over stays as it is.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/cancel", tag = "runs",
+    operation_id = "cancel_run",
     params(
         ("run_id" = String, Path, description = "The run's id."),
         ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
@@ -118,6 +121,7 @@ pub(super) async fn cancel(
 /// Removes a run that is over, with its inputs, outputs and progress.
 #[utoipa::path(
     delete, path = "/v1/runs/{run_id}", tag = "runs",
+    operation_id = "remove_run",
     params(
         ("run_id" = String, Path, description = "The run's id."),
         ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
@@ -143,6 +147,7 @@ pub(super) async fn remove(
 /// Lists runs, newest first. Lists leave out outputs and asks.
 #[utoipa::path(
     get, path = "/v1/runs", tag = "runs",
+    operation_id = "list_runs",
     params(
         ("world" = Option<String>, Query, description = "Only runs of this world."),
         ("tool" = Option<String>, Query, description = "Only runs of this tool."),

@@ -16,6 +16,7 @@ use crate::{from_wire, to_wire};
 /// Lists all tools by name.
 #[utoipa::path(
     get, path = "/v1/tools", tag = "tools",
+    operation_id = "list_tools",
     params(
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
@@ -42,6 +43,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
 /// Shows a tool with its schemas.
 #[utoipa::path(
     get, path = "/v1/tools/{provider}/{name}", tag = "tools",
+    operation_id = "show_tool",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
         ("name" = String, Path, description = "The part behind it, version included."),

@@ -19,6 +19,7 @@ use crate::{from_wire, to_wire};
 /// Lists all worlds by name.
 #[utoipa::path(
     get, path = "/v1/worlds", tag = "worlds",
+    operation_id = "list_worlds",
     params(
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
@@ -45,6 +46,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
 /// Makes a world.
 #[utoipa::path(
     post, path = "/v1/worlds", tag = "worlds",
+    operation_id = "create_world",
     request_body = CreateWorld,
     responses(
         (status = 201, description = "The world was made.", body = wire::World),
@@ -65,6 +67,7 @@ pub(super) async fn create(
 /// Shows a world and its account.
 #[utoipa::path(
     get, path = "/v1/worlds/{world}", tag = "worlds",
+    operation_id = "show_world",
     params(("world" = String, Path, description = "The world's id.")),
     responses(
         (status = 200, description = "The world.", body = wire::World),
@@ -80,6 +83,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Ans
 /// Replaces a world's budget.
 #[utoipa::path(
     put, path = "/v1/worlds/{world}/budget", tag = "worlds",
+    operation_id = "set_world_budget",
     params(("world" = String, Path, description = "The world's id.")),
     request_body = SetBudget,
     responses(

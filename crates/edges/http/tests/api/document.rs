@@ -12,7 +12,7 @@ async fn the_document_names_exactly_the_methods_that_are_taken() {
     let document = edge.get("/openapi.json").await.json();
     assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")));
     let paths = document["paths"].as_object().expect("paths");
-    assert!(paths.len() >= 17, "{}", paths.len());
+    assert!(paths.len() >= 24, "{}", paths.len());
     for (path, methods) in paths {
         let real = path.split('/').map(|part| if part.starts_with('{') { "x" } else { part });
         let real = real.collect::<Vec<_>>().join("/");
@@ -38,10 +38,12 @@ async fn the_document_is_whole() {
         let pointer = reference.strip_prefix('#').expect("a reference into the document");
         assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
     }
+    let mut names = std::collections::BTreeSet::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {
             assert!(operation["responses"].is_object(), "{method} {path}");
-            assert!(operation["operationId"].is_string(), "{method} {path}");
+            let name = operation["operationId"].as_str().expect("an id");
+            assert!(names.insert(name), "{name} stands for two operations");
             for name in path.split('/').filter_map(|part| part.strip_prefix('{')) {
                 let name = name.trim_end_matches('}');
                 let known = operation["parameters"].as_array().is_some_and(|all| {
@@ -53,7 +55,17 @@ async fn the_document_is_whole() {
     }
     assert_eq!(document["security"], json!([{"token": []}]));
     assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
-    for schema in ["CreateRun", "Run", "Ask", "Tool", "World", "ErrorBody", "FinishedEvent"] {
+    for schema in [
+        "CreateRun",
+        "Run",
+        "Ask",
+        "Tool",
+        "Agent",
+        "AgentLogLine",
+        "World",
+        "ErrorBody",
+        "FinishedEvent",
+    ] {
         assert!(document["components"]["schemas"][schema].is_object(), "{schema} is missing");
     }
 }

@@ -1,12 +1,17 @@
 //! Lists: pages, cursors, filters.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use wharf_domain::{Availability, Resolution, ToolDef};
+use wharf_engine::{Dispatch, ProviderSink};
+use wharf_vocab::{AttemptId, Fault, ProviderId, ToolId};
 
 use crate::support::Edge;
 
 impl Edge {
     /// Reads a list page by page; each page but the last must be full.
-    async fn pages(&self, path: &str, limit: usize) -> Vec<Value> {
+    pub(crate) async fn pages(&self, path: &str, limit: usize) -> Vec<Value> {
         let joint = if path.contains('?') { '&' } else { '?' };
         let (mut items, mut cursor) = (Vec::new(), String::new());
         loop {
@@ -100,6 +105,41 @@ async fn tools_are_listed_and_shown() {
         assert_eq!(tool["provider"], "wharf");
         assert_eq!(tool["input_schema"]["type"], "object", "{tool}");
         assert_eq!(tool["requires_directive"], tool["name"] == "approve-me");
+    }
+}
+
+/// Takes attempts and does nothing with them.
+struct Idle;
+
+impl ProviderSink for Idle {
+    fn dispatch(&self, _: Dispatch) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn cancel(&self, _: &AttemptId, _: &str, _: u64) {}
+
+    fn answer(&self, _: &AttemptId, _: &str, _: &Resolution) {}
+}
+
+#[tokio::test]
+async fn a_tools_state_is_that_of_its_provider() {
+    let edge = Edge::start().await;
+    let provider = ProviderId::new("dev.example.hello").expect("valid");
+    let tool = ToolId::new("dev.example.hello/echo").expect("valid");
+    let tools = vec![ToolDef::new(tool, "", json!({"type": "object"}))];
+    edge.handle.register(provider.clone(), tools, Arc::new(Idle)).await.expect("registers");
+    let unhealthy = "its provider is not healthy";
+    for (availability, state, reason) in [
+        (Availability::Coming, "starting", json!(null)),
+        (Availability::Up, "available", json!(null)),
+        (Availability::Unhealthy, "unavailable", json!(unhealthy)),
+        (Availability::Down { reason: "exit code 1".into() }, "unavailable", json!("exit code 1")),
+    ] {
+        edge.handle.set_availability(provider.clone(), availability).await.expect("set");
+        let shown = edge.get("/v1/tools/dev.example.hello/echo").await.json();
+        assert_eq!((&shown["state"], &shown["state_reason"]), (&json!(state), &reason));
+        let listed = edge.pages("/v1/tools", 2).await;
+        assert!(listed.contains(&shown), "{listed:?}");
     }
 }
 

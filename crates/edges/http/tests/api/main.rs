@@ -1,5 +1,7 @@
 //! The API over real sockets, with the memory store behind it.
 
+mod agent_logs;
+mod agents;
 mod asks;
 mod canary;
 mod document;

@@ -89,7 +89,7 @@ async fn foreign_hosts_and_origins_are_refused() {
 #[tokio::test]
 async fn unknown_routes_and_methods_are_told_apart() {
     let edge = Edge::start().await;
-    for path in ["/", "/v1", "/v1/run", "/v1/runs/", "/v1/runs/a/b", "/v1/agents", "/healthz/x"] {
+    for path in ["/", "/v1", "/v1/run", "/v1/runs/", "/v1/runs/a/b", "/v1/seats", "/healthz/x"] {
         edge.get(path).await.refused(404, "request.route_unknown");
     }
     let answer = edge.call("DELETE", "/v1/runs").send().await;

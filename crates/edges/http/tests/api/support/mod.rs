@@ -1,5 +1,6 @@
 //! A whole edge on a real socket, and a client that can also misbehave.
 
+pub(crate) mod agents;
 pub(crate) mod client;
 
 use std::sync::Arc;

@@ -1,0 +1,231 @@
+//! Agents: showing, adding, approving, starting, stopping, removing.
+//!
+//! Who steers them is given to the edge; what is asked of it is carried to its end also when the
+//! asker hangs up in between.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use wharf_domain::Caller;
+use wharf_engine::agents::{AgentControl, AgentView};
+use wharf_vocab::{Code, Fault};
+use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, ErrorBody, Page};
+
+use super::segments::Segments;
+use crate::answer::{self, Answer, internal};
+use crate::app::App;
+use crate::body::JsonBody;
+use crate::cursor::{self, List, Position};
+use crate::params::Params;
+use crate::{from_wire, to_wire};
+
+/// Lists all agents by id.
+#[utoipa::path(
+    get, path = "/v1/agents", tag = "agents",
+    operation_id = "list_agents",
+    params(
+        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "A page of agents.", body = Page<wire::Agent>),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let limit = params.limit()?;
+    let after = match params.cursor(List::Agents)? {
+        Some(Position::Name(name)) => name,
+        Some(Position::Number(_)) | None => String::new(),
+    };
+    let mut agents = app.agents.as_ref().map_or_else(Vec::new, |control| control.list());
+    agents.retain(|view| view.agent.id.as_str() > after.as_str());
+    agents.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
+    let more = agents.len() > limit;
+    agents.truncate(limit);
+    let items: Vec<_> = agents.iter().map(to_wire::agent).collect();
+    let next = items.last().filter(|_| more);
+    let next = next.map(|last| cursor::write(List::Agents, &Position::Name(last.agent_id.clone())));
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+/// Adds the agent in a folder. One that is known is read again; if its manifest has changed, it
+/// needs a new approval.
+#[utoipa::path(
+    post, path = "/v1/agents", tag = "agents",
+    operation_id = "add_agent",
+    request_body = AddAgent,
+    responses(
+        (status = 200, description = "The agent was known before.", body = wire::Agent),
+        (status = 201, description = "The agent was added.", body = wire::Agent),
+        (status = 409, description = "The agent is running.", body = ErrorBody),
+        (status = 422, description = "Its manifest cannot be used.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn add(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(request): JsonBody<AddAgent>,
+) -> Answer {
+    let folder = from_wire::folder(request)?;
+    let control = control(&app)?;
+    let known: Vec<_> = control.list().into_iter().map(|view| view.agent.id).collect();
+    let view = to_its_end(async move { control.add(caller, folder).await }).await?;
+    let is_new = !known.contains(&view.agent.id);
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(answer::json(status, &to_wire::agent(&view)))
+}
+
+/// Shows an agent.
+#[utoipa::path(
+    get, path = "/v1/agents/{agent_id}", tag = "agents",
+    operation_id = "show_agent",
+    params(("agent_id" = String, Path, description = "The agent's id.")),
+    responses(
+        (status = 200, description = "The agent.", body = wire::Agent),
+        (status = 404, description = "There is no such agent.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Answer {
+    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    shown(&control(&app)?.show(&id)?)
+}
+
+/// Approves what an agent asks for, or a part of it. Without an approval it cannot be started.
+#[utoipa::path(
+    post, path = "/v1/agents/{agent_id}/approve", tag = "agents",
+    operation_id = "approve_agent",
+    params(("agent_id" = String, Path, description = "The agent's id.")),
+    request_body = ApproveAgent,
+    responses(
+        (status = 200, description = "The agent with its approval.", body = wire::Agent),
+        (status = 400, description = "It does not ask for one of them.", body = ErrorBody),
+        (status = 404, description = "There is no such agent.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn approve(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    JsonBody(request): JsonBody<ApproveAgent>,
+) -> Answer {
+    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    let permissions = from_wire::approval(request)?;
+    let control = control(&app)?;
+    shown(&to_its_end(async move { control.approve(caller, id, permissions).await }).await?)
+}
+
+/// Lets an agent run from now on, also after a restart of the core. It answers at once; the
+/// agent's state says when it is up.
+#[utoipa::path(
+    post, path = "/v1/agents/{agent_id}/start", tag = "agents",
+    operation_id = "start_agent",
+    params(("agent_id" = String, Path, description = "The agent's id.")),
+    responses(
+        (status = 200, description = "The agent as it is now.", body = wire::Agent),
+        (status = 403, description = "It is not approved.", body = ErrorBody),
+        (status = 404, description = "There is no such agent.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn start(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    let control = control(&app)?;
+    shown(&to_its_end(async move { control.start(caller, id).await }).await?)
+}
+
+/// Stops an agent and everything it started, and answers once all of it is gone.
+#[utoipa::path(
+    post, path = "/v1/agents/{agent_id}/stop", tag = "agents",
+    operation_id = "stop_agent",
+    params(("agent_id" = String, Path, description = "The agent's id.")),
+    responses(
+        (status = 200, description = "The agent is stopped.", body = wire::Agent),
+        (status = 404, description = "There is no such agent.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn stop(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    let control = control(&app)?;
+    shown(&to_its_end(async move { control.stop(caller, id).await }).await?)
+}
+
+/// Stops an agent if it runs, and starts it.
+#[utoipa::path(
+    post, path = "/v1/agents/{agent_id}/restart", tag = "agents",
+    operation_id = "restart_agent",
+    params(("agent_id" = String, Path, description = "The agent's id.")),
+    responses(
+        (status = 200, description = "The agent as it is now.", body = wire::Agent),
+        (status = 403, description = "It is not approved.", body = ErrorBody),
+        (status = 404, description = "There is no such agent.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn restart(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    let control = control(&app)?;
+    shown(&to_its_end(async move { control.restart(caller, id).await }).await?)
+}
+
+/// Forgets an agent, its approval and its tools. Its folder stays as it is.
+#[utoipa::path(
+    delete, path = "/v1/agents/{agent_id}", tag = "agents",
+    operation_id = "remove_agent",
+    params(("agent_id" = String, Path, description = "The agent's id.")),
+    responses(
+        (status = 204, description = "The agent is gone; the audit of it stays."),
+        (status = 404, description = "There is no such agent.", body = ErrorBody),
+        (status = 409, description = "The agent is running.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    let control = control(&app)?;
+    to_its_end(async move { control.remove(caller, id).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Who steers agents.
+pub(super) fn control(app: &App) -> Result<Arc<dyn AgentControl>, Fault> {
+    let none = || Fault::new(Code::AgentNotFound, "This core has no agents and takes none.");
+    app.agents.clone().ok_or_else(none)
+}
+
+fn shown(view: &AgentView) -> Answer {
+    Ok(answer::json(StatusCode::OK, &to_wire::agent(view)))
+}
+
+/// Does something that must not stop halfway because a connection was lost.
+async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    tokio::spawn(work).await.unwrap_or_else(|error| {
+        tracing::error!(panicked = error.is_panic(), "an agent could not be steered");
+        Err(internal())
+    })
+}

@@ -1,0 +1,65 @@
+//! The log of an agent: its last lines, and new ones as they come.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use futures::StreamExt;
+use wharf_engine::launcher::LogLine;
+use wharf_wire::rest_v1::{AgentLogLine, ErrorBody, Page};
+
+use super::agents::control;
+use super::segments::Segments;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::params::Params;
+use crate::sse::{self, Sse};
+use crate::{from_wire, to_wire};
+
+/// Shows the last lines of an agent's log, also of one that is dead. With `follow` it streams
+/// them, and new ones as they come, as events `log`; their data is an `AgentLogLine`. The stream
+/// ends with the agent's process. A reader that falls behind is told how many lines it missed.
+#[utoipa::path(
+    get, path = "/v1/agents/{agent_id}/logs", tag = "agents",
+    operation_id = "agent_logs",
+    params(
+        ("agent_id" = String, Path, description = "The agent's id."),
+        ("lines" = Option<u32>, Query,
+            description = "How many of the last lines, 0 to 10000; 200 when absent."),
+        ("follow" = Option<bool>, Query, description = "Whether to stream what comes."),
+    ),
+    responses(
+        (status = 200, description = "The lines, oldest first; events with `follow`.", content(
+            (Page<AgentLogLine> = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        (status = 404, description = "There is no such agent.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    let lines = params.lines()?;
+    let follow = params.is_on("follow")?;
+    let control = control(&app)?;
+    if !follow {
+        let items = control.logs(id, lines).await?;
+        let items = items.iter().map(to_wire::log_line).collect();
+        return Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: None }));
+    }
+    let lines = control.follow_logs(id, lines).await?;
+    let source = lines.map(|line| write(&line)).boxed();
+    Ok(Sse::new(source, "the core is stopping", &app).into_response())
+}
+
+fn write(line: &LogLine) -> String {
+    match serde_json::to_string(&to_wire::log_line(line)) {
+        Ok(data) => sse::message(None, "log", &data),
+        Err(_) => sse::comment("a line cannot be shown"),
+    }
+}

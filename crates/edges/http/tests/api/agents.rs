@@ -1,0 +1,226 @@
+//! Agents: their life over the API, and who is refused.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use wharf_domain::ToolDef;
+use wharf_engine::agents::AgentState;
+use wharf_vocab::{Timestamp, ToolId};
+
+use crate::support::agents::{BROKEN_FOLDER, ScriptedAgents};
+use crate::support::{Edge, eventually};
+
+const HELLO: &str = "dev.example.hello";
+const PATH: &str = "/v1/agents/dev.example.hello";
+
+pub(crate) async fn edge_with(agents: &Arc<ScriptedAgents>) -> Edge {
+    let agents = Arc::clone(agents);
+    Edge::start_with(|options| options.agents = Some(agents)).await
+}
+
+impl Edge {
+    pub(crate) async fn add_agent(&self, id: &str) -> Value {
+        let answer = self.post("/v1/agents", json!({"folder": format!("/agents/{id}")})).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()
+    }
+
+    /// Posts without a body, and shows the agent that comes back.
+    async fn act(&self, verb: &str) -> Value {
+        let answer = self.call("POST", &format!("{PATH}/{verb}")).send().await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_added_approved_started_stopped_and_removed() {
+    let agents = ScriptedAgents::new();
+    let edge = edge_with(&agents).await;
+    let mut expect = json!({
+        "agent_id": HELLO, "state": "added", "sandbox": "none", "tools": [], "name": "Hello",
+        "version": "0.1.0", "description": "says hello", "folder": "/agents/dev.example.hello",
+        "command": ["./hello", "--fast"], "added_at": "1970-01-01T00:00:00.000Z",
+        "permissions_requested": ["network:egress:example.dev", "env:read:LANG"],
+    });
+    assert_eq!(edge.add_agent(HELLO).await, expect);
+    let again = edge.post("/v1/agents", json!({"folder": "/agents/dev.example.hello"})).await;
+    assert_eq!((again.status, again.json()), (200, expect.clone()));
+    assert_eq!(edge.get(PATH).await.json(), expect);
+
+    let approved = edge.post(&format!("{PATH}/approve"), json!({"all": true})).await;
+    expect["permissions_approved"] = expect["permissions_requested"].clone();
+    expect["state"] = json!("approved");
+    assert_eq!((approved.status, approved.json()), (200, expect.clone()));
+
+    expect["state"] = json!("starting");
+    expect["launch_id"] = json!("l1");
+    assert_eq!(edge.act("start").await, expect);
+    edge.call("DELETE", PATH).send().await.refused(409, "agent.running");
+    agents.set(HELLO, |view| {
+        view.state = AgentState::Running;
+        view.pid = Some(4711);
+        view.last_heartbeat = Some(Timestamp(5));
+        let tool = ToolId::new("dev.example.hello/echo").expect("valid");
+        view.agent.tools = vec![ToolDef::new(tool, "", json!({}))];
+    });
+    let shown = edge.get(PATH).await.json();
+    assert_eq!((&shown["state"], &shown["pid"]), (&json!("running"), &json!(4711)));
+    assert_eq!(shown["last_heartbeat"], "1970-01-01T00:00:00.005Z");
+    assert_eq!(shown["tools"], json!(["dev.example.hello/echo"]));
+
+    assert_eq!(edge.act("restart").await["state"], "starting");
+    assert_eq!(edge.act("stop").await["state"], "stopped");
+    let removed = edge.call("DELETE", PATH).send().await;
+    assert_eq!((removed.status, removed.body.len()), (204, 0));
+    edge.get(PATH).await.refused(404, "agent.not_found");
+    assert_eq!(edge.get("/v1/agents").await.json(), json!({"items": [], "next_cursor": null}));
+}
+
+#[tokio::test]
+async fn every_state_is_shown_with_its_reason() {
+    let agents = ScriptedAgents::new();
+    let edge = edge_with(&agents).await;
+    edge.add_agent(HELLO).await;
+    for (state, word) in [
+        (AgentState::Unhealthy, "unhealthy"),
+        (AgentState::BackingOff, "backing_off"),
+        (AgentState::Crashed, "crashed"),
+        (AgentState::Drifted, "drifted"),
+    ] {
+        agents.set(HELLO, |view| {
+            view.state = state;
+            view.reason = Some("exit code 1".to_owned());
+        });
+        let listed = edge.get("/v1/agents").await.json()["items"][0].clone();
+        assert_eq!((&listed["state"], &listed["reason"]), (&json!(word), &json!("exit code 1")));
+    }
+}
+
+#[tokio::test]
+async fn an_approval_counts_for_what_was_asked_for() {
+    let edge = edge_with(&ScriptedAgents::new()).await;
+    edge.add_agent(HELLO).await;
+    let path = format!("{PATH}/approve");
+    let start = edge.call("POST", &format!("{PATH}/start")).send().await;
+    start.refused(403, "agent.not_approved");
+    let more = json!({"permissions": ["filesystem:write:/**"]});
+    edge.post(&path, more).await.refused(400, "request.invalid");
+    for neither in [json!({}), json!({"all": true, "permissions": []}), json!({"all": "yes"})] {
+        edge.post(&path, neither).await.refused(400, "request.invalid");
+    }
+    let some = json!({"permissions": ["env:read:LANG", "env:read:LANG"]});
+    let approved = edge.post(&path, some).await.json();
+    assert_eq!(approved["permissions_approved"], json!(["env:read:LANG"]));
+    assert_eq!(approved["permissions_requested"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn agents_are_listed_by_id_on_pages_of_any_size() {
+    let edge = edge_with(&ScriptedAgents::new()).await;
+    let mut expect = Vec::new();
+    for letter in ["c", "a", "e", "b", "d"] {
+        let id = format!("dev.example.{letter}");
+        edge.add_agent(&id).await;
+        expect.push(id);
+    }
+    expect.sort();
+    for limit in [1, 2, 4, 5, 200] {
+        let found = edge.pages("/v1/agents", limit).await;
+        let ids: Vec<_> = found.iter().map(|item| item["agent_id"].clone()).collect();
+        assert_eq!(ids, expect, "{limit}");
+    }
+    let tools = edge.get("/v1/tools?limit=1").await.json();
+    let foreign = tools["next_cursor"].as_str().expect("more tools");
+    let wrong = edge.get(&format!("/v1/agents?cursor={foreign}")).await;
+    wrong.refused(400, "request.cursor_invalid");
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_refused() {
+    let edge = edge_with(&ScriptedAgents::new()).await;
+    let fault = edge.post("/v1/agents", json!({"folder": "agents/hello"})).await;
+    let fault = fault.refused(400, "request.invalid");
+    assert_eq!(fault["details"]["field"], "folder");
+    let invalid = edge.post("/v1/agents", json!({"folder": "/agents/empty"})).await;
+    invalid.refused(422, "agent.manifest_invalid");
+    edge.post("/v1/agents", json!({"dir": "/x"})).await.refused(400, "request.invalid");
+    edge.call("POST", "/v1/agents").send().await.refused(400, "request.invalid");
+    edge.get("/v1/agents/a%20b").await.refused(400, "request.invalid");
+    for verb in ["start", "stop", "restart"] {
+        let answer = edge.call("POST", &format!("/v1/agents/dev.nobody/{verb}")).send().await;
+        answer.refused(404, "agent.not_found");
+    }
+    edge.get("/v1/agents/dev.nobody/logs").await.refused(404, "agent.not_found");
+    edge.get("/v1/agents/dev.nobody/logs?follow=true").await.refused(404, "agent.not_found");
+}
+
+#[tokio::test]
+async fn nobody_steers_agents_without_a_token() {
+    let edge = edge_with(&ScriptedAgents::new()).await;
+    edge.add_agent(HELLO).await;
+    for (method, rest) in [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/approve"),
+        ("POST", "/start"),
+        ("POST", "/stop"),
+        ("POST", "/restart"),
+        ("GET", "/logs"),
+        ("GET", "/logs?follow=true"),
+    ] {
+        let call = || edge.call(method, &format!("{PATH}{rest}"));
+        call().header("authorization", "").send().await.refused(401, "auth.required");
+        call().header("authorization", "Bearer x").send().await.refused(401, "auth.invalid");
+    }
+    for method in ["GET", "POST"] {
+        let call = edge.call(method, "/v1/agents").header("authorization", "");
+        call.send().await.refused(401, "auth.required");
+    }
+    assert_eq!(edge.get(PATH).await.json()["state"], "added");
+}
+
+#[tokio::test]
+async fn a_core_without_agents_says_so() {
+    let edge = Edge::start().await;
+    assert_eq!(edge.get("/v1/agents").await.json(), json!({"items": [], "next_cursor": null}));
+    edge.get(PATH).await.refused(404, "agent.not_found");
+    let add = edge.post("/v1/agents", json!({"folder": "/agents/dev.example.hello"})).await;
+    add.refused(404, "agent.not_found");
+}
+
+#[tokio::test]
+async fn a_fault_inside_is_answered_without_detail() {
+    let edge = edge_with(&ScriptedAgents::new()).await;
+    let answer = edge.post("/v1/agents", json!({"folder": BROKEN_FOLDER})).await;
+    answer.refused(500, "core.internal");
+    assert!(!answer.text().contains("c4nary"), "{}", answer.text());
+    assert_eq!(edge.add_agent(HELLO).await["state"], "added", "the others go on");
+}
+
+#[tokio::test]
+async fn what_was_asked_for_is_done_although_the_asker_hung_up() {
+    let agents = ScriptedAgents::closed();
+    let scripted = Arc::clone(&agents);
+    let edge = Edge::start_with(|options| {
+        options.agents = Some(scripted);
+        options.limits.connections_max = 1;
+    })
+    .await;
+    edge.add_agent(HELLO).await;
+    edge.post(&format!("{PATH}/approve"), json!({"all": true})).await;
+    edge.act("start").await;
+
+    let head = edge.call("POST", &format!("{PATH}/stop")).head();
+    let mut stream = TcpStream::connect(edge.server.addr()).await.expect("connects");
+    stream.write_all(head.as_bytes()).await.expect("sends");
+    eventually(async || (agents.at_gate.load(Ordering::SeqCst) == 1).then_some(())).await;
+    drop(stream);
+    // There is room for one connection, so whoever is answered now knows that the other is gone.
+    assert_eq!(edge.get(PATH).await.json()["state"], "starting");
+    agents.open();
+    eventually(async || (edge.get(PATH).await.json()["state"] == "stopped").then_some(())).await;
+}

@@ -1,0 +1,237 @@
+//! Agents by script: the domain's own rules decide, tests say how the processes fare.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use tokio::sync::{Semaphore, mpsc};
+use wharf_domain::agent::{AgentInput, AgentManifest, Entrypoint};
+use wharf_domain::{Agent, Caller};
+use wharf_engine::agents::{AgentControl, AgentState, AgentView};
+use wharf_engine::launcher::{LogLine, LogSource};
+use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId, Timestamp};
+
+/// A folder that makes whoever reads it fall over.
+pub(crate) const BROKEN_FOLDER: &str = "/agents/c4nary-broken";
+
+#[derive(Debug)]
+pub(crate) struct ScriptedAgents {
+    inner: Mutex<BTreeMap<AgentId, Scripted>>,
+    /// Stops that have reached the gate.
+    pub(crate) at_gate: AtomicUsize,
+    gate: Semaphore,
+}
+
+#[derive(Debug)]
+struct Scripted {
+    view: AgentView,
+    log: Vec<LogLine>,
+    followers: Vec<mpsc::UnboundedSender<LogLine>>,
+}
+
+fn id(text: &str) -> AgentId {
+    AgentId::new(text).expect("valid")
+}
+
+fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
+    assert_ne!(folder, Path::new(BROKEN_FOLDER), "c4nary");
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !name.starts_with("dev.") {
+        let message = "The manifest's field id is missing.";
+        return Err(Fault::new(Code::AgentManifestInvalid, message));
+    }
+    let manifest = AgentManifest {
+        name: "Hello".to_owned(),
+        version: "0.1.0".to_owned(),
+        description: "says hello".to_owned(),
+        entrypoint: Entrypoint { program: "./hello".to_owned(), args: vec!["--fast".to_owned()] },
+        permissions: vec!["network:egress:example.dev".to_owned(), "env:read:LANG".to_owned()],
+        capabilities: vec!["tools".to_owned()],
+    };
+    Ok((id(name), manifest))
+}
+
+impl ScriptedAgents {
+    /// No agents, and a gate that is open.
+    pub(crate) fn new() -> Arc<Self> {
+        Self::with_gate(Semaphore::MAX_PERMITS)
+    }
+
+    /// No agents, and a gate at which stops wait.
+    pub(crate) fn closed() -> Arc<Self> {
+        Self::with_gate(0)
+    }
+
+    fn with_gate(permits: usize) -> Arc<Self> {
+        let gate = Semaphore::new(permits);
+        Arc::new(Self { inner: Mutex::default(), at_gate: AtomicUsize::new(0), gate })
+    }
+
+    /// Opens the gate.
+    pub(crate) fn open(&self) {
+        self.gate.add_permits(1);
+    }
+
+    fn inner(&self) -> MutexGuard<'_, BTreeMap<AgentId, Scripted>> {
+        self.inner.lock().expect("unpoisoned")
+    }
+
+    /// Says how an agent fares.
+    pub(crate) fn set(&self, agent: &str, change: impl FnOnce(&mut AgentView)) {
+        change(&mut self.inner().get_mut(&id(agent)).expect("known").view);
+    }
+
+    /// Writes a line to an agent's log.
+    pub(crate) fn say(&self, agent: &str, source: LogSource, text: &str) {
+        let line = LogLine { at: Timestamp(1_763_164_800_007), source, text: text.into() };
+        let mut inner = self.inner();
+        let scripted = inner.get_mut(&id(agent)).expect("known");
+        scripted.log.push(line.clone());
+        scripted.followers.retain(|follower| follower.send(line.clone()).is_ok());
+    }
+
+    /// Ends an agent's process, and so the following of its log.
+    pub(crate) fn end_launch(&self, agent: &str) {
+        self.inner().get_mut(&id(agent)).expect("known").followers.clear();
+    }
+
+    /// How many readers follow an agent's log.
+    pub(crate) fn followers(&self, agent: &str) -> usize {
+        let mut inner = self.inner();
+        let followers = &mut inner.get_mut(&id(agent)).expect("known").followers;
+        followers.retain(|follower| !follower.is_closed());
+        followers.len()
+    }
+
+    fn change(
+        &self,
+        caller: &Caller,
+        id: &AgentId,
+        input: &AgentInput,
+    ) -> Result<AgentView, Fault> {
+        let mut inner = self.inner();
+        let known = inner.get(id).map(|scripted| scripted.view.agent.clone());
+        let decided = Agent::decide(known.as_ref(), id, input, &caller.to_ref())?;
+        let agent = match decided {
+            Some((entry, _)) => Agent::apply(known, id, Timestamp(0), &entry),
+            None => known,
+        };
+        let agent = agent.expect("an agent");
+        let state = match (agent.wanted, agent.is_approved()) {
+            (true, _) => AgentState::Starting,
+            (false, _) if matches!(input, AgentInput::Stop { .. }) => AgentState::Stopped,
+            (false, true) => AgentState::Approved,
+            (false, false) => AgentState::Added,
+        };
+        let view = AgentView {
+            state,
+            reason: None,
+            pid: None,
+            launch: agent.wanted.then(|| LaunchId::new("l1").expect("valid")),
+            last_heartbeat: None,
+            sandbox: "none",
+            agent,
+        };
+        if view.agent.removed {
+            inner.remove(id);
+            return Ok(view);
+        }
+        let (log, followers) =
+            inner.remove(id).map_or_else(Default::default, |old| (old.log, old.followers));
+        inner.insert(id.clone(), Scripted { view: view.clone(), log, followers });
+        Ok(view)
+    }
+
+    fn tail(&self, id: &AgentId, lines: usize) -> Result<Vec<LogLine>, Fault> {
+        self.show(id)?;
+        let log = self.inner()[id].log.clone();
+        Ok(log[log.len().saturating_sub(lines)..].to_vec())
+    }
+}
+
+impl AgentControl for ScriptedAgents {
+    fn list(&self) -> Vec<AgentView> {
+        // The edge must not rely on an order.
+        self.inner().values().rev().map(|scripted| scripted.view.clone()).collect()
+    }
+
+    fn show(&self, id: &AgentId) -> Result<AgentView, Fault> {
+        let unknown = || Fault::new(Code::AgentNotFound, format!("There is no agent {id}."));
+        self.inner().get(id).map(|scripted| scripted.view.clone()).ok_or_else(unknown)
+    }
+
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            let (id, manifest) = manifest(&folder)?;
+            let folder = folder.display().to_string();
+            let manifest_hash = Digest::of(&[b"manifest"]);
+            self.change(&caller, &id, &AgentInput::Add { folder, manifest_hash, manifest })
+        }
+        .boxed()
+    }
+
+    fn approve(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        permissions: Option<Vec<String>>,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            let all = self.show(&id)?.agent.manifest.permissions;
+            let permissions = permissions.unwrap_or(all);
+            self.change(&caller, &id, &AgentInput::Approve { permissions })
+        }
+        .boxed()
+    }
+
+    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.change(&caller, &id, &AgentInput::Want) }.boxed()
+    }
+
+    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            self.at_gate.fetch_add(1, Ordering::SeqCst);
+            let _open = self.gate.acquire().await;
+            self.change(&caller, &id, &AgentInput::Stop { reason: None })
+        }
+        .boxed()
+    }
+
+    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            self.stop(caller.clone(), id.clone()).await?;
+            self.start(caller, id).await
+        }
+        .boxed()
+    }
+
+    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
+        async move { self.change(&caller, &id, &AgentInput::Remove).map(drop) }.boxed()
+    }
+
+    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+        async move { self.tail(&id, lines) }.boxed()
+    }
+
+    fn follow_logs(
+        &self,
+        id: AgentId,
+        lines: usize,
+    ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
+        async move {
+            let tail = self.tail(&id, lines)?;
+            let (follower, new) = mpsc::unbounded_channel();
+            self.inner().get_mut(&id).expect("known").followers.push(follower);
+            let new = stream::unfold(new, |mut new: mpsc::UnboundedReceiver<LogLine>| async {
+                let line = new.recv().await?;
+                Some((line, new))
+            });
+            Ok(stream::iter(tail).chain(new).boxed())
+        }
+        .boxed()
+    }
+}
