@@ -169,7 +169,10 @@ async fn a_program_that_runs_away_is_caught() {
     let exit = ended(launched.exited()).await;
     assert_eq!(exit.how, ExitHow::Code(0), "the first hop ended by itself");
     assert_eq!(exit.survivors, 0);
-    assert_eq!(marked(&mark), [] as [i32; 0]);
+    // One look might fall between two hops.
+    for _ in 0..20 {
+        assert_eq!(marked(&mark), [] as [i32; 0]);
+    }
 }
 
 #[tokio::test]
