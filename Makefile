@@ -10,15 +10,15 @@ STEPS ?= 10000
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-up: build ## set up, build and start the core with its built-in tools
+up: build ## set up, build and start the core with its built-in tools and example agents
 	@echo "==> starting the core (Ctrl-C stops it)"
-	@exec target/release/wharf up $(ARGS)
+	@exec target/release/wharf up --demo $(ARGS)
 
 build: ## build the wharf binary (release)
 	@echo "==> checking what the build needs"
 	@scripts/setup.sh build
 	@echo "==> building wharf"
-	@$(CARGO) build --release --locked -p wharf-cli
+	@$(CARGO) build --release --locked -p wharf-cli -p hello-agent
 
 test: check unit specs ## everything, cheap checks first
 	@echo "==> all good"

@@ -9,6 +9,7 @@ mod agents;
 mod anchors;
 pub mod audit;
 mod core;
+mod demo;
 pub mod doctor;
 mod fault;
 mod files;

@@ -10,7 +10,7 @@ use wharf_engine::Handle;
 use wharf_vocab::{Code, Fault};
 
 use crate::settings::Settings;
-use crate::{Core, CoreOptions, Home, logging};
+use crate::{Core, CoreOptions, Home, demo, logging};
 
 /// How often to look whether the engine is alive.
 const LOOK: Duration = Duration::from_secs(1);
@@ -50,7 +50,7 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     let options = CoreOptions { listen, behind_proxy, ..CoreOptions::new(home.clone()) };
     let core = Core::start(options).await?;
     if demo {
-        tracing::info!("the built-in tools are the demonstration");
+        demo::furnish(&home, core.agents()).await;
     }
     let tools = core.handle().tools().len();
     let ready = Ready { http: core.http_url(), home: path, tools };

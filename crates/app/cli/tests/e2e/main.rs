@@ -1,5 +1,6 @@
 //! The `wharf` program as its users meet it: real processes, real sockets, a real database.
 
+mod agents;
 mod crash;
 mod faults;
 mod quickstart;

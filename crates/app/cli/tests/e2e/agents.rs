@@ -1,0 +1,158 @@
+//! Agents as processes of their own: started, called, killed, stopped, outlived by nothing.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::{TestHome, wait_for};
+
+const PYTHON: &str = "dev.wharf.hello-python";
+
+/// Where an example lies.
+fn example(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../examples/agents").join(name)
+}
+
+/// Whether the machine has what the Python examples need.
+fn has_python() -> bool {
+    let found = Command::new("python3").arg("--version").output();
+    let there = found.is_ok_and(|output| output.status.success());
+    if !there {
+        eprintln!("python3 is not on this machine, so the Python agent is not tried");
+    }
+    there
+}
+
+/// Adds, approves and starts the Python example.
+fn start_python(home: &TestHome) {
+    let folder = example("hello-python");
+    home.run(&["agents", "add", folder.to_str().expect("text")]).code(0);
+    home.run(&["agents", "approve", PYTHON, "--all"]).code(0);
+    home.run(&["agents", "start", PYTHON]).code(0);
+}
+
+fn agent(home: &TestHome) -> Value {
+    home.run(&["agents", "show", PYTHON, "--json"]).code(0).json()
+}
+
+/// The agent's process once it runs.
+fn running(home: &TestHome) -> Pid {
+    wait_for("the agent to run", || {
+        let agent = agent(home);
+        let pid = i32::try_from(agent["pid"].as_i64()?).ok()?;
+        (agent["state"] == "running").then(|| Pid::from_raw(pid))?
+    })
+}
+
+fn is_alive(pid: Pid) -> bool {
+    std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
+        .is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[test]
+fn a_python_agent_streams_is_canceled_and_explains_wrong_inputs() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let core = home.up();
+    start_python(&home);
+    let tool = |name: &str| format!("{PYTHON}/{name}");
+    let counted = home.run(&["run", &tool("stream_counter"), "n=20", "delay_ms=1"]).code(0);
+    assert_eq!(counted.json()["status"], "succeeded");
+    for number in 1..=20 {
+        let seen = counted.stderr.lines().any(|line| line.contains(&number.to_string()));
+        assert!(seen, "{number}: {counted:#?}");
+    }
+    home.run(&["run", &tool("hello_world")]).code(0);
+    home.run(&["run", &tool("invalid_input"), "must_be=text"]).code(2);
+    let started = home.run(&["run", &tool("sleep"), "ms=600000", "--detach"]).code(0).json();
+    let id = started["run_id"].as_str().expect("an id").to_owned();
+    home.run(&["runs", "cancel", &id]).code(0);
+    let ended = wait_for("the cancel", || {
+        let run = home.run(&["runs", "show", &id, "--json"]).code(0).json();
+        (run["status"] == "canceled").then_some(run)
+    });
+    assert_eq!(ended["attempt"], 1);
+    let table = home.run(&["agents", "list"]).code(0).stdout;
+    assert!(table.contains(PYTHON) && table.contains("running"), "{table}");
+    let pid = running(&home);
+    core.stop().code(0);
+    assert!(!is_alive(pid), "no agent outlives its core");
+}
+
+#[test]
+fn a_killed_agent_is_started_again_and_its_call_is_explained() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let _core = home.up();
+    start_python(&home);
+    let first = running(&home);
+    let sleep = format!("{PYTHON}/sleep");
+    let sleeping = home.run(&["run", &sleep, "ms=600000", "--detach"]).code(0).json();
+    let id = sleeping["run_id"].as_str().expect("an id").to_owned();
+    wait_for("the attempt", || {
+        let run = home.run(&["runs", "show", &id, "--json"]).code(0).json();
+        (run["attempt"] == 1).then_some(())
+    });
+    kill_process(first, Signal::KILL).expect("it runs");
+    let second = wait_for("the next launch", || {
+        let pid = running(&home);
+        (pid != first).then_some(pid)
+    });
+    assert!(is_alive(second));
+    let run = home.run(&["runs", "show", &id, "--json"]).code(0).json();
+    let explained = run["error"]["code"] == "tool.agent_lost" || run["attempt"] == 2;
+    assert!(explained, "it failed with the reason, or was made again: {run}");
+    home.run(&["run", &format!("{PYTHON}/hello_world")]).code(0);
+    home.run(&["agents", "stop", PYTHON]).code(0);
+    assert!(!is_alive(second));
+    let refused = home.run(&["run", &format!("{PYTHON}/hello_world")]).code(1);
+    assert_eq!(refused.json()["error"]["code"], "tool.unavailable");
+    assert!(!home.run(&["agents", "logs", PYTHON]).code(0).stdout.contains("token"));
+}
+
+#[test]
+fn core_death_takes_its_agents_along_and_they_come_back_with_it() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let core = home.up();
+    start_python(&home);
+    let orphan = running(&home);
+    core.kill();
+    wait_for("the agent to be gone", || (!is_alive(orphan)).then_some(()));
+    let core = home.up();
+    let again = running(&home);
+    assert_ne!(again, orphan, "what was started stays wanted");
+    home.run(&["run", &format!("{PYTHON}/hello_world")]).code(0);
+    core.stop().code(0);
+}
+
+#[test]
+fn r141_a_stopped_process_is_unhealthy_and_r142_well_again_when_it_goes_on() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    std::fs::create_dir(home.path()).expect("makes");
+    let settings = "[agents]\nheartbeat_ms = 200\n";
+    std::fs::write(home.path().join("wharf.toml"), settings).expect("writes");
+    let _core = home.up();
+    start_python(&home);
+    let pid = running(&home);
+    kill_process(pid, Signal::STOP).expect("it runs");
+    wait_for("the agent to be unhealthy", || {
+        (agent(&home)["state"] == "unhealthy").then_some(())
+    });
+    let refused = home.run(&["run", &format!("{PYTHON}/hello_world")]).code(1);
+    assert_eq!(refused.json()["error"]["code"], "tool.agent_unhealthy");
+    kill_process(pid, Signal::CONT).expect("it is there");
+    wait_for("the agent to be well", || (agent(&home)["state"] == "running").then_some(()));
+    home.run(&["run", &format!("{PYTHON}/hello_world")]).code(0);
+}

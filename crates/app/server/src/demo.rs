@@ -1,0 +1,85 @@
+//! `wharf up --demo`: the example agents, added, approved and started.
+
+use std::path::{Path, PathBuf};
+
+use wharf_agent::AgentEdge;
+use wharf_domain::Caller;
+use wharf_engine::agents::AgentControl as _;
+use wharf_vocab::{Code, Fault};
+
+use crate::{Home, files};
+
+const HELLO_MANIFEST: &str =
+    include_str!("../../../../examples/agents/hello/opensentience.agent.json");
+const PYTHON_MANIFEST: &str =
+    include_str!("../../../../examples/agents/hello-python/opensentience.agent.json");
+const PYTHON_AGENT: &str = include_str!("../../../../examples/agents/hello-python/agent.py");
+/// The Rust example, as it is built beside this program.
+const HELLO_PROGRAM: &str = "hello-agent";
+
+/// Adds, approves and starts the example agents. One that cannot be had here is left out, and
+/// the log says why.
+pub(crate) async fn furnish(home: &Home, agents: &AgentEdge) {
+    let folder = home.path().join("agents").join("demo");
+    for prepared in [hello(&folder), hello_python(&folder)] {
+        let started = match prepared {
+            Ok(folder) => start(agents, folder).await,
+            Err(fault) => Err(fault),
+        };
+        if let Err(fault) = started {
+            tracing::warn!(code = %fault.code, "an example agent is left out: {}", fault.message);
+        }
+    }
+}
+
+async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
+    let owner = Caller::owner();
+    let view = match agents.add(owner.clone(), folder).await {
+        // It is running since the last start.
+        Err(fault) if fault.is(Code::AgentRunning) => return Ok(()),
+        other => other?,
+    };
+    let id = view.agent.id;
+    agents.approve(owner.clone(), id.clone(), None).await?;
+    agents.start(owner, id).await?;
+    Ok(())
+}
+
+/// The Rust example: its program lies beside this one.
+fn hello(folder: &Path) -> Result<PathBuf, Fault> {
+    let program = std::env::current_exe()
+        .ok()
+        .map(|wharf| wharf.with_file_name(HELLO_PROGRAM))
+        .filter(|program| program.exists())
+        .ok_or_else(|| {
+            let message = format!("{HELLO_PROGRAM} was not built beside this program.");
+            Fault::new(Code::AgentStartFailed, message)
+        })?;
+    let folder = folder.join("hello");
+    let mut manifest: serde_json::Value =
+        serde_json::from_str(HELLO_MANIFEST).map_err(|_| broken())?;
+    manifest["entrypoint"]["value"] = program.display().to_string().into();
+    write(&folder, "opensentience.agent.json", &manifest.to_string())?;
+    Ok(folder)
+}
+
+/// The Python example: all of it is in this program.
+fn hello_python(folder: &Path) -> Result<PathBuf, Fault> {
+    let folder = folder.join("hello-python");
+    write(&folder, "agent.py", PYTHON_AGENT)?;
+    write(&folder, "opensentience.agent.json", PYTHON_MANIFEST)?;
+    Ok(folder)
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), Fault> {
+    let failed = |error: std::io::Error| {
+        let message = format!("{} cannot be written: {error}.", folder.join(name).display());
+        Fault::new(Code::HomeUnwritable, message)
+    };
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    files::replace(&folder.join(name), text.as_bytes()).map_err(failed)
+}
+
+fn broken() -> Fault {
+    Fault::new(Code::AgentManifestInvalid, "The example's manifest is not JSON.")
+}
