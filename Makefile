@@ -50,7 +50,7 @@ specs: unit
 bench: ## measure, print a table and write JSON
 	@scripts/setup.sh build
 	@echo "==> benchmarks"
-	@$(CARGO) build --quiet --release --locked -p wharf-cli -p wharf-bench
+	@$(CARGO) build --quiet --release --locked -p wharf-cli -p hello-agent -p wharf-bench
 	@target/release/wharf-bench $(ARGS)
 
 sim: ## drive the real engine through faults: make sim SEED=7 STEPS=50000

@@ -3,6 +3,7 @@
 //!
 //! `cargo run --release -p wharf-bench [-- --quick] [--json FILE]`
 
+mod agents;
 mod calls;
 mod core;
 mod http;
@@ -36,6 +37,10 @@ const FULL: Scale = Scale { singles: 3_000, many: 60_000, readers: 1_000, open_r
 const QUICK: Scale = Scale { singles: 300, many: 4_000, readers: 100, open_runs: 500 };
 
 fn main() -> anyhow::Result<()> {
+    let mut words = std::env::args().skip(1);
+    if words.next().as_deref() == Some(agents::ECHO_WORD) {
+        return agents::echo(&words.next().context("the echo needs a socket")?);
+    }
     let (scale, json) = arguments()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut report = Report::new();
@@ -43,6 +48,7 @@ fn main() -> anyhow::Result<()> {
     runtime.block_on(async {
         calls::measure(scale, &mut report).await?;
         http::measure(scale, &mut report).await?;
+        agents::measure(scale, &mut report).await?;
         watch::measure(scale, &mut report).await
     })?;
     drop(runtime);
