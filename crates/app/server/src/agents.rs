@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_agent::{AgentEdge, Options, Transport};
+use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
 use wharf_engine::Handle;
 use wharf_engine::launcher::RestartPolicy;
 use wharf_launcher::ProcessLauncher;
@@ -32,7 +32,7 @@ pub(crate) async fn start(
             Fault::new(Code::CoreInternal, message)
         },
     )?;
-    let mut session_limits = wharf_protocol::agent::CoreLimits::default();
+    let mut session_limits = CoreLimits::default();
     if let Some(interval) = settings.agents_heartbeat_ms {
         session_limits.heartbeat_interval_ms = interval;
     }

@@ -19,3 +19,4 @@ mod tokens;
 
 pub use control::AgentEdge;
 pub use options::{Options, Transport};
+pub use wharf_protocol::agent::CoreLimits;
