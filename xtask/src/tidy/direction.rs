@@ -82,6 +82,9 @@ fn layer(folder: &str) -> Option<usize> {
 }
 
 fn expected_name(folder: &str) -> String {
+    if let Some(name) = folder.strip_prefix("examples/agents/") {
+        return format!("{name}-agent");
+    }
     match folder.rsplit_once('/') {
         Some((_, name)) => format!("wharf-{name}"),
         None => folder.to_owned(),

@@ -65,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row { crates: &["edges/builtin"], may_use: &[VOCAB, DOMAIN, ENGINE] },
     Row { crates: &["authors/sdk", "authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL] },
+    Row { crates: &["examples/agents/hello"], may_use: &[SDK] },
     Row { crates: &["authors/embedded"], may_use: &[VOCAB, SDK, ENGINE, Group("adapters")] },
     Row {
         crates: &["app/server"],
@@ -89,8 +90,12 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Groups from the bottom up. Tests may reach everything in their own and in lower layers.
-pub(super) const LAYERS: &[&[&str]] =
-    &[&["kernel"], &["engine"], &["adapters", "edges", "authors"], &["app", "proof", "xtask"]];
+pub(super) const LAYERS: &[&[&str]] = &[
+    &["kernel"],
+    &["engine"],
+    &["adapters", "edges", "authors"],
+    &["app", "proof", "examples", "xtask"],
+];
 
 /// What tests of every layer but the kernel may use, wherever it stands.
 pub(super) const TEST_SUPPORT: Reach = Crate("proof/testkit");

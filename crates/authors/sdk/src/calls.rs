@@ -1,0 +1,172 @@
+//! The calls that are open, and what waits for them.
+
+use std::collections::HashMap;
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use wharf_protocol::Moment;
+use wharf_protocol::agent::{
+    AgentSession, Answered, Begin, CallOutcome, CallReceived, CallReport, Finished, IdempotencyKey,
+    IdempotencyTable, SendError,
+};
+use wharf_vocab::limits::CANCEL_GRACE_MS;
+use wharf_vocab::{Code, Executed, Fault};
+use wharf_wire::agent_v1::{CallId, PartyKind, QuestionId};
+
+use crate::cx::Cancel;
+
+const KEYS_MAX: usize = 10_000;
+const KEYS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Who waits for the answer to a question.
+pub(crate) type Waiter = oneshot::Sender<Result<Answered, SendError>>;
+
+/// The calls that are open.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    open: HashMap<CallId, Open>,
+    questions: HashMap<QuestionId, (CallId, Waiter)>,
+    keys: Option<IdempotencyTable>,
+}
+
+#[derive(Debug)]
+struct Open {
+    cancel: Cancel,
+    /// Set when other calls may wait for how this one ends.
+    key: Option<IdempotencyKey>,
+    /// Whether a handler works on it; if not, it waits for another call with the same key.
+    executing: bool,
+}
+
+impl Calls {
+    pub(crate) fn new(keeps_keys: bool) -> Self {
+        let keys = keeps_keys.then(|| IdempotencyTable::new(KEYS_MAX, KEYS_BYTES_MAX, DAY_MS));
+        Self { open: HashMap::new(), questions: HashMap::new(), keys }
+    }
+
+    /// Takes a call; gives back how it is canceled if it is to be executed. A call that is not
+    /// gets its result from here, now or later.
+    pub(crate) fn take(
+        &mut self,
+        now: Moment,
+        session: &mut AgentSession,
+        call: &CallReceived,
+    ) -> Option<Cancel> {
+        let cancel = Cancel::new(CancellationToken::new(), CANCEL_GRACE_MS);
+        let key = self.keys.is_some().then(|| key_of(call)).flatten();
+        let begin = match (&mut self.keys, &key) {
+            (Some(keys), Some(key)) => keys.begin(now.ms, key, &call.input, &call.call_id),
+            _ => Begin::Execute,
+        };
+        let outcome = match begin {
+            Begin::Execute => {
+                let open = Open { cancel: cancel.clone(), key, executing: true };
+                self.open.insert(call.call_id.clone(), open);
+                return Some(cancel);
+            }
+            Begin::Wait => {
+                let open = Open { cancel, key: None, executing: false };
+                self.open.insert(call.call_id.clone(), open);
+                return None;
+            }
+            Begin::Replay(outcome) => outcome,
+            Begin::Refuse(fault) => CallOutcome::Failed(fault),
+        };
+        // The call has only just been opened, so there is nothing that could be refused.
+        let _ = session.finish(now, &call.call_id, outcome.into());
+        None
+    }
+
+    /// Ends a call, and with it all calls that waited for it.
+    pub(crate) fn finish(
+        &mut self,
+        now: Moment,
+        session: &mut AgentSession,
+        call_id: &CallId,
+        report: CallReport,
+    ) {
+        self.questions.retain(|_, (asked_by, _)| asked_by != call_id);
+        let key = self.open.remove(call_id).and_then(|open| open.key);
+        let outcome = key.is_some().then(|| report.outcome.clone());
+        // A call that the session has ended itself, by a timeout or a drain, has its result.
+        let finished = session.finish(now, call_id, report);
+        let (Some(keys), Some(key), Some(outcome)) = (&mut self.keys, key, outcome) else {
+            return;
+        };
+        let outcome = match (finished, outcome) {
+            (Ok(Finished::TooLarge), _) => CallOutcome::Failed(
+                Fault::new(Code::ToolOutputTooLarge, "The output is larger than a frame may be.")
+                    .executed(Executed::Yes),
+            ),
+            // Nobody canceled the calls that waited.
+            (_, CallOutcome::Canceled(fault)) => CallOutcome::Failed(fault),
+            (_, outcome) => outcome,
+        };
+        for waiting in keys.finish(now.ms, &key, &outcome) {
+            self.open.remove(&waiting);
+            // One that was canceled while it waited has its result.
+            let _ = session.finish(now, &waiting, outcome.clone().into());
+        }
+    }
+
+    /// Passes a cancel on to a call's handler.
+    pub(crate) fn cancel(
+        &mut self,
+        now: Moment,
+        session: &mut AgentSession,
+        call_id: &CallId,
+        deadline_ms: Option<u64>,
+    ) {
+        let Some(open) = self.open.get(call_id) else {
+            return;
+        };
+        if open.executing {
+            open.cancel.cancel(deadline_ms.unwrap_or(CANCEL_GRACE_MS));
+            return;
+        }
+        let fault = Fault::new(Code::ToolCanceled, "The call was canceled.").executed(Executed::No);
+        self.finish(now, session, call_id, CallOutcome::Canceled(fault).into());
+    }
+
+    /// Tells every handler to stop within this time.
+    pub(crate) fn cancel_all(&self, within_ms: u64) {
+        for open in self.open.values() {
+            open.cancel.cancel(within_ms);
+        }
+    }
+
+    /// Takes note of who waits for an answer.
+    pub(crate) fn asked(&mut self, ask_id: QuestionId, call_id: CallId, waiter: Waiter) {
+        self.questions.insert(ask_id, (call_id, waiter));
+    }
+
+    /// Gives an answer to who waits for it.
+    pub(crate) fn answered(&mut self, answered: Answered) {
+        if let Some((_, waiter)) = self.questions.remove(&answered.ask_id) {
+            // A handler that no longer waits is no mistake.
+            let _ = waiter.send(Ok(answered));
+        }
+    }
+
+    /// Lets everybody who waits for an answer know that none will come.
+    pub(crate) fn forget_questions(&mut self) {
+        self.questions.clear();
+    }
+}
+
+fn key_of(call: &CallReceived) -> Option<IdempotencyKey> {
+    let caller = call.caller.as_ref().map(|caller| {
+        let kind = match caller.kind {
+            PartyKind::Human => "human",
+            PartyKind::Agent => "agent",
+            PartyKind::System => "system",
+        };
+        format!("{kind}:{}", caller.id)
+    });
+    Some(IdempotencyKey {
+        tool_id: call.tool_id.clone(),
+        caller: caller.unwrap_or_default(),
+        key: call.idempotency_key.clone()?,
+    })
+}

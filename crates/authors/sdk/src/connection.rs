@@ -1,0 +1,278 @@
+//! The connection to the core: bytes in, bytes out, and the session between them.
+//!
+//! It runs on a thread of its own that never executes a tool. Reading never waits for writing:
+//! both make progress in one loop, so two peers that write large frames at once cannot block each
+//! other. When the core is slow to read, what handlers want to send waits, and nothing else.
+
+mod events;
+
+use std::io::Cursor;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::runtime::Handle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use wharf_protocol::Moment;
+use wharf_protocol::agent::{
+    AgentClose, AgentConfig, AgentSession, CallReport, IdPrefix, IdempotencyOffer, Question,
+    SendError,
+};
+use wharf_vocab::Timestamp;
+use wharf_wire::agent_v1::{CallId, Chunk, NoticeLevel, Sdk, SessionToken};
+
+use crate::calls::{Calls, Waiter};
+use crate::service::Parts;
+use crate::{Endpoint, Error};
+
+const READ_BYTES: usize = 64 * 1024;
+/// What handlers may have waiting for the connection.
+const COMMANDS_WAITING_MAX: usize = 256;
+/// Bytes that may wait to be written before handlers have to wait.
+const QUEUED_BYTES_MAX: usize = 1024 * 1024;
+/// How long open calls may take once the process was told to stop.
+const STOP_MS: u64 = 3_000;
+/// How long the last bytes may take to be written, and then the last handlers to stop.
+const LAST_MS: u64 = 1_000;
+
+/// What handlers want of the connection.
+#[derive(Debug)]
+pub(crate) enum Command {
+    /// Send a piece of output.
+    Stream { call_id: CallId, chunk: Chunk, taken: oneshot::Sender<Result<(), SendError>> },
+    /// Ask a question.
+    Ask { question: Box<Question>, waiter: Waiter },
+    /// Tell people something.
+    Notify {
+        call_id: CallId,
+        level: NoticeLevel,
+        text: String,
+        taken: oneshot::Sender<Result<(), SendError>>,
+    },
+    /// End a call.
+    Finish { call_id: CallId, report: Box<CallReport> },
+}
+
+/// The connection and all it stands for.
+struct Connection {
+    parts: Parts,
+    session: AgentSession,
+    started: Instant,
+    calls: Calls,
+    commands: mpsc::Sender<Command>,
+    workers: Handle,
+    running: TaskTracker,
+    /// When handlers are told to stop because one side said goodbye.
+    stop_at: Option<(Instant, u64)>,
+    /// Until when the last bytes may be written.
+    flush_until: Option<Instant>,
+    closed: Option<AgentClose>,
+}
+
+/// Serves the core until the session is over.
+pub(crate) async fn serve(
+    parts: Parts,
+    endpoint: &Endpoint,
+    token: SessionToken,
+    workers: Handle,
+) -> Result<(), Error> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Process)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Process)?;
+    let stream = endpoint.connect().await.map_err(Error::Unreachable)?;
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
+    let mut connection = Connection::new(parts, token, commands, workers);
+    let mut input = vec![0; READ_BYTES].into_boxed_slice();
+    let mut output = Cursor::new(Vec::new());
+    loop {
+        connection.work();
+        if output.position() == output.get_ref().len() as u64 {
+            match connection.session.poll_transmit() {
+                Some(frame) => output = Cursor::new(frame),
+                None if connection.session.is_closed() => break,
+                None => output = Cursor::new(Vec::new()),
+            }
+        }
+        let pending = output.position() < output.get_ref().len() as u64;
+        let has_room = connection.session.queued_bytes() < QUEUED_BYTES_MAX;
+        tokio::select! {
+            read = reader.read(&mut input), if !connection.session.is_closed() => match read {
+                Ok(0) | Err(_) => connection.session.end_of_input(connection.now()),
+                Ok(count) => connection.session.receive(connection.now(), &input[..count]),
+            },
+            written = writer.write_buf(&mut output), if pending => {
+                if written.is_err() {
+                    connection.session.end_of_input(connection.now());
+                    output = Cursor::new(Vec::new());
+                }
+            }
+            Some(command) = inbox.recv(), if has_room => connection.command(command),
+            () = tokio::time::sleep_until(connection.wake_at()) => {
+                if connection.is_past_end() {
+                    break;
+                }
+                connection.on_time();
+            }
+            () = told_to_stop(&mut terminate, &mut interrupt) => connection.stop(),
+        }
+    }
+    // The core may be gone; what matters is that the process ends.
+    let _ = tokio::time::timeout(Duration::from_millis(LAST_MS), writer.shutdown()).await;
+    drop(inbox);
+    connection.end().await
+}
+
+/// Resolves when the process is told to stop, by the core or at a keyboard.
+async fn told_to_stop(terminate: &mut Signal, interrupt: &mut Signal) {
+    let told = tokio::select! {
+        told = terminate.recv() => told,
+        told = interrupt.recv() => told,
+    };
+    if told.is_none() {
+        // No signal will ever come any more.
+        std::future::pending::<()>().await;
+    }
+}
+
+impl Connection {
+    fn new(
+        parts: Parts,
+        token: SessionToken,
+        commands: mpsc::Sender<Command>,
+        workers: Handle,
+    ) -> Self {
+        let started = Instant::now();
+        let at = calendar();
+        let prefix = IdPrefix::new(format!("{:x}-{:x}", std::process::id(), at.0))
+            .expect("a few hexadecimal digits are a prefix");
+        let mut config = AgentConfig::new(token, &parts.id, prefix);
+        config.agent_version.clone_from(&parts.version);
+        config.capabilities.extend(["ask", "notify"].map(str::to_owned));
+        config.idempotency = parts.keeps_keys.then_some(IdempotencyOffer::Process);
+        config.sdk = Some(Sdk {
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        });
+        config.limits.calls_open_max = parts.calls_max;
+        Self {
+            session: AgentSession::new(Moment::new(0, at), config),
+            started,
+            calls: Calls::new(parts.keeps_keys),
+            commands,
+            workers,
+            running: TaskTracker::new(),
+            stop_at: None,
+            flush_until: None,
+            closed: None,
+            parts,
+        }
+    }
+
+    fn now(&self) -> Moment {
+        let ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Moment::new(ms, calendar())
+    }
+
+    fn wake_at(&self) -> Instant {
+        const FAR: Duration = Duration::from_secs(3_600);
+        let session = self.session.next_deadline();
+        let session = session.map(|ms| self.started + Duration::from_millis(ms));
+        let stop = self.stop_at.map(|(at, _)| at);
+        let due = [session, stop, self.flush_until].into_iter().flatten().min();
+        due.unwrap_or_else(|| Instant::now() + FAR)
+    }
+
+    /// Does what is due.
+    fn on_time(&mut self) {
+        self.session.handle_timeout(self.now());
+        if let Some((at, within_ms)) = self.stop_at
+            && at <= Instant::now()
+        {
+            self.stop_at = None;
+            self.calls.cancel_all(within_ms);
+        }
+    }
+
+    /// Whether the session is over and its last bytes have had their time.
+    fn is_past_end(&self) -> bool {
+        self.flush_until.is_some_and(|until| until <= Instant::now())
+    }
+
+    fn command(&mut self, command: Command) {
+        let now = self.now();
+        match command {
+            Command::Stream { call_id, chunk, taken } => {
+                let sent = match self.session.stream(now, &call_id, chunk, false) {
+                    // The core was told that the output was cut; the tool may go on.
+                    Ok(_) | Err(SendError::BudgetSpent) => Ok(()),
+                    Err(error) => Err(error),
+                };
+                // A handler that no longer waits is no mistake, here and below.
+                let _ = taken.send(sent);
+            }
+            Command::Ask { question, waiter } => {
+                let (ask_id, call_id) = (question.ask_id.clone(), question.call_id.clone());
+                match self.session.ask(now, *question) {
+                    Ok(()) => self.calls.asked(ask_id, call_id, waiter),
+                    Err(error) => drop(waiter.send(Err(error))),
+                }
+            }
+            Command::Notify { call_id, level, text, taken } => {
+                let _ = taken.send(self.session.notify(now, Some(&call_id), level, text));
+            }
+            Command::Finish { call_id, report } => {
+                self.calls.finish(now, &mut self.session, &call_id, *report);
+            }
+        }
+    }
+
+    /// Ends in order: the core is told, and open calls finish or are stopped.
+    fn stop(&mut self) {
+        if self.session.goodbye(self.now(), "stopping", STOP_MS).is_ok() {
+            self.wind_down(STOP_MS);
+        } else {
+            // There is no session to end yet, or none any more.
+            self.session.end_of_input(self.now());
+        }
+    }
+
+    /// Lets handlers work for half of the time, then tells them to stop within the rest.
+    fn wind_down(&mut self, drain_ms: u64) {
+        let half = drain_ms / 2;
+        self.stop_at = Some((Instant::now() + Duration::from_millis(half), drain_ms - half));
+    }
+
+    /// Waits for the handlers that were told to stop, and says how it went.
+    async fn end(mut self) -> Result<(), Error> {
+        self.work();
+        self.running.close();
+        // Handlers that do not listen are dropped with their threads.
+        let _ = tokio::time::timeout(Duration::from_millis(LAST_MS), self.running.wait()).await;
+        match self.closed {
+            None => Ok(()),
+            Some(why) if why.is_orderly() => Ok(()),
+            Some(AgentClose::Refused(fault)) => {
+                Err(Error::Refused { code: fault.code.to_string() })
+            }
+            Some(why) => Err(Error::Session { why: words(&why) }),
+        }
+    }
+}
+
+fn words(why: &AgentClose) -> &'static str {
+    match why {
+        AgentClose::BadWelcome => "its first message was no welcome that can be used",
+        AgentClose::WelcomeTimeout => "it did not answer in time",
+        AgentClose::Disconnected { .. } => "it broke off inside a message",
+        AgentClose::Violation(_) | AgentClose::TooManyViolations => "it broke the protocol",
+        AgentClose::NotReading => "it does not read what it is sent",
+        AgentClose::Refused(_) | AgentClose::Goodbye => "it wanted to end",
+    }
+}
+
+fn calendar() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,94 @@
+//! What the session says, and what is done about it.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_protocol::agent::{AgentEvent, CallOutcome, CallReceived};
+use wharf_vocab::{Code, Fault};
+
+use super::{Command, Connection, LAST_MS};
+use crate::cx::Cx;
+use crate::execute::execute;
+
+impl Connection {
+    /// Handles everything the session has to say.
+    pub(super) fn work(&mut self) {
+        while let Some(event) = self.session.poll_event() {
+            self.event(event);
+        }
+    }
+
+    fn event(&mut self, event: AgentEvent) {
+        let now = self.now();
+        match event {
+            AgentEvent::Welcomed { .. } => {
+                let definitions = self.parts.definitions.clone();
+                if self.session.register(now, definitions, false).is_err() {
+                    tell("the descriptions of the tools are larger than a message may be");
+                    self.stop();
+                }
+            }
+            AgentEvent::Registered { rejected, .. } => {
+                for (tool_id, fault) in rejected {
+                    // The core may echo anything as a tool's id, so only own ones are shown.
+                    if self.parts.tools.contains_key(&tool_id) {
+                        tell(&format!("the core did not take {tool_id} ({})", fault.code));
+                    }
+                }
+            }
+            AgentEvent::Call(call) => self.call(*call),
+            AgentEvent::Cancel { call_id, deadline_ms, .. } => {
+                self.calls.cancel(now, &mut self.session, &call_id, deadline_ms);
+            }
+            AgentEvent::TimedOut { call_id } => {
+                self.calls.cancel(now, &mut self.session, &call_id, Some(0));
+            }
+            AgentEvent::Answered(answered) => self.calls.answered(*answered),
+            AgentEvent::Goodbye { drain_ms, .. } => self.wind_down(drain_ms.unwrap_or(0)),
+            AgentEvent::Closed(why) => {
+                self.closed = Some(why);
+                self.stop_at = None;
+                self.flush_until = Some(Instant::now() + Duration::from_millis(LAST_MS));
+                self.calls.forget_questions();
+                self.calls.cancel_all(LAST_MS);
+            }
+            AgentEvent::Unregistered { .. }
+            | AgentEvent::InvokeChunk { .. }
+            | AgentEvent::InvokeEnded(_)
+            | AgentEvent::PeerError { .. }
+            | AgentEvent::Violation(_) => {}
+        }
+    }
+
+    /// Starts working on a call, unless an earlier one with the same key answers it.
+    fn call(&mut self, mut call: CallReceived) {
+        let now = self.now();
+        let Some(tool) = self.parts.tools.get(&call.tool_id).cloned() else {
+            // The core took a tool that this agent does not have.
+            let fault = Fault::new(Code::ToolNotFound, "The agent does not offer this tool.");
+            let outcome = CallOutcome::Failed(fault);
+            self.calls.finish(now, &mut self.session, &call.call_id, outcome.into());
+            return;
+        };
+        let Some(cancel) = self.calls.take(now, &mut self.session, &call) else {
+            return;
+        };
+        let input = std::mem::take(&mut call.input);
+        let call_id = call.call_id.clone();
+        let commands = self.commands.clone();
+        let cx = Cx::new(commands.clone(), call, cancel);
+        let work = async move {
+            let report = Box::new(execute(tool, input, cx).await);
+            // When the connection is gone there is nobody left to tell.
+            let _ = commands.send(Command::Finish { call_id, report }).await;
+        };
+        self.running.spawn_on(work, &self.workers);
+    }
+}
+
+/// Says something to whoever reads the agent's log.
+fn tell(text: &str) {
+    // When standard error is gone there is nobody left to tell.
+    let _ = writeln!(std::io::stderr(), "{text}");
+}

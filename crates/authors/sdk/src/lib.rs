@@ -1,0 +1,64 @@
+//! Write an agent in a page of Rust.
+//!
+//! An agent is a process that the core starts and that offers tools. A tool is an async function
+//! from a typed input and a [`Cx`] to a typed output or a [`Fault`]; everything else (connecting,
+//! the handshake, schemas, validation, streams, cancellation, heartbeats, one result for each
+//! call, an orderly end) is done here.
+//!
+//! ```no_run
+//! use serde::{Deserialize, Serialize};
+//! use wharf_sdk::{Agent, Cx, Fault, JsonSchema};
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Greet {
+//!     name: String,
+//! }
+//!
+//! #[derive(Serialize, JsonSchema)]
+//! struct Greeting {
+//!     text: String,
+//! }
+//!
+//! async fn greet(input: Greet, cx: Cx) -> Result<Greeting, Fault> {
+//!     cx.status("thinking of something nice", 0.5).await?;
+//!     Ok(Greeting { text: format!("Hello, {}!", input.name) })
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     Agent::new("dev.example.greeter", env!("CARGO_PKG_VERSION"))
+//!         .tool("greet", "Greets somebody.", greet)
+//!         .side_effects(false)
+//!         .run()
+//! }
+//! ```
+//!
+//! Beside this crate an agent needs `serde` and `schemars`, whose derive macros name them.
+//!
+//! Invariants:
+//! - The connection has a thread of its own; tools run on others. A tool that blocks delays
+//!   neither heartbeats nor cancels.
+//! - A handler runs only with input that fits its schema, and every call gets exactly one result,
+//!   also when the handler panics.
+//! - Nothing an agent is sent, its token least of all, is printed or logged here.
+//! - There is no way back after a lost or refused connection: the process ends, and the core
+//!   decides whether to start it again.
+
+mod agent;
+mod calls;
+mod connection;
+mod cx;
+mod endpoint;
+mod error;
+mod execute;
+mod schema;
+mod service;
+mod tool;
+
+pub use agent::{Adjusting, Agent, Plain};
+pub use cx::{Answer, Cx};
+pub use endpoint::Endpoint;
+pub use error::Error;
+pub use schemars::JsonSchema;
+pub use service::Service;
+pub use wharf_vocab::{Code, Fault, FaultCode, Micro, Mode, Object};
+pub use wharf_wire::agent_v1::{Actor, Caller, NoticeLevel, PartyKind};

@@ -1,0 +1,127 @@
+//! A tool: what the core is told about it, and the function behind it with its types erased.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use jsonschema::Validator;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wharf_vocab::{Code, Executed, Fault, Object};
+use wharf_wire::agent_v1::ToolDefinition;
+
+use crate::{Cx, Error, schema};
+
+type Work = BoxFuture<'static, Result<Object, Fault>>;
+type Handler = dyn Fn(&Validator, Object, Cx) -> Result<Work, Fault> + Send + Sync;
+
+/// A tool before its agent is built.
+pub(crate) struct Draft {
+    pub(crate) side_effects: Option<bool>,
+    pub(crate) requires_directive: Option<bool>,
+    pub(crate) tags: Option<Vec<String>>,
+    name: String,
+    description: String,
+    input_schema: Value,
+    output_schema: Value,
+    handler: Arc<Handler>,
+}
+
+/// A tool that can be called.
+#[derive(Clone)]
+pub(crate) struct Tool {
+    input: Arc<Validator>,
+    handler: Arc<Handler>,
+}
+
+impl Draft {
+    pub(crate) fn new<I, O, F, Fut>(name: String, description: String, handler: F) -> Self
+    where
+        I: DeserializeOwned + JsonSchema + Send + 'static,
+        O: Serialize + JsonSchema + Send + 'static,
+        F: Fn(I, Cx) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
+    {
+        let handler = Arc::new(handler);
+        let erased = move |input_schema: &Validator, input: Object, cx: Cx| {
+            let input: I = schema::read(input_schema, input)?;
+            let handler = Arc::clone(&handler);
+            let work: Work = Box::pin(async move { output_of(&handler(input, cx).await?) });
+            Ok(work)
+        };
+        Self {
+            side_effects: None,
+            requires_directive: None,
+            tags: None,
+            name,
+            description,
+            input_schema: schema::of_input::<I>(),
+            output_schema: schema::of_output::<O>(),
+            handler: Arc::new(erased),
+        }
+    }
+
+    /// Checks the tool and makes it callable under the agent's id.
+    pub(crate) fn build(self, agent_id: &str) -> Result<(ToolDefinition, Tool), Error> {
+        if !is_name(&self.name, 128) {
+            return Err(Error::ToolName { name: self.name });
+        }
+        let unusable = |what, why| Error::Schema { name: self.name.clone(), what, why };
+        let input = schema::compile(&self.input_schema).map_err(|why| unusable("input", why))?;
+        let has_output = self.output_schema.get("type").is_none_or(|name| name != "null");
+        if has_output {
+            schema::compile(&self.output_schema).map_err(|why| unusable("output", why))?;
+        }
+        let definition = ToolDefinition {
+            tool_id: format!("{agent_id}/{}", self.name),
+            name: self.name,
+            description: self.description,
+            input_schema: self.input_schema,
+            output_schema: has_output.then_some(self.output_schema),
+            capabilities: Some(vec!["streaming".to_owned(), "cancellation".to_owned()]),
+            side_effects: self.side_effects,
+            requires_directive: self.requires_directive,
+            tags: self.tags,
+        };
+        Ok((definition, Tool { input: Arc::new(input), handler: self.handler }))
+    }
+}
+
+impl Tool {
+    /// Checks the input and executes the tool. What is wrong with the input is said before the
+    /// handler has seen anything of it.
+    pub(crate) async fn execute(&self, input: Object, cx: Cx) -> Result<Object, Fault> {
+        (self.handler)(&self.input, input, cx)?.await
+    }
+}
+
+/// Whether a text is made of the letters that ids and names allow.
+pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
+    let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    (1..=bytes_max).contains(&text.len()) && text.bytes().all(is_letter)
+}
+
+fn output_of(output: &impl Serialize) -> Result<Object, Fault> {
+    match serde_json::to_value(output) {
+        Ok(Value::Object(output)) => Ok(output),
+        Ok(Value::Null) => Ok(Object::new()),
+        _ => {
+            let message = "The tool gave an output that is not a JSON object.";
+            Err(Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes))
+        }
+    }
+}
+
+impl fmt::Debug for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draft").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").finish_non_exhaustive()
+    }
+}

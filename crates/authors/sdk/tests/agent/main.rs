@@ -1,0 +1,8 @@
+//! Agents made with the SDK, served over real sockets by a core that tests drive by hand.
+
+mod calls;
+mod core;
+mod keys;
+mod life;
+mod streams;
+mod tools;
