@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use wharf_wire::agent_v1::limits::FRAME_BYTES_MAX;
 use wharf_wire::agent_v1::{
-    AgentMessage, CoreMessage, DecodeError, Envelope, Message, decode, encode,
+    AgentMessage, CoreMessage, DecodeError, Envelope, FrameDecoder, Message, decode, encode,
 };
 
 /// The examples by the name of their file without `.json`.
@@ -131,4 +131,36 @@ fn r052_a_token_is_shown_by_no_debug_output() {
         let read: Envelope<AgentMessage> = decode(example.to_string().as_bytes()).expect("reads");
         assert!(!format!("{read:?}").contains("example-token"), "{name}");
     }
+}
+
+#[test]
+fn r001_golden_conversations_reparse_without_remainder_and_are_written_as_they_were() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/agent_v1");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("readable").path();
+        let name = path.file_name().expect("named").to_string_lossy().into_owned();
+        let bytes = std::fs::read(&path).expect("readable");
+        if name.ends_with(".core.bin") {
+            check_conversation::<CoreMessage>(&name, &bytes);
+        } else if name.ends_with(".agent.bin") {
+            check_conversation::<AgentMessage>(&name, &bytes);
+        } else {
+            continue;
+        }
+        seen += 1;
+    }
+    assert!(seen >= 8, "the conversations are found");
+}
+
+fn check_conversation<M: Message + std::fmt::Debug>(name: &str, bytes: &[u8]) {
+    let mut frames = FrameDecoder::new(FRAME_BYTES_MAX);
+    frames.push(bytes);
+    let mut again = Vec::new();
+    while let Some(frame) = frames.next_frame().expect("well framed") {
+        let read: Envelope<M> = decode(frame).unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        again.extend(encode(&read, FRAME_BYTES_MAX).expect("fits"));
+    }
+    frames.finish().expect("no remainder");
+    assert!(again == bytes, "{name}");
 }

@@ -128,10 +128,10 @@ impl AgentSession {
         result.started_at = Some(Rfc3339::from(started));
         result.finished_at = Some(Rfc3339::from(now.at.max(started)));
         let mut metrics = report.metrics;
-        metrics.insert("duration_ms".to_owned(), now.ms.saturating_sub(call.taken.ms).into());
         if let Some(cost_micro) = report.cost_micro {
             metrics.insert("cost_micro".to_owned(), cost_micro.into());
         }
+        metrics.insert("duration_ms".to_owned(), now.ms.saturating_sub(call.taken.ms).into());
         result.metrics = Some(metrics);
         let sent = self.send_result(now, &call.message_id, &call.echo, result);
         self.check_drain(now);
