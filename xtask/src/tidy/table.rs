@@ -77,6 +77,7 @@ pub(super) const ROWS: &[Row] = &[
             VOCAB,
             WIRE,
             SDK,
+            Crate("adapters/launcher"),
             Crate("app/server"),
             Crate("authors/toolserver"),
             Crate("proof/testkit"),

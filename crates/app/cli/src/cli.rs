@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use wharf_vocab::Code;
 
 use crate::commands::{
-    answer, approve, audit, completions, deny, doctor, inbox, migrate, run, runs, sim, tools, up,
-    worlds,
+    agents, answer, approve, audit, completions, deny, doctor, inbox, migrate, run, runs, sim,
+    tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -63,6 +63,8 @@ enum Command {
     Runs(runs::Args),
     /// Look at the tools there are
     Tools(tools::Args),
+    /// Look at agents, add, approve, start and stop them
+    Agents(agents::Args),
     /// See what waits for an answer or an approval
     Inbox(inbox::Args),
     /// Answer a question
@@ -157,6 +159,7 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Run(args) => run::run(*args, context).await,
         Command::Runs(args) => runs::run(args, context).await,
         Command::Tools(args) => tools::run(args, context).await,
+        Command::Agents(args) => agents::run(args, context).await,
         Command::Inbox(args) => inbox::run(args, context).await,
         Command::Answer(args) => answer::run(args, context).await,
         Command::Approve(args) => approve::run(args, context).await,
@@ -220,6 +223,18 @@ mod tests {
             "wharf runs purge r1 r2 --yes",
             "wharf tools",
             "wharf tools show wharf/count",
+            "wharf agents",
+            "wharf agents list --json",
+            "wharf agents add ./hello",
+            "wharf agents show hello",
+            "wharf agents approve hello --all",
+            "wharf agents approve hello --permission a:b --permission c:d",
+            "wharf agents approve hello --permission a:b c:d",
+            "wharf agents start hello --detach",
+            "wharf agents stop hello",
+            "wharf agents restart hello --timeout 2m",
+            "wharf agents logs hello -n 20 -f",
+            "wharf agents remove hello",
             "wharf inbox --watch",
             "wharf answer c3 blue",
             "wharf answer c3 a=1 b=2",
@@ -266,6 +281,10 @@ mod tests {
             "wharf answer c3 --decline --cancel",
             "wharf worlds budget w",
             "wharf worlds budget w --limit-micro 5 --no-limit",
+            "wharf agents add",
+            "wharf agents approve hello",
+            "wharf agents approve hello --all --permission a:b",
+            "wharf agents logs hello -n 10001",
             "wharf runs list --status asleep",
             "wharf migrate down",
         ] {

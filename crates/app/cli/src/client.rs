@@ -79,6 +79,12 @@ impl Client {
         self.send(request).await.map(drop)
     }
 
+    /// Asks for something that needs no words, and reads what comes back.
+    pub(crate) async fn act<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
+        let request = self.request(Method::POST, path, &[])?.timeout(REQUEST_TIMEOUT);
+        self.read(self.send(request).await?).await
+    }
+
     /// Removes something.
     pub(crate) async fn delete(&self, path: &[&str], query: &Query<'_>) -> Result<()> {
         let request = self.request(Method::DELETE, path, query)?.timeout(REQUEST_TIMEOUT);

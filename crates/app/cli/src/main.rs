@@ -25,6 +25,7 @@ mod render;
 #[cfg(test)]
 mod scripted;
 mod shape;
+mod spinner;
 mod sse;
 mod table;
 
@@ -32,5 +33,10 @@ mod table;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> std::process::ExitCode {
+    // A core starts this program again as the parent of each provider it launches. Nothing may
+    // have happened in the process before that.
+    if wharf_launcher::shim::is_asked_for() {
+        return wharf_launcher::shim::main();
+    }
     cli::main()
 }

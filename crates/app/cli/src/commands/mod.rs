@@ -1,5 +1,6 @@
 //! One file per command: what it takes, and what it does.
 
+pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod approve;
 mod asks;

@@ -1,0 +1,220 @@
+//! `wharf agents start` and `restart`: start an agent and wait until it runs.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use wharf_vocab::Code;
+use wharf_wire::rest_v1::Agent;
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::spinner::Spinner;
+use crate::{duration, plain, table};
+
+use super::{find, words};
+
+const POLL: Duration = Duration::from_millis(100);
+
+/// What `wharf agents start` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf agents start hello
+  wharf agents start hello --detach     do not wait until it runs
+
+Exit code 1 if it does not come up; its log says more.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// What `wharf agents restart` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf agents restart hello
+  wharf agents restart hello --timeout 2m
+
+Exit code 1 if it does not come up; its log says more.")]
+pub(crate) struct RestartArgs {
+    #[command(flatten)]
+    target: Target,
+}
+
+/// Which agent, and how long to wait for it.
+#[derive(Debug, clap::Args)]
+struct Target {
+    /// The agent's id, or a unique beginning or end of it
+    agent: String,
+    /// Return at once
+    #[arg(long)]
+    detach: bool,
+    /// How long to wait until it runs, such as 30s or 5m
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "60s")]
+    timeout: Duration,
+}
+
+/// Starts the agent.
+pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    bring_up("start", &args.target, context).await
+}
+
+/// Stops the agent if it runs, and starts it.
+pub(super) async fn run_restart(args: &RestartArgs, context: &Context) -> Result<Exit> {
+    bring_up("restart", &args.target, context).await
+}
+
+async fn bring_up(verb: &str, target: &Target, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let id = find::find_id(&client, &target.agent).await?;
+    let spinner = Spinner::new(output, &format!("{verb}ing {}", plain::line(&id)));
+    let mut raw: Value = client.act(&["v1", "agents", &id, verb]).await?;
+    if !target.detach {
+        raw = until_up(&client, raw, target.timeout, &spinner).await?;
+    }
+    drop(spinner);
+    print(raw, output)?;
+    Ok(Exit::Done)
+}
+
+/// Looks at the agent until it runs; if it will not by itself, the failure says why.
+async fn until_up(
+    client: &Client,
+    mut raw: Value,
+    at_most: Duration,
+    spinner: &Spinner,
+) -> Result<Value> {
+    let until = Instant::now() + at_most;
+    loop {
+        let agent: Agent = table::typed(raw.clone())?;
+        match fate(&agent) {
+            Fate::Up => return Ok(raw),
+            Fate::Failed => return Err(failed(&agent)),
+            Fate::Coming if Instant::now() >= until => return Err(too_late(&agent, at_most)),
+            Fate::Coming => spinner.set(&format!("{} is {}", agent.agent_id, words::state(&agent))),
+        }
+        tokio::time::sleep(POLL).await;
+        raw = client.get(&["v1", "agents", &agent.agent_id], &[]).await?;
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Fate {
+    Up,
+    Coming,
+    Failed,
+}
+
+fn fate(agent: &Agent) -> Fate {
+    match agent.state.as_str() {
+        "running" => Fate::Up,
+        "backing_off" | "crashed" | "stopped" | "drifted" | "added" => Fate::Failed,
+        // Starting, not well yet, or a word of a later version.
+        _ => Fate::Coming,
+    }
+}
+
+fn failed(agent: &Agent) -> Failure {
+    let id = plain::line(&agent.agent_id);
+    let how = match (agent.state.as_str(), &agent.reason) {
+        ("backing_off", Some(reason)) => format!("{reason}; it is tried again"),
+        (_, Some(reason)) => reason.clone(),
+        (state, None) => format!("it is {state}"),
+    };
+    let message =
+        format!("{id} does not run: {how}; see what it said with: wharf agents logs {id}");
+    Failure::new(Code::AgentStartFailed, message)
+}
+
+fn too_late(agent: &Agent, waited: Duration) -> Failure {
+    let id = plain::line(&agent.agent_id);
+    let message = format!(
+        "{id} does not run after {} s, it is {}; see what it said with: wharf agents logs {id}",
+        waited.as_secs_f64(),
+        words::state(agent),
+    );
+    Failure::new(Code::AgentStartFailed, message)
+}
+
+fn print(raw: Value, output: Output) -> Result<()> {
+    if output.is_json() {
+        return output.json(&raw);
+    }
+    let agent: Agent = table::typed(raw)?;
+    let mut facts = Vec::new();
+    facts.extend(agent.pid.map(|pid| format!("process {pid}")));
+    facts.extend(match agent.tools.len() {
+        0 => None,
+        1 => Some("1 tool".to_owned()),
+        many => Some(format!("{many} tools")),
+    });
+    let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
+    let id = plain::line(&agent.agent_id);
+    output.line(&format!("{id} is {}{facts}", words::state(&agent)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Reply, Scripted};
+
+    fn raw(state: &str, reason: Option<&str>) -> Value {
+        let mut agent = words::example(state);
+        agent.reason = reason.map(str::to_owned);
+        serde_json::to_value(agent).expect("json")
+    }
+
+    /// Waits on a core that tells these states one after the other.
+    async fn wait(states: &[(&str, Option<&str>)], at_most: Duration) -> Result<Value> {
+        let mut scripted = Scripted::new();
+        let mut told = states.iter().map(|(state, reason)| raw(state, *reason)).collect::<Vec<_>>();
+        let first = told.remove(0);
+        let mut told = told.into_iter();
+        let mut last = first.clone();
+        scripted
+            .start(move |request| {
+                assert_eq!(request.line, "GET /v1/agents/dev.wharf.hello");
+                last = told.next().unwrap_or_else(|| last.clone());
+                Reply::Json(200, last.clone())
+            })
+            .await;
+        let spinner = Spinner::new(Output::new(true), "");
+        until_up(&scripted.client(), first, at_most, &spinner).await
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[tokio::test]
+    async fn a_start_is_over_when_the_agent_runs() {
+        let states =
+            [("starting", None), ("starting", None), ("unhealthy", None), ("running", None)];
+        assert_eq!(wait(&states, LONG).await.expect("up")["state"], "running");
+        assert_eq!(wait(&states[3..], LONG).await.expect("up")["state"], "running");
+    }
+
+    #[tokio::test]
+    async fn a_start_that_fails_says_why() {
+        for state in ["backing_off", "crashed", "stopped", "drifted"] {
+            let states = [("starting", None), (state, Some("exit code 1: no such key"))];
+            let failure = wait(&states, LONG).await.expect_err("failed");
+            assert_eq!(failure.exit().number(), 1);
+            assert!(failure.is(Code::AgentStartFailed));
+            let said = failure.message();
+            assert!(said.starts_with("dev.wharf.hello does not run: exit code 1: no such key"));
+            assert!(said.ends_with("wharf agents logs dev.wharf.hello"), "{said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_never_comes_up_is_not_waited_for_for_ever() {
+        let states = [("starting", None)];
+        let failure = wait(&states, Duration::from_millis(150)).await.expect_err("too late");
+        assert_eq!(failure.exit().number(), 1);
+        assert!(failure.message().contains("after 0.15 s, it is starting"), "{failure:?}");
+    }
+}
