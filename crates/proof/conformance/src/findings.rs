@@ -1,0 +1,91 @@
+//! What scenarios and rules found out, one verdict for each requirement.
+
+use std::collections::BTreeMap;
+
+/// How an agent stands to one requirement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was checked and kept.
+    Pass,
+    /// It was broken; one sentence says how.
+    Fail(String),
+    /// It could not be checked; one sentence says why.
+    NotApplicable(String),
+}
+
+/// Verdicts by the number of their requirement. A failure outweighs everything, and what was
+/// kept once outweighs what did not come up elsewhere.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Findings(BTreeMap<u16, Verdict>);
+
+impl Findings {
+    /// A requirement was kept.
+    pub(crate) fn pass(&mut self, number: u16) {
+        let verdict = self.0.entry(number).or_insert(Verdict::Pass);
+        if matches!(verdict, Verdict::NotApplicable(_)) {
+            *verdict = Verdict::Pass;
+        }
+    }
+
+    /// A requirement was broken. The first reason stays: what follows is often its consequence.
+    pub(crate) fn fail(&mut self, number: u16, why: impl Into<String>) {
+        let verdict = self.0.entry(number).or_insert(Verdict::Pass);
+        if !matches!(verdict, Verdict::Fail(_)) {
+            *verdict = Verdict::Fail(why.into());
+        }
+    }
+
+    /// A requirement did not come up.
+    pub(crate) fn not_applicable(&mut self, number: u16, why: impl Into<String>) {
+        self.0.entry(number).or_insert_with(|| Verdict::NotApplicable(why.into()));
+    }
+
+    /// Kept if `kept`, broken otherwise.
+    pub(crate) fn check(&mut self, number: u16, kept: bool, why: impl Into<String>) {
+        if kept { self.pass(number) } else { self.fail(number, why) }
+    }
+
+    /// Adds what another scenario found.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (number, verdict) in other.0 {
+            match verdict {
+                Verdict::Pass => self.pass(number),
+                Verdict::Fail(why) => self.fail(number, why),
+                Verdict::NotApplicable(why) => self.not_applicable(number, why),
+            }
+        }
+    }
+
+    /// The verdict on a requirement.
+    pub(crate) fn take(&mut self, number: u16) -> Option<Verdict> {
+        self.0.remove(&number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_outweighs_and_the_first_reason_stays() {
+        let mut findings = Findings::default();
+        findings.not_applicable(1, "no tool");
+        findings.pass(1);
+        findings.fail(1, "first");
+        findings.fail(1, "second");
+        findings.pass(1);
+        findings.not_applicable(1, "no tool");
+        assert_eq!(findings.take(1), Some(Verdict::Fail("first".to_owned())));
+    }
+
+    #[test]
+    fn what_was_kept_once_outweighs_what_did_not_come_up() {
+        let (mut a, mut b) = (Findings::default(), Findings::default());
+        a.not_applicable(1, "no tool");
+        a.pass(2);
+        b.pass(1);
+        b.not_applicable(2, "no tool");
+        a.merge(b);
+        assert_eq!((a.take(1), a.take(2)), (Some(Verdict::Pass), Some(Verdict::Pass)));
+    }
+}
