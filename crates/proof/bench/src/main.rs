@@ -7,6 +7,8 @@ mod agents;
 mod calls;
 mod core;
 mod http;
+mod idle;
+mod played;
 mod process;
 mod raw;
 mod report;
@@ -31,15 +33,24 @@ pub(crate) struct Scale {
     pub(crate) readers: usize,
     /// Runs that are open when a core is killed.
     pub(crate) open_runs: usize,
+    /// Agents that are connected and idle.
+    pub(crate) idle_agents: usize,
 }
 
-const FULL: Scale = Scale { singles: 3_000, many: 60_000, readers: 1_000, open_runs: 10_000 };
-const QUICK: Scale = Scale { singles: 300, many: 4_000, readers: 100, open_runs: 500 };
+const FULL: Scale =
+    Scale { singles: 3_000, many: 60_000, readers: 1_000, open_runs: 10_000, idle_agents: 10_000 };
+const QUICK: Scale =
+    Scale { singles: 300, many: 4_000, readers: 100, open_runs: 500, idle_agents: 200 };
 
 fn main() -> anyhow::Result<()> {
     let mut words = std::env::args().skip(1);
     if words.next().as_deref() == Some(agents::ECHO_WORD) {
         return agents::echo(&words.next().context("the echo needs a socket")?);
+    }
+    if std::env::args().nth(1).as_deref() == Some(idle::WORD) {
+        let socket = std::env::args().nth(2).context("the idlers need a socket")?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        return runtime.block_on(idle::idlers(&socket));
     }
     let (scale, json) = arguments()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -49,7 +60,8 @@ fn main() -> anyhow::Result<()> {
         calls::measure(scale, &mut report).await?;
         http::measure(scale, &mut report).await?;
         agents::measure(scale, &mut report).await?;
-        watch::measure(scale, &mut report).await
+        watch::measure(scale, &mut report).await?;
+        idle::measure(scale, &mut report).await
     })?;
     drop(runtime);
     process::measure(scale, &mut report)?;

@@ -163,7 +163,7 @@ fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<Duration
     Ok(started.elapsed())
 }
 
-fn resident_mib(pid: u32) -> anyhow::Result<f64> {
+pub(crate) fn resident_mib(pid: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
     let kib: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;

@@ -1,0 +1,158 @@
+//! Thousands of connected agents with nothing to do: what each costs in memory.
+//!
+//! The edge is real, and so is the socket; processes are played, since ten thousand of them would
+//! measure the machine and not the core. The agents' ends live in another process.
+
+use std::io::{BufRead as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
+use wharf_domain::Caller;
+use wharf_engine::Handle;
+use wharf_engine::agents::{AgentControl, AgentState};
+use wharf_engine::launcher::RestartPolicy;
+use wharf_journal::audit::AuditKey;
+use wharf_ports::SystemClock;
+use wharf_ports::memory::MemoryStore;
+use wharf_vocab::{AgentId, NodeId};
+
+use crate::played::Played;
+use crate::process::resident_mib;
+use crate::report::Report;
+use crate::{Scale, core};
+
+/// The word that makes this program the agents' ends.
+pub(crate) const WORD: &str = "__idlers";
+const HEARTBEAT_MS: u64 = 120_000;
+
+pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
+    raise_open_files();
+    let dir = core::scratch()?;
+    let clock = Arc::new(SystemClock);
+    let store = Arc::new(MemoryStore::new(&AuditKey::new([1; 32]), clock.clone()));
+    let node = NodeId::new("bench")?;
+    let handle = Handle::start(wharf_engine::Options { node, store, clock, seed: 1 }).await?;
+    let (launcher, mut launches) = Played::new();
+    let socket = dir.path().join("agents.sock");
+    let edge = AgentEdge::start(Options {
+        handle: handle.clone(),
+        launcher,
+        agents_dir: dir.path().join("agents"),
+        transport: Transport::Unix(socket.clone()),
+        instance: "bench".to_owned(),
+        limits: CoreLimits { heartbeat_interval_ms: HEARTBEAT_MS, ..CoreLimits::default() },
+        restart: RestartPolicy::default(),
+        stop_grace: Duration::from_millis(1),
+        token_life: Duration::from_secs(600),
+    })
+    .await?;
+    let count = scale.idle_agents;
+    let tokens = add_all(&edge, dir.path(), count, &mut launches).await?;
+    let before = resident_mib(std::process::id())?;
+    let mut idlers = Command::new(std::env::current_exe()?)
+        .arg(WORD)
+        .arg(&socket)
+        .stdin(Stdio::piped())
+        .spawn()?;
+    let mut input = idlers.stdin.take().context("no pipe")?;
+    for (id, token) in &tokens {
+        writeln!(input, "{id} {token}")?;
+    }
+    input.flush()?;
+    connected(&edge, count).await?;
+    let each = (resident_mib(std::process::id())? - before) * 1024.0 / count as f64;
+    let name = format!("{count} idle connected agents: memory each");
+    report.figure(&name, each, "KiB", None, "≤ 40 KiB");
+    drop(input);
+    idlers.wait()?;
+    edge.stop().await;
+    handle.stop(Duration::ZERO).await;
+    Ok(())
+}
+
+/// Adds, approves and starts so many agents; the id and token of each.
+async fn add_all(
+    edge: &AgentEdge,
+    dir: &Path,
+    count: usize,
+    launches: &mut mpsc::Receiver<(String, String)>,
+) -> anyhow::Result<Vec<(String, String)>> {
+    let mut tokens = Vec::with_capacity(count);
+    for n in 0..count {
+        let folder = dir.join(n.to_string());
+        std::fs::create_dir(&folder)?;
+        let id = AgentId::new(format!("idle-{n}"))?;
+        let manifest = json!({
+            "id": id, "version": "0.1.0", "permissions": [],
+            "entrypoint": {"type": "command", "value": "played"},
+        });
+        std::fs::write(folder.join("opensentience.agent.json"), manifest.to_string())?;
+        edge.add(Caller::owner(), folder).await?;
+        edge.approve(Caller::owner(), id.clone(), None).await?;
+        AgentControl::start(edge, Caller::owner(), id).await?;
+        tokens.push(launches.recv().await.context("no launch came")?);
+    }
+    Ok(tokens)
+}
+
+async fn connected(edge: &AgentEdge, count: usize) -> anyhow::Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        let running = edge.list().iter().filter(|view| view.state == AgentState::Running).count();
+        if running == count {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "only {running} of {count} agents are connected");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The agents' ends: each says hello, offers nothing, and waits.
+pub(crate) async fn idlers(socket: &str) -> anyhow::Result<()> {
+    raise_open_files();
+    let mut streams = Vec::new();
+    let mut lines = std::io::stdin().lock().lines();
+    while let Some(line) = lines.next().transpose()? {
+        let (id, token) = line.split_once(' ').context("id and token")?;
+        let mut stream = UnixStream::connect(socket).await?;
+        let hello = json!({
+            "session_token": token, "agent_id": id, "agent_version": "0.1.0",
+            "protocol": {"supported_versions": [1], "capabilities": ["tools"]},
+        });
+        send(&mut stream, "1", "agent.hello", &hello).await?;
+        send(&mut stream, "2", "agent.tools.register", &json!({"tools": []})).await?;
+        streams.push(stream);
+    }
+    Ok(())
+}
+
+async fn send(
+    stream: &mut UnixStream,
+    id: &str,
+    kind: &str,
+    payload: &Value,
+) -> anyhow::Result<()> {
+    let message = json!({
+        "v": 1, "type": kind, "id": id, "ts": "2026-01-01T00:00:00Z", "payload": payload,
+    });
+    let bytes = serde_json::to_vec(&message)?;
+    stream.write_all(&u32::try_from(bytes.len())?.to_be_bytes()).await?;
+    stream.write_all(&bytes).await?;
+    Ok(())
+}
+
+/// Each connection takes a descriptor; the soft limit is often too low for thousands.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it cannot be raised, the connections that fail will say so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+}
