@@ -97,10 +97,10 @@ impl<Last> Agent<Last> {
         self.becomes()
     }
 
-    /// How many calls the agent works on at once; the next is answered `tool.busy`.
+    /// How many calls the agent works on at once, at least one; the next is answered `tool.busy`.
     #[must_use]
     pub fn calls_max(mut self, calls_max: usize) -> Self {
-        self.calls_max = calls_max;
+        self.calls_max = calls_max.max(1);
         self
     }
 

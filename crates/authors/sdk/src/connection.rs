@@ -64,6 +64,8 @@ struct Connection {
     commands: mpsc::Sender<Command>,
     workers: Handle,
     running: TaskTracker,
+    /// Whether the process was told to stop.
+    stopping: bool,
     /// When handlers are told to stop because one side said goodbye.
     stop_at: Option<(Instant, u64)>,
     /// Until when the last bytes may be written.
@@ -163,6 +165,7 @@ impl Connection {
             commands,
             workers,
             running: TaskTracker::new(),
+            stopping: false,
             stop_at: None,
             flush_until: None,
             closed: None,
@@ -228,12 +231,14 @@ impl Connection {
         }
     }
 
-    /// Ends in order: the core is told, and open calls finish or are stopped.
+    /// Ends in order: the core is told, and open calls finish or are stopped. Whoever says it
+    /// twice does not want to wait.
     fn stop(&mut self) {
-        if self.session.goodbye(self.now(), "stopping", STOP_MS).is_ok() {
+        let first = !std::mem::replace(&mut self.stopping, true);
+        if first && self.session.goodbye(self.now(), "stopping", STOP_MS).is_ok() {
             self.wind_down(STOP_MS);
         } else {
-            // There is no session to end yet, or none any more.
+            // There is no session to end yet, or it has had its chance.
             self.session.end_of_input(self.now());
         }
     }

@@ -128,8 +128,8 @@ impl Cx {
         deadline: impl Into<Option<Duration>>,
     ) -> Result<Answer<T>, Fault> {
         let number = self.inner.asked.fetch_add(1, Ordering::Relaxed);
-        // A call's id is no longer than an id may be, and this has to be one too.
-        let short: String = self.call_id().chars().take(48).collect();
+        // A call's id may be as long as an id can be, and this has to be one too.
+        let short = &self.call_id()[..self.call_id().floor_char_boundary(200)];
         let ask_id = QuestionId::new(format!("{short}.{number}")).map_err(|_| internal())?;
         let deadline_ms = deadline.into().map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
         let question = Question {

@@ -78,3 +78,32 @@ fn r161_a_question_waits_for_its_answer() {
     assert_eq!(notices.count(), 3);
     core.assert_flawless();
 }
+
+#[test]
+fn r018_both_ends_can_write_large_frames_at_once() {
+    let (mut core, ..) = joined();
+    // The agent streams more than a socket holds and is not read, while it is sent more than a
+    // socket holds: the calls can be written only because it reads all the same.
+    core.call("c", "chatter", &json!({"n": 4 * 1024}));
+    let padding = "z".repeat(3 << 20);
+    for n in 0..4_u32 {
+        core.call(&format!("d{n}"), "double", &json!({"n": n, "padding": padding}));
+    }
+    for n in 0..4_u32 {
+        assert_eq!(core.output(&format!("d{n}")), json!({"n": n * 2}));
+    }
+    core.output("c");
+    let bytes: u64 = core.chunks("c").iter().map(Chunk::output_bytes).sum();
+    assert_eq!(bytes, 4 << 20);
+    core.assert_flawless();
+}
+
+#[test]
+fn r151_what_a_call_holds_is_not_shown_by_what_a_handler_may_print() {
+    let (mut core, ..) = joined();
+    core.call_with("i", "debug", &json!({"text": "canary"}), |request| {
+        request.idempotency_key = Some("canary".to_owned());
+    });
+    let shown = core.output("i")["shown"].to_string();
+    assert!(shown.contains("Cx") && !shown.contains("canary"), "{shown}");
+}

@@ -51,6 +51,7 @@ pub(crate) fn agent() -> (Agent<Adjusting>, Arc<Shared>) {
         .tool("big", "Gives an output of n bytes.", big)
         .tool("chatter", "Streams n KiB.", chatter)
         .tool("show", "Uses every channel.", show)
+        .tool("debug", "Shows what its context prints.", debug)
         .tool("ask", "Asks and tells.", ask)
         .tool("gate", "Waits for a permit.", with(&shared, gated))
         .tool("block", "Blocks its thread until there is a permit.", with(&shared, block))
@@ -113,6 +114,10 @@ async fn show(_input: Nothing, cx: Cx) -> Result<Map<String, Value>, Fault> {
         ("actor", actor.unwrap_or_default()),
     ];
     Ok(facts.map(|(name, fact)| (name.to_owned(), fact.into())).into_iter().collect())
+}
+
+async fn debug(_input: Nothing, cx: Cx) -> Result<Map<String, Value>, Fault> {
+    Ok(Map::from_iter([("shown".to_owned(), format!("{cx:?}").into())]))
 }
 
 async fn ask(_input: Nothing, cx: Cx) -> Result<Number, Fault> {
