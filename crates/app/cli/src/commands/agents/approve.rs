@@ -20,6 +20,7 @@ Examples:
   wharf agents approve hello --permission network:egress:example.dev --permission env:read:LANG
 
 An approval counts for the manifest as it is now and replaces an earlier one.")]
+#[command(override_usage = "wharf agents approve <AGENT> <--all|--permission <P>...>")]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct Args {
     /// The agent's id, or a unique beginning or end of it
