@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, approve, audit, completions, deny, doctor, inbox, migrate, run, runs, sim,
-    tools, up, worlds,
+    agents, answer, approve, audit, completions, conformance, deny, doctor, inbox, migrate, run,
+    runs, sim, tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -81,6 +81,8 @@ enum Command {
     Migrate(migrate::Args),
     /// Look for what could keep a core from working well
     Doctor(doctor::Args),
+    /// Check whether an agent keeps its protocol
+    Conformance(conformance::Args),
     /// Drive the engine through simulated faults
     Sim(sim::Args),
     /// Print a completion script for a shell
@@ -139,6 +141,10 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
             let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
             runtime.block_on(up::run(args, context))
         }
+        Command::Conformance(args) => {
+            let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
+            runtime.block_on(conformance::run(args, context))
+        }
         Command::Migrate(args) => migrate::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
         Command::Sim(args) => sim::run(&args, context),
@@ -167,6 +173,7 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Worlds(args) => worlds::run(args, context).await,
         Command::Audit(args) => audit::run(args, context).await,
         Command::Up(_)
+        | Command::Conformance(_)
         | Command::Migrate(_)
         | Command::Doctor(_)
         | Command::Sim(_)
@@ -254,6 +261,7 @@ mod tests {
             "wharf migrate",
             "wharf migrate down --to 1",
             "wharf doctor",
+            "wharf conformance agent-protocol --json --dir d -- python3 agent.py --flag",
             "wharf sim --seed 7 --steps 100",
             "wharf completions zsh",
         ] {

@@ -7,6 +7,7 @@ mod asks;
 pub(crate) mod audit;
 mod choices;
 pub(crate) mod completions;
+pub(crate) mod conformance;
 pub(crate) mod deny;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
