@@ -112,7 +112,7 @@ fn r095_an_input_that_fits_no_frame_is_not_sent() {
 }
 
 #[test]
-fn r096_the_timeout_is_sent_along() {
+fn the_timeout_is_sent_along() {
     let mut stage = CoreStage::ready();
     let mut call = request("c-1");
     call.timeout_ms = Some(60_000);
@@ -232,9 +232,10 @@ fn a_peer_that_provokes_answers_and_does_not_read_them_is_left() {
     let mut config = agent_config();
     config.limits.outbox_bytes_max = 10_000;
     let mut agent = AgentStage::live_with(config);
-    for _ in 0..1_000 {
-        core.say("agent.tools.unregister", &json!({"tool_ids": []}));
-        agent.say("core.ping", &json!({}));
+    for n in 0..1_000 {
+        core.say("agent.tools.register", &json!({"tools": []}));
+        agent
+            .say("core.tool.call", &json!({"call_id": n.to_string(), "tool_id": "x", "input": {}}));
     }
     assert_eq!(closed(&core.events()), Some(CoreClose::NotReading));
     assert!(agent.session.is_closed());

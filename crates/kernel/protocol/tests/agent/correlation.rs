@@ -135,7 +135,7 @@ fn r039_who_is_behind_a_call_changes_nothing_about_it() {
 }
 
 #[test]
-fn r166_context_is_passed_on_as_the_owner_gave_it() {
+fn context_is_passed_on_as_the_owner_gave_it() {
     let mut pair = Pair::ready();
     let mut call = request("c-1");
     let context = CallContext {

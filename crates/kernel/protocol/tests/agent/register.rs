@@ -145,7 +145,7 @@ fn r072_the_owner_says_whether_a_schema_is_valid() {
 }
 
 #[test]
-fn r073_r074_size_and_references_are_limited_in_a_session() {
+fn size_and_references_are_limited_in_a_session() {
     for (schema, code) in [
         (json!({"description": "x".repeat(70_000)}), "tool.schema_too_large"),
         (json!({"$ref": "https://example.dev/s"}), "tool.schema_invalid"),
@@ -203,6 +203,13 @@ fn r077_replacing_drops_what_is_not_named_and_lets_calls_finish() {
     assert_eq!(refused.code.as_str(), "tool.not_found");
     stage.succeed("c-1");
     assert_eq!(ends(&stage.events()).len(), 1);
+    register_payload(&mut stage, &payload);
+    let events = stage.events();
+    assert!(
+        matches!(&events[..], [CoreEvent::ToolsRegistered { added, removed, .. }]
+        if added.is_empty() && removed.is_empty()),
+        "the same again is no news"
+    );
 }
 
 #[test]

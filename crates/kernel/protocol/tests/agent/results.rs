@@ -160,7 +160,7 @@ fn r127_times_are_in_order_even_when_the_calendar_is_not() {
 }
 
 #[test]
-fn r163_outputs_that_the_agent_wrote_itself_are_named_in_the_result() {
+fn outputs_that_the_agent_wrote_itself_are_named_in_the_result() {
     let output = json!({"report": {"$written": true}, "inline": {"value": 7}});
     let (outcome, _) = result(&json!({"status": "succeeded", "output": output}));
     assert_eq!(outcome, CallOutcome::Succeeded(object(output)));

@@ -148,7 +148,7 @@ impl AgentSession {
     ) -> Finished {
         let call_id = result.call_id.clone();
         let draft = |result| Draft::new(result).reply_to(message_id).echo(echo);
-        if self.outbox.send(now, draft(result)).is_ok() {
+        if self.reply(now, draft(result)) {
             return Finished::Sent;
         }
         let fault = Fault::new(

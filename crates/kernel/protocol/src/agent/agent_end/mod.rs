@@ -168,14 +168,14 @@ impl AgentSession {
         Ok(self.outbox.send(now, draft)?)
     }
 
-    /// Sends what the core provoked; a core that provokes answers without reading them is left.
-    fn reply(&mut self, now: Moment, draft: Draft<AgentMessage>) {
+    /// Sends what the core provoked; false when it fits no frame. A core that provokes answers
+    /// without reading them is left.
+    fn reply(&mut self, now: Moment, draft: Draft<AgentMessage>) -> bool {
         if self.outbox.queued_bytes() > self.limits.outbox_bytes_max.saturating_mul(2) {
             self.close(AgentClose::NotReading);
-            return;
+            return true;
         }
-        // Answers are small by construction; one that is not fits no frame and cannot be sent.
-        let _ = self.outbox.send(now, draft);
+        self.outbox.send(now, draft).is_ok()
     }
 
     fn violation(&mut self, now: Moment, breach: Breach, call_id: Option<CallId>) {

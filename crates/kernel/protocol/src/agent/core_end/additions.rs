@@ -102,7 +102,7 @@ impl CoreSession {
             CallOutcome::Canceled(fault) => failed(&invoke_id, CallStatus::Canceled, &fault),
         };
         let draft = |result| Draft::new(result).reply_to(message_id).echo(echo);
-        if self.send(now, draft(result)).is_err() {
+        if !self.reply(now, draft(result)) {
             let fault =
                 Fault::new(Code::ToolOutputTooLarge, "The output is larger than a frame may be.");
             self.reply(now, draft(failed(&invoke_id, CallStatus::Failed, &fault)));

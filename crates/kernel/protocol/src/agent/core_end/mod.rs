@@ -190,15 +190,14 @@ impl CoreSession {
         Ok(self.outbox.send(now, draft)?)
     }
 
-    /// Sends what a peer provoked. A peer that provokes answers without reading them is cut off,
-    /// since otherwise it would fill the core's memory.
-    fn reply(&mut self, now: Moment, draft: Draft<CoreMessage>) {
+    /// Sends what a peer provoked; false when it fits no frame. A peer that provokes answers
+    /// without reading them is cut off, since otherwise it would fill the core's memory.
+    fn reply(&mut self, now: Moment, draft: Draft<CoreMessage>) -> bool {
         if self.outbox.queued_bytes() > self.limits().outbox_bytes_max.saturating_mul(2) {
             self.close(CoreClose::NotReading);
-            return;
+            return true;
         }
-        // Answers are small by construction; one that is not fits no frame and cannot be sent.
-        let _ = self.outbox.send(now, draft);
+        self.outbox.send(now, draft).is_ok()
     }
 
     /// Counts a violation, and ends the session when there were too many.

@@ -44,6 +44,10 @@ impl Tools {
 /// What came of a registration.
 #[derive(Default)]
 struct Registration {
+    /// The tools from now on.
+    table: BTreeMap<String, Digest>,
+    /// Every id that was taken in this message.
+    named: BTreeSet<String>,
     registered: Vec<String>,
     added: Vec<ToolDefinition>,
     rejected: Vec<(String, Fault)>,
@@ -69,57 +73,49 @@ impl CoreSession {
         echo: &Echo,
         register: ToolsRegister,
     ) {
-        let before: BTreeSet<String> = self.tools.0.keys().cloned().collect();
-        let mut outcome = Registration::default();
-        let mut table =
-            if register.replace { BTreeMap::new() } else { std::mem::take(&mut self.tools.0) };
-        let mut named = BTreeSet::new();
+        let before = std::mem::take(&mut self.tools.0);
+        let table = if register.replace { BTreeMap::new() } else { before.clone() };
+        let mut outcome = Registration { table, ..Registration::default() };
         for entry in register.tools {
             match entry {
-                ToolEntry::Readable(tool) => {
-                    self.register_one(*tool, &mut named, &mut table, &mut outcome);
-                }
+                ToolEntry::Readable(tool) => self.register_one(*tool, &mut outcome),
                 ToolEntry::Unreadable(tool) => {
                     let fault = invalid("The tool's definition has a field of the wrong type.");
                     outcome.reject(&tool.tool_id, fault);
                 }
             }
         }
-        let removed = before.into_iter().filter(|id| !table.contains_key(id)).collect();
-        self.tools.0 = table;
+        self.tools.0 = std::mem::take(&mut outcome.table);
         self.answer_registration(now, id, echo, &outcome);
-        let Registration { added, rejected, .. } = outcome;
+        let Registration { mut added, rejected, .. } = outcome;
+        // A replacement names again what stays as it was; only what differs is news.
+        added.retain(|tool| before.get(&tool.tool_id) != self.tools.0.get(&tool.tool_id));
+        let removed = before.into_keys().filter(|id| !self.tools.has(id)).collect();
         self.tell(CoreEvent::ToolsRegistered { added, removed, rejected });
     }
 
-    fn register_one(
-        &self,
-        tool: ToolDefinition,
-        named: &mut BTreeSet<String>,
-        table: &mut BTreeMap<String, Digest>,
-        outcome: &mut Registration,
-    ) {
+    fn register_one(&self, tool: ToolDefinition, outcome: &mut Registration) {
         if let Err(fault) = self.check_definition(&tool) {
             return outcome.reject(&tool.tool_id, fault);
         }
-        if !named.insert(tool.tool_id.clone()) {
+        if !outcome.named.insert(tool.tool_id.clone()) {
             let message = "The tool stands twice in one registration.";
             return outcome.reject(&tool.tool_id, Fault::new(Code::ToolConflict, message));
         }
         let digest = digest(&tool);
-        match table.get(&tool.tool_id) {
+        match outcome.table.get(&tool.tool_id) {
             Some(known) if *known == digest => outcome.registered.push(tool.tool_id),
             Some(_) => {
                 let message =
                     "Another definition of this tool is registered; set `replace` to change it.";
                 outcome.reject(&tool.tool_id, Fault::new(Code::ToolConflict, message));
             }
-            None if table.len() >= self.limits().tools_max => {
+            None if outcome.table.len() >= self.limits().tools_max => {
                 let message = format!("A session may register {} tools.", self.limits().tools_max);
                 outcome.reject(&tool.tool_id, Fault::new(Code::ToolLimit, message));
             }
             None => {
-                table.insert(tool.tool_id.clone(), digest);
+                outcome.table.insert(tool.tool_id.clone(), digest);
                 outcome.registered.push(tool.tool_id.clone());
                 outcome.added.push(tool);
             }
@@ -186,7 +182,7 @@ impl CoreSession {
         let error = (outcome.omitted > 0).then(|| unlisted(outcome.omitted));
         // With a very small frame limit the list of rejections may not fit; then its length must
         // do, because every registration is answered.
-        if self.send(now, answer(rejected, error)).is_err() {
+        if !self.reply(now, answer(rejected, error)) {
             self.reply(now, answer(Vec::new(), Some(unlisted(listed + outcome.omitted))));
         }
     }
