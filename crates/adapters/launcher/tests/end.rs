@@ -239,6 +239,33 @@ async fn a_shim_that_is_told_to_end_stops_its_program_in_order() {
 }
 
 #[tokio::test]
+async fn a_shim_that_is_told_of_the_cores_death_does_not_ask_first() {
+    let bench = Bench::new();
+    let spec = bench.spec(&["polite"]);
+    let mark = mark_of(&spec);
+    let launched = bench.launch(spec).await;
+    read_until(&*launched, |line| line == "ready").await;
+    let shim = parent_of(launched.pid());
+    signal(shim, Signal::USR2);
+    assert_eq!(ended(launched.exited()).await.how, ExitHow::Signal(9));
+    assert_nothing_left(&mark, shim);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_launch_outlives_the_thread_that_asked_for_it() {
+    let bench = Arc::new(Bench::new());
+    let runtime = tokio::runtime::Handle::current();
+    let asking = std::thread::spawn({
+        let bench = Arc::clone(&bench);
+        move || runtime.block_on(bench.launch(bench.spec(&["polite"])))
+    });
+    let launched = tokio::task::spawn_blocking(|| asking.join()).await.expect("waits");
+    let launched = launched.expect("launches");
+    read_until(&*launched, |line| line == "ready").await;
+    assert_eq!(ended(launched.stop(LONG)).await.how, ExitHow::Code(7));
+}
+
+#[tokio::test]
 async fn a_shim_that_is_halted_is_killed_when_it_does_not_answer() {
     let bench = Bench::new();
     let spec = bench.spec(&["live"]);
