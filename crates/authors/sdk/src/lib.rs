@@ -62,3 +62,18 @@ pub use schemars::JsonSchema;
 pub use service::Service;
 pub use wharf_vocab::{Code, Fault, FaultCode, Micro, Mode, Object};
 pub use wharf_wire::agent_v1::{Actor, Caller, NoticeLevel, PartyKind};
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_manual_shows_the_agent_that_is_compiled_here() {
+        let manual = include_str!("../../../../docs/agents.md");
+        let (_, rest) = include_str!("lib.rs").split_once("```no_run\n").expect("an example");
+        let (example, _) = rest.split_once("//! ```").expect("its end");
+        let lines =
+            example.lines().map(|line| line.trim_start_matches("//!").trim_start_matches(' '));
+        for line in lines {
+            assert!(manual.contains(line), "{line}");
+        }
+    }
+}
