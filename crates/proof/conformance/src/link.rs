@@ -62,7 +62,7 @@ impl Link {
     pub(crate) async fn send(&mut self, message: Value) {
         let bytes = frame(&message);
         self.shared.write_down(|transcript| transcript.sent(message));
-        self.send_bytes(&bytes).await;
+        self.write(&bytes).await;
     }
 
     /// Sends a message, one byte at a time.
@@ -70,7 +70,7 @@ impl Link {
         let bytes = frame(&message);
         self.shared.write_down(|transcript| transcript.sent(message));
         for byte in bytes.chunks(1) {
-            self.send_bytes(byte).await;
+            self.write(byte).await;
             tokio::task::yield_now().await;
         }
     }
@@ -79,11 +79,16 @@ impl Link {
     pub(crate) async fn send_together(&mut self, messages: Vec<Value>) {
         let bytes: Vec<u8> = messages.iter().flat_map(frame).collect();
         self.shared.write_down(|transcript| messages.into_iter().for_each(|m| transcript.sent(m)));
-        self.send_bytes(&bytes).await;
+        self.write(&bytes).await;
     }
 
-    /// Sends bytes, whatever they are.
-    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
+    /// Sends bytes that hold no whole message.
+    pub(crate) async fn send_garbage(&mut self, bytes: &[u8]) {
+        self.shared.write_down(|transcript| transcript.garbled = true);
+        self.write(bytes).await;
+    }
+
+    async fn write(&mut self, bytes: &[u8]) {
         // A peer that is gone or does not read is noticed by what does not come back.
         let _ = timeout(WRITE_TIME_MAX, self.writer.write_all(bytes)).await;
     }

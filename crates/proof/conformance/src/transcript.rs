@@ -35,6 +35,8 @@ pub(crate) struct Transcript {
     pub(crate) lines: Vec<Line>,
     /// Requirements that bytes and frames already broke, and how.
     pub(crate) faults: Vec<(u16, String)>,
+    /// Whether the agent was sent something that is no message, and has no id to name.
+    pub(crate) garbled: bool,
     /// Whether the agent has closed its end.
     pub(crate) ended: bool,
 }

@@ -74,6 +74,11 @@ fn judge_replies(seen: &Transcript, findings: &mut Findings) {
             "agent.error" => true,
             _ => false,
         };
+        let nameless = line.message.get("in_reply_to").is_none();
+        if seen.garbled && nameless && line.kind() == "agent.error" {
+            // It answers what could not be read, so there is no id to name.
+            continue;
+        }
         let before = &seen.lines[..place];
         let mut candidates = before.iter().filter(|sent| !sent.from_agent).filter(asked).peekable();
         if candidates.peek().is_none() {

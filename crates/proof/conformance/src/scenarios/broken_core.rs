@@ -40,7 +40,7 @@ async fn malformed(
     (number, bytes, why): (u16, &[u8], &str),
 ) -> Result<(), Error> {
     let Some(mut session) = Session::open(setup, findings).await? else { return Ok(()) };
-    session.link.send_bytes(bytes).await;
+    session.link.send_garbage(bytes).await;
     let closed = session.link.closed(EXIT_TIME_MAX + setup.options.slack).await;
     findings.check(number, closed, why);
     session.finish(findings).await;
@@ -53,7 +53,7 @@ async fn half_a_frame(setup: &Setup, findings: &mut Findings) -> Result<(), Erro
     let call = session.call_of_nothing();
     let body = call.to_string();
     let length = u32::try_from(body.len()).unwrap_or(u32::MAX).to_be_bytes();
-    session.link.send_bytes(&[&length, &body.as_bytes()[..body.len() - 1]].concat()).await;
+    session.link.send_garbage(&[&length, &body.as_bytes()[..body.len() - 1]].concat()).await;
     session.link.close().await;
     let ended = session.launch.exit(EXIT_TIME_MAX + setup.options.slack).await.is_some();
     let acted = session.result_within(&call, Duration::ZERO).await.is_some();
