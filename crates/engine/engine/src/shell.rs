@@ -18,7 +18,7 @@ use wharf_domain::{Availability, Run};
 use wharf_ports::{Batch, Clock, CommitError, Dispatch, Store, StoreError};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
-    CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId, Timestamp,
+    Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId, Timestamp,
 };
 
 use crate::catalog::Catalog;
@@ -211,6 +211,9 @@ impl Shell {
         let now = self.parts.clock.now();
         if self.renew_at <= now {
             self.renew_at = now.plus_ms(LEASE_MS / 3);
+            // What another core held may have become free.
+            let missing = ShardId::all().filter(|id| self.shards[id.index()].is_none());
+            self.reload.extend(missing);
             let renewed = self.parts.store.renew(self.parts.node.clone(), LEASE_MS);
             self.chores.push(Box::pin(async move {
                 if let Err(error) = renewed.await {
@@ -229,7 +232,10 @@ impl Shell {
         loop {
             while let Some((id, input)) = self.queue.pop_front() {
                 let now = self.parts.clock.now();
-                let Some(shard) = &mut self.shards[id.index()] else { continue };
+                let Some(shard) = &mut self.shards[id.index()] else {
+                    self.turn_away(&input);
+                    continue;
+                };
                 let out = shard.step(now, input);
                 self.batches.extend(out.batches);
                 for effect in out.effects {
@@ -243,6 +249,15 @@ impl Shell {
             self.reload_shards().await;
         }
         self.commit();
+    }
+
+    /// A shard that another core holds cannot answer here.
+    fn turn_away(&mut self, input: &Input) {
+        if let Some((_, answer)) = input.ticket().and_then(|ticket| self.answers.remove(&ticket)) {
+            let message = "Another core holds this part of the store; try again in a while.";
+            // Whoever asked may have left.
+            let _ = answer.send(Err(Fault::new(Code::CoreBusy, message)));
+        }
     }
 
     fn commit(&mut self) {

@@ -24,7 +24,7 @@ pub use caller::{Audience, Caller, CallerRef};
 pub use entry::Entry;
 pub use ledger::{Account, Funds, Ledger, LedgerOp};
 pub use outcome::Outcome;
-pub use progress::{Level, Progress};
+pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{Seat, SeatEntry};
 pub use tool::{Availability, ToolDef};

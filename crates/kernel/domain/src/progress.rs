@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wharf_vocab::Object;
 
 /// How much a log line matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +82,7 @@ impl Progress {
             Self::Text { channel, text } => channel.len() + text.len(),
             Self::Log { text, .. } => text.len(),
             Self::Partial { key, value } => {
-                key.as_ref().map_or(0, String::len) + json_weight(value)
+                key.as_ref().map_or(0, String::len) + value_weight(value)
             }
             Self::Phase { phase, .. } => phase.len(),
             Self::Gap { .. } => 0,
@@ -103,16 +104,19 @@ impl Progress {
     }
 }
 
-/// About how many bytes a value takes as JSON text.
-fn json_weight(value: &Value) -> usize {
+/// About how many bytes an object takes as JSON text.
+#[must_use]
+pub fn json_weight(object: &Object) -> usize {
+    object.iter().map(|(key, item)| key.len() + value_weight(item) + 4).sum::<usize>() + 2
+}
+
+fn value_weight(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 5,
         Value::Number(_) => 12,
         Value::String(text) => text.len() + 2,
-        Value::Array(items) => items.iter().map(|item| json_weight(item) + 1).sum::<usize>() + 2,
-        Value::Object(map) => {
-            map.iter().map(|(key, item)| key.len() + json_weight(item) + 4).sum::<usize>() + 2
-        }
+        Value::Array(items) => items.iter().map(|item| value_weight(item) + 1).sum::<usize>() + 2,
+        Value::Object(map) => json_weight(map),
     }
 }
 

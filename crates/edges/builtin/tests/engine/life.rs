@@ -92,6 +92,8 @@ async fn a_sleep_can_be_canceled_and_stays_canceled() {
     bench.handle.cancel_run(&owner(), &run.key, "enough").await.expect("known");
     let run = bench.end_of(&run.key).await;
     assert_eq!(run.status(), RunStatus::Canceled);
+    let error = run.outcome.as_ref().and_then(Outcome::error).expect("canceled");
+    assert_eq!(error.message, "enough", "the reason is kept");
     let again = bench.handle.cancel_run(&owner(), &run.key, "again").await.expect("known");
     assert_eq!(again.outcome, run.outcome);
 }

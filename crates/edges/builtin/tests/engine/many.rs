@@ -183,6 +183,16 @@ async fn a_tool_that_panics_lies_or_floods_fails_alone() {
         )
         .expect("valid")
         .tool(
+            "swell",
+            "Gives back far too much.",
+            |_| {},
+            |_: Object, _| async {
+                let text = Value::from("x".repeat(5 * 1024 * 1024));
+                Ok((Object::from_iter([("text".to_owned(), text)]), 0))
+            },
+        )
+        .expect("valid")
+        .tool(
             "flood",
             "Never stops writing.",
             |_| {},
@@ -201,6 +211,7 @@ async fn a_tool_that_panics_lies_or_floods_fails_alone() {
     for (tool, code) in [
         ("hostile/panic", Code::ToolInternal),
         ("hostile/lie", Code::ToolInvalidOutput),
+        ("hostile/swell", Code::ToolOutputTooLarge),
         ("hostile/flood", Code::ToolOutputTooLarge),
     ] {
         let run = bench.finish(tool, json!({})).await;

@@ -4,6 +4,7 @@ use crate::support::{Bench, new, owner};
 use serde_json::json;
 use wharf_domain::{Outcome, Resolution};
 use wharf_ports::StoreErrorKind;
+use wharf_ports::memory::MemoryStore;
 use wharf_vocab::{Code, Durability, RunStatus};
 
 #[tokio::test]
@@ -89,4 +90,22 @@ async fn a_full_store_refuses_new_runs_and_keeps_what_was_accepted() {
     let ends = bench.events(&run.key, 0).await.iter().filter(|event| event.ended.is_some()).count();
     assert_eq!(ends, 1);
     assert_eq!(bench.finish("wharf/echo", json!({})).await.status(), RunStatus::Succeeded);
+}
+
+#[tokio::test]
+async fn what_another_core_holds_is_said_to_be_busy_instead_of_never_answered() {
+    let bench = Bench::new().await;
+    let clock = std::sync::Arc::new(wharf_ports::SystemClock);
+    let state = bench.store.state();
+    let store = std::sync::Arc::new(MemoryStore::with_state(state, clock.clone()));
+    let node = wharf_vocab::NodeId::new("another").expect("valid");
+    let options = wharf_engine::Options { node, store, clock, seed: 2 };
+    let second = wharf_engine::Handle::start(options).await.expect("starts without a lease");
+    wharf_builtin::register(&second).await.expect("registers");
+    let world = crate::support::default_world();
+    let settings = wharf_domain::WorldSettings::default();
+    let owner = owner();
+    let asked = second.create_world(&owner, world, settings);
+    let fault = tokio::time::timeout(crate::support::LONG, asked).await.expect("answered");
+    assert!(fault.expect_err("not here").is(Code::CoreBusy));
 }

@@ -1,9 +1,10 @@
 //! What a provider holds while it works on an attempt.
 
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
-use wharf_domain::{Caller, Progress};
+use wharf_domain::{Caller, Progress, json_weight};
 use wharf_ports::Dispatch;
-use wharf_vocab::{Executed, Fault, Object};
+use wharf_vocab::limits::VALUE_BYTES_MAX;
+use wharf_vocab::{Code, Executed, Fault, Object};
 
 use super::{Accepted, Handle, NewRun};
 use crate::shard::Input;
@@ -49,9 +50,12 @@ impl Attempt {
         self.handle.create_run(caller, new).await
     }
 
-    /// Says that the attempt succeeded. Outputs that do not fit the tool's schema fail it.
+    /// Says that the attempt succeeded. Outputs that are too large or do not fit the tool's
+    /// schema fail it.
     pub async fn succeeded(&self, outputs: Object, cost_micro: u64) -> Result<(), Fault> {
-        let checked = self.handle.inner.catalog.check_outputs(&self.dispatch.spec.tool, &outputs);
+        let checked = check_size(&outputs).and_then(|()| {
+            self.handle.inner.catalog.check_outputs(&self.dispatch.spec.tool, &outputs)
+        });
         let result = match checked {
             Ok(()) => Ok(outputs),
             Err(fault) => Err(AttemptError::Failed(fault, Executed::Yes)),
@@ -73,4 +77,12 @@ impl Attempt {
         let input = RunInput::AttemptEnded { attempt_id, report };
         self.handle.tell(shard, Input::Run { key, input, ticket: None }).await
     }
+}
+
+fn check_size(outputs: &Object) -> Result<(), Fault> {
+    if json_weight(outputs) > VALUE_BYTES_MAX {
+        let message = format!("The outputs are larger than {VALUE_BYTES_MAX} bytes.");
+        return Err(Fault::new(Code::ToolOutputTooLarge, message));
+    }
+    Ok(())
 }

@@ -99,6 +99,18 @@ pub enum Input {
 }
 
 impl Input {
+    /// Who waits for the answer.
+    #[must_use]
+    pub fn ticket(&self) -> Option<Ticket> {
+        match self {
+            Self::Create(create) => create.ticket,
+            Self::Run { ticket, .. } | Self::World { ticket, .. } | Self::Agent { ticket, .. } => {
+                *ticket
+            }
+            _ => None,
+        }
+    }
+
     /// Says who waits for the answer; inputs that nobody can wait for are left as they are.
     pub fn set_ticket(&mut self, number: Ticket) {
         match self {

@@ -41,8 +41,9 @@ fn is_active(run: &Run, attempt_id: &AttemptId) -> bool {
 fn canceled(draft: &mut Draft<'_, '_>, error: Fault, cost: Micro) {
     let outcome = match &draft.run.cancel {
         Some(cancel) => {
-            let error = error.with("by", cancel.by.as_str());
-            Outcome::Canceled { error }
+            // Why it was called off matters more than how the provider puts it.
+            let error = Fault { message: cancel.reason.clone(), ..error };
+            Outcome::Canceled { error: error.with("by", cancel.by.as_str()) }
         }
         None => Outcome::Canceled { error: error.with("by", "provider") },
     };
