@@ -8,6 +8,8 @@ mod envelope;
 mod handshake;
 mod health;
 mod streams;
+#[cfg(test)]
+mod tests;
 
 use serde_json::Value;
 
