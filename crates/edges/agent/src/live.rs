@@ -154,3 +154,30 @@ fn at_rest(agent: &Agent, was_launched: bool) -> AgentState {
         Some(_) => AgentState::Approved,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(id: &str) -> LaunchId {
+        LaunchId::new(id).expect("valid")
+    }
+
+    fn conn(id: &str) -> Conn {
+        Conn { launch: launch(id), commands: mpsc::channel(1).0 }
+    }
+
+    #[test]
+    fn r054_one_agent_has_one_connection_and_only_of_its_current_launch() {
+        let live = Live::default();
+        assert!(!live.connect(conn("l1")), "nothing was launched");
+        live.starting(&launch("l1"));
+        assert!(!live.connect(conn("l0")), "another launch");
+        assert!(live.connect(conn("l1")));
+        assert!(!live.connect(conn("l1")), "a second session");
+        live.disconnect(&launch("l0"), CoreClose::Goodbye);
+        assert!(live.conn().is_some(), "a stranger's end changes nothing");
+        live.disconnect(&launch("l1"), CoreClose::Goodbye);
+        assert!(live.conn().is_none());
+    }
+}

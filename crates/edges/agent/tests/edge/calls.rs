@@ -76,7 +76,7 @@ async fn r089_inputs_that_do_not_fit_never_reach_the_agent() {
 }
 
 #[tokio::test]
-async fn r115_r167_r168_chunks_are_shown_as_they_come_in_order_with_their_gaps() {
+async fn r167_chunks_are_shown_as_they_come_in_order_with_their_gaps() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["count"]).await;
     let run = stage.run("count", json!({})).await.expect("accepted");
@@ -281,4 +281,64 @@ async fn r161_a_question_of_an_agent_waits_in_the_inbox_and_is_answered_once() {
     assert_eq!(answered["payload"]["value"], "aisle");
     agent.succeed(&call, json!({})).await;
     assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
+}
+
+#[tokio::test]
+async fn r096_the_smallest_of_all_timeouts_is_sent() {
+    let mut stage = Stage::new().await;
+    let (_launch, mut agent) = stage.joined(&["echo"]).await;
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+    for (asked, sent) in [(None, 60_000), (Some(1_500), 1_500), (Some(10 * DAY_MS), DAY_MS)] {
+        let mut wanted = new("echo", object(json!({})));
+        wanted.timeout_ms = asked;
+        let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+        let call = agent.call().await;
+        assert_eq!(call["payload"]["timeout_ms"], sent);
+        agent.succeed(&call, json!({})).await;
+        stage.end_of(&run.key).await;
+    }
+}
+
+#[tokio::test]
+async fn r136_nobody_cancels_a_call_from_the_agents_side() {
+    let mut stage = Stage::new().await;
+    let (launch, mut agent) = stage.joined(&["echo"]).await;
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    let mut stranger = Agent::connect(&launch).await;
+    let cancel = json!({"call_id": call["payload"]["call_id"]});
+    stranger.send("core.tool.cancel", cancel, json!({})).await;
+    while stranger.next().await.is_some() {}
+    assert!(!stage.handle.run(&run.key).await.expect("known").is_over());
+    agent.succeed(&call, json!({})).await;
+    assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
+}
+
+#[tokio::test]
+async fn r152_what_is_displayed_is_not_what_is_audited() {
+    let mut stage = Stage::new().await;
+    let (_launch, mut agent) = stage.joined(&["echo"]).await;
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    agent.stream(&call, 1, "stdout", json!({"text": "canary-shown"})).await;
+    agent.succeed(&call, json!({})).await;
+    let mut watch = stage.handle.watch(&run.key, Seq(0)).await.expect("known");
+    let mut shown = String::new();
+    while let Some(event) = watch.next().await {
+        shown.push_str(&format!("{:?}", event.expect("readable").item));
+    }
+    assert!(shown.contains("canary-shown"), "{shown}");
+    let audit = format!("{:?}", stage.handle.audit(0, 10_000).await.expect("readable"));
+    assert!(!audit.contains("canary-shown"));
+}
+
+#[tokio::test]
+async fn r166_nothing_of_the_callers_surroundings_is_passed_unless_it_is_allowed() {
+    let mut stage = Stage::new().await;
+    let (_launch, mut agent) = stage.joined(&["echo"]).await;
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    assert_eq!(call["payload"]["context"], json!({"mode": "real"}));
+    agent.succeed(&call, json!({})).await;
+    stage.end_of(&run.key).await;
 }
