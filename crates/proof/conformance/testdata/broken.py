@@ -44,12 +44,19 @@ class Session:
         if len(prefix) < 4:
             sys.exit(0)
         length = int.from_bytes(prefix, "big")
-        if not 0 < length <= 4 << 20:
+        if length == 0 and FAULT == "takes-empty-frames":
+            return self.receive()
+        if not 0 < length <= 4 << 20 and FAULT != "waits-for-any-size":
             sys.exit("frame of a forbidden size")
         body = self.reader.read(length)
         if len(body) < length:
             sys.exit(0)
-        return json.loads(body.decode("utf-8"))
+        try:
+            return json.loads(body.decode("utf-8"))
+        except ValueError:
+            if FAULT != "skips-what-is-not-json":
+                raise
+            return self.receive()
 
     def shake_hands(self):
         if FAULT == "result-first":
@@ -107,9 +114,16 @@ class Session:
             self.call(message)
         elif kind == "core.goodbye" and FAULT != "stays":
             sys.exit(0)
-        elif kind in ("core.tools.registered", "core.tool.cancel", "core.error"):
+        elif kind == "core.ping":
+            for _ in range(2 if FAULT == "two-pongs" else 1):
+                self.send("agent.pong", {}, message)
+        elif kind == "core.tool.cancel":
+            ack = {"call_id": message["payload"]["call_id"]}
+            ack["accepted"] = FAULT == "accepts-any-cancel"
+            self.send("agent.tool.cancel_ack", ack, message)
+        elif kind == "core.tools.registered" or (kind == "core.error" and FAULT != "answers-errors"):
             pass
-        elif "request_id" in message:
+        elif "request_id" in message or FAULT == "answers-notices":
             error = {"code": "protocol.unknown_type", "message": "Unknown."}
             self.send("agent.error", {}, message, error=error)
 

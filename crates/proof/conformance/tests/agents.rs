@@ -87,6 +87,22 @@ async fn an_agent_without_a_fault_passes() {
 }
 
 #[tokio::test]
+async fn r003_going_on_after_what_is_not_json_is_found() {
+    // Bytes that are no text are no JSON either.
+    broken("skips-what-is-not-json", &[3, 4]).await;
+}
+
+#[tokio::test]
+async fn r005_going_on_after_an_empty_frame_is_found() {
+    broken("takes-empty-frames", &[5]).await;
+}
+
+#[tokio::test]
+async fn r009_waiting_for_a_frame_of_any_size_is_found() {
+    broken("waits-for-any-size", &[9]).await;
+}
+
+#[tokio::test]
 async fn r035_a_wrong_echo_is_found() {
     broken("wrong-echo", &[35]).await;
 }
@@ -139,6 +155,26 @@ async fn r092_a_call_that_is_run_again_is_found() {
 #[tokio::test]
 async fn r117_two_results_for_one_call_are_found() {
     broken("two-results", &[117]).await;
+}
+
+#[tokio::test]
+async fn r133_accepting_to_cancel_an_unknown_call_is_found() {
+    broken("accepts-any-cancel", &[133]).await;
+}
+
+#[tokio::test]
+async fn r147_two_pongs_for_one_ping_are_found() {
+    broken("two-pongs", &[147]).await;
+}
+
+#[tokio::test]
+async fn r149_answering_an_unknown_notice_is_found() {
+    broken("answers-notices", &[149]).await;
+}
+
+#[tokio::test]
+async fn r150_answering_an_error_is_found() {
+    broken("answers-errors", &[150]).await;
 }
 
 #[tokio::test]
