@@ -1,1 +1,6 @@
-//! wharf-testkit
+//! What proves Wharf: a simulator that drives the real shards through faults.
+//!
+//! Nothing here is part of a running core. [`sim`] needs no clock, no threads and no files, so
+//! that a seed says everything about what happens.
+
+pub mod sim;

@@ -1,0 +1,101 @@
+//! What travels in the simulated world.
+
+use std::sync::Arc;
+
+use wharf_domain::{Availability, Resolution};
+use wharf_engine::shard::Input;
+use wharf_ports::{Batch, CommitError, Dispatch};
+use wharf_vocab::{AttemptId, CommitNo, Epoch, RunKey, ShardId};
+
+/// Something that is to happen. What concerns a core names the life it was meant for: a core
+/// that was started again knows nothing of it.
+#[derive(Debug, Clone)]
+pub(super) enum Event {
+    /// Something arrives at a core.
+    ToNode { node: usize, life: u32, parcel: Parcel },
+    /// A core looks at its deadlines.
+    Wake { node: usize, life: u32 },
+    /// A core prolongs its leases and looks for free ones.
+    Leases { node: usize, life: u32 },
+    /// A core takes leases and loads shards.
+    Load { node: usize, life: u32, shards: Vec<ShardId> },
+    /// Batches arrive at the store.
+    AtStore { node: usize, life: u32, group: Vec<Arc<Batch>> },
+    /// A core learns what became of its batches.
+    Settled { node: usize, life: u32, group: Vec<Settled> },
+    /// A core looks something up in the store.
+    Chore { node: usize, life: u32, chore: Chore },
+    /// Something arrives at a provider.
+    ToProvider { provider: usize, from: usize, order: Order },
+    /// A provider goes on with an attempt.
+    Work { provider: usize, attempt: AttemptId },
+    /// A provider can be reached again.
+    LinkUp { provider: usize, node: usize },
+    /// A core is started.
+    Start { node: usize },
+    /// The store works well again.
+    StoreHeals,
+    /// People look through the inbox, once everything is to come to rest.
+    Inbox,
+}
+
+/// What arrives at a core.
+#[derive(Debug, Clone)]
+pub(super) enum Parcel {
+    /// An input for a shard, and the call it answers.
+    Input { shard: ShardId, input: Box<Input>, call: Option<u64> },
+    /// A provider's availability; an older one than is known is dropped.
+    Provider { provider: usize, version: u64, availability: Availability },
+    /// A shard was loaded somewhere: children whose parents live there make themselves known.
+    Loaded { shard: ShardId },
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone)]
+pub(super) struct Settled {
+    pub(super) shard: ShardId,
+    pub(super) epoch: Epoch,
+    pub(super) no: CommitNo,
+    pub(super) result: Result<(), CommitError>,
+}
+
+/// What a core looks up in the store.
+#[derive(Debug, Clone)]
+pub(super) enum Chore {
+    /// Whether a parent that is over was called off.
+    AskAfterParent { parent: RunKey, child: RunKey },
+    /// Whether a run was made.
+    LookUp(RunKey, Epoch),
+}
+
+/// What a core tells a provider.
+#[derive(Debug, Clone)]
+pub(super) enum Order {
+    /// Take an attempt; the number is that of the process it is meant for.
+    Dispatch(Box<Dispatch>, u64),
+    /// Stop an attempt.
+    Cancel(AttemptId),
+    /// An ask of the attempt has ended.
+    Answer(AttemptId, String, Resolution),
+}
+
+impl Event {
+    /// The core it concerns, if it concerns one, and the life it was meant for.
+    pub(super) fn addressee(&self) -> Option<(usize, u32)> {
+        match self {
+            Self::ToNode { node, life, .. }
+            | Self::Wake { node, life }
+            | Self::Leases { node, life }
+            | Self::Load { node, life, .. }
+            | Self::Settled { node, life, .. }
+            | Self::Chore { node, life, .. } => Some((*node, *life)),
+            Self::AtStore { .. }
+            | Self::ToProvider { .. }
+            | Self::Work { .. }
+            | Self::LinkUp { .. }
+            | Self::Start { .. }
+            | Self::StoreHeals
+            | Self::Inbox => None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What a simulation has led the core through. One that leads through nothing proves nothing.
+
+use std::collections::BTreeMap;
+
+use wharf_ports::Refusal;
+use wharf_vocab::RunStatus;
+
+use super::faults::CrashPoint;
+
+macro_rules! things {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal),+ $(,)?) => {
+        /// Something a simulation can lead the core through.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Thing {
+            $($(#[$doc])* $variant),+
+        }
+
+        impl Thing {
+            /// Everything there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// What reports call it.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+        }
+    };
+}
+
+things! {
+    /// A batch was committed.
+    Commit = "commits",
+    /// A run ended well.
+    Succeeded = "runs succeeded",
+    /// A run failed.
+    Failed = "runs failed",
+    /// A run was refused.
+    Refused = "runs refused",
+    /// A run was canceled.
+    Canceled = "runs canceled",
+    /// A run was kept in memory only.
+    MemoryRun = "runs in memory",
+    /// A run made another one.
+    Child = "child runs",
+    /// A child was called off because its parent was.
+    ChildCanceled = "children called off with their parent",
+    /// A further attempt began.
+    Retry = "retries",
+    /// An attempt ran too long.
+    Timeout = "attempts that ran too long",
+    /// An attempt wrote more than it may.
+    TooLarge = "attempts that wrote too much",
+    /// An attempt was taken up again after a crash or a change of owner.
+    Reattach = "attempts taken up again",
+    /// A provider was told how an ask ended.
+    Answer = "answers to providers",
+    /// An approval was given.
+    Allowed = "approvals given",
+    /// An approval was not given.
+    Denied = "approvals denied",
+    /// An ask expired.
+    Expired = "asks expired",
+    /// An ask was withdrawn with its run.
+    Withdrawn = "asks withdrawn",
+    /// Somebody decided who may not.
+    Forbidden = "decisions by those who may not",
+    /// The same request came twice.
+    Repeated = "requests repeated",
+    /// Another request came under a name that was taken.
+    Conflict = "requests in conflict",
+    /// A provider cost more than was held.
+    OverHold = "attempts that cost more than was held",
+    /// A dispatch could not be handed over.
+    DispatchFailed = "dispatches that failed",
+    /// A provider's process died under its attempts.
+    ProviderDied = "providers that died",
+    /// A provider's message came twice.
+    Doubled = "messages doubled",
+    /// A provider spoke of an attempt nobody knows, or after its end.
+    Lie = "lies of providers",
+    /// The store was slow.
+    SlowStore = "slow stores",
+    /// The store was full.
+    FullStore = "batches at a full store",
+    /// The store could not be reached.
+    StoreDown = "batches at an unreachable store",
+    /// The store committed a batch and said that it had not.
+    Ambiguous = "batches committed but reported as failed",
+    /// A run was found after a commit that failed or did not.
+    Found = "runs looked up after a doubtful commit",
+    /// A lease had passed to somebody else.
+    RefusedFenced = "batches refused: fenced",
+    /// A stream was there already.
+    RefusedExists = "batches refused: exists",
+    /// A stream had gone on.
+    RefusedStale = "batches refused: stale",
+    /// A name was taken.
+    RefusedClaimed = "batches refused: claimed",
+    /// There was too little money.
+    RefusedFunds = "batches refused: funds",
+    /// A shard was loaded anew while its core lived.
+    Reload = "shards loaded anew",
+    /// A shard passed from one core to another.
+    Takeover = "shards taken over",
+    /// A core stood still for a while.
+    Stall = "cores that stood still",
+    /// A core could not reach the store.
+    Cut = "cores cut off from the store",
+    /// A clock jumped forward.
+    ClockJump = "clock jumps",
+    /// A core was started again.
+    Restart = "restarts",
+    /// A core died before it handed over what it had decided.
+    CrashBeforeCommit = "crashes before a batch is handed over",
+    /// A core died while the store had not got its batch.
+    CrashInCommit = "crashes while a batch is on its way",
+    /// A core died before it learned that its batch was committed.
+    CrashBeforeCommitted = "crashes after a commit, before it is known",
+    /// A core died before it did what followed from a commit.
+    CrashBeforeEffects = "crashes after a commit, before its effects",
+    /// A core died while it did what followed from a commit.
+    CrashAmidEffects = "crashes amid effects",
+    /// A core died when it had leases but had loaded nothing.
+    CrashDuringLoad = "crashes during a load",
+    /// A core died before it did what was outstanding after a load.
+    CrashAfterLoad = "crashes before outstanding work is done",
+    /// A core died while it did nothing.
+    CrashIdle = "crashes at rest",
+}
+
+impl From<CrashPoint> for Thing {
+    fn from(point: CrashPoint) -> Self {
+        match point {
+            CrashPoint::BeforeCommit => Self::CrashBeforeCommit,
+            CrashPoint::InCommit => Self::CrashInCommit,
+            CrashPoint::BeforeCommitted => Self::CrashBeforeCommitted,
+            CrashPoint::BeforeEffects => Self::CrashBeforeEffects,
+            CrashPoint::AmidEffects => Self::CrashAmidEffects,
+            CrashPoint::DuringLoad => Self::CrashDuringLoad,
+            CrashPoint::AfterLoad => Self::CrashAfterLoad,
+            CrashPoint::Idle => Self::CrashIdle,
+        }
+    }
+}
+
+impl Thing {
+    /// The end of a run, if the status is one.
+    pub(super) fn of_status(status: RunStatus) -> Option<Self> {
+        match status {
+            RunStatus::Succeeded => Some(Self::Succeeded),
+            RunStatus::Failed => Some(Self::Failed),
+            RunStatus::Refused => Some(Self::Refused),
+            RunStatus::Canceled => Some(Self::Canceled),
+            RunStatus::Queued | RunStatus::Waiting | RunStatus::Running => None,
+        }
+    }
+}
+
+impl From<&Refusal> for Thing {
+    fn from(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::Fenced => Self::RefusedFenced,
+            Refusal::Exists { .. } => Self::RefusedExists,
+            Refusal::Stale { .. } => Self::RefusedStale,
+            Refusal::Claimed(_) => Self::RefusedClaimed,
+            Refusal::Funds(_) => Self::RefusedFunds,
+        }
+    }
+}
+
+/// How often each thing happened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Exercised(BTreeMap<Thing, u64>);
+
+impl Exercised {
+    pub(super) fn note(&mut self, thing: impl Into<Thing>) {
+        *self.0.entry(thing.into()).or_default() += 1;
+    }
+
+    /// How often something happened.
+    #[must_use]
+    pub fn count(&self, thing: Thing) -> u64 {
+        self.0.get(&thing).copied().unwrap_or(0)
+    }
+
+    /// Adds what another simulation led through.
+    pub fn add(&mut self, other: &Self) {
+        for (thing, count) in &other.0 {
+            *self.0.entry(*thing).or_default() += count;
+        }
+    }
+
+    /// What never happened.
+    #[must_use]
+    pub fn missing(&self) -> Vec<Thing> {
+        Thing::ALL.iter().copied().filter(|thing| self.count(*thing) == 0).collect()
+    }
+}

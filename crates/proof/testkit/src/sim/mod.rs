@@ -1,0 +1,279 @@
+//! The simulator: real shards, a seeded clock, and a world that goes wrong.
+//!
+//! Several simulated cores share one simulated store and a few simulated providers. Each core
+//! does synchronously what the engine's shell does with futures; the shards, the rules and the
+//! store's rules are the real ones. After every step the rules of the whole are checked. In the
+//! end all trouble stops, and everything that was accepted must come to its end.
+//!
+//! A seed and a number of steps say everything about a simulation: there is no clock, no thread
+//! and no order that depends on how memory is laid out.
+
+mod agenda;
+mod callers;
+mod chance;
+mod check;
+mod event;
+mod exercised;
+mod faults;
+mod node;
+mod provider;
+mod report;
+mod rest;
+mod stage;
+mod store;
+
+#[cfg(test)]
+mod scenarios;
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use wharf_vocab::{ShardId, Timestamp};
+
+pub use exercised::{Exercised, Thing};
+pub use faults::CrashPoint;
+pub use report::{SimReport, Violation};
+
+use agenda::Agenda;
+use callers::Calls;
+use chance::Chance;
+use check::Checker;
+use event::Event;
+use node::Node;
+use provider::Provider;
+use report::Trace;
+use stage::Names;
+use store::{SimStore, Trouble};
+
+/// When the simulated world begins.
+const BEGIN: Timestamp = Timestamp(1_800_000_000_000);
+/// How many cores there are.
+const NODES: usize = 3;
+
+/// What to simulate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SimOptions {
+    /// What happens, and when.
+    pub seed: u64,
+    /// How many steps there are with faults.
+    pub steps: u32,
+}
+
+/// Runs a simulation. If a rule is broken, it is run again to tell what happened before.
+#[must_use]
+pub fn run(options: SimOptions) -> SimReport {
+    let report = run_once(options, false);
+    if report.ok {
+        return report;
+    }
+    let again = run_once(options, true);
+    if again.violation != report.violation {
+        return SimReport {
+            violation: Some(Violation {
+                rule: "the same seed gives the same life",
+                seen: format!("{:?} the first time", report.violation),
+                step: again.steps_taken,
+                after_ms: again.lasted_ms,
+            }),
+            ok: false,
+            ..again
+        };
+    }
+    again
+}
+
+fn run_once(options: SimOptions, trace: bool) -> SimReport {
+    let mut sim = Sim::new(options.seed, trace);
+    let ended = catch_unwind(AssertUnwindSafe(|| sim.live(options.steps)));
+    if let Err(panic) = ended {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        sim.check.broken("nothing panics", text.to_owned());
+    }
+    sim.into_report(options)
+}
+
+/// What a life is like: quiet or wild, busy or not, with many families or none.
+#[derive(Debug, Clone, Copy)]
+struct Mood {
+    /// Calls, of a hundred steps.
+    calls: u64,
+    /// Faults, of a hundred steps that are no calls.
+    faults: u64,
+    /// Calls for runs that start others, of a hundred calls for runs.
+    families: u64,
+    /// Attempts that take long or never end, of a hundred.
+    slow: u64,
+    /// Calls for runs in a world with little money, of a hundred.
+    poor: u64,
+}
+
+impl Mood {
+    fn of(chance: &mut Chance) -> Self {
+        Self {
+            calls: chance.between(8, 30),
+            faults: chance.between(1, 8),
+            families: chance.between(0, 40),
+            slow: chance.between(5, 40),
+            poor: chance.between(10, 80),
+        }
+    }
+}
+
+/// The simulated world.
+#[derive(Debug)]
+struct Sim {
+    agenda: Agenda<Event>,
+    chance: Chance,
+    nodes: Vec<Node>,
+    store: SimStore,
+    providers: Vec<Provider>,
+    calls: Calls,
+    names: Names,
+    check: Checker,
+    seen: Exercised,
+    trace: Trace,
+    shards: Vec<ShardId>,
+    mood: Mood,
+    /// Which core loaded a shard last.
+    owners: BTreeMap<ShardId, usize>,
+    healing: bool,
+    steps_taken: u64,
+    /// What attempts do in a scenario; chance decides otherwise.
+    #[cfg(test)]
+    plan: Option<provider::Plan>,
+}
+
+impl Sim {
+    fn new(seed: u64, trace: bool) -> Self {
+        let mut chance = Chance::new(seed);
+        let mood = Mood::of(&mut chance);
+        Self {
+            agenda: Agenda::starting(BEGIN),
+            chance,
+            mood,
+            nodes: (0..NODES).map(Node::new).collect(),
+            store: SimStore::new(),
+            providers: stage::TOOLS.iter().map(|_| Provider::new(NODES)).collect(),
+            calls: Calls::default(),
+            names: Names::new(),
+            check: Checker::default(),
+            seen: Exercised::default(),
+            trace: Trace::new(trace),
+            shards: stage::shards(),
+            owners: BTreeMap::new(),
+            healing: false,
+            steps_taken: 0,
+            #[cfg(test)]
+            plan: None,
+        }
+    }
+
+    /// A whole life: a quiet beginning, steps with faults, and the way to rest.
+    fn live(&mut self, steps: u32) {
+        self.begin();
+        for _ in 0..steps {
+            if self.check.is_broken() {
+                return;
+            }
+            if self.chance.percent(self.mood.calls) {
+                self.some_call();
+            } else if self.chance.percent(self.mood.faults) {
+                self.some_fault();
+            } else {
+                self.next_event();
+            }
+            self.after_step();
+        }
+        self.come_to_rest();
+    }
+
+    /// Starts the cores and makes the worlds; nothing goes wrong yet.
+    fn begin(&mut self) {
+        for node in 0..self.nodes.len() {
+            self.start_with(node, self.home_shards(node));
+        }
+        self.heal_providers();
+        for (id, settings) in stage::worlds() {
+            self.create_world(id, settings);
+        }
+        for _ in 0..1_000 {
+            if self.check.is_broken() || self.check.worlds_made() == stage::worlds().len() {
+                return;
+            }
+            self.next_event();
+            self.after_step();
+        }
+        self.check.broken("worlds can be made", "they were not".to_owned());
+    }
+
+    fn home_shards(&self, node: usize) -> Vec<ShardId> {
+        self.shards.iter().copied().skip(node).step_by(self.nodes.len()).collect()
+    }
+
+    fn after_step(&mut self) {
+        self.steps_taken += 1;
+        let lasted = self.agenda.now().ms_since(BEGIN);
+        self.check.at(self.steps_taken, lasted);
+        self.check_cores(self.steps_taken.is_multiple_of(16));
+    }
+
+    fn next_event(&mut self) {
+        let Some(event) = self.agenda.next() else { return };
+        if let Some((node, life)) = event.addressee() {
+            let target = &self.nodes[node];
+            if !target.up || target.life != life {
+                return self.undeliverable(&event);
+            }
+            if target.frozen_until > self.agenda.now() {
+                let until = target.frozen_until;
+                return self.agenda.at(until, event);
+            }
+        }
+        match event {
+            Event::ToNode { node, parcel, .. } => self.deliver(node, parcel),
+            Event::Wake { node, .. } => self.wake(node),
+            Event::Leases { node, .. } => self.keep_leases(node),
+            Event::Load { node, shards, .. } => self.load(node, &shards),
+            Event::AtStore { node, life, group } => self.at_store(node, life, group),
+            Event::Settled { node, group, .. } => self.settled(node, group),
+            Event::Chore { node, chore, .. } => self.do_chore(node, chore),
+            Event::ToProvider { provider, from, order } => self.at_provider(provider, from, order),
+            Event::Work { provider, attempt } => self.go_on(provider, &attempt),
+            Event::LinkUp { provider, node } => {
+                self.set_link(provider, node, wharf_domain::Availability::Up);
+            }
+            Event::Start { node } => self.restart(node),
+            Event::StoreHeals => self.store.trouble = Trouble::Nothing,
+            Event::Inbox => self.look_through_inbox(),
+        }
+    }
+
+    fn trace(&mut self, line: impl FnOnce() -> String) {
+        self.trace.note(self.agenda.now(), line);
+    }
+
+    /// How long something takes on the way between two machines.
+    fn latency(&mut self) -> u64 {
+        match self.chance.between(0, 19) {
+            0 => self.chance.between(200, 5_000),
+            1..=4 => self.chance.between(10, 200),
+            _ => self.chance.between(0, 9),
+        }
+    }
+
+    fn into_report(mut self, options: SimOptions) -> SimReport {
+        let violation = self.check.take_violation();
+        SimReport {
+            ok: violation.is_none(),
+            seed: options.seed,
+            steps: options.steps,
+            steps_taken: self.steps_taken,
+            lasted_ms: self.agenda.now().ms_since(BEGIN),
+            runs: self.check.runs(),
+            exercised: self.seen,
+            violation,
+            trace: self.trace.take(),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Performing what shards ask for, as the engine's shell does.
+
+use wharf_domain::Availability;
+use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
+use wharf_engine::shard::{Effect, Input};
+use wharf_ports::Dispatch;
+use wharf_vocab::{Code, Executed, Fault, RunKey, RunStatus, ShardId};
+
+use super::super::Sim;
+use super::super::event::{Chore, Event, Order, Parcel};
+use super::super::exercised::Thing;
+use super::super::stage;
+use super::read_run;
+
+/// How long the core waits before it asks a store again that could not be read.
+const READ_AGAIN_MS: u64 = 250;
+
+impl Sim {
+    pub(super) fn perform(&mut self, node: usize, shard: ShardId, effect: Effect) {
+        match effect {
+            Effect::Reply { ticket, result } => {
+                let waiting = self.nodes[node].memory.answers.remove(&ticket);
+                if let Some((_, call)) = waiting {
+                    self.answered(call, &result);
+                }
+            }
+            Effect::Publish { batch, run } => {
+                let owner = self.owns(node, shard);
+                let published = &mut self.nodes[node].memory.published;
+                self.check.published(&batch, &run, owner, published);
+            }
+            Effect::WorldChanged(world) => self.check.world_shown(&world),
+            Effect::AgentChanged(_) => {}
+            Effect::Dispatch(dispatch) => self.dispatch(node, shard, dispatch),
+            Effect::CancelAttempt { provider, attempt_id, .. } => {
+                if let Some(provider) = stage::tool_of(&provider) {
+                    self.order(provider, node, Order::Cancel(attempt_id));
+                }
+            }
+            Effect::Answer { provider, attempt_id, key, resolution } => {
+                self.seen.note(Thing::Answer);
+                self.check.answer_given(&attempt_id, &key, &resolution);
+                if let Some(provider) = stage::tool_of(&provider) {
+                    self.order(provider, node, Order::Answer(attempt_id, key, resolution));
+                }
+            }
+            Effect::Send { to, input } => self.send(node, to, *input),
+            Effect::AskAfterParent { parent, child } => {
+                self.chore(node, Chore::AskAfterParent { parent, child });
+            }
+            Effect::LookUp { key, epoch } => self.chore(node, Chore::LookUp(key, epoch)),
+            Effect::Reload => {
+                self.nodes[node].memory.reload.insert(shard);
+            }
+        }
+    }
+
+    fn send(&mut self, node: usize, to: ShardId, input: Input) {
+        if self.takes(node, to, &input) {
+            return self.nodes[node].memory.queue.push_back((to, input));
+        }
+        let parcel = Parcel::Input { shard: to, input: Box::new(input), call: None };
+        let life = self.nodes[node].life;
+        // It goes out by way of this core's own door, which knows who steps the shard.
+        self.agenda.after(0, Event::ToNode { node, life, parcel });
+    }
+
+    fn dispatch(&mut self, node: usize, shard: ShardId, dispatch: Dispatch) {
+        let owner = self.owns(node, shard);
+        if dispatch.reattach {
+            self.seen.note(Thing::Reattach);
+            let provider = dispatch.spec.provider();
+            let known = self.nodes[node].memory.catalog.get(&provider);
+            if known.is_none_or(|(_, availability)| *availability != Availability::Up) {
+                let rule = "an attempt is taken up again once its provider is there";
+                self.check.broken(rule, format!("{} is {known:?}", dispatch.run));
+            }
+        }
+        self.check.dispatched(&dispatch, owner, &mut self.nodes[node].memory.dispatched);
+        let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
+        let reattach = dispatch.reattach;
+        if let Err(fault) = self.hand_to_provider(node, dispatch) {
+            self.seen.note(Thing::DispatchFailed);
+            let executed = if reattach { Executed::Maybe } else { Executed::No };
+            let result = Err(AttemptError::Failed(fault, executed));
+            let report = AttemptReport { result, cost_micro: 0 };
+            let input = RunInput::AttemptEnded { attempt_id, report };
+            let input = Input::Run { key, input, ticket: None };
+            self.nodes[node].memory.queue.push_back((shard, input));
+        }
+    }
+
+    fn chore(&mut self, node: usize, chore: Chore) {
+        let latency = self.store.latency(&mut self.chance);
+        let life = self.nodes[node].life;
+        self.agenda.after(latency, Event::Chore { node, life, chore });
+    }
+
+    pub(in super::super) fn do_chore(&mut self, node: usize, chore: Chore) {
+        let cut = self.is_cut(node);
+        if !self.store.readable(&mut self.chance, cut) {
+            let life = self.nodes[node].life;
+            return self.agenda.after(READ_AGAIN_MS, Event::Chore { node, life, chore });
+        }
+        match chore {
+            Chore::AskAfterParent { parent, child } => {
+                if self.was_called_off(&parent)
+                    && let Effect::Send { to, input } = Effect::cancel_child(&child)
+                {
+                    self.send(node, to, *input);
+                }
+            }
+            Chore::LookUp(key, epoch) => {
+                let stored = self.store.state.load(&key.stream());
+                let found =
+                    stored.and_then(|stored| Some((Box::new(read_run(&stored)?), stored.seq)));
+                if found.is_some() {
+                    self.seen.note(Thing::Found);
+                }
+                self.send(node, key.shard(), Input::LookedUp { key, epoch, found });
+            }
+        }
+        self.work(node);
+    }
+
+    fn was_called_off(&self, run: &RunKey) -> bool {
+        let stored = self.store.state.load(&run.stream());
+        let run = stored.as_ref().and_then(read_run);
+        run.is_some_and(|run| run.cancel.is_some() || run.status() == RunStatus::Canceled)
+    }
+}
+
+/// What a sink says when its provider is not connected.
+pub(crate) fn not_connected() -> Fault {
+    Fault::new(Code::ToolUnavailable, "The provider is not connected.")
+}

@@ -1,0 +1,268 @@
+//! Taking what arrives, stepping shards, and handing batches to the store.
+
+use std::sync::Arc;
+
+use wharf_engine::shard::{Effect, Input, Ticket};
+use wharf_ports::{Batch, CommitError, StoreErrorKind};
+use wharf_vocab::ShardId;
+
+use super::super::Sim;
+use super::super::event::{Event, Parcel, Settled};
+use super::super::exercised::Thing;
+use super::super::faults::CrashPoint;
+use super::super::stage;
+use super::super::store::{Fate, failure};
+
+/// How long something waits before it is sent on to a shard that nobody steps at the moment.
+const NOBODY_HOME_MS: u64 = 700;
+
+impl Sim {
+    pub(in super::super) fn deliver(&mut self, node: usize, parcel: Parcel) {
+        match parcel {
+            Parcel::Input { shard, input, call } => {
+                self.edge_sees(node, &input);
+                if !self.takes(node, shard, &input) {
+                    return self.forward(node, shard, input, call);
+                }
+                let mut input = *input;
+                let memory = &mut self.nodes[node].memory;
+                if let Some(call) = call {
+                    memory.last_ticket += 1;
+                    let ticket = Ticket(memory.last_ticket);
+                    input.set_ticket(ticket);
+                    memory.answers.insert(ticket, (shard, call));
+                }
+                memory.queue.push_back((shard, input));
+            }
+            Parcel::Provider { provider, version, availability } => {
+                let id = stage::TOOLS[provider].provider();
+                let memory = &mut self.nodes[node].memory;
+                if memory.catalog.get(&id).is_some_and(|(known, _)| *known > version) {
+                    return;
+                }
+                memory.catalog.insert(id.clone(), (version, availability.clone()));
+                for shard in memory.shards.keys() {
+                    let (provider, availability) = (id.clone(), availability.clone());
+                    memory.queue.push_back((*shard, Input::Provider { provider, availability }));
+                }
+            }
+            Parcel::Loaded { shard } => self.announce(node, shard),
+        }
+        self.work(node);
+    }
+
+    /// Whether the core takes an input for a shard. It may be wrong about what it holds: then the
+    /// store refuses what follows. News of children lead to no commit, so nobody would notice,
+    /// and the lease is looked up first.
+    pub(super) fn takes(&self, node: usize, shard: ShardId, input: &Input) -> bool {
+        match input {
+            Input::Child { .. } => self.owns(node, shard),
+            _ => self.nodes[node].memory.shards.contains_key(&shard),
+        }
+    }
+
+    /// The shard is stepped elsewhere, or nowhere at the moment.
+    fn forward(&mut self, node: usize, shard: ShardId, input: Box<Input>, call: Option<u64>) {
+        let steps = |&other: &usize| {
+            other != node && self.nodes[other].up && self.takes(other, shard, &input)
+        };
+        let other = (0..self.nodes.len()).find(steps);
+        let parcel = Parcel::Input { shard, input, call };
+        match other {
+            Some(other) => self.send_to(other, parcel),
+            None => {
+                let life = self.nodes[node].life;
+                self.agenda.after(NOBODY_HOME_MS, Event::ToNode { node, life, parcel });
+            }
+        }
+    }
+
+    pub(in super::super) fn wake(&mut self, node: usize) {
+        let now = self.clock_of(node);
+        let memory = &mut self.nodes[node].memory;
+        memory.wake_at = None;
+        let due = memory
+            .shards
+            .iter()
+            .filter(|(_, shard)| shard.next_deadline().is_some_and(|at| at <= now));
+        let due: Vec<_> = due.map(|(id, _)| (*id, Input::Tick)).collect();
+        memory.queue.extend(due);
+        self.work(node);
+    }
+
+    pub(in super::super) fn settled(&mut self, node: usize, group: Vec<Settled>) {
+        let memory = &mut self.nodes[node].memory;
+        for Settled { shard, epoch, no, result } in group {
+            // A batch of an earlier life of the shard says nothing about this one.
+            if memory.shards.get(&shard).is_none_or(|found| found.epoch() != epoch) {
+                continue;
+            }
+            let input = match result {
+                Ok(()) => Input::Committed(no),
+                Err(CommitError::Refused(refusal)) => Input::Refused(no, refusal),
+                Err(CommitError::Failed(error)) => Input::Failed(no, error),
+            };
+            memory.queue.push_back((shard, input));
+        }
+        self.work(node);
+    }
+
+    /// Steps until nothing is left to step, then hands over what is to be committed.
+    pub(in super::super) fn work(&mut self, node: usize) {
+        loop {
+            while let Some((shard, input)) = self.nodes[node].memory.queue.pop_front() {
+                if !self.step(node, shard, input) {
+                    return;
+                }
+            }
+            if self.nodes[node].memory.reload.is_empty() {
+                break;
+            }
+            self.reload(node);
+            if !self.nodes[node].up {
+                return;
+            }
+        }
+        self.hand_over(node);
+        self.schedule_wake(node);
+    }
+
+    /// One step of a shard and what follows; `false` if the core died over it.
+    fn step(&mut self, node: usize, id: ShardId, input: Input) -> bool {
+        let now = self.clock_of(node);
+        if !self.nodes[node].memory.shards.contains_key(&id) {
+            self.gone(node, id, input);
+            return true;
+        }
+        self.trace(|| format!("node {node} shard {id} <- {}", super::super::check::brief(&input)));
+        self.note_progress(node, id, &input);
+        let committed = matches!(input, Input::Committed(_));
+        let memory = &mut self.nodes[node].memory;
+        let Some(shard) = memory.shards.get_mut(&id) else { return true };
+        let out = shard.step(now, input);
+        memory.batches.extend(out.batches);
+        if !committed {
+            return self.perform_all(node, id, out.effects, None);
+        }
+        if !out.effects.is_empty() && self.dies_at(node, CrashPoint::BeforeEffects) {
+            return false;
+        }
+        let amid = self.nodes[node].doom == Some(CrashPoint::AmidEffects);
+        let cut = (amid && out.effects.len() > 1).then(|| {
+            let len = out.effects.len() - 1;
+            1 + self.chance.index(len)
+        });
+        self.perform_all(node, id, out.effects, cut)
+    }
+
+    /// Progress of an attempt under way that the core is free to take.
+    fn note_progress(&mut self, node: usize, id: ShardId, input: &Input) {
+        let Input::Progress { key, attempt_id, pieces } = input else { return };
+        let Some(shard) = self.nodes[node].memory.shards.get(&id) else { return };
+        let Some(view) = shard.run(key).filter(|view| !view.busy) else { return };
+        let active = view.run.and_then(|run| run.active.as_ref());
+        if active.is_some_and(|attempt| attempt.id == *attempt_id) {
+            self.check.progress_taken(shard.epoch(), attempt_id, pieces);
+        }
+    }
+
+    /// Performs effects in order; the core dies before the one at `cut`.
+    fn perform_all(
+        &mut self,
+        node: usize,
+        shard: ShardId,
+        effects: Vec<Effect>,
+        cut: Option<usize>,
+    ) -> bool {
+        for (at, effect) in effects.into_iter().enumerate() {
+            if cut == Some(at) && self.dies_at(node, CrashPoint::AmidEffects) {
+                return false;
+            }
+            self.perform(node, shard, effect);
+        }
+        true
+    }
+
+    /// An input for a shard that the core has lost meanwhile.
+    fn gone(&mut self, node: usize, shard: ShardId, input: Input) {
+        let ticket = match &input {
+            Input::Create(create) => create.ticket,
+            Input::Run { ticket, .. } | Input::World { ticket, .. } => *ticket,
+            Input::Committed(_)
+            | Input::Refused(..)
+            | Input::Failed(..)
+            | Input::Provider { .. }
+            | Input::Tick => return,
+            _ => None,
+        };
+        match ticket {
+            // Its answer went when the shard went.
+            Some(_) => {}
+            None => self.forward(node, shard, Box::new(input), None),
+        }
+    }
+
+    fn hand_over(&mut self, node: usize) {
+        if self.nodes[node].memory.batches.is_empty() {
+            return;
+        }
+        if self.dies_at(node, CrashPoint::BeforeCommit) {
+            return;
+        }
+        let group = std::mem::take(&mut self.nodes[node].memory.batches);
+        if self.dies_at(node, CrashPoint::InCommit) {
+            return;
+        }
+        let latency = self.store.latency(&mut self.chance);
+        let arrives = self.agenda.now().plus_ms(latency);
+        let memory = &mut self.nodes[node].memory;
+        // The store takes what one core hands over in order.
+        memory.store_free_at = memory.store_free_at.max(arrives);
+        let (at, life) = (memory.store_free_at, self.nodes[node].life);
+        self.agenda.at(at, Event::AtStore { node, life, group });
+    }
+
+    /// Batches arrive at the store, whether or not whoever sent them still lives.
+    pub(in super::super) fn at_store(&mut self, node: usize, life: u32, group: Vec<Arc<Batch>>) {
+        let cut = self.is_cut(node);
+        let fate = self.store.fate(&mut self.chance, cut);
+        let mut settled = Vec::with_capacity(group.len());
+        let mut committed = false;
+        for batch in group {
+            let result = self.commit(&batch, fate);
+            committed |= result.is_ok();
+            self.trace(|| {
+                format!("store <- {}: {result:?}", super::super::check::brief_batch(&batch))
+            });
+            settled.push(Settled { shard: batch.shard, epoch: batch.epoch, no: batch.no, result });
+        }
+        let alive = self.nodes[node].up && self.nodes[node].life == life;
+        if alive && committed && self.dies_at(node, CrashPoint::BeforeCommitted) {
+            return;
+        }
+        let latency = self.store.latency(&mut self.chance);
+        self.agenda.after(latency, Event::Settled { node, life, group: settled });
+    }
+
+    fn commit(&mut self, batch: &Arc<Batch>, fate: Fate) -> Result<(), CommitError> {
+        if let Fate::Failed(kind) = fate {
+            let full = kind == StoreErrorKind::Full;
+            self.seen.note(if full { Thing::FullStore } else { Thing::StoreDown });
+            return Err(CommitError::Failed(failure(kind)));
+        }
+        let result = self.store.state.commit_one(batch);
+        match &result {
+            Ok(()) => self.check.committed(batch, &self.store.state, &mut self.seen),
+            Err(CommitError::Refused(refusal)) => self.seen.note(refusal),
+            Err(CommitError::Failed(_)) => {}
+        }
+        if fate == Fate::Hidden {
+            if result.is_ok() {
+                self.seen.note(Thing::Ambiguous);
+                self.check.unsure(batch);
+            }
+            return Err(CommitError::Failed(failure(StoreErrorKind::Unavailable)));
+        }
+        result
+    }
+}

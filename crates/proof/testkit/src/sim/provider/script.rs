@@ -1,0 +1,281 @@
+//! What a provider does with an attempt, step by step.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
+use wharf_domain::{Audience, Progress, RunSpec};
+use wharf_engine::shard::Input;
+use wharf_vocab::limits::{RUN_PROGRESS_BYTES_MAX, SHARD_PROGRESS_BYTES_MAX};
+use wharf_vocab::{AskKind, AttemptId, Code, Executed, Fault, Micro, Object};
+
+use super::super::Sim;
+use super::super::event::Event;
+use super::super::exercised::Thing;
+use super::super::stage::TOOLS;
+
+/// One step of an attempt, so long after the one before.
+#[derive(Debug, Clone)]
+pub(super) struct Step {
+    after_ms: u64,
+    act: Act,
+}
+
+/// What an attempt does.
+#[derive(Debug, Clone)]
+enum Act {
+    /// Writes a text of its own.
+    Say,
+    /// Writes a text that grows.
+    Partial(usize),
+    /// Writes so many bytes at once.
+    Flood(usize),
+    /// Acts on the world.
+    Effect,
+    /// Asks something and waits for the answer.
+    Ask { key: &'static str, kind: AskKind, audience: Audience, expires_in_ms: Option<u64> },
+    /// Starts a child run.
+    Fork,
+    /// Says how it ended.
+    End(AttemptReport),
+    /// Says how an attempt ended that nobody knows.
+    EndUnknown,
+}
+
+/// What attempts do in a scenario.
+#[cfg(test)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Plan {
+    /// They act, write something and succeed.
+    Succeed,
+    /// They write something and never end.
+    Hang,
+    /// They ask a question, and succeed once it is answered.
+    Ask,
+}
+
+#[cfg(test)]
+impl Plan {
+    fn script(self) -> VecDeque<Step> {
+        let (kind, audience) = (AskKind::Question, Audience::Any);
+        let ask = Act::Ask { key: "only", kind, audience, expires_in_ms: None };
+        let end = Act::End(AttemptReport { result: Ok(outputs()), cost_micro: 0 });
+        let acts = match self {
+            Self::Succeed => vec![Act::Effect, Act::Say, end],
+            Self::Hang => vec![Act::Say],
+            Self::Ask => vec![ask, end],
+        };
+        acts.into_iter().map(|act| Step { after_ms: 100, act }).collect()
+    }
+}
+
+impl Step {
+    pub(super) fn ending(after_ms: u64, report: AttemptReport) -> Self {
+        Self { after_ms, act: Act::End(report) }
+    }
+}
+
+/// Outputs; the attempt signs them when it reports.
+pub(super) fn outputs() -> Object {
+    let mut outputs = Object::new();
+    outputs.insert("done".to_owned(), Value::Bool(true));
+    outputs
+}
+
+impl Sim {
+    pub(super) fn write_script(&mut self, provider: usize, spec: &Arc<RunSpec>) -> VecDeque<Step> {
+        #[cfg(test)]
+        if let Some(plan) = self.plan {
+            return plan.script();
+        }
+        let tool = TOOLS[provider];
+        let mut acts = Vec::new();
+        for n in 0..self.chance.index(4) {
+            acts.push(if self.chance.percent(70) { Act::Say } else { Act::Partial(n + 1) });
+        }
+        for key in ["first", "second"] {
+            if self.chance.percent(tool.asks) {
+                let ask = self.some_ask(key);
+                acts.push(ask);
+            }
+        }
+        for _ in 0..2 {
+            if self.chance.percent(tool.forks) && spec.depth < 3 && !self.healing {
+                acts.push(Act::Fork);
+            }
+        }
+        let acts_on_world = !tool.side_effect_free;
+        let acted = acts_on_world && self.chance.percent(85);
+        if acted {
+            let at = self.chance.index(acts.len() + 1);
+            acts.insert(at, Act::Effect);
+        }
+        let floods = self.chance.between(0, 199);
+        if floods < 2 && !self.healing {
+            let bytes = usize::try_from(RUN_PROGRESS_BYTES_MAX).unwrap_or(usize::MAX);
+            acts.push(Act::Flood(if floods == 0 { bytes } else { SHARD_PROGRESS_BYTES_MAX }));
+        }
+        self.write_end(&mut acts, spec, acted, acts_on_world);
+        if tool.lies {
+            self.write_lies(&mut acts, spec);
+        }
+        acts.into_iter().map(|act| Step { after_ms: self.pace(), act }).collect()
+    }
+
+    fn pace(&mut self) -> u64 {
+        if self.chance.percent(self.mood.slow) {
+            self.chance.between(1_000, 40_000)
+        } else {
+            self.chance.between(1, 400)
+        }
+    }
+
+    fn some_ask(&mut self, key: &'static str) -> Act {
+        let kind = if self.chance.percent(60) { AskKind::Question } else { AskKind::Approval };
+        let audience = if self.chance.percent(50) { Audience::Any } else { Audience::Person };
+        let expires = self.chance.percent(40).then(|| self.chance.between(500, 30_000));
+        Act::Ask { key, kind, audience, expires_in_ms: expires }
+    }
+
+    /// Some attempts never say how they ended.
+    fn write_end(&mut self, acts: &mut Vec<Act>, spec: &RunSpec, acted: bool, acts_on_world: bool) {
+        let cost_micro = self.some_cost(spec.hold_micro);
+        let fault = |code, text: &str| Fault::new(code, text);
+        let executed = match (acts_on_world, acted) {
+            (true, false) => Executed::No,
+            (true, true) if self.chance.percent(50) => Executed::Yes,
+            _ => Executed::Maybe,
+        };
+        if self.chance.percent(self.mood.slow / 2) {
+            return;
+        }
+        let result = match self.chance.between(2, 23) {
+            2..=4 => Err(AttemptError::Failed(fault(Code::ToolBusy, "Later."), executed)),
+            5..=6 => Err(AttemptError::Failed(fault(Code::ToolAgentLost, "Lost."), executed)),
+            7..=8 => Err(AttemptError::Failed(fault(Code::ToolInternal, "Broken."), executed)),
+            9 => Err(AttemptError::Refused(fault(Code::PermissionDenied, "It will not."))),
+            10 => Err(AttemptError::Canceled(fault(Code::ToolCanceled, "It stopped."))),
+            _ => Ok(outputs()),
+        };
+        acts.push(Act::End(AttemptReport { result, cost_micro }));
+    }
+
+    fn some_cost(&mut self, hold: Micro) -> Micro {
+        match self.chance.between(0, 19) {
+            0 => {
+                self.seen.note(Thing::OverHold);
+                hold + self.chance.between(1, 50)
+            }
+            1..=9 => self.chance.between(0, hold),
+            _ => 0,
+        }
+    }
+
+    fn write_lies(&mut self, acts: &mut Vec<Act>, spec: &RunSpec) {
+        for _ in 0..2 {
+            let lie = match self.chance.between(0, 3) {
+                0 => Act::EndUnknown,
+                1 => Act::Say,
+                _ => {
+                    let error = Fault::new(Code::ToolInternal, "Another end.");
+                    let result = Err(AttemptError::Failed(error, Executed::No));
+                    Act::End(AttemptReport { result, cost_micro: spec.hold_micro })
+                }
+            };
+            acts.push(lie);
+            self.seen.note(Thing::Lie);
+        }
+    }
+
+    /// The provider goes on with an attempt.
+    pub(in super::super) fn go_on(&mut self, provider: usize, attempt: &AttemptId) {
+        let lies = TOOLS[provider].lies;
+        let Some(work) = self.providers[provider].works.get_mut(attempt) else { return };
+        if work.waiting.is_some() {
+            if std::mem::take(&mut work.raise_again) {
+                self.raise(provider, attempt);
+            }
+            return;
+        }
+        if work.ended.is_some() && !lies {
+            return;
+        }
+        let Some(step) = work.script.pop_front() else { return };
+        let next = work.script.front().map(|step| step.after_ms);
+        self.act(provider, attempt, step.act);
+        if let Some(after_ms) = next {
+            self.agenda.after(after_ms, Event::Work { provider, attempt: attempt.clone() });
+        }
+    }
+
+    fn act(&mut self, provider: usize, attempt: &AttemptId, act: Act) {
+        let Some(work) = self.providers[provider].works.get_mut(attempt) else { return };
+        let (key, home, spec) = (work.key.clone(), work.home, Arc::clone(&work.spec));
+        let say = |piece: Progress| Input::Progress {
+            key: key.clone(),
+            attempt_id: attempt.clone(),
+            pieces: vec![piece],
+        };
+        match act {
+            Act::Say => {
+                let text = format!("{attempt};");
+                self.tell(home, say(Progress::Text { channel: "stdout".to_owned(), text }));
+            }
+            Act::Partial(n) => {
+                let value = Value::String(format!("{attempt};").repeat(n));
+                self.tell(home, say(Progress::Partial { key: Some("reply".to_owned()), value }));
+            }
+            Act::Flood(bytes) => {
+                let text = " ".repeat(bytes);
+                self.tell(home, say(Progress::Text { channel: "stdout".to_owned(), text }));
+            }
+            Act::Effect => self.check.acted(&key, attempt, &spec),
+            Act::Ask { key, kind, audience, expires_in_ms } => {
+                let deadline = expires_in_ms.map(|ms| self.agenda.now().plus_ms(ms));
+                work.waiting = Some(NewAsk {
+                    attempt_id: attempt.clone(),
+                    kind,
+                    key: key.to_owned(),
+                    title: "What now?".to_owned(),
+                    schema: Some(json!({"type": "string"})),
+                    audience,
+                    deadline,
+                });
+                self.raise(provider, attempt);
+            }
+            Act::Fork => self.fork(home, &key, &spec),
+            Act::End(report) => self.report(provider, attempt, report),
+            Act::EndUnknown => {
+                let attempt_id = AttemptId::new("nobody-knows").expect("a valid id");
+                let report = AttemptReport { result: Ok(outputs()), cost_micro: 1_000 };
+                let input = RunInput::AttemptEnded { attempt_id, report };
+                self.tell(home, Input::Run { key, input, ticket: None });
+            }
+        }
+    }
+
+    fn raise(&mut self, provider: usize, attempt: &AttemptId) {
+        let Some(work) = self.providers[provider].works.get(attempt) else { return };
+        let Some(ask) = work.waiting.clone() else { return };
+        let (key, home) = (work.key.clone(), work.home);
+        self.call_raise(home, provider, key, ask);
+    }
+
+    /// The core did not take an ask: the provider asks again later, or gives up.
+    pub(in super::super) fn raise_failed(
+        &mut self,
+        provider: usize,
+        attempt: &AttemptId,
+        again: bool,
+    ) {
+        let Some(work) = self.providers[provider].works.get_mut(attempt) else { return };
+        if again {
+            work.raise_again = true;
+            self.agenda.after(800, Event::Work { provider, attempt: attempt.clone() });
+        } else {
+            work.waiting = None;
+            self.agenda.after(1, Event::Work { provider, attempt: attempt.clone() });
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Parents and children in different shards.
+
+use wharf_domain::run::{AttemptReport, RunInput};
+use wharf_engine::shard::Input;
+use wharf_vocab::{Object, RunKey, RunStatus, ShardId};
+
+use super::super::event::Parcel;
+use super::super::provider::Plan;
+use super::Scene;
+
+/// Lets the core that steps a shard load it anew.
+fn reload(scene: &mut Scene, shard: ShardId) {
+    let node = scene.owner(shard);
+    scene.sim.nodes[node].memory.reload.insert(shard);
+    scene.sim.work(node);
+}
+
+fn cancel(scene: &mut Scene, key: &RunKey) {
+    scene.sim.cancel(key.clone(), "grant:owner".to_owned());
+}
+
+#[test]
+fn a_parent_that_was_loaded_anew_still_calls_its_children_off() {
+    let mut scene = Scene::new(Plan::Hang);
+    let parent = scene.start("forker");
+    let child = scene.start_child(&parent, "remote");
+    reload(&mut scene, parent.shard());
+    scene.pass(10_000);
+    assert_eq!(scene.status(&parent), Some(RunStatus::Running));
+    cancel(&mut scene, &parent);
+    scene.until(|scene| scene.status(&child) == Some(RunStatus::Canceled));
+    scene.rest();
+}
+
+#[test]
+fn a_child_of_a_parent_that_succeeded_although_it_was_called_off_is_called_off() {
+    let mut scene = Scene::new(Plan::Hang);
+    let parent = scene.start("forker");
+    let child = scene.start_child(&parent, "remote");
+    // The parent's shard forgets its child, and the child's news reach it after its end.
+    let attempt_id = scene.run(&parent).and_then(|run| run.active).expect("under way").id;
+    let node = scene.owner(parent.shard());
+    let forget = Input::Child { parent: parent.clone(), child: child.clone(), began: false };
+    let stop = RunInput::Cancel { by: "grant:owner".to_owned(), reason: "Enough.".to_owned() };
+    let report = AttemptReport { result: Ok(Object::new()), cost_micro: 0 };
+    let end = RunInput::AttemptEnded { attempt_id, report };
+    let to_parent = |input| Input::Run { key: parent.clone(), input, ticket: None };
+    for input in [forget, to_parent(stop), to_parent(end)] {
+        let parcel = Parcel::Input { shard: parent.shard(), input: Box::new(input), call: None };
+        scene.sim.deliver(node, parcel);
+    }
+    scene.until(|scene| scene.status(&parent) == Some(RunStatus::Succeeded));
+    assert!(scene.run(&parent).expect("known").cancel.is_some());
+    assert_eq!(scene.status(&child), Some(RunStatus::Running));
+
+    reload(&mut scene, child.shard());
+    scene.until(|scene| scene.status(&child) == Some(RunStatus::Canceled));
+    scene.rest();
+}
