@@ -167,10 +167,18 @@ impl Supervisor {
             tokio::select! {
                 exit = &mut exited => break Ended::ByItself(exit.to_string()),
                 () = self.live.disconnected.notified() => {
+                    // The word of an earlier launch's end may have waited until now.
+                    if self.live.closed().is_none() {
+                        continue;
+                    }
                     let exit = self.after_disconnect(&*launched, grace).await;
                     break Ended::ByItself(exit);
                 }
                 () = tokio::time::sleep_until(hello_by), if self.live.conn().is_none() => {
+                    // It may have connected while this was waiting.
+                    if self.live.conn().is_some() {
+                        continue;
+                    }
                     launched.kill().await;
                     break Ended::ByItself("it did not connect in time".to_owned());
                 }

@@ -116,6 +116,19 @@ async fn r047_an_expired_token_is_turned_away() {
 }
 
 #[tokio::test]
+async fn an_agent_that_connected_outlives_the_time_its_token_was_good() {
+    let life = Duration::from_secs(2);
+    let mut stage = Stage::with(|options| options.token_life = life).await;
+    let (launch, mut agent) = stage.joined(&["echo"]).await;
+    tokio::time::sleep(life + Duration::from_millis(500)).await;
+    assert!(!launch.is_over());
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    agent.succeed(&call, json!({})).await;
+    assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
+}
+
+#[tokio::test]
 async fn r048_a_token_is_good_once_and_the_first_session_is_untouched() {
     let mut stage = Stage::new().await;
     let (launch, mut first) = stage.joined(&["echo"]).await;
