@@ -122,7 +122,7 @@ pub(crate) async fn idlers(socket: &str) -> anyhow::Result<()> {
     let mut lines = std::io::stdin().lock().lines();
     while let Some(line) = lines.next().transpose()? {
         let (id, token) = line.split_once(' ').context("id and token")?;
-        let mut stream = UnixStream::connect(socket).await?;
+        let mut stream = connect(socket).await?;
         let hello = json!({
             "session_token": token, "agent_id": id, "agent_version": "0.1.0",
             "protocol": {"supported_versions": [1], "capabilities": ["tools"]},
@@ -132,6 +132,18 @@ pub(crate) async fn idlers(socket: &str) -> anyhow::Result<()> {
         streams.push(stream);
     }
     Ok(())
+}
+
+/// A socket whose queue is full says so at once; then it is asked again.
+async fn connect(socket: &str) -> anyhow::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(socket).await {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            other => return Ok(other?),
+        }
+    }
 }
 
 async fn send(
