@@ -2,7 +2,7 @@
 # Makes sure that what Wharf is built with is there, and says clearly what is not.
 #
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
-#   scripts/setup.sh check   the same, and rustfmt and clippy
+#   scripts/setup.sh check   the same, rustfmt and clippy, and Python for the examples
 #
 # It may be run any number of times and takes a moment when nothing is missing.
 set -euo pipefail
@@ -82,6 +82,16 @@ check_component() {
     fail "$2 is missing. Run: rustup component add $2 (or install it with the package your Rust came from)."
 }
 
+# The example agents in Python are tried by the tests; without Python those tests say so.
+check_python() {
+    have python3 && return 0
+    if have apt-get; then
+        echo "setup: python3 is missing; installing it"
+        apt_install python3 && return 0
+    fi
+    echo "setup: python3 is missing, so the Python examples are not tried" >&2
+}
+
 check_rust
 check_c_compiler
 case "$need" in
@@ -89,6 +99,7 @@ case "$need" in
     check)
         check_component rustfmt rustfmt
         check_component cargo-clippy clippy
+        check_python
         ;;
     *) fail "unknown argument '$need'; use 'build' or 'check'." ;;
 esac

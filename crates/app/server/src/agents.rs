@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,8 @@ pub(crate) async fn start(
             Fault::new(Code::CoreInternal, message)
         },
     )?;
+    let agents_dir = home.path().join("agents");
+    make_private(&agents_dir).map_err(|error| home.unwritable(&error))?;
     let mut session_limits = CoreLimits::default();
     if let Some(interval) = settings.agents_heartbeat_ms {
         session_limits.heartbeat_interval_ms = interval;
@@ -39,7 +42,7 @@ pub(crate) async fn start(
     AgentEdge::start(Options {
         handle: handle.clone(),
         launcher: Arc::new(launcher),
-        agents_dir: home.path().join("agents"),
+        agents_dir,
         transport: transport(home.path(), settings.agents_tcp),
         instance: format!("core-{}", std::process::id()),
         limits: session_limits,
@@ -48,6 +51,12 @@ pub(crate) async fn start(
         token_life: TOKEN_LIFE,
     })
     .await
+}
+
+/// Makes a folder that nobody else can look into.
+fn make_private(folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
 }
 
 /// The socket lies in the home, unless the home's path is too long for a socket.

@@ -1,10 +1,11 @@
 //! `wharf up --demo`: the example agents, added, approved and started.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use wharf_agent::AgentEdge;
 use wharf_domain::Caller;
-use wharf_engine::agents::AgentControl as _;
+use wharf_engine::agents::{AgentControl, AgentState};
 use wharf_vocab::{Code, Fault};
 
 use crate::{Home, files};
@@ -14,6 +15,9 @@ const HELLO_MANIFEST: &str =
 const PYTHON_MANIFEST: &str =
     include_str!("../../../../examples/agents/hello-python/opensentience.agent.json");
 const PYTHON_AGENT: &str = include_str!("../../../../examples/agents/hello-python/agent.py");
+/// How long the core waits for an example before it says that it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// The Rust example, as it is built beside this program.
 const HELLO_PROGRAM: &str = "hello-agent";
 
@@ -41,7 +45,12 @@ async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
     };
     let id = view.agent.id;
     agents.approve(owner.clone(), id.clone(), None).await?;
-    agents.start(owner, id).await?;
+    AgentControl::start(agents, owner, id.clone()).await?;
+    // Their tools are to be there when the core says that it is ready.
+    let deadline = tokio::time::Instant::now() + READY_WITHIN;
+    while agents.show(&id)?.state != AgentState::Running && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
     Ok(())
 }
 

@@ -30,6 +30,14 @@ struct State {
     closed: Option<CoreClose>,
 }
 
+impl State {
+    /// The process of the current launch; the last one may belong to an earlier launch.
+    fn current(&self) -> Option<&Arc<dyn Launched>> {
+        let launch = self.launch.as_ref()?;
+        self.launched.as_ref().filter(|launched| launched.id() == launch)
+    }
+}
+
 /// How the process fares.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
@@ -136,7 +144,7 @@ impl Live {
         AgentView {
             state: shown,
             reason: state.reason.clone().or_else(|| agent.stop_reason.clone()),
-            pid: state.launched.as_ref().filter(|_| alive).map(|launched| launched.pid()),
+            pid: state.current().map(|launched| launched.pid()),
             launch: state.launch.clone(),
             last_heartbeat: state.last_heartbeat.filter(|_| alive),
             sandbox: "basic",

@@ -309,7 +309,7 @@ impl Supervisor {
 
     async fn change(&self, input: AgentInput) {
         let changed =
-            self.shared.options.handle.change_agent(&Caller::owner(), &self.id, input).await;
+            self.shared.options.handle.change_agent(&Caller::core(), &self.id, input).await;
         if let Err(fault) = changed {
             tracing::warn!(agent = %self.id, code = %fault.code, "an agent's end was not recorded");
         }

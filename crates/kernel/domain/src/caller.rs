@@ -21,6 +21,12 @@ impl Caller {
         Self { grant: GrantId::new("owner").expect("a valid id"), person: true, account: None }
     }
 
+    /// The core itself, which may decide nothing that is left to people.
+    #[must_use]
+    pub fn core() -> Self {
+        Self { grant: GrantId::new("core").expect("a valid id"), person: false, account: None }
+    }
+
     /// What a run remembers of its caller.
     #[must_use]
     pub fn to_ref(&self) -> CallerRef {

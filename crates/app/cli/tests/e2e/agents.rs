@@ -15,7 +15,8 @@ fn example(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../examples/agents").join(name)
 }
 
-/// Whether the machine has what the Python examples need.
+/// Whether the machine has what the Python examples need; `make test` installs it where it can.
+#[expect(clippy::print_stderr, reason = "a test that is not made must say so")]
 fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output();
     let there = found.is_ok_and(|output| output.status.success());
@@ -147,9 +148,7 @@ fn r141_a_stopped_process_is_unhealthy_and_r142_well_again_when_it_goes_on() {
     start_python(&home);
     let pid = running(&home);
     kill_process(pid, Signal::STOP).expect("it runs");
-    wait_for("the agent to be unhealthy", || {
-        (agent(&home)["state"] == "unhealthy").then_some(())
-    });
+    wait_for("the agent to be unhealthy", || (agent(&home)["state"] == "unhealthy").then_some(()));
     let refused = home.run(&["run", &format!("{PYTHON}/hello_world")]).code(1);
     assert_eq!(refused.json()["error"]["code"], "tool.agent_unhealthy");
     kill_process(pid, Signal::CONT).expect("it is there");

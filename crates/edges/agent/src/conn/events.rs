@@ -130,7 +130,7 @@ impl Connection {
         let (agent, live) = (peer.agent.clone(), Arc::clone(&peer.live));
         let offered = async {
             let input = AgentInput::Offer { tools: tools.clone() };
-            handle.change_agent(&Caller::owner(), &agent, input).await?;
+            handle.change_agent(&Caller::core(), &agent, input).await?;
             handle.set_tools(&provider(&agent)?, tools)
         };
         if let Err(fault) = offered.await {

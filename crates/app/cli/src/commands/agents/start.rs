@@ -122,7 +122,9 @@ fn fate(agent: &Agent) -> Fate {
 fn failed(agent: &Agent) -> Failure {
     let id = plain::line(&agent.agent_id);
     let how = match (agent.state.as_str(), &agent.reason) {
-        ("backing_off", Some(reason)) => format!("{reason}; it is tried again"),
+        ("backing_off", Some(reason)) => {
+            format!("{}; it is tried again", reason.trim_end_matches('.'))
+        }
         (_, Some(reason)) => reason.clone(),
         (state, None) => format!("it is {state}"),
     };
