@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_agent::Transport;
 use wharf_engine::agents::{AgentControl, AgentState};
 use wharf_vocab::{Code, RunStatus};
 
@@ -35,30 +34,6 @@ async fn r063_an_agent_is_added_approved_started_and_stopped_with_a_goodbye() {
     stage.edge.remove(owner(), id()).await.expect("removed");
     assert!(stage.edge.show(&id()).expect_err("gone").is(Code::AgentNotFound));
     assert!(stage.run("echo", json!({})).await.expect_err("gone").is(Code::ToolNotFound));
-}
-
-#[tokio::test]
-async fn r014_the_socket_is_the_owners_alone_and_no_port_is_open() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let stage = Stage::new().await;
-    let socket = std::path::PathBuf::from(stage.edge.address());
-    let mode = |path: &std::path::Path| {
-        std::fs::metadata(path).expect("exists").permissions().mode() & 0o777
-    };
-    assert_eq!(mode(&socket), 0o600);
-    assert_eq!(mode(socket.parent().expect("a folder")), 0o700);
-}
-
-#[tokio::test]
-async fn r015_loopback_tcp_carries_the_same_frames() {
-    let tcp = Transport::Tcp(([127, 0, 0, 1], 0).into());
-    let mut stage = Stage::with(|options| options.transport = tcp).await;
-    assert!(stage.edge.address().starts_with("tcp:127.0.0.1:"));
-    let (_launch, mut agent) = stage.joined(&["echo"]).await;
-    let run = stage.run("echo", json!({"a": 1})).await.expect("accepted");
-    let call = agent.call().await;
-    agent.succeed(&call, json!({"b": 2})).await;
-    assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
 }
 
 #[tokio::test]

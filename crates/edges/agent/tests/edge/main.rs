@@ -6,3 +6,6 @@ mod health;
 mod launcher;
 mod lifecycle;
 mod stage;
+mod unix;
+
+use unix::transport;

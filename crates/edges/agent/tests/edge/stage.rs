@@ -1,11 +1,12 @@
 //! An engine, the edge, and an agent's folder.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use wharf_agent::{AgentEdge, Options, Transport};
+use wharf_agent::{AgentEdge, Options};
 use wharf_domain::{AuditRecord, Caller, Run, WorldSettings};
 use wharf_engine::agents::{AgentControl as _, AgentState, AgentView};
 use wharf_engine::launcher::RestartPolicy;
@@ -37,21 +38,11 @@ impl Stage {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let options = wharf_engine::Options { node, store, clock, seed: 1 };
-        let handle = Handle::start(options).await.expect("starts");
+        let engine = wharf_engine::Options { node, store, clock, seed: 1 };
+        let handle = Handle::start(engine).await.expect("starts");
         handle.create_world(&owner(), world(), WorldSettings::default()).await.expect("made");
         let (launcher, launches) = Played::new();
-        let mut options = Options {
-            handle: handle.clone(),
-            launcher,
-            agents_dir: dir.path().join("agents"),
-            transport: Transport::Unix(dir.path().join("run/agents.sock")),
-            instance: "test".into(),
-            limits: CoreLimits::default(),
-            restart: RestartPolicy { pause_ms: 1, pause_max_ms: 2, ..RestartPolicy::default() },
-            stop_grace: Duration::from_secs(2),
-            token_life: Duration::from_secs(60),
-        };
+        let mut options = Options { launcher, ..options(&handle, dir.path()) };
         adjust(&mut options);
         let edge = AgentEdge::start(options).await.expect("starts");
         let stage = Self { handle, edge, launches, dir };
@@ -129,6 +120,21 @@ impl Stage {
             assert!(tokio::time::Instant::now() < deadline, "{event} was never audited");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
+    }
+}
+
+/// An edge as the tests set it up.
+pub(crate) fn options(handle: &Handle, dir: &Path) -> Options {
+    Options {
+        handle: handle.clone(),
+        launcher: Played::new().0,
+        agents_dir: dir.join("agents"),
+        transport: crate::transport(dir),
+        instance: "test".into(),
+        limits: CoreLimits::default(),
+        restart: RestartPolicy { pause_ms: 1, pause_max_ms: 2, ..RestartPolicy::default() },
+        stop_grace: Duration::from_secs(2),
+        token_life: Duration::from_secs(60),
     }
 }
 
