@@ -180,3 +180,14 @@ async fn a_finished_run_can_be_removed_and_an_open_one_cannot() {
     bench.handle.cancel_run(&owner(), &open.key, "").await.expect("known");
     bench.end_of(&open.key).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_end_that_a_watcher_sees_is_always_the_end() {
+    let bench = Bench::new().await;
+    for _ in 0..300 {
+        let run = bench.start("wharf/echo", json!({})).await.expect("accepted");
+        let events = bench.events(&run.key, 0).await;
+        let ended = events.last().and_then(|event| event.ended.clone()).expect("the end is last");
+        assert!(ended.is_over(), "shown as ended, yet {}", ended.status());
+    }
+}

@@ -163,6 +163,11 @@ impl Handle {
         if let Some(run) = self.inner.hub.run(key) {
             return Ok(run);
         }
+        self.stored_run(key).await
+    }
+
+    /// One run, as the store has it.
+    pub(super) async fn stored_run(&self, key: &RunKey) -> Result<Arc<Run>, Fault> {
         let stream = key.stream();
         let stored = self.inner.store.load(stream.clone()).await.map_err(|e| e.to_fault())?;
         let stored = stored.ok_or_else(|| no_run(key))?;

@@ -126,13 +126,20 @@ impl Watch {
     async fn take(&mut self, records: Vec<HistoryRecord>) -> Result<(), Fault> {
         for record in records {
             let ended = match is_end(&record) {
-                true => Some(self.handle.run(&self.key).await?),
+                true => Some(self.ended_run().await?),
                 false => None,
             };
             let HistoryRecord { seq, at, item } = record;
             self.ready.push_back(RunEvent { seq, at, item, ended });
         }
         Ok(())
+    }
+
+    /// The run as it ended. The store may know of the end a moment before it is published, so
+    /// what is shown of the run as live may still be what it was before.
+    async fn ended_run(&self) -> Result<Arc<Run>, Fault> {
+        let shown = self.handle.run(&self.key).await?;
+        if shown.is_over() { Ok(shown) } else { self.handle.stored_run(&self.key).await }
     }
 
     async fn follow(&mut self) {
