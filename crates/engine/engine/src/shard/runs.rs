@@ -265,7 +265,9 @@ impl Shard {
 
     /// A child run began or ended.
     pub(super) fn child(&mut self, parent: &RunKey, child: RunKey, began: bool, out: &mut Output) {
-        let Some(slot) = self.runs.get_mut(parent) else {
+        // A run whose creation is on its way has no children: if it ever had any, it is over, and
+        // somebody asks for it once more.
+        let Some(slot) = self.runs.get_mut(parent).filter(|slot| slot.run.is_some()) else {
             if began {
                 out.effects.push(Effect::AskAfterParent { parent: parent.clone(), child });
             }

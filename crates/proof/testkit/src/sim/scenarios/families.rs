@@ -6,6 +6,7 @@ use wharf_vocab::{Object, RunKey, RunStatus, ShardId};
 
 use super::super::event::Parcel;
 use super::super::provider::Plan;
+use super::super::store::Trouble;
 use super::Scene;
 
 /// Lets the core that steps a shard load it anew.
@@ -54,6 +55,38 @@ fn a_child_of_a_parent_that_succeeded_although_it_was_called_off_is_called_off()
     assert_eq!(scene.status(&child), Some(RunStatus::Running));
 
     reload(&mut scene, child.shard());
+    scene.until(|scene| scene.status(&child) == Some(RunStatus::Canceled));
+    scene.rest();
+}
+
+#[test]
+fn news_of_a_child_are_not_lost_on_a_request_that_repeats_its_canceled_parent() {
+    let mut scene = Scene::new(Plan::Hang);
+    let (parent, request) = (scene.fresh(), scene.request("forker"));
+    scene.ask_for(&parent, &request);
+    scene.until(|scene| scene.status(&parent) == Some(RunStatus::Running));
+    let child = scene.start_child(&parent, "remote");
+    let node = scene.owner(parent.shard());
+    let to_parent = |scene: &mut Scene, input| {
+        let parcel = Parcel::Input { shard: parent.shard(), input: Box::new(input), call: None };
+        scene.sim.deliver(node, parcel);
+    };
+    let news = |began| Input::Child { parent: parent.clone(), child: child.clone(), began };
+    to_parent(&mut scene, news(false));
+    cancel(&mut scene, &parent);
+    scene.until(|scene| scene.status(&parent).is_some_and(RunStatus::is_terminal));
+    scene.pass(10_000);
+    assert_eq!(scene.status(&child), Some(RunStatus::Running));
+
+    // The parent is over; while it is asked for once more, its child makes itself known.
+    scene.sim.store.trouble = Trouble::Slow;
+    scene.ask_for(&parent, &request);
+    scene.until(|scene| {
+        let shard = scene.sim.nodes[node].memory.shards.get(&parent.shard());
+        shard.and_then(|shard| shard.run(&parent)).is_some_and(|view| view.busy)
+    });
+    to_parent(&mut scene, news(true));
+    scene.sim.store.trouble = Trouble::Nothing;
     scene.until(|scene| scene.status(&child) == Some(RunStatus::Canceled));
     scene.rest();
 }
