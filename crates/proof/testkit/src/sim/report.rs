@@ -145,3 +145,64 @@ impl Trace {
         self.lines.take().into_iter().flatten().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(violation: Option<Violation>) -> SimReport {
+        let mut exercised = Exercised::default();
+        exercised.note(Thing::Takeover);
+        SimReport {
+            ok: violation.is_none(),
+            seed: 7,
+            steps: 300,
+            steps_taken: 412,
+            lasted_ms: 200_000,
+            runs: 31,
+            exercised,
+            violation,
+            trace: vec!["node 1 crashes".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_good_report_says_what_was_led_through() {
+        let report = report(None);
+        let text = report.to_string();
+        assert!(text.starts_with("seed 7: 412 steps, 31 runs, 3 min of simulated time"), "{text}");
+        assert!(
+            text.contains("1  shards taken over") && text.contains("every rule held"),
+            "{text}"
+        );
+        assert!(!text.contains("repeat it"), "{text}");
+        assert_eq!(report.to_json()["exercised"]["shards taken over"], 1);
+        assert_eq!(report.to_json()["violation"], Value::Null);
+    }
+
+    #[test]
+    fn a_bad_report_names_the_rule_what_came_before_and_how_to_see_it_again() {
+        let rule = "a run ends once";
+        let seen = "it ended twice".to_owned();
+        let report = report(Some(Violation { rule, seen, step: 412, after_ms: 200_000 }));
+        let text = report.to_string();
+        for part in ["node 1 crashes", rule, "it ended twice", "wharf sim --seed 7 --steps 300"] {
+            assert!(text.contains(part), "{part} is missing in {text}");
+        }
+        let json = report.to_json();
+        assert_eq!((&json["ok"], &json["violation"]["step"]), (&json!(false), &json!(412)));
+    }
+
+    #[test]
+    fn only_the_end_of_a_trace_is_kept_and_none_if_nobody_wants_it() {
+        let mut wanted = Trace::new(true);
+        let mut unwanted = Trace::new(false);
+        for n in 0..=Trace::LINES_MAX {
+            wanted.note(super::super::BEGIN, || format!("line {n}."));
+            unwanted.note(super::super::BEGIN, || unreachable!("nobody reads it"));
+        }
+        let lines = wanted.take();
+        assert_eq!((lines.len(), unwanted.take().len()), (Trace::LINES_MAX, 0));
+        assert!(lines[0].ends_with("line 1."), "{}", lines[0]);
+    }
+}
