@@ -10,9 +10,9 @@ use futures::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use wharf_ports::launcher::{LaunchSpec, Launched, Launcher, LogLine};
+use wharf_ports::launcher::{Achieved, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::limits::{LAUNCH_ORDER_BYTES_MAX, LAUNCH_START_MS};
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, SandboxLevel};
 
 use crate::dirs::make_private;
 use crate::error::Error;
@@ -67,9 +67,17 @@ impl Launcher for ProcessLauncher {
         .boxed()
     }
 
+    fn probe(&self) -> BoxFuture<'_, Achieved> {
+        std::future::ready(basic()).boxed()
+    }
+
     fn tail(&self, log: &Path, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
         read_log(log.to_owned(), lines).boxed()
     }
+}
+
+fn basic() -> Achieved {
+    Achieved { level: SandboxLevel::Basic, notes: Vec::new() }
 }
 
 /// Reads the end of a log from disk.
@@ -112,6 +120,7 @@ fn supervised(supervisor: Supervisor, pid: i32, log_path: PathBuf) -> LaunchedPr
     let process = LaunchedProcess {
         id: supervisor.id().clone(),
         pid,
+        fence: basic(),
         shim_pid: supervisor.shim_pid(),
         commands,
         exit,

@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, watch};
-use wharf_ports::launcher::{Exit, ExitHow, Launched, LogLine};
+use wharf_ports::launcher::{Achieved, Exit, ExitHow, Launched, LogLine};
 use wharf_vocab::{Fault, LaunchId};
 
 use crate::launcher::read_log;
@@ -21,6 +21,7 @@ use crate::tree;
 pub(crate) struct LaunchedProcess {
     pub(crate) id: LaunchId,
     pub(crate) pid: i32,
+    pub(crate) fence: Achieved,
     pub(crate) shim_pid: i32,
     /// When this is dropped, the supervisor kills the launch.
     pub(crate) commands: mpsc::Sender<Command>,
@@ -44,6 +45,10 @@ impl Launched for LaunchedProcess {
 
     fn pid(&self) -> u32 {
         self.pid.unsigned_abs()
+    }
+
+    fn fence(&self) -> &Achieved {
+        &self.fence
     }
 
     fn owns(&self, pid: u32) -> bool {

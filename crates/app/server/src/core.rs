@@ -101,7 +101,7 @@ impl Core {
             Arc::new(blocking(move || open().map_err(|error| fault::of_store(&error))).await?)
         };
         anchors::compare(&home, &store, clock.now()).await?;
-        let engine = wharf_engine::Options { node, store: store.clone(), clock, seed };
+        let engine = wharf_engine::Options::new(node, store.clone(), clock, seed);
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
         if let Err(fault) = furnish(&handle).await {
             handle.stop(Duration::ZERO).await;

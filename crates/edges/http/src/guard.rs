@@ -127,7 +127,7 @@ mod tests {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([1; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let engine = wharf_engine::Options { node, store, clock, seed: 1 };
+        let engine = wharf_engine::Options::new(node, store, clock, 1);
         let handle = wharf_engine::Handle::start(engine).await.expect("starts");
         Arc::new(App::new(handle, Options::new(OwnerToken::new("token")), Stops::default()))
     }

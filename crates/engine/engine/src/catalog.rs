@@ -19,6 +19,8 @@ pub struct CatalogTool {
     pub hash: Digest,
     /// Whether its provider can take attempts.
     pub availability: Availability,
+    /// Why it may not be called, although its provider offers it.
+    pub quarantine: Option<String>,
 }
 
 /// All tools and providers.
@@ -43,6 +45,7 @@ struct Known {
 struct Provider {
     availability: Availability,
     sink: Arc<dyn ProviderSink>,
+    quarantine: BTreeMap<ToolId, String>,
 }
 
 impl Catalog {
@@ -64,7 +67,8 @@ impl Catalog {
         let known = compile_all(provider, tools)?;
         self.write(|inner| {
             inner.set_tools(provider, known);
-            let provider_entry = Provider { availability: Availability::Coming, sink };
+            let provider_entry =
+                Provider { availability: Availability::Coming, sink, quarantine: BTreeMap::new() };
             inner.providers.insert(provider.clone(), provider_entry);
         });
         Ok(())
@@ -79,6 +83,15 @@ impl Catalog {
         let known = compile_all(provider, tools)?;
         self.write(|inner| inner.set_tools(provider, known));
         Ok(())
+    }
+
+    /// Marks which tools of a provider may not be called, and why.
+    pub(crate) fn set_quarantine(&self, provider: &ProviderId, tools: Vec<(ToolId, String)>) {
+        self.write(|inner| {
+            if let Some(provider) = inner.providers.get_mut(provider) {
+                provider.quarantine = tools.into_iter().collect();
+            }
+        });
     }
 
     /// Forgets a provider and its tools.
@@ -149,6 +162,7 @@ impl Inner {
         CatalogTool {
             def: Arc::clone(&known.def),
             hash: known.hash.clone(),
+            quarantine: provider.and_then(|found| found.quarantine.get(&known.def.tool).cloned()),
             availability: provider.map_or(
                 Availability::Down { reason: "its provider is gone".to_owned() },
                 |provider| provider.availability.clone(),

@@ -16,6 +16,6 @@ pub use fresh::Seeded;
 pub use handle::{Accepted, AskView, Attempt, Handle, NewRun, Options, RunEvent, Watch, WorldView};
 // Edges see of the ports only what they must speak with the engine.
 pub use wharf_ports::{
-    Dispatch, EffectId, HistoryItem, ProviderSink, RunPage, RunQuery, SealedRecord, agents,
-    launcher,
+    Dispatch, EffectId, HistoryItem, ProviderSink, RunPage, RunQuery, SealedRecord, agents, egress,
+    launcher, vault,
 };

@@ -1,10 +1,10 @@
-//! All worlds and agents as they were last committed.
+//! All worlds, agents and grants as they were last committed.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use wharf_domain::{Agent, World};
-use wharf_vocab::{AgentId, WorldId};
+use wharf_domain::{Agent, Grant, World};
+use wharf_vocab::{AgentId, GrantId, WorldId};
 
 /// Records by their ids, for readers that must not wait for the shell.
 #[derive(Debug)]
@@ -12,6 +12,7 @@ pub(crate) struct Records<K, V>(RwLock<BTreeMap<K, V>>);
 
 pub(crate) type Worlds = Records<WorldId, World>;
 pub(crate) type Agents = Records<AgentId, Agent>;
+pub(crate) type Grants = Records<GrantId, Grant>;
 
 impl<K, V> Default for Records<K, V> {
     fn default() -> Self {
@@ -42,5 +43,11 @@ impl Worlds {
 impl Agents {
     pub(crate) fn set(&self, agent: Agent) {
         self.insert(agent.id.clone(), agent);
+    }
+}
+
+impl Grants {
+    pub(crate) fn set(&self, grant: Grant) {
+        self.insert(grant.id.clone(), grant);
     }
 }

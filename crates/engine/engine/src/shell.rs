@@ -23,7 +23,7 @@ use wharf_vocab::{
 
 use crate::catalog::Catalog;
 use crate::hub::Hub;
-use crate::records::{Agents, Worlds};
+use crate::records::{Agents, Grants, Worlds};
 use crate::shard::{Effect, Input, Reply, Shard, Ticket, is_called_off};
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
@@ -53,6 +53,7 @@ pub(crate) struct Parts {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) worlds: Arc<Worlds>,
     pub(crate) agents: Arc<Agents>,
+    pub(crate) grants: Arc<Grants>,
     pub(crate) seed: u64,
 }
 
@@ -292,6 +293,7 @@ impl Shell {
             }
             Effect::WorldChanged(world) => self.parts.worlds.set(world),
             Effect::AgentChanged(agent) => self.parts.agents.set(*agent),
+            Effect::GrantChanged(grant) => self.parts.grants.set(*grant),
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
             Effect::CancelAttempt { provider, attempt_id, reason, grace_ms } => {
                 if let Some(sink) = self.parts.catalog.sink(&provider) {

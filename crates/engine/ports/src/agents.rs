@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use wharf_domain::{Agent, Caller};
-use wharf_vocab::{AgentId, Fault, LaunchId, Timestamp};
+use wharf_domain::agent::AgentLimits;
+use wharf_domain::{Agent, AgentManifest, Caller};
+use wharf_vocab::{AgentId, Fault, Isolation, LaunchId, SandboxLevel, Timestamp, ToolId};
 
-use crate::launcher::LogLine;
+use crate::launcher::{Achieved, LogLine};
 
 /// How an agent fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +67,41 @@ pub struct AgentView {
     pub launch: Option<LaunchId>,
     /// When it last said that it is alive.
     pub last_heartbeat: Option<Timestamp>,
-    /// How it is fenced in.
-    pub sandbox: &'static str,
+    /// How it is fenced in, once it runs.
+    pub fence: Option<Achieved>,
+    /// How many of its processes run.
+    pub instances: usize,
+}
+
+/// What an owner approves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Approve {
+    /// The permissions; all that the manifest asks for when absent.
+    pub permissions: Option<Vec<String>>,
+    /// How firmly it is fenced in; the core's default when absent.
+    pub sandbox: Option<SandboxLevel>,
+    /// Which runs share a process; what the manifest says, or all, when absent.
+    pub isolation: Option<Isolation>,
+    /// The owner's limits.
+    pub limits: AgentLimits,
+}
+
+/// What a scan found in one folder.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The agent's id and manifest, or why the manifest cannot be used.
+    pub manifest: Result<(AgentId, AgentManifest), Fault>,
+}
+
+/// What a scan found, and whether it looked everywhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scan {
+    /// What was found, in the order of folders.
+    pub found: Vec<Found>,
+    /// Why it did not look everywhere, if it did not.
+    pub cut_short: Option<String>,
 }
 
 /// Steers agents.
@@ -81,12 +115,29 @@ pub trait AgentControl: Send + Sync + fmt::Debug + 'static {
     /// Reads the manifest in a folder and takes the agent up.
     fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>>;
 
-    /// Approves these permissions of the manifest, or all it asks for.
+    /// Looks for manifests below a folder. It runs nothing and ends in bounded time.
+    fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>>;
+
+    /// How the agent's files differ from what was approved, one line each.
+    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>>;
+
+    /// Approves the manifest, or a part of what it asks for.
     fn approve(
         &self,
         caller: Caller,
         id: AgentId,
-        permissions: Option<Vec<String>>,
+        approve: Approve,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>>;
+
+    /// Takes the approval back; a running agent is stopped.
+    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>;
+
+    /// Takes on tools whose definition changed; all of them when none is named.
+    fn approve_tools(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        tools: Vec<ToolId>,
     ) -> BoxFuture<'_, Result<AgentView, Fault>>;
 
     /// Lets it run from now on, also after a restart of the core.

@@ -5,24 +5,30 @@
 //! [`Backoff`], which is pure; an adapter never restarts anything by itself.
 
 mod backoff;
+mod fence;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use wharf_vocab::{Fault, LaunchId, Timestamp, limits};
+use wharf_vocab::{Fault, LaunchId, Resource, SecretName, Timestamp, limits};
 
 pub use backoff::{Backoff, RestartPolicy, Verdict};
+pub use fence::{Achieved, Fence, Secret};
 
 /// Starts processes.
 pub trait Launcher: Send + Sync + fmt::Debug + 'static {
     /// Starts a process and answers once its program runs, or says in one sentence why it
     /// cannot. Giving up the future ends what was started.
     fn launch(&self, spec: LaunchSpec) -> BoxFuture<'_, Result<Arc<dyn Launched>, Fault>>;
+
+    /// How firmly a process can be fenced in on this machine, and what is missing for more.
+    fn probe(&self) -> BoxFuture<'_, Achieved>;
 
     /// The last lines of a log that an earlier launch has left, also one of an earlier core.
     /// A log that does not exist has no lines.
@@ -37,6 +43,9 @@ pub trait Launched: Send + Sync + fmt::Debug + 'static {
 
     /// The program's process id.
     fn pid(&self) -> u32;
+
+    /// How firmly it is fenced in, and what could not be had.
+    fn fence(&self) -> &Achieved;
 
     /// Whether a living process belongs to this launch: the program, or anything it started,
     /// however far it moved away from it.
@@ -84,6 +93,13 @@ pub struct LaunchSpec {
     pub log: LogSpec,
     /// How long it may take to end when the machine, not the core, tells it to.
     pub stop_grace: Duration,
+    /// How it is fenced in.
+    pub fence: Fence,
+    /// Secrets it gets, each as a file of this name in a folder that only it sees; the folder is
+    /// named by `WHARF_SECRETS_DIR`, which is set only if there are any.
+    pub secret_files: BTreeMap<SecretName, Secret>,
+    /// An open connection it inherits as descriptor 3.
+    pub connection: Option<Arc<OwnedFd>>,
 }
 
 impl LaunchSpec {
@@ -104,6 +120,9 @@ impl LaunchSpec {
             secrets: Vec::new(),
             log,
             stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
+            fence: Fence::default(),
+            secret_files: BTreeMap::new(),
+            connection: None,
         }
     }
 }
@@ -121,6 +140,9 @@ impl fmt::Debug for LaunchSpec {
             .field("secrets", &self.secrets.len())
             .field("log", &self.log)
             .field("stop_grace", &self.stop_grace)
+            .field("fence", &self.fence)
+            .field("secret_files", &self.secret_files.keys().collect::<Vec<_>>())
+            .field("connection", &self.connection.is_some())
             .finish()
     }
 }
@@ -236,6 +258,8 @@ pub enum ExitHow {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
+    /// It was killed because it took too much of something.
+    Limit(Resource),
     /// It was killed after its supervisor had disappeared, so nobody saw its end.
     Lost,
 }
@@ -248,6 +272,7 @@ impl fmt::Display for ExitHow {
                 Some(name) => write!(f, "signal {number} ({name})"),
                 None => write!(f, "signal {number}"),
             },
+            Self::Limit(resource) => write!(f, "stopped: it went over its limit of {resource}"),
             Self::Lost => f.write_str("its supervisor was killed"),
         }
     }

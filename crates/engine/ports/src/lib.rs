@@ -7,10 +7,12 @@ pub mod agents;
 mod batch;
 mod clock;
 pub mod contract;
+pub mod egress;
 pub mod launcher;
 pub mod memory;
 mod provider;
 mod store;
+pub mod vault;
 
 pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
 pub use clock::{Clock, ManualClock, SystemClock};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{AskId, AskKind, Code, Digest, Fault, RunKey, Timestamp, ToolId};
 
-use crate::{Audience, Caller, CallerRef};
+use crate::{Audience, Caller, CallerKind, CallerRef};
 
 /// What is asked, by which run, of whom and until when.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -166,8 +166,13 @@ impl Ask {
             };
             return Err(Fault::new(Code::AskAnswerInvalid, message));
         }
-        if !caller.person && caller.grant == spec.caller.grant {
-            let message = "A token cannot decide about the run it started.";
+        let own = spec.caller.links();
+        if !caller.person && caller.links.iter().any(|link| own.contains(link)) {
+            let message = "A token cannot decide about a run in its own chain.";
+            return Err(Fault::new(Code::PermissionDenied, message));
+        }
+        if caller.kind == CallerKind::Mcp && spec.kind == AskKind::Approval {
+            let message = "An MCP client may answer questions but not decide approvals.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }
         match &spec.audience {

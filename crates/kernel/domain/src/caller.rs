@@ -1,37 +1,109 @@
 //! Who asks for something, and who may decide about it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{AccountId, GrantId, IdError, SeatId};
+use wharf_vocab::{AccountId, AgentId, Digest, GrantId, IdError, SeatId};
+
+use crate::grant::{Narrowing, Rights};
+use crate::permission::ToolPattern;
 
 /// Who asks for something: the bearer of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The grant the caller's token carries.
     pub grant: GrantId,
+    /// Every grant the caller's rights come from that is not a person's own: the one above and
+    /// those it was narrowed from, and for an agent those of the run it works on.
+    pub links: Vec<GrantId>,
     /// Whether the token is a person's own.
     pub person: bool,
+    /// What kind of peer bears it.
+    pub kind: CallerKind,
     /// The account the grant spends from, when it has one of its own.
     pub account: Option<AccountId>,
+    /// What the caller may do.
+    pub rights: Arc<Rights>,
+}
+
+/// What kind of peer bears a grant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CallerKind {
+    /// A person, a program of theirs, or the core itself.
+    #[default]
+    Client,
+    /// An agent, while it works on a run.
+    Agent,
+    /// An MCP client, which may answer questions but never decides approvals.
+    Mcp,
 }
 
 impl Caller {
     /// The owner of this Wharf, a person with every right.
     #[must_use]
     pub fn owner() -> Self {
-        Self { grant: GrantId::new("owner").expect("a valid id"), person: true, account: None }
+        Self { person: true, links: Vec::new(), ..Self::token("owner", Rights::all()) }
     }
 
     /// The core itself, which may decide nothing that is left to people.
     #[must_use]
     pub fn core() -> Self {
-        Self { grant: GrantId::new("core").expect("a valid id"), person: false, account: None }
+        Self::token("core", Rights::all())
+    }
+
+    /// The bearer of a plain grant. The name must be a valid id.
+    #[must_use]
+    pub fn token(grant: &str, rights: Rights) -> Self {
+        let grant = GrantId::new(grant).expect("a valid id");
+        Self {
+            links: vec![grant.clone()],
+            grant,
+            person: false,
+            kind: CallerKind::Client,
+            account: None,
+            rights: Arc::new(rights),
+        }
+    }
+
+    /// An agent that works on a run started by `above`: the same rights or fewer, and only the
+    /// tools that the agent's own permissions name.
+    #[must_use]
+    pub fn agent(id: &AgentId, above: &CallerRef, tools: Vec<ToolPattern>) -> Self {
+        let narrowing = Narrowing { tools: Some(tools), ..Narrowing::default() };
+        let rights = above.rights.as_deref().map_or_else(Rights::all, Rights::clone);
+        let grant = agent_grant(id);
+        let mut links = above.links();
+        links.push(grant.clone());
+        Self {
+            grant,
+            links,
+            person: false,
+            kind: CallerKind::Agent,
+            account: None,
+            rights: Arc::new(rights.narrowed(&narrowing)),
+        }
     }
 
     /// What a run remembers of its caller.
     #[must_use]
     pub fn to_ref(&self) -> CallerRef {
-        CallerRef { grant: self.grant.clone(), person: self.person }
+        let everything = *self.rights == Rights::all();
+        CallerRef {
+            grant: self.grant.clone(),
+            person: self.person,
+            links: self.links.clone(),
+            rights: (!everything).then(|| Arc::clone(&self.rights)),
+        }
     }
+}
+
+/// The name under which an agent acts.
+fn agent_grant(id: &AgentId) -> GrantId {
+    let named = GrantId::new(format!("agent.{id}"));
+    named.unwrap_or_else(|_| {
+        let digest = Digest::of(&[id.as_str().as_bytes()]);
+        GrantId::new(format!("agent.{}", &digest.as_str()[..32])).expect("hex is a valid id")
+    })
 }
 
 /// What a run remembers of whoever started it.
@@ -41,6 +113,24 @@ pub struct CallerRef {
     pub grant: GrantId,
     /// Whether that was a person's own.
     pub person: bool,
+    /// Every grant the caller's rights come from that is not a person's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<GrantId>,
+    /// What the caller may do; everything when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<Arc<Rights>>,
+}
+
+impl CallerRef {
+    /// Every grant in the chain that is not a person's own.
+    #[must_use]
+    pub fn links(&self) -> Vec<GrantId> {
+        match (self.links.is_empty(), self.person) {
+            // Written before chains were remembered.
+            (true, false) => vec![self.grant.clone()],
+            _ => self.links.clone(),
+        }
+    }
 }
 
 /// Who may decide an ask.

@@ -2,7 +2,7 @@
 
 use wharf_vocab::StreamKind;
 
-use crate::{AgentEntry, AskEntry, RunEntry, SeatEntry, WorldEntry};
+use crate::{AgentEntry, AskEntry, GrantEntry, RunEntry, SeatEntry, WorldEntry};
 
 /// One entry of any stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,8 @@ pub enum Entry {
     Agent(AgentEntry),
     /// Of a seat.
     Seat(SeatEntry),
+    /// Of a grant.
+    Grant(GrantEntry),
 }
 
 impl Entry {
@@ -29,6 +31,7 @@ impl Entry {
             Self::World(_) => StreamKind::World,
             Self::Agent(_) => StreamKind::Agent,
             Self::Seat(_) => StreamKind::Seat,
+            Self::Grant(_) => StreamKind::Grant,
         }
     }
 }

@@ -3,7 +3,9 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_domain::{AgentEntry, AskEntry, Entry, Progress, RunEntry, SeatEntry, WorldEntry};
+use wharf_domain::{
+    AgentEntry, AskEntry, Entry, GrantEntry, Progress, RunEntry, SeatEntry, WorldEntry,
+};
 
 use crate::shape::{Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet};
 use crate::upcast::{VERSIONS, Versions};
@@ -94,6 +96,9 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::AgentWanted => Entry::Agent(AgentEntry::Wanted(piece.read()?)),
         Kind::AgentStopped => Entry::Agent(AgentEntry::Stopped(piece.read()?)),
         Kind::AgentToolsOffered => Entry::Agent(AgentEntry::ToolsOffered(piece.read()?)),
+        Kind::AgentRevoked => Entry::Agent(AgentEntry::Revoked(piece.read()?)),
+        Kind::AgentDrifted => Entry::Agent(AgentEntry::Drifted(piece.read()?)),
+        Kind::AgentToolsApproved => Entry::Agent(AgentEntry::ToolsApproved(piece.read()?)),
         Kind::AgentRemoved => Entry::Agent(AgentEntry::Removed(piece.read()?)),
         Kind::SeatCreated => {
             let SeatMade { desc, token } = piece.read()?;
@@ -103,6 +108,8 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
             let Nothing {} = piece.read()?;
             Entry::Seat(SeatEntry::Closed)
         }
+        Kind::GrantMade => Entry::Grant(GrantEntry::Made(piece.read()?)),
+        Kind::GrantRevoked => Entry::Grant(GrantEntry::Revoked(piece.read()?)),
         kind @ (Kind::ProgressText
         | Kind::ProgressLog
         | Kind::ProgressPartial

@@ -1,7 +1,9 @@
 //! Writes rows. This is on the way of every commit, so data goes straight to bytes.
 
 use serde::Serialize;
-use wharf_domain::{AgentEntry, AskEntry, Entry, Progress, RunEntry, SeatEntry, WorldEntry};
+use wharf_domain::{
+    AgentEntry, AskEntry, Entry, GrantEntry, Progress, RunEntry, SeatEntry, WorldEntry,
+};
 
 use crate::Kind;
 use crate::shape::{Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet};
@@ -20,6 +22,7 @@ pub fn encode(entries: &[Entry]) -> Vec<u8> {
             Entry::World(entry) => world(&mut row, entry),
             Entry::Agent(entry) => agent(&mut row, entry),
             Entry::Seat(entry) => seat(&mut row, entry),
+            Entry::Grant(entry) => grant(&mut row, entry),
         }
     }
     row.done()
@@ -89,6 +92,9 @@ fn agent(row: &mut Row, entry: &AgentEntry) {
         AgentEntry::Wanted(entry) => row.push(Kind::AgentWanted, entry),
         AgentEntry::Stopped(entry) => row.push(Kind::AgentStopped, entry),
         AgentEntry::ToolsOffered(entry) => row.push(Kind::AgentToolsOffered, entry),
+        AgentEntry::Revoked(entry) => row.push(Kind::AgentRevoked, entry),
+        AgentEntry::Drifted(entry) => row.push(Kind::AgentDrifted, entry),
+        AgentEntry::ToolsApproved(entry) => row.push(Kind::AgentToolsApproved, entry),
         AgentEntry::Removed(entry) => row.push(Kind::AgentRemoved, entry),
     }
 }
@@ -99,6 +105,13 @@ fn seat(row: &mut Row, entry: &SeatEntry) {
             row.push(Kind::SeatCreated, &SeatMade { desc, token });
         }
         SeatEntry::Closed => row.push(Kind::SeatClosed, &Nothing {}),
+    }
+}
+
+fn grant(row: &mut Row, entry: &GrantEntry) {
+    match entry {
+        GrantEntry::Made(entry) => row.push(Kind::GrantMade, entry),
+        GrantEntry::Revoked(entry) => row.push(Kind::GrantRevoked, entry),
     }
 }
 

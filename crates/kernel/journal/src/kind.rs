@@ -58,9 +58,14 @@ kinds! {
     AgentWanted = "agent.wanted", 1;
     AgentStopped = "agent.stopped", 1;
     AgentToolsOffered = "agent.tools_offered", 1;
+    AgentRevoked = "agent.revoked", 1;
+    AgentDrifted = "agent.drifted", 1;
+    AgentToolsApproved = "agent.tools_approved", 1;
     AgentRemoved = "agent.removed", 1;
     SeatCreated = "seat.created", 1;
     SeatClosed = "seat.closed", 1;
+    GrantMade = "grant.made", 1;
+    GrantRevoked = "grant.revoked", 1;
     ProgressText = "progress.text", 1;
     ProgressLog = "progress.log", 1;
     ProgressPartial = "progress.partial", 1;

@@ -108,8 +108,20 @@ codes! {
     /// The agent's process could not be started.
     AgentStartFailed = "agent.start_failed", 502, true;
 
+    /// The agent's files are not the ones that were approved.
+    AgentDrifted = "agent.drifted", 409, false;
+    /// The agent cannot be fenced in as firmly as its owner wants.
+    AgentSandboxUnavailable = "agent.sandbox_unavailable", 409, false;
+
+    /// There is no such grant.
+    GrantNotFound = "grant.not_found", 404, false;
+    /// There is no such secret.
+    SecretNotFound = "secret.not_found", 404, false;
+
     /// There is no such tool in the catalog.
     ToolNotFound = "tool.not_found", 404, false;
+    /// The tool's definition changed and has not been approved again.
+    ToolQuarantined = "tool.quarantined", 409, false;
     /// The tool's provider is stopped, crashed or disabled.
     ToolUnavailable = "tool.unavailable", 503, true;
     /// The tool's provider is not healthy.

@@ -118,6 +118,10 @@ string_id!(
     GrantId, "a grant id", is_id
 );
 string_id!(
+    /// The name of a secret; never the secret itself.
+    SecretName, "the name of a secret", is_id
+);
+string_id!(
     /// The name of a core among the cores of one Wharf.
     NodeId, "a node id", is_id
 );
@@ -247,6 +251,8 @@ pub enum StreamKind {
     Agent,
     /// One seat.
     Seat,
+    /// One grant.
+    Grant,
 }
 
 impl StreamKind {
@@ -259,6 +265,7 @@ impl StreamKind {
             Self::Ask => "ask",
             Self::Agent => "agent",
             Self::Seat => "seat",
+            Self::Grant => "grant",
         }
     }
 }
@@ -276,6 +283,8 @@ pub enum StreamId {
     Agent(AgentId),
     /// One seat.
     Seat(SeatId),
+    /// One grant.
+    Grant(GrantId),
 }
 
 impl StreamId {
@@ -288,6 +297,7 @@ impl StreamId {
             Self::Ask(_) => StreamKind::Ask,
             Self::Agent(_) => StreamKind::Agent,
             Self::Seat(_) => StreamKind::Seat,
+            Self::Grant(_) => StreamKind::Grant,
         }
     }
 
@@ -300,6 +310,7 @@ impl StreamId {
             Self::Ask(id) => id.to_string(),
             Self::Agent(id) => id.to_string(),
             Self::Seat(id) => id.to_string(),
+            Self::Grant(id) => id.to_string(),
         }
     }
 
@@ -314,6 +325,7 @@ impl StreamId {
             "ask" => Ok(Self::Ask(AskId::new(key)?)),
             "agent" => Ok(Self::Agent(AgentId::new(key)?)),
             "seat" => Ok(Self::Seat(SeatId::new(key)?)),
+            "grant" => Ok(Self::Grant(GrantId::new(key)?)),
             _ => Err(IdError { what: "a stream kind" }),
         }
     }

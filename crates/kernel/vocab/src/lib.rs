@@ -16,9 +16,10 @@ pub use digest::Digest;
 pub use fault::{Executed, Fault, FaultCode};
 pub use ids::{
     AccountId, AgentId, AskId, AttemptId, CommitNo, Epoch, GrantId, HoldId, IdError, LaunchId,
-    NodeId, ProviderId, RunId, RunKey, SeatId, Seq, ShardId, StreamId, StreamKind, ToolId, WorldId,
+    NodeId, ProviderId, RunId, RunKey, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind,
+    ToolId, WorldId,
 };
-pub use status::{AskKind, Durability, Mode, RunStatus};
+pub use status::{AskKind, Durability, Isolation, Mode, Resource, RunStatus, SandboxLevel, Verb};
 pub use time::Timestamp;
 
 /// A JSON object, the only shape in which tools take inputs and give outputs.

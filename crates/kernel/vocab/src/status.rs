@@ -57,6 +57,66 @@ choice! {
     }
 }
 
+choice! {
+    /// How firmly a launched provider is fenced in, from not at all to most.
+    SandboxLevel {
+        /// Not at all, beyond a process of its own.
+        None = "none",
+        /// No new privileges, limits, a clean environment, nothing outlives it.
+        Basic = "basic",
+        /// Also its own view of files and processes, and no network but what was approved.
+        Standard = "standard",
+        /// Also a network of its own and no shared files beyond what its interpreter needs.
+        Strict = "strict",
+    }
+}
+
+choice! {
+    /// Which runs share a process of a launched provider.
+    Isolation {
+        /// All of them.
+        Shared = "shared",
+        /// Those of one world.
+        World = "world",
+        /// None: each run has its own.
+        Run = "run",
+    }
+}
+
+choice! {
+    /// What a grant lets its bearer do.
+    Verb {
+        /// Start and cancel runs.
+        Run = "run",
+        /// Look at runs, tools, agents, worlds and asks.
+        Read = "read",
+        /// Answer questions.
+        Answer = "answer",
+        /// Decide approvals.
+        Approve = "approve",
+        /// Start and stop providers and read their logs.
+        Operate = "operate",
+        /// Change worlds, agents, tokens and secrets, and read the audit.
+        Admin = "admin",
+    }
+}
+
+choice! {
+    /// What a launched process can have too much of.
+    Resource {
+        /// Memory.
+        Memory = "memory",
+        /// Processor time.
+        Cpu = "cpu",
+        /// Processes and threads.
+        Processes = "processes",
+        /// Bytes in its own folders.
+        Disk = "disk",
+        /// Lines of output.
+        Log = "log",
+    }
+}
+
 impl RunStatus {
     /// Whether the run is over. Terminal states are final.
     #[must_use]

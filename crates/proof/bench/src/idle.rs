@@ -39,7 +39,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let clock = Arc::new(SystemClock);
     let store = Arc::new(MemoryStore::new(&AuditKey::new([1; 32]), clock.clone()));
     let node = NodeId::new("bench")?;
-    let handle = Handle::start(wharf_engine::Options { node, store, clock, seed: 1 }).await?;
+    let handle = Handle::start(wharf_engine::Options::new(node, store, clock, 1)).await?;
     let (launcher, mut launches) = Played::new();
     let socket = dir.path().join("agents.sock");
     let edge = AgentEdge::start(Options {

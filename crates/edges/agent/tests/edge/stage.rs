@@ -38,7 +38,7 @@ impl Stage {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let engine = wharf_engine::Options { node, store, clock, seed: 1 };
+        let engine = wharf_engine::Options::new(node, store, clock, 1);
         let handle = Handle::start(engine).await.expect("starts");
         handle.create_world(&owner(), world(), WorldSettings::default()).await.expect("made");
         let (launcher, launches) = Played::new();

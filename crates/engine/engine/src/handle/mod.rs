@@ -4,16 +4,18 @@ mod agents;
 mod asks;
 mod attempt;
 mod denied;
+mod grants;
 mod runs;
 mod watch;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use wharf_domain::grant::Keyring;
 use wharf_domain::{
-    Account, AuditRecord, Availability, Caller, ToolDef, World, WorldInput, WorldSettings,
+    Account, AuditRecord, Availability, Caller, Policy, ToolDef, World, WorldInput, WorldSettings,
 };
 use wharf_ports::{Clock, ProviderSink, SealedRecord, Store, StoreError};
 use wharf_vocab::{
@@ -27,7 +29,7 @@ pub use watch::{RunEvent, Watch};
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::hub::Hub;
-use crate::records::{Agents, Worlds};
+use crate::records::{Agents, Grants, Worlds};
 use crate::shard::{Input, Reply};
 use crate::shell::{Message, Parts, Shell};
 use denied::Denials;
@@ -49,6 +51,18 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// Where ids and chance come from.
     pub seed: u64,
+    /// The keys tokens are sealed with.
+    pub keyring: Keyring,
+    /// The owner's rules about approvals.
+    pub policy: Policy,
+}
+
+impl Options {
+    /// An engine that knows no token and has no rules.
+    #[must_use]
+    pub fn new(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, seed: u64) -> Self {
+        Self { node, store, clock, seed, keyring: Keyring::none(), policy: Policy::default() }
+    }
 }
 
 /// The one way in and out of the engine. Cloning it is cheap.
@@ -63,6 +77,9 @@ struct Inner {
     catalog: Arc<Catalog>,
     worlds: Arc<Worlds>,
     agents: Arc<Agents>,
+    grants: Arc<Grants>,
+    keyring: RwLock<Arc<Keyring>>,
+    policy: Policy,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     stopping: AtomicBool,
@@ -92,6 +109,7 @@ impl Handle {
         let catalog = Arc::new(Catalog::default());
         let worlds = Arc::new(Worlds::default());
         let agents = Arc::new(Agents::default());
+        let grants = Arc::new(Grants::default());
         let parts = Parts {
             node: options.node,
             store: Arc::clone(&options.store),
@@ -100,6 +118,7 @@ impl Handle {
             catalog: Arc::clone(&catalog),
             worlds: Arc::clone(&worlds),
             agents: Arc::clone(&agents),
+            grants: Arc::clone(&grants),
             seed: options.seed,
         };
         let shell = Shell::open(parts).await?;
@@ -110,6 +129,9 @@ impl Handle {
             catalog,
             worlds,
             agents,
+            grants,
+            keyring: RwLock::new(Arc::new(options.keyring)),
+            policy: options.policy,
             store: options.store,
             clock: options.clock,
             stopping: AtomicBool::new(false),
@@ -165,6 +187,11 @@ impl Handle {
     /// Makes these the tools of a provider that was added, and no others.
     pub fn set_tools(&self, provider: &ProviderId, tools: Vec<ToolDef>) -> Result<(), Fault> {
         self.inner.catalog.set_tools(provider, tools)
+    }
+
+    /// Marks which of a provider's tools may not be called, and why; all others may.
+    pub fn set_quarantine(&self, provider: &ProviderId, tools: Vec<(ToolId, String)>) {
+        self.inner.catalog.set_quarantine(provider, tools);
     }
 
     /// Forgets a provider and its tools; its runs that wait end as if it were down.

@@ -258,7 +258,7 @@ impl Handle {
         match self.ask(key.shard(), Input::Create(Box::new(create))).await? {
             Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
             Reply::Repeated(key) => Ok(Accepted { run: self.run(&key).await?, repeated: true }),
-            Reply::World(_) | Reply::Agent(_) => {
+            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) => {
                 Err(Fault::new(Code::CoreInternal, "The answer does not fit."))
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_domain::{Agent, Progress, Run, World};
+use wharf_domain::{Agent, Grant, Progress, Run, World};
 use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
 use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunId, RunKey, Timestamp};
@@ -23,6 +23,7 @@ impl Shard {
             }
             Some(Owner::World(id)) => self.record_committed::<World>(now, &id, out),
             Some(Owner::Agent(id)) => self.record_committed::<Agent>(now, &id, out),
+            Some(Owner::Grant(id)) => self.record_committed::<Grant>(now, &id, out),
             Some(Owner::Nobody(_)) | None => {}
         }
     }
@@ -89,6 +90,7 @@ impl Shard {
             Some(Owner::Run(key)) => key,
             Some(Owner::World(id)) => return self.record_refused::<World>(now, &id, out),
             Some(Owner::Agent(id)) => return self.record_refused::<Agent>(now, &id, out),
+            Some(Owner::Grant(id)) => return self.record_refused::<Grant>(now, &id, out),
             Some(Owner::Nobody(_)) | None => {
                 if refusal == Refusal::Fenced {
                     out.effects.push(Effect::Reload);
@@ -157,6 +159,10 @@ impl Shard {
             Some(Owner::Agent(id)) => {
                 self.on_the_way.remove(&no);
                 return self.record_failed::<Agent>(now, &id, error, out);
+            }
+            Some(Owner::Grant(id)) => {
+                self.on_the_way.remove(&no);
+                return self.record_failed::<Grant>(now, &id, error, out);
             }
             Some(Owner::Nobody(batch)) => {
                 if self.again.len() < NOBODYS_WAITING_MAX {

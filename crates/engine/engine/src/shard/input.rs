@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{
-    Agent, AgentInput, AuditRecord, Availability, CallerRef, Progress, Resolution, Run, RunSpec,
-    World, WorldInput,
+    Agent, AgentInput, AuditRecord, Availability, CallerRef, Grant, GrantInput, Progress,
+    Resolution, Run, RunSpec, World, WorldInput,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
-    AgentId, AttemptId, CommitNo, Epoch, Fault, ProviderId, RunKey, Seq, ShardId, WorldId,
+    AgentId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, Seq, ShardId, WorldId,
 };
 
 /// The number under which whoever sent an input waits for its answer.
@@ -61,6 +61,17 @@ pub enum Input {
         /// Who waits for the answer.
         ticket: Option<Ticket>,
     },
+    /// Something happens to a grant.
+    Grant {
+        /// The grant.
+        id: GrantId,
+        /// What happens.
+        input: GrantInput,
+        /// Who wants it.
+        by: CallerRef,
+        /// Who waits for the answer.
+        ticket: Option<Ticket>,
+    },
     /// A provider can or cannot take attempts from now on.
     Provider {
         /// The provider.
@@ -104,9 +115,10 @@ impl Input {
     pub fn ticket(&self) -> Option<Ticket> {
         match self {
             Self::Create(create) => create.ticket,
-            Self::Run { ticket, .. } | Self::World { ticket, .. } | Self::Agent { ticket, .. } => {
-                *ticket
-            }
+            Self::Run { ticket, .. }
+            | Self::World { ticket, .. }
+            | Self::Agent { ticket, .. }
+            | Self::Grant { ticket, .. } => *ticket,
             _ => None,
         }
     }
@@ -115,9 +127,10 @@ impl Input {
     pub fn set_ticket(&mut self, number: Ticket) {
         match self {
             Self::Create(create) => create.ticket = Some(number),
-            Self::Run { ticket, .. } | Self::World { ticket, .. } | Self::Agent { ticket, .. } => {
-                *ticket = Some(number)
-            }
+            Self::Run { ticket, .. }
+            | Self::World { ticket, .. }
+            | Self::Agent { ticket, .. }
+            | Self::Grant { ticket, .. } => *ticket = Some(number),
             _ => {}
         }
     }
@@ -167,6 +180,8 @@ pub enum Effect {
     WorldChanged(World),
     /// Show an agent as it is now.
     AgentChanged(Box<Agent>),
+    /// Show a grant as it is now.
+    GrantChanged(Box<Grant>),
     /// Hand an attempt to its provider.
     Dispatch(Dispatch),
     /// Tell a provider to stop an attempt.
@@ -242,4 +257,6 @@ pub enum Reply {
     World(World),
     /// The agent as it is now.
     Agent(Box<Agent>),
+    /// The grant as it is now.
+    Grant(Box<Grant>),
 }

@@ -16,10 +16,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Agent, AuditRecord, Availability, World};
+use wharf_domain::{Agent, AuditRecord, Availability, Grant, World};
 use wharf_ports::{Batch, Lease};
 use wharf_vocab::{
-    AgentId, AskId, CommitNo, Epoch, HoldId, ProviderId, RunKey, ShardId, Timestamp, WorldId,
+    AgentId, AskId, CommitNo, Epoch, GrantId, HoldId, ProviderId, RunKey, ShardId, Timestamp,
+    WorldId,
 };
 
 pub use input::{Create, Effect, Input, Output, Reply, Ticket};
@@ -43,7 +44,8 @@ pub struct Shard {
     asks: HashMap<AskId, RunKey>,
     worlds: HashMap<WorldId, RecordSlot<World>>,
     agents: HashMap<AgentId, RecordSlot<Agent>>,
-    /// Which run, world or agent a batch on its way belongs to.
+    grants: HashMap<GrantId, RecordSlot<Grant>>,
+    /// Which run, world, agent or grant a batch on its way belongs to.
     on_the_way: HashMap<CommitNo, Owner>,
     timetable: BTreeSet<(Timestamp, RunKey)>,
     /// Nobody's batches that the store could not take, and when they are offered again.
@@ -60,6 +62,7 @@ enum Owner {
     Run(RunKey),
     World(WorldId),
     Agent(AgentId),
+    Grant(GrantId),
     /// A batch that only audits or gives money back.
     Nobody(Arc<Batch>),
 }
@@ -78,6 +81,7 @@ impl Shard {
             asks: HashMap::new(),
             worlds: HashMap::new(),
             agents: HashMap::new(),
+            grants: HashMap::new(),
             on_the_way: HashMap::new(),
             timetable: BTreeSet::new(),
             again: BTreeMap::new(),
@@ -152,6 +156,9 @@ impl Shard {
             Input::Agent { id, input, by, ticket } => {
                 self.record::<Agent>(now, &id, (*input, by, ticket), &mut out);
             }
+            Input::Grant { id, input, by, ticket } => {
+                self.record::<Grant>(now, &id, (input, by, ticket), &mut out);
+            }
             Input::Provider { provider, availability } => {
                 self.provider(now, &provider, availability, &mut out);
             }
@@ -194,7 +201,7 @@ impl Shard {
         self.send_nobodys(batch, out);
     }
 
-    /// Puts a batch on its way that no run, world or agent waits for.
+    /// Puts a batch on its way that no run, world, agent or grant waits for.
     fn send_nobodys(&mut self, batch: Batch, out: &mut Output) {
         let batch = Arc::new(batch);
         self.on_the_way.insert(batch.no, Owner::Nobody(Arc::clone(&batch)));

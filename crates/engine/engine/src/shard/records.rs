@@ -1,12 +1,15 @@
-//! Worlds and agents in a shard: small records that change one entry at a time.
+//! Worlds, agents and grants in a shard: small records that change one entry at a time.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use wharf_domain::{Agent, AgentInput, AuditRecord, CallerRef, Entry, LedgerOp, World, WorldInput};
+use wharf_domain::{
+    Agent, AgentInput, AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, World,
+    WorldInput,
+};
 use wharf_ports::{Append, Batch, Body, Head, StoreError};
-use wharf_vocab::{AgentId, Code, Fault, Seq, StreamId, Timestamp, WorldId};
+use wharf_vocab::{AgentId, Code, Fault, GrantId, Seq, StreamId, Timestamp, WorldId};
 
 use super::runs::reply;
 use super::{Effect, Output, Owner, Reply, Shard, Ticket};
@@ -237,5 +240,45 @@ impl Record for Agent {
 
     fn reply(self) -> Reply {
         Reply::Agent(Box::new(self))
+    }
+}
+
+impl Record for Grant {
+    type Id = GrantId;
+    type Input = GrantInput;
+
+    fn decide(
+        current: Option<&Self>,
+        id: &GrantId,
+        input: &GrantInput,
+        by: &CallerRef,
+        now: Timestamp,
+    ) -> Result<Option<Change<Self>>, Fault> {
+        let Some((entry, ledger, record)) = Grant::decide(current, id, input, by)? else {
+            return Ok(None);
+        };
+        let next = Grant::apply(current.cloned(), id, now, &entry)
+            .ok_or_else(|| Fault::new(Code::CoreInternal, "The grant's record does not fit."))?;
+        Ok(Some(Change { next, entry: Entry::Grant(entry), ledger, record }))
+    }
+
+    fn stream(id: &GrantId) -> StreamId {
+        StreamId::Grant(id.clone())
+    }
+
+    fn owner(id: &GrantId) -> Owner {
+        Owner::Grant(id.clone())
+    }
+
+    fn slots(shard: &mut Shard) -> &mut HashMap<GrantId, RecordSlot<Self>> {
+        &mut shard.grants
+    }
+
+    fn shown(self) -> Effect {
+        Effect::GrantChanged(Box::new(self))
+    }
+
+    fn reply(self) -> Reply {
+        Reply::Grant(Box::new(self))
     }
 }

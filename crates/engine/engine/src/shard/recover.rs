@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Agent, LedgerOp, Run, World};
+use wharf_domain::{Agent, Grant, LedgerOp, Run, World};
 use wharf_ports::Batch;
 use wharf_vocab::{HoldId, ProviderId, RunKey, Seq, ShardId, Timestamp};
 
@@ -23,6 +23,8 @@ pub struct Restored {
     pub worlds: Vec<(World, Seq)>,
     /// Its agents, each with the number of its last entry.
     pub agents: Vec<(Agent, Seq)>,
+    /// Its grants, each with the number of its last entry.
+    pub grants: Vec<(Grant, Seq)>,
     /// Its open holds.
     pub holds: Vec<HoldId>,
 }
@@ -33,6 +35,9 @@ impl Shard {
         for (world, seq) in restored.worlds {
             let id = world.id.clone();
             self.worlds.insert(id, RecordSlot::loaded(world, seq));
+        }
+        for (grant, seq) in restored.grants {
+            self.grants.insert(grant.id.clone(), RecordSlot::loaded(grant, seq));
         }
         for (agent, seq) in restored.agents {
             self.agents.insert(agent.id.clone(), RecordSlot::loaded(agent, seq));

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::{Agent, Entry, Run, World};
+use wharf_domain::{Agent, Entry, Grant, Run, World};
 use wharf_ports::{Store, StoreError, StoreErrorKind, Stored};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{AgentId, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{AgentId, GrantId, ShardId, StreamId, StreamKind, WorldId};
 
 use super::Shell;
 use crate::shard::{Input, Restored, Shard};
@@ -36,6 +36,14 @@ impl Shell {
                 let agent = read_agent(&id, &stored)?;
                 self.parts.agents.set(agent.clone());
                 restored.entry(shard).or_default().agents.push((agent, seq));
+            }
+        }
+        for (stream, stored) in store.load_open(StreamKind::Grant, held.clone()).await? {
+            let shard = stream.shard();
+            if let (StreamId::Grant(id), seq) = (stream, stored.seq) {
+                let grant = read_grant(&id, &stored)?;
+                self.parts.grants.set(grant.clone());
+                restored.entry(shard).or_default().grants.push((grant, seq));
             }
         }
         for (stream, stored) in store.load_open(StreamKind::Run, held.clone()).await? {
@@ -141,6 +149,16 @@ fn read_agent(id: &AgentId, stored: &Stored) -> Result<Agent, StoreError> {
         }
     }
     agent.ok_or_else(|| corrupt(&StreamId::Agent(id.clone())))
+}
+
+fn read_grant(id: &GrantId, stored: &Stored) -> Result<Grant, StoreError> {
+    let mut grant = None;
+    for (at, entry) in &stored.entries {
+        if let Entry::Grant(entry) = entry {
+            grant = Grant::apply(grant, id, *at, entry);
+        }
+    }
+    grant.ok_or_else(|| corrupt(&StreamId::Grant(id.clone())))
 }
 
 fn corrupt(stream: &StreamId) -> StoreError {

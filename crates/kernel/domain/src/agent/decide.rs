@@ -1,12 +1,15 @@
 //! What can be asked of an agent, and what follows.
 
-use wharf_vocab::{AgentId, Code, Digest, Fault};
+use std::collections::BTreeMap;
+
+use wharf_vocab::{AgentId, Code, Digest, Fault, ToolId};
 
 use super::{
-    Agent, AgentAdded, AgentApproved, AgentEntry, AgentManifest, AgentRemoved, AgentStopped,
-    AgentWanted, ToolsOffered,
+    Agent, AgentAdded, AgentApproved, AgentDrifted, AgentEntry, AgentManifest, AgentRemoved,
+    AgentRevoked, AgentStopped, AgentWanted, Terms, ToolsApproved, ToolsOffered,
 };
-use crate::{AuditRecord, CallerRef, ToolDef};
+use crate::permission::Permission;
+use crate::{AuditRecord, CallerRef, Severity, ToolDef};
 
 /// What can be asked of an agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,8 +25,24 @@ pub enum AgentInput {
     },
     /// Approve the manifest with these permissions.
     Approve {
-        /// The permissions that are given.
+        /// The permissions that are given; each must lie within one that the manifest asks for.
         permissions: Vec<String>,
+        /// Digests of the files that the entrypoint names.
+        files: BTreeMap<String, Digest>,
+        /// How it is to run.
+        terms: Terms,
+    },
+    /// Take the approval back.
+    Revoke,
+    /// Its files are not the ones that were approved.
+    Drift {
+        /// What differs, one line each.
+        difference: Vec<String>,
+    },
+    /// Take on these tools as they are offered now; all that changed when empty.
+    ApproveTools {
+        /// Which.
+        tools: Vec<ToolId>,
     },
     /// Let it run from now on.
     Want,
@@ -63,19 +82,36 @@ impl Agent {
         let by = by.clone();
         Ok(match input {
             AgentInput::Add { .. } => None,
-            AgentInput::Approve { permissions } => {
-                let foreign = permissions.iter().find(|p| !agent.manifest.permissions.contains(p));
-                if let Some(foreign) = foreign {
-                    let message = format!("The manifest of {id} does not ask for {foreign}.");
-                    return Err(Fault::new(Code::RequestInvalid, message));
-                }
+            AgentInput::Approve { permissions, files, terms } => {
+                check_permissions(agent, permissions)?;
                 let entry = AgentApproved {
                     manifest_hash: agent.manifest_hash.clone(),
                     permissions: permissions.clone(),
+                    files: files.clone(),
+                    terms: terms.clone(),
                     by,
                 };
-                Some((AgentEntry::Approved(entry), record("agent.enabled")))
+                let record = record("agent.enabled")
+                    .fact("permissions", permissions.len())
+                    .fact("sandbox", terms.sandbox.as_str());
+                Some((AgentEntry::Approved(entry), record))
             }
+            AgentInput::Revoke if agent.approval.is_none() => None,
+            AgentInput::Revoke => {
+                let entry = AgentEntry::Revoked(AgentRevoked { by });
+                Some((entry, record("agent.permissions_revoked")))
+            }
+            AgentInput::Drift { difference } if agent.drift == *difference => None,
+            AgentInput::Drift { difference } => {
+                let entry = AgentDrifted { difference: difference.clone() };
+                let record = record("agent.manifest_drift_detected")
+                    .severity(Severity::Security)
+                    .fact("differences", difference.len());
+                Some((AgentEntry::Drifted(entry), record))
+            }
+            AgentInput::ApproveTools { tools } => approve_tools(agent, tools, by)?
+                .map(|entry| (AgentEntry::ToolsApproved(entry), record("agent.tools_approved"))),
+            AgentInput::Want if !agent.drift.is_empty() => return Err(drifted(agent)),
             AgentInput::Want if !agent.is_approved() => return Err(not_approved(id)),
             AgentInput::Want if agent.wanted => None,
             AgentInput::Want => {
@@ -101,6 +137,38 @@ impl Agent {
             }
         })
     }
+}
+
+/// Each permission must be readable and lie within one that the manifest asks for.
+fn check_permissions(agent: &Agent, permissions: &[String]) -> Result<(), Fault> {
+    let asked: Vec<_> =
+        agent.manifest.permissions.iter().filter_map(|p| Permission::parse(p).ok()).collect();
+    for text in permissions {
+        let permission = Permission::parse(text).map_err(|error| {
+            Fault::new(Code::RequestInvalid, format!("The permission {text} {error}."))
+        })?;
+        if !asked.iter().any(|wide| wide.covers(&permission)) {
+            let message = format!("The manifest of {} does not ask for {text}.", agent.id);
+            return Err(Fault::new(Code::RequestInvalid, message).with("permission", text.as_str()));
+        }
+    }
+    Ok(())
+}
+
+fn approve_tools(
+    agent: &Agent,
+    tools: &[ToolId],
+    by: CallerRef,
+) -> Result<Option<ToolsApproved>, Fault> {
+    let changed: Vec<ToolId> = agent.quarantined().map(|def| def.tool.clone()).collect();
+    let offered = |tool: &&ToolId| !agent.tools.iter().any(|def| def.tool == **tool);
+    if let Some(unknown) = tools.iter().find(offered) {
+        let message = format!("The agent {} does not offer {unknown}.", agent.id);
+        return Err(Fault::new(Code::ToolNotFound, message));
+    }
+    let wanted = |tool: &ToolId| tools.is_empty() || tools.contains(tool);
+    let taken: Vec<_> = changed.into_iter().filter(wanted).collect();
+    Ok((!taken.is_empty()).then_some(ToolsApproved { tools: taken, by }))
 }
 
 fn add(
@@ -129,6 +197,15 @@ fn unknown(id: &AgentId) -> Fault {
     Fault::new(Code::AgentNotFound, format!("There is no agent {id}."))
 }
 
+fn drifted(agent: &Agent) -> Fault {
+    let message = format!(
+        "The files of {} are not the ones that were approved: {}. Look at it and approve it again.",
+        agent.id,
+        agent.drift.join("; ")
+    );
+    Fault::new(Code::AgentDrifted, message)
+}
+
 fn not_approved(id: &AgentId) -> Fault {
     let message = format!("The agent {id} is not approved; look at it and approve it first.");
     Fault::new(Code::AgentNotApproved, message)
@@ -138,7 +215,7 @@ fn not_approved(id: &AgentId) -> Fault {
 mod tests {
     use super::*;
     use crate::Caller;
-    use crate::agent::Entrypoint;
+    use crate::agent::{AgentLimits, Entrypoint};
     use wharf_vocab::Timestamp;
 
     fn add(version: &str) -> AgentInput {
@@ -149,6 +226,10 @@ mod tests {
             entrypoint: Entrypoint { program: "./hello".into(), args: vec![] },
             permissions: vec!["network:egress:example.dev".into()],
             capabilities: vec![],
+            limits: AgentLimits::default(),
+            isolation: None,
+            inherits_connection: false,
+            source: None,
         };
         let manifest_hash = Digest::of(&[version.as_bytes()]);
         AgentInput::Add { folder: "hello".into(), manifest_hash, manifest }
@@ -173,7 +254,8 @@ mod tests {
     }
 
     fn approve() -> AgentInput {
-        AgentInput::Approve { permissions: vec!["network:egress:example.dev".into()] }
+        let permissions = vec!["network:egress:example.dev".into()];
+        AgentInput::Approve { permissions, files: BTreeMap::new(), terms: Terms::default() }
     }
 
     #[test]
@@ -189,7 +271,9 @@ mod tests {
 
     #[test]
     fn only_what_the_manifest_asks_for_can_be_approved() {
-        let more = AgentInput::Approve { permissions: vec!["filesystem:read:/**".into()] };
+        let permissions = vec!["filesystem:read:/**".into()];
+        let more =
+            AgentInput::Approve { permissions, files: BTreeMap::new(), terms: Terms::default() };
         let fault = step(after(&[add("1")]), &more).expect_err("not asked for");
         assert!(fault.is(Code::RequestInvalid));
     }

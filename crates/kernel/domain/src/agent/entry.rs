@@ -1,9 +1,11 @@
 //! What is written about an agent.
 
-use serde::{Deserialize, Serialize};
-use wharf_vocab::Digest;
+use std::collections::BTreeMap;
 
-use super::AgentManifest;
+use serde::{Deserialize, Serialize};
+use wharf_vocab::{Digest, Isolation, SandboxLevel, ToolId};
+
+use super::{AgentLimits, AgentManifest};
 use crate::{CallerRef, ToolDef};
 
 /// One entry of an agent's stream.
@@ -19,6 +21,12 @@ pub enum AgentEntry {
     Stopped(AgentStopped),
     /// It offers these tools, and no others.
     ToolsOffered(ToolsOffered),
+    /// The owner took the approval back.
+    Revoked(AgentRevoked),
+    /// Its files are not the ones that were approved.
+    Drifted(AgentDrifted),
+    /// The owner took on changed tools.
+    ToolsApproved(ToolsApproved),
     /// It was removed.
     Removed(AgentRemoved),
 }
@@ -43,7 +51,58 @@ pub struct AgentApproved {
     pub manifest_hash: Digest,
     /// The permissions that were given.
     pub permissions: Vec<String>,
+    /// Digests of the files that the entrypoint names, by their paths from the folder.
+    #[serde(default)]
+    pub files: BTreeMap<String, Digest>,
+    /// How it is to run.
+    #[serde(default)]
+    pub terms: Terms,
     /// Who approved.
+    pub by: CallerRef,
+}
+
+/// How an approved agent is to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Terms {
+    /// How firmly it is fenced in.
+    pub sandbox: SandboxLevel,
+    /// Which runs share a process.
+    pub isolation: Isolation,
+    /// The owner's limits; the manifest's hold where they are stricter.
+    pub limits: AgentLimits,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            sandbox: SandboxLevel::Standard,
+            isolation: Isolation::Shared,
+            limits: AgentLimits::default(),
+        }
+    }
+}
+
+/// The owner took the approval back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRevoked {
+    /// Who took it back.
+    pub by: CallerRef,
+}
+
+/// The agent's files are not the ones that were approved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentDrifted {
+    /// What differs, one line each.
+    pub difference: Vec<String>,
+}
+
+/// The owner took on changed tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolsApproved {
+    /// Which.
+    pub tools: Vec<ToolId>,
+    /// Who took them on.
     pub by: CallerRef,
 }
 

@@ -1,6 +1,9 @@
 //! What an agent declares of itself.
 
 use serde::{Deserialize, Serialize};
+use wharf_vocab::Isolation;
+
+use super::AgentLimits;
 
 /// What an agent declares of itself, as far as the core acts on it or shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +20,18 @@ pub struct AgentManifest {
     pub permissions: Vec<String>,
     /// What it says it can do.
     pub capabilities: Vec<String>,
+    /// The limits it keeps to.
+    #[serde(default)]
+    pub limits: AgentLimits,
+    /// Which runs share a process, when it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+    /// Whether it takes its connection as an inherited descriptor instead of a path and a token.
+    #[serde(default)]
+    pub inherits_connection: bool,
+    /// Where its source comes from, as it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// How an agent is started: a program and its arguments, never a shell.

@@ -6,17 +6,23 @@
 
 mod decide;
 mod entry;
+mod limits;
 mod manifest;
 
-use wharf_vocab::{AgentId, Digest, Timestamp};
+use std::collections::BTreeMap;
+
+use wharf_vocab::{AgentId, Digest, Timestamp, ToolId};
 
 pub use decide::AgentInput;
 pub use entry::{
-    AgentAdded, AgentApproved, AgentEntry, AgentRemoved, AgentStopped, AgentWanted, ToolsOffered,
+    AgentAdded, AgentApproved, AgentDrifted, AgentEntry, AgentRemoved, AgentRevoked, AgentStopped,
+    AgentWanted, Terms, ToolsApproved, ToolsOffered,
 };
+pub use limits::{AgentLimits, Rate, Usage};
 pub use manifest::{AgentManifest, Entrypoint};
 
 use crate::ToolDef;
+use crate::permission::Permission;
 
 /// An agent as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +45,10 @@ pub struct Agent {
     pub stop_reason: Option<String>,
     /// The tools it has offered; they keep their place while it is away.
     pub tools: Vec<ToolDef>,
+    /// The definitions that were taken on under the approval, each when it was first offered.
+    pub pinned: BTreeMap<ToolId, ToolDef>,
+    /// How its files differ from what was approved, if they do.
+    pub drift: Vec<String>,
     /// Whether it was removed.
     pub removed: bool,
 }
@@ -50,6 +60,10 @@ pub struct Approval {
     pub manifest_hash: Digest,
     /// The permissions that were given.
     pub permissions: Vec<String>,
+    /// Digests of the files that the entrypoint names, by their paths from the folder.
+    pub files: BTreeMap<String, Digest>,
+    /// How it is to run.
+    pub terms: Terms,
 }
 
 impl Agent {
@@ -68,10 +82,30 @@ impl Agent {
         match entry {
             AgentEntry::Added(_) => {}
             AgentEntry::Approved(approved) => {
+                // Approving the same manifest again takes on the tools as they are offered now.
+                let same = agent
+                    .approval
+                    .as_ref()
+                    .is_some_and(|approval| approval.manifest_hash == approved.manifest_hash);
+                agent.pinned = if same { by_id(&agent.tools) } else { BTreeMap::new() };
+                agent.drift.clear();
                 agent.approval = Some(Approval {
                     manifest_hash: approved.manifest_hash.clone(),
                     permissions: approved.permissions.clone(),
+                    files: approved.files.clone(),
+                    terms: approved.terms.clone(),
                 });
+            }
+            AgentEntry::Revoked(_) => {
+                agent.approval = None;
+                agent.wanted = false;
+                agent.pinned.clear();
+            }
+            AgentEntry::Drifted(drifted) => agent.drift.clone_from(&drifted.difference),
+            AgentEntry::ToolsApproved(approved) => {
+                let taken = agent.tools.iter().filter(|def| approved.tools.contains(&def.tool));
+                let taken: Vec<_> = taken.cloned().collect();
+                agent.pinned.extend(by_id(&taken));
             }
             AgentEntry::Wanted(_) => {
                 agent.wanted = true;
@@ -81,12 +115,18 @@ impl Agent {
                 agent.wanted = false;
                 agent.stop_reason.clone_from(&stopped.reason);
             }
-            AgentEntry::ToolsOffered(offered) => agent.tools.clone_from(&offered.tools),
+            AgentEntry::ToolsOffered(offered) => {
+                agent.tools.clone_from(&offered.tools);
+                for def in &offered.tools {
+                    agent.pinned.entry(def.tool.clone()).or_insert_with(|| def.clone());
+                }
+            }
             AgentEntry::Removed(_) => {
                 agent.removed = true;
                 agent.wanted = false;
                 agent.approval = None;
                 agent.tools.clear();
+                agent.pinned.clear();
             }
         }
         Some(agent)
@@ -105,14 +145,35 @@ impl Agent {
             wanted: false,
             stop_reason: None,
             tools: known.map_or_else(Vec::new, |agent| agent.tools),
+            pinned: BTreeMap::new(),
+            drift: Vec::new(),
             removed: false,
         }
     }
 
-    /// Whether the manifest it has now is the one the owner approved.
+    /// Whether the manifest it has now is the one the owner approved, and nothing has drifted.
     #[must_use]
     pub fn is_approved(&self) -> bool {
         let same = |approval: &Approval| approval.manifest_hash == self.manifest_hash;
-        self.approval.as_ref().is_some_and(same)
+        self.drift.is_empty() && self.approval.as_ref().is_some_and(same)
     }
+
+    /// The permissions the owner gave; none without an approval that holds.
+    #[must_use]
+    pub fn permissions(&self) -> Vec<Permission> {
+        let given = self.approval.as_ref().filter(|_| self.is_approved());
+        let given = given.map_or(&[][..], |approval| &approval.permissions);
+        given.iter().filter_map(|text| Permission::parse(text).ok()).collect()
+    }
+
+    /// Tools that are offered with another definition than was taken on.
+    pub fn quarantined(&self) -> impl Iterator<Item = &ToolDef> {
+        self.tools.iter().filter(|def| {
+            self.pinned.get(&def.tool).is_some_and(|pinned| pinned.hash() != def.hash())
+        })
+    }
+}
+
+fn by_id(tools: &[ToolDef]) -> BTreeMap<ToolId, ToolDef> {
+    tools.iter().map(|def| (def.tool.clone(), def.clone())).collect()
 }

@@ -35,12 +35,8 @@ impl Edge {
     pub(crate) async fn start_with(adjust: impl FnOnce(&mut Options)) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
-        let options = wharf_engine::Options {
-            node: NodeId::new("test").expect("valid"),
-            store,
-            clock,
-            seed: 1,
-        };
+        let node = NodeId::new("test").expect("valid");
+        let options = wharf_engine::Options::new(node, store, clock, 1);
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
         let world = WorldId::new("default").expect("valid");

@@ -1,0 +1,93 @@
+//! Grants: who a token stands for, and making, listing and revoking them.
+
+use std::sync::{Arc, PoisonError};
+
+use uuid::Uuid;
+use wharf_domain::grant::{Keyring, NewGrant, Token, token};
+use wharf_domain::{Caller, CallerKind, Grant, GrantInput};
+use wharf_vocab::{Code, Fault, GrantId, StreamId, Verb};
+
+use super::Handle;
+use crate::shard::{Input, Reply};
+
+impl Handle {
+    /// Who bears a token; it must be sealed by this core, in time and not revoked.
+    pub fn authenticate(&self, text: &str) -> Result<Caller, Fault> {
+        let keyring = self.keyring();
+        let bearer = token::verify(&keyring, text).map_err(|_| invalid())?;
+        let known = self.inner.grants.get(&bearer.root).ok_or_else(invalid)?;
+        let expired = bearer.rights.until.is_some_and(|until| until <= self.now());
+        if known.revoked_at.is_some() || expired {
+            return Err(invalid());
+        }
+        let own = bearer.chain.iter().skip(usize::from(bearer.root_person));
+        Ok(Caller {
+            grant: bearer.chain.last().cloned().unwrap_or(bearer.root),
+            links: own.cloned().collect(),
+            person: bearer.person,
+            kind: CallerKind::Client,
+            account: known.account(),
+            rights: Arc::new(bearer.rights),
+        })
+    }
+
+    /// Makes a grant and its token, which is shown this once.
+    pub async fn make_grant(
+        &self,
+        caller: &Caller,
+        new: NewGrant,
+    ) -> Result<(Grant, Token), Fault> {
+        caller.rights.check_verb(Verb::Admin)?;
+        new.check(caller)?;
+        if let Some(world) = new.rights.only_world().filter(|_| new.budget_micro.is_some()) {
+            self.world(world).await?;
+        }
+        let id = GrantId::new(format!("g-{}", Uuid::now_v7().simple()))
+            .map_err(|_| Fault::new(Code::CoreInternal, "The grant could not be named."))?;
+        let grant = self.change_grant(caller, id, GrantInput::Make(Box::new(new))).await?;
+        let token = token::mint(&self.keyring(), &grant);
+        Ok((grant, token))
+    }
+
+    /// Makes a grant and every token narrowed from it worthless.
+    pub async fn revoke_grant(&self, caller: &Caller, id: GrantId) -> Result<Grant, Fault> {
+        caller.rights.check_verb(Verb::Admin)?;
+        self.change_grant(caller, id, GrantInput::Revoke).await
+    }
+
+    /// All grants, revoked ones too, oldest first.
+    #[must_use]
+    pub fn grants(&self) -> Vec<Grant> {
+        let mut grants = self.inner.grants.all();
+        grants.sort_by_key(|grant| grant.made_at);
+        grants
+    }
+
+    /// Seals and checks tokens with other keys from now on.
+    pub fn set_keyring(&self, keyring: Keyring) {
+        *self.inner.keyring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keyring);
+    }
+
+    fn keyring(&self) -> Arc<Keyring> {
+        Arc::clone(&self.inner.keyring.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn change_grant(
+        &self,
+        caller: &Caller,
+        id: GrantId,
+        input: GrantInput,
+    ) -> Result<Grant, Fault> {
+        let shard = StreamId::Grant(id.clone()).shard();
+        let input = Input::Grant { id, input, by: caller.to_ref(), ticket: None };
+        match self.ask(shard, input).await? {
+            Reply::Grant(grant) => Ok(*grant),
+            _ => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
+        }
+    }
+}
+
+fn invalid() -> Fault {
+    let message = "This token is not valid here; it may be expired or revoked.";
+    Fault::new(Code::AuthInvalid, message)
+}

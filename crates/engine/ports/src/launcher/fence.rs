@@ -1,0 +1,77 @@
+//! How a launched process is fenced in: what it sees, what it reaches, what it may use up.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use wharf_domain::agent::Usage;
+use wharf_vocab::SandboxLevel;
+
+/// How a process is to be fenced in. What is not named here it neither sees nor reaches, as far
+/// as the level goes: its working directory can be read, its private folders can be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fence {
+    /// How firmly.
+    pub level: SandboxLevel,
+    /// The least it must be; below it the launch is refused.
+    pub minimum: SandboxLevel,
+    /// Files and folders it may read.
+    pub read: Vec<PathBuf>,
+    /// Files and folders it may read and write.
+    pub write: Vec<PathBuf>,
+    /// Unix sockets it may connect to.
+    pub sockets: Vec<PathBuf>,
+    /// The Unix socket of a proxy through which it reaches hosts; without one it has no network.
+    /// The process is told a loopback address in `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY`.
+    pub egress: Option<PathBuf>,
+    /// What it may use up.
+    pub usage: Usage,
+}
+
+impl Default for Fence {
+    /// No fence beyond a clean environment and nothing left behind.
+    fn default() -> Self {
+        Self {
+            level: SandboxLevel::Basic,
+            minimum: SandboxLevel::None,
+            read: Vec::new(),
+            write: Vec::new(),
+            sockets: Vec::new(),
+            egress: None,
+            usage: Usage::default(),
+        }
+    }
+}
+
+/// How firmly a process is fenced in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Achieved {
+    /// The level.
+    pub level: SandboxLevel,
+    /// What is missing or done in another way, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// A secret's text. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<[u8]>);
+
+impl Secret {
+    /// Takes a secret's bytes.
+    pub fn new(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// The bytes, for the one place that hands them over.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}

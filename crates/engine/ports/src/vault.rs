@@ -1,0 +1,40 @@
+//! The vault: secrets by name, and the keys tokens are sealed with.
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+use wharf_domain::grant::Keyring;
+use wharf_vocab::{Fault, SecretName, Timestamp};
+
+use crate::launcher::Secret;
+
+/// Keeps secrets. What it holds is shown to nobody but the launch it is for.
+pub trait Vault: Send + Sync + fmt::Debug + 'static {
+    /// Keeps a secret under a name, in place of an older one.
+    fn set(&self, name: SecretName, secret: Secret) -> BoxFuture<'_, Result<(), Fault>>;
+
+    /// A secret; an error if there is none of this name.
+    fn get(&self, name: SecretName) -> BoxFuture<'_, Result<Secret, Fault>>;
+
+    /// The names there are, in order.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<KeptSecret>, Fault>>;
+
+    /// Forgets a secret; an error if there is none of this name.
+    fn remove(&self, name: SecretName) -> BoxFuture<'_, Result<(), Fault>>;
+
+    /// The keys tokens are sealed with; they are made the first time.
+    fn keyring(&self) -> BoxFuture<'_, Result<Keyring, Fault>>;
+
+    /// Makes a new key that seals from now on. Older ones stay good, unless they are dropped:
+    /// then every token there is becomes worthless.
+    fn rotate(&self, drop_old: bool) -> BoxFuture<'_, Result<Keyring, Fault>>;
+}
+
+/// A secret's name and when it was set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptSecret {
+    /// The name.
+    pub name: SecretName,
+    /// When it was set.
+    pub set_at: Timestamp,
+}

@@ -1,0 +1,184 @@
+//! Grants: scoped, expiring rights that a token carries.
+//!
+//! A grant is made by somebody who has at least as many rights, is remembered so that it can be
+//! listed and revoked, and can be narrowed by its bearer without asking anybody.
+
+mod rights;
+pub mod token;
+
+use serde::{Deserialize, Serialize};
+use wharf_vocab::{AccountId, Code, Fault, GrantId, Micro, Timestamp};
+
+pub use rights::{Narrowing, Rights};
+pub use token::{Bearer, Keyring, Token};
+
+use crate::{AuditRecord, Caller, CallerRef, LedgerOp};
+
+/// A grant that is remembered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Its id.
+    pub id: GrantId,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// Who made it.
+    pub by: CallerRef,
+    /// What it is for, in its maker's words.
+    pub label: String,
+    /// What it gives.
+    pub rights: Rights,
+    /// Whether its bearer is a person.
+    pub person: bool,
+    /// The most its runs may cost; then it has an account of its own.
+    pub budget_micro: Option<Micro>,
+    /// When it was revoked.
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// What is written about a grant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GrantEntry {
+    /// It was made.
+    Made(GrantMade),
+    /// It was revoked.
+    Revoked(GrantRevoked),
+}
+
+/// A grant was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantMade {
+    /// What it is for.
+    pub label: String,
+    /// What it gives.
+    pub rights: Rights,
+    /// Whether its bearer is a person.
+    pub person: bool,
+    /// The most its runs may cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_micro: Option<Micro>,
+    /// Who made it.
+    pub by: CallerRef,
+}
+
+/// A grant was revoked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantRevoked {
+    /// Who revoked it.
+    pub by: CallerRef,
+}
+
+/// What can be asked of a grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrantInput {
+    /// Make it.
+    Make(Box<NewGrant>),
+    /// Let it be worth nothing from now on.
+    Revoke,
+}
+
+/// A grant that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewGrant {
+    /// What it is for.
+    pub label: String,
+    /// What it gives.
+    pub rights: Rights,
+    /// Whether its bearer is a person.
+    pub person: bool,
+    /// The most its runs may cost.
+    pub budget_micro: Option<Micro>,
+}
+
+impl NewGrant {
+    /// Whether `caller` may make it: nobody gives more than they have, only people make tokens
+    /// for people, and a budget lies in exactly one world.
+    pub fn check(&self, caller: &Caller) -> Result<(), Fault> {
+        let denied = |message: &str| Err(Fault::new(Code::PermissionDenied, message));
+        if !caller.rights.covers(&self.rights) {
+            return denied("A token cannot give more rights than the token it is made with.");
+        }
+        if self.person && !caller.person {
+            return denied("Only a person can make a token for a person.");
+        }
+        if self.budget_micro.is_some() && self.rights.only_world().is_none() {
+            let message = "A token with a budget must name exactly one world.";
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
+        Ok(())
+    }
+}
+
+impl Grant {
+    /// Decides about an input; `grant` is `None` while it is not known.
+    pub fn decide(
+        grant: Option<&Self>,
+        id: &GrantId,
+        input: &GrantInput,
+        by: &CallerRef,
+    ) -> Result<Option<(GrantEntry, Vec<LedgerOp>, AuditRecord)>, Fault> {
+        let record = |event: &str| {
+            AuditRecord::new(event, format!("grant:{}", by.grant), format!("grant:{id}"))
+        };
+        match (input, grant) {
+            (GrantInput::Make(_), Some(_)) => {
+                Err(Fault::new(Code::RequestInvalid, format!("The grant {id} exists already.")))
+            }
+            (GrantInput::Make(new), None) => {
+                let open = new.budget_micro.zip(new.rights.only_world()).map(|(limit, world)| {
+                    LedgerOp::Open {
+                        account: AccountId::of_grant(id),
+                        parent: Some(AccountId::of_world(world)),
+                        limit: Some(limit),
+                    }
+                });
+                let record = record("grant.made").fact("person", new.person);
+                let made = GrantMade {
+                    label: new.label.clone(),
+                    rights: new.rights.clone(),
+                    person: new.person,
+                    budget_micro: new.budget_micro,
+                    by: by.clone(),
+                };
+                Ok(Some((GrantEntry::Made(made), open.into_iter().collect(), record)))
+            }
+            (GrantInput::Revoke, None) => {
+                Err(Fault::new(Code::GrantNotFound, format!("There is no grant {id}.")))
+            }
+            (GrantInput::Revoke, Some(grant)) if grant.revoked_at.is_some() => Ok(None),
+            (GrantInput::Revoke, Some(_)) => {
+                let entry = GrantEntry::Revoked(GrantRevoked { by: by.clone() });
+                Ok(Some((entry, Vec::new(), record("grant.revoked"))))
+            }
+        }
+    }
+
+    /// The grant after an entry; `None` if the entry cannot follow.
+    #[must_use]
+    pub fn apply(
+        grant: Option<Self>,
+        id: &GrantId,
+        at: Timestamp,
+        entry: &GrantEntry,
+    ) -> Option<Self> {
+        match (entry, grant) {
+            (GrantEntry::Made(made), None) => Some(Self {
+                id: id.clone(),
+                made_at: at,
+                by: made.by.clone(),
+                label: made.label.clone(),
+                rights: made.rights.clone(),
+                person: made.person,
+                budget_micro: made.budget_micro,
+                revoked_at: None,
+            }),
+            (GrantEntry::Revoked(_), Some(grant)) => Some(Self { revoked_at: Some(at), ..grant }),
+            (GrantEntry::Made(_), Some(_)) | (GrantEntry::Revoked(_), None) => None,
+        }
+    }
+
+    /// The account its runs are paid from, when it has one.
+    #[must_use]
+    pub fn account(&self) -> Option<AccountId> {
+        self.budget_micro.map(|_| AccountId::of_grant(&self.id))
+    }
+}

@@ -1,0 +1,129 @@
+//! Permissions: what an agent may touch, as its manifest asks for it and its owner approves it.
+//!
+//! A permission is text, `domain:action:pattern`. Each domain has one matcher, and each matcher
+//! can tell whether one pattern lies within another, so that an owner can approve less than was
+//! asked for. What no approved permission covers is denied.
+
+mod glob;
+mod host;
+mod path;
+mod tool;
+
+use std::fmt;
+
+use wharf_vocab::{SecretName, ToolId};
+
+pub use host::HostPattern;
+pub use path::PathGlob;
+pub use tool::ToolPattern;
+
+/// Longest text of a permission.
+pub const PERMISSION_BYTES_MAX: usize = 300;
+
+/// One permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permission {
+    /// `filesystem:read:<glob>`
+    Read(PathGlob),
+    /// `filesystem:write:<glob>`; it lets read as well.
+    Write(PathGlob),
+    /// `network:egress:<host[:port]>`
+    Egress(HostPattern),
+    /// `tool:invoke:<pattern>`
+    Invoke(ToolPattern),
+    /// `secret:use:<name>`
+    Secret(SecretName),
+    /// `env:read:<name>`
+    Env(String),
+    /// Something this core knows nothing about and gives nothing for.
+    Unknown(String),
+}
+
+/// Why a text is not a permission, as the end of a sentence that begins with the text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PermissionError(pub String);
+
+impl Permission {
+    /// Reads a permission.
+    pub fn parse(text: &str) -> Result<Self, PermissionError> {
+        let bad = |why: &str| PermissionError(why.to_owned());
+        if text.len() > PERMISSION_BYTES_MAX {
+            return Err(bad("is longer than 300 bytes"));
+        }
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err(bad("holds spaces or control characters"));
+        }
+        let mut parts = text.splitn(3, ':');
+        let (Some(domain), Some(action)) = (parts.next(), parts.next()) else {
+            return Err(bad("does not look like domain:action:pattern"));
+        };
+        if domain.is_empty() || action.is_empty() {
+            return Err(bad("does not look like domain:action:pattern"));
+        }
+        let pattern = parts.next();
+        let wanted = || pattern.filter(|p| !p.is_empty()).ok_or_else(|| bad("has no pattern"));
+        Ok(match (domain, action) {
+            ("filesystem", "read") => Self::Read(PathGlob::parse(wanted()?)?),
+            ("filesystem", "write") => Self::Write(PathGlob::parse(wanted()?)?),
+            ("network", "egress") => Self::Egress(HostPattern::parse(wanted()?)?),
+            ("tool", "invoke") => Self::Invoke(ToolPattern::parse(wanted()?)?),
+            ("secret", "use") => {
+                Self::Secret(SecretName::new(wanted()?).map_err(|_| bad("does not name a secret"))?)
+            }
+            ("env", "read") => Self::Env(env_name(wanted()?)?),
+            ("filesystem" | "network" | "tool" | "secret" | "env", _) => {
+                return Err(bad("names an action that its domain does not have"));
+            }
+            _ => Self::Unknown(text.to_owned()),
+        })
+    }
+
+    /// Whether everything that `other` allows is allowed by this one too.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Read(wide) | Self::Write(wide), Self::Read(narrow))
+            | (Self::Write(wide), Self::Write(narrow)) => wide.covers(narrow),
+            (Self::Egress(wide), Self::Egress(narrow)) => wide.covers(narrow),
+            (Self::Invoke(wide), Self::Invoke(narrow)) => wide.covers(narrow),
+            (wide, narrow) => wide == narrow,
+        }
+    }
+
+    /// Whether it lets its holder call a tool.
+    #[must_use]
+    pub fn allows_tool(&self, tool: &ToolId) -> bool {
+        matches!(self, Self::Invoke(pattern) if pattern.matches(tool))
+    }
+
+    /// Whether it lets its holder reach a host by name or address, at a port.
+    #[must_use]
+    pub fn allows_host(&self, host: &str, port: u16) -> bool {
+        matches!(self, Self::Egress(pattern) if pattern.matches(host, port))
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(glob) => write!(f, "filesystem:read:{glob}"),
+            Self::Write(glob) => write!(f, "filesystem:write:{glob}"),
+            Self::Egress(host) => write!(f, "network:egress:{host}"),
+            Self::Invoke(tool) => write!(f, "tool:invoke:{tool}"),
+            Self::Secret(name) => write!(f, "secret:use:{name}"),
+            Self::Env(name) => write!(f, "env:read:{name}"),
+            Self::Unknown(text) => f.write_str(text),
+        }
+    }
+}
+
+fn env_name(text: &str) -> Result<String, PermissionError> {
+    let fits = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && !text.starts_with(|c: char| c.is_ascii_digit());
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err(PermissionError("does not name a variable of the environment".to_owned()))
+    }
+}
