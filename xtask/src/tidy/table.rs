@@ -47,12 +47,14 @@ pub(super) const ROWS: &[Row] = &[
             "adapters/artifacts",
             "adapters/bus-nats",
             "adapters/launcher",
+            "adapters/vault",
         ],
         may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS],
     },
     Row {
         crates: &[
             "edges/agent",
+            "edges/egress",
             "edges/run",
             "edges/operator",
             "edges/tool",

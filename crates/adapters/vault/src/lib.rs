@@ -1,0 +1,1 @@
+//! Keeps secrets and keys in files.
