@@ -10,10 +10,11 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use wharf_domain::agent::Terms;
 use wharf_domain::{Agent, AgentInput, Availability, Caller};
-use wharf_engine::agents::{AgentControl, AgentView};
+use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
 use wharf_engine::launcher::LogLine;
-use wharf_vocab::{AgentId, Code, Fault};
+use wharf_vocab::{AgentId, Code, Fault, Isolation, SandboxLevel, ToolId};
 
 use crate::conn::provider;
 use crate::listen::Listener;
@@ -201,12 +202,48 @@ impl AgentControl for AgentEdge {
         &self,
         caller: Caller,
         id: AgentId,
-        permissions: Option<Vec<String>>,
+        approve: Approve,
     ) -> BoxFuture<'_, Result<AgentView, Fault>> {
         async move {
             let known = self.shared.options.handle.agent(&id)?;
-            let permissions = permissions.unwrap_or(known.manifest.permissions);
-            let agent = self.change(&caller, &id, AgentInput::Approve { permissions }).await?;
+            let permissions = approve.permissions.unwrap_or(known.manifest.permissions);
+            let terms = Terms {
+                sandbox: approve.sandbox.unwrap_or(SandboxLevel::Standard),
+                isolation: approve.isolation.unwrap_or(Isolation::Shared),
+                limits: approve.limits,
+            };
+            let input = AgentInput::Approve { permissions, files: BTreeMap::new(), terms };
+            let agent = self.change(&caller, &id, input).await?;
+            Ok(self.view(agent))
+        }
+        .boxed()
+    }
+
+    fn scan(&self, _folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>> {
+        async move { Ok(Scan { found: Vec::new(), cut_short: None }) }.boxed()
+    }
+
+    fn drift(&self, _id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+        async move { Ok(Vec::new()) }.boxed()
+    }
+
+    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            let agent = self.change(&caller, &id, AgentInput::Revoke).await?;
+            self.order(&id, Order::Stop).await?;
+            Ok(self.view(agent))
+        }
+        .boxed()
+    }
+
+    fn approve_tools(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        tools: Vec<ToolId>,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            let agent = self.change(&caller, &id, AgentInput::ApproveTools { tools }).await?;
             Ok(self.view(agent))
         }
         .boxed()

@@ -147,7 +147,8 @@ impl Live {
             pid: state.current().map(|launched| launched.pid()),
             launch: state.launch.clone(),
             last_heartbeat: state.last_heartbeat.filter(|_| alive),
-            sandbox: "basic",
+            fence: state.current().map(|launched| launched.fence().clone()),
+            instances: usize::from(state.current().is_some()),
             agent,
         }
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value;
-use wharf_domain::agent::{AgentManifest, Entrypoint};
+use wharf_domain::agent::{AgentLimits, AgentManifest, Entrypoint};
 use wharf_vocab::{AgentId, Code, Digest, Fault, Object};
 
 /// The file's name in an agent's folder.
@@ -60,6 +60,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Read, Fault> {
             Some(_) => list(&fields, "capabilities")?,
             None => Vec::new(),
         },
+        limits: AgentLimits::default(),
+        isolation: None,
+        inherits_connection: false,
+        source: None,
     };
     Ok(Read { id, hash: Digest::of_bytes(bytes), manifest })
 }

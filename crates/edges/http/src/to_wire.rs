@@ -125,7 +125,7 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
         pid: view.pid,
         launch_id: view.launch.as_ref().map(ToString::to_string),
         last_heartbeat: view.last_heartbeat.map(time),
-        sandbox: view.sandbox.to_owned(),
+        sandbox: view.fence.as_ref().map_or("none", |fence| fence.level.as_str()).to_owned(),
         tools: agent.tools.iter().map(|def| def.tool.to_string()).collect(),
         name: manifest.name.clone(),
         version: manifest.version.clone(),

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use wharf_domain::Caller;
-use wharf_engine::agents::{AgentControl, AgentView};
+use wharf_engine::agents::{AgentControl, AgentView, Approve};
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, ErrorBody, Page};
 
@@ -116,9 +116,9 @@ pub(super) async fn approve(
     JsonBody(request): JsonBody<ApproveAgent>,
 ) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
-    let permissions = from_wire::approval(request)?;
+    let approve = Approve { permissions: from_wire::approval(request)?, ..Approve::default() };
     let control = control(&app)?;
-    shown(&to_its_end(async move { control.approve(caller, id, permissions).await }).await?)
+    shown(&to_its_end(async move { control.approve(caller, id, approve).await }).await?)
 }
 
 /// Lets an agent run from now on, also after a restart of the core. It answers at once; the
