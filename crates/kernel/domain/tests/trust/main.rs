@@ -1,0 +1,3 @@
+//! Who may do what: tokens and grants, permissions and their patterns, approvals of agents, rules.
+
+mod tokens;
