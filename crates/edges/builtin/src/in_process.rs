@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use wharf_domain::grant::Rights;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, Availability, Caller, Level, Progress, Resolution, Run, ToolDef};
 use wharf_engine::{Attempt, Dispatch, Handle, NewRun, ProviderSink};
@@ -256,8 +257,14 @@ impl Cx {
             .map_err(|error| Fault::new(Code::RequestInvalid, format!("{error}.")))?;
         let dispatch = self.attempt.dispatch();
         let new = NewRun::new(tool, inputs, dispatch.run.world.clone());
-        let caller =
-            Caller { grant: dispatch.spec.caller.grant.clone(), person: false, account: None };
+        // What a tool starts has the rights of whoever started the tool, and no person behind it.
+        let above = &dispatch.spec.caller;
+        let caller = Caller {
+            grant: above.grant.clone(),
+            links: above.links(),
+            rights: above.rights.clone().unwrap_or_else(|| Arc::new(Rights::all())),
+            ..Caller::core()
+        };
         let accepted = self.attempt.invoke(&caller, new).await?;
         loop {
             let key = &accepted.run.key;

@@ -311,7 +311,7 @@ mod tests {
             let id = wharf_vocab::ToolId::new("dev.example.hello/echo").expect("valid");
             let def = std::sync::Arc::new(wharf_domain::ToolDef::new(id, "", Value::Null));
             let hash = wharf_vocab::Digest::of(&[b"def"]);
-            let tool = tool(&CatalogTool { def, hash, availability });
+            let tool = tool(&CatalogTool { def, hash, availability, quarantine: None });
             (tool.state, tool.state_reason)
         };
         let expect = |state: &str, reason: Option<&str>| (state.into(), reason.map(Into::into));

@@ -9,11 +9,13 @@ use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use tokio::sync::{Semaphore, mpsc};
-use wharf_domain::agent::{AgentInput, AgentManifest, Entrypoint};
+use wharf_domain::agent::{AgentInput, AgentLimits, AgentManifest, Entrypoint, Terms};
 use wharf_domain::{Agent, Caller};
-use wharf_engine::agents::{AgentControl, AgentState, AgentView};
+use wharf_engine::agents::{AgentControl, AgentState, AgentView, Approve, Found, Scan};
 use wharf_engine::launcher::{LogLine, LogSource};
-use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId, Timestamp};
+use wharf_vocab::{
+    AgentId, Code, Digest, Fault, Isolation, LaunchId, SandboxLevel, Timestamp, ToolId,
+};
 
 /// A folder that makes whoever reads it fall over.
 pub(crate) const BROKEN_FOLDER: &str = "/agents/c4nary-broken";
@@ -51,6 +53,10 @@ fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
         entrypoint: Entrypoint { program: "./hello".to_owned(), args: vec!["--fast".to_owned()] },
         permissions: vec!["network:egress:example.dev".to_owned(), "env:read:LANG".to_owned()],
         capabilities: vec!["tools".to_owned()],
+        limits: AgentLimits { calls_max: Some(4), ..AgentLimits::default() },
+        isolation: None,
+        inherits_connection: false,
+        source: None,
     };
     Ok((id(name), manifest))
 }
@@ -133,7 +139,8 @@ impl ScriptedAgents {
             pid: None,
             launch: agent.wanted.then(|| LaunchId::new("l1").expect("valid")),
             last_heartbeat: None,
-            sandbox: "none",
+            fence: None,
+            instances: usize::from(agent.wanted),
             agent,
         };
         if view.agent.removed {
@@ -174,18 +181,53 @@ impl AgentControl for ScriptedAgents {
         .boxed()
     }
 
+    /// It finds the folder itself, and one below it that is not right.
+    fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>> {
+        async move {
+            let found = [folder.clone(), folder.join("broken")].map(|folder| {
+                let manifest = manifest(&folder);
+                Found { folder, manifest }
+            });
+            Ok(Scan { found: found.to_vec(), cut_short: Some("It looked at 2 folders.".into()) })
+        }
+        .boxed()
+    }
+
+    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+        async move { Ok(self.show(&id)?.agent.drift) }.boxed()
+    }
+
     fn approve(
         &self,
         caller: Caller,
         id: AgentId,
-        permissions: Option<Vec<String>>,
+        approve: Approve,
     ) -> BoxFuture<'_, Result<AgentView, Fault>> {
         async move {
             let all = self.show(&id)?.agent.manifest.permissions;
-            let permissions = permissions.unwrap_or(all);
-            self.change(&caller, &id, &AgentInput::Approve { permissions })
+            let permissions = approve.permissions.unwrap_or(all);
+            let files = BTreeMap::from([("hello".to_owned(), Digest::of(&[b"hello"]))]);
+            let terms = Terms {
+                sandbox: approve.sandbox.unwrap_or(SandboxLevel::Standard),
+                isolation: approve.isolation.unwrap_or(Isolation::Shared),
+                limits: approve.limits,
+            };
+            self.change(&caller, &id, &AgentInput::Approve { permissions, files, terms })
         }
         .boxed()
+    }
+
+    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.change(&caller, &id, &AgentInput::Revoke) }.boxed()
+    }
+
+    fn approve_tools(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        tools: Vec<ToolId>,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.change(&caller, &id, &AgentInput::ApproveTools { tools }) }.boxed()
     }
 
     fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
