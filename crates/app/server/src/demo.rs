@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wharf_agent::AgentEdge;
 use wharf_domain::Caller;
-use wharf_engine::agents::{AgentControl, AgentState};
+use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_vocab::{Code, Fault};
 
 use crate::{Home, files};
@@ -44,7 +44,7 @@ async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
         other => other?,
     };
     let id = view.agent.id;
-    agents.approve(owner.clone(), id.clone(), None).await?;
+    agents.approve(owner.clone(), id.clone(), Approve::default()).await?;
     AgentControl::start(agents, owner, id.clone()).await?;
     // Their tools are to be there when the core says that it is ready.
     let deadline = tokio::time::Instant::now() + READY_WITHIN;

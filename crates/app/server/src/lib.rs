@@ -19,6 +19,7 @@ mod logging;
 pub mod migrate;
 mod secrets;
 mod settings;
+mod stand_in;
 mod up;
 
 pub use core::{Core, CoreOptions};

@@ -14,7 +14,7 @@ use wharf_domain::agent::Terms;
 use wharf_domain::{Agent, AgentInput, Availability, Caller};
 use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
 use wharf_engine::launcher::LogLine;
-use wharf_vocab::{AgentId, Code, Fault, Isolation, SandboxLevel, ToolId};
+use wharf_vocab::{AgentId, Code, Fault, Isolation, ToolId};
 
 use crate::conn::provider;
 use crate::listen::Listener;
@@ -208,7 +208,7 @@ impl AgentControl for AgentEdge {
             let known = self.shared.options.handle.agent(&id)?;
             let permissions = approve.permissions.unwrap_or(known.manifest.permissions);
             let terms = Terms {
-                sandbox: approve.sandbox.unwrap_or(SandboxLevel::Standard),
+                sandbox: approve.sandbox.unwrap_or(self.shared.options.sandbox),
                 isolation: approve.isolation.unwrap_or(Isolation::Shared),
                 limits: approve.limits,
             };

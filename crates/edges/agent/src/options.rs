@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use wharf_domain::agent::AgentLimits;
 use wharf_engine::Handle;
+use wharf_engine::egress::Egress;
 use wharf_engine::launcher::{Launcher, RestartPolicy};
+use wharf_engine::vault::Vault;
 use wharf_protocol::agent::CoreLimits;
+use wharf_vocab::SandboxLevel;
 
 /// How the edge is set up.
 #[derive(Debug, Clone)]
@@ -30,6 +34,20 @@ pub struct Options {
     pub stop_grace: Duration,
     /// How long a launch's token is good.
     pub token_life: Duration,
+    /// Who keeps secrets.
+    pub vault: Arc<dyn Vault>,
+    /// Who lets agents out to hosts.
+    pub egress: Arc<dyn Egress>,
+    /// What `~` stands for in permissions; without it such permissions give nothing.
+    pub user_home: Option<PathBuf>,
+    /// Folders that no agent ever sees, whatever was approved.
+    pub hidden: Vec<PathBuf>,
+    /// How firmly agents are fenced in when an approval does not say.
+    pub sandbox: SandboxLevel,
+    /// The least an agent must be fenced in; what its approval says when absent.
+    pub sandbox_min: Option<SandboxLevel>,
+    /// The owner's limits for all agents.
+    pub agent_limits: AgentLimits,
 }
 
 /// Where agents connect.

@@ -10,8 +10,8 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, watch};
-use wharf_engine::launcher::{Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
-use wharf_vocab::{Fault, LaunchId};
+use wharf_engine::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
+use wharf_vocab::{Fault, LaunchId, SandboxLevel};
 
 /// A launcher that hands each launch to the test.
 #[derive(Debug)]
@@ -28,6 +28,7 @@ pub(crate) struct Launch {
 
 struct Process {
     id: LaunchId,
+    fence: Achieved,
     exit: watch::Sender<Option<Exit>>,
 }
 
@@ -47,13 +48,20 @@ impl Played {
 impl Launcher for Played {
     fn launch(&self, spec: LaunchSpec) -> BoxFuture<'_, Result<Arc<dyn Launched>, Fault>> {
         async move {
-            let process =
-                Arc::new(Process { id: spec.launch.clone(), exit: watch::Sender::new(None) });
+            let process = Arc::new(Process {
+                id: spec.launch.clone(),
+                fence: Achieved { level: spec.fence.level, notes: Vec::new() },
+                exit: watch::Sender::new(None),
+            });
             let launch = Launch { spec: Arc::new(spec), process: Arc::clone(&process) };
             self.launches.send(launch).await.expect("the test listens");
             Ok(process as Arc<dyn Launched>)
         }
         .boxed()
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Achieved> {
+        async { Achieved { level: SandboxLevel::Strict, notes: Vec::new() } }.boxed()
     }
 
     fn tail(&self, _log: &Path, _lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
@@ -105,6 +113,10 @@ impl Launched for Process {
 
     fn pid(&self) -> u32 {
         4242
+    }
+
+    fn fence(&self) -> &Achieved {
+        &self.fence
     }
 
     fn owns(&self, _pid: u32) -> bool {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_engine::agents::{AgentControl, AgentState};
+use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_vocab::{Code, RunStatus};
 
 use crate::agent::{Agent, tool};
@@ -16,7 +16,7 @@ async fn r063_an_agent_is_added_approved_started_and_stopped_with_a_goodbye() {
     assert_eq!(added.state, AgentState::Added);
     let fault = stage.edge.start(owner(), id()).await.expect_err("not approved");
     assert!(fault.is(Code::AgentNotApproved));
-    let approved = stage.edge.approve(owner(), id(), None).await.expect("approved");
+    let approved = stage.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
     assert_eq!(approved.state, AgentState::Approved);
     let (launch, mut agent) = stage.joined(&["echo"]).await;
     let fault = stage.edge.remove(owner(), id()).await.expect_err("running");

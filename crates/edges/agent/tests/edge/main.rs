@@ -6,6 +6,7 @@ mod health;
 mod launcher;
 mod lifecycle;
 mod stage;
+mod trust;
 mod unix;
 
 use unix::transport;

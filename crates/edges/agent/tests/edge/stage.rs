@@ -7,18 +7,20 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_agent::{AgentEdge, Options};
+use wharf_domain::agent::AgentLimits;
 use wharf_domain::{AuditRecord, Caller, Run, WorldSettings};
-use wharf_engine::agents::{AgentControl as _, AgentState, AgentView};
+use wharf_engine::agents::{AgentControl as _, AgentState, AgentView, Approve};
 use wharf_engine::launcher::RestartPolicy;
 use wharf_engine::{Handle, NewRun};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
 use wharf_ports::memory::MemoryStore;
 use wharf_protocol::agent::CoreLimits;
-use wharf_vocab::{AgentId, Fault, NodeId, Object, RunKey, ToolId, WorldId};
+use wharf_vocab::{AgentId, Fault, NodeId, Object, RunKey, SandboxLevel, ToolId, WorldId};
 
 use crate::agent::{Agent, LONG, tool};
 use crate::launcher::{Launch, Played};
+use crate::trust::{Doors, Kept};
 
 /// Everything around one agent.
 pub(crate) struct Stage {
@@ -62,7 +64,7 @@ impl Stage {
     /// Adds, approves and starts the agent; its first launch.
     pub(crate) async fn started(&mut self) -> Launch {
         self.edge.add(owner(), self.dir.path().to_owned()).await.expect("added");
-        self.edge.approve(owner(), id(), None).await.expect("approved");
+        self.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
         self.edge.start(owner(), id()).await.expect("started");
         self.launch().await
     }
@@ -135,6 +137,13 @@ pub(crate) fn options(handle: &Handle, dir: &Path) -> Options {
         restart: RestartPolicy { pause_ms: 1, pause_max_ms: 2, ..RestartPolicy::default() },
         stop_grace: Duration::from_secs(2),
         token_life: Duration::from_secs(60),
+        vault: Arc::new(Kept::default()),
+        egress: Arc::new(Doors::default()),
+        user_home: Some(dir.join("user")),
+        hidden: vec![dir.join("wharf")],
+        sandbox: SandboxLevel::Standard,
+        sandbox_min: None,
+        agent_limits: AgentLimits::default(),
     }
 }
 

@@ -13,5 +13,7 @@ mod lifecycle;
 #[path = "../edge/stage.rs"]
 mod stage;
 mod tcp;
+#[path = "../edge/trust.rs"]
+mod trust;
 
 use tcp::transport;
