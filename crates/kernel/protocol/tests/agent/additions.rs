@@ -312,3 +312,48 @@ fn answers_that_nobody_waits_for_are_violations_of_the_core() {
     assert!(events.iter().all(|event| matches!(event, AgentEvent::Violation(violation)
         if violation.breach == Breach::UnknownCall)));
 }
+
+#[test]
+fn r159_r161_answers_that_come_after_the_call_has_ended_are_no_violation() {
+    let mut pair = working();
+    let now = pair.moment();
+    pair.agent.invoke(now, invoke("i-1", "c-1")).expect("granted");
+    pair.agent.ask(now, question("q-1", "c-1")).expect("granted");
+    pair.pump();
+    let chunk = Chunk::Text { channel: TextChannel::Stdout, text: "late".to_owned() };
+    pair.core.invoke_chunk(now, &invoke_id("i-1"), chunk).expect("open");
+    let outcome = CallOutcome::Succeeded(object(json!({})));
+    pair.agent.finish(now, &call_id("c-1"), outcome.clone().into()).expect("open");
+    pair.pump();
+    pair.core.invoke_result(now, &invoke_id("i-1"), outcome).expect("open");
+    pair.pump();
+    let events = pair.agent_events();
+    assert!(events.is_empty(), "nobody waits any more: {events:?}");
+}
+
+#[test]
+fn r114_a_call_may_have_a_smaller_stream_budget_than_the_session() {
+    let mut pair = Pair::ready();
+    let now = pair.moment();
+    let mut small = request("c-1");
+    small.stream_bytes_max = Some(10);
+    pair.core.call(now, small).expect("taken");
+    let mut large = request("c-2");
+    large.stream_bytes_max = Some(u64::MAX);
+    pair.core.call(now, large).expect("taken");
+    pair.pump();
+    for id in ["c-1", "c-2"] {
+        let chunk = Chunk::Text { channel: TextChannel::Stdout, text: "x".repeat(11) };
+        pair.agent.stream(now, &call_id(id), chunk, false).expect("taken");
+    }
+    pair.pump();
+    let events = pair.core_events();
+    let ended = events.iter().find_map(|event| match event {
+        CoreEvent::CallEnded { call_id, end } => Some((call_id.to_string(), &end.outcome)),
+        _ => None,
+    });
+    let Some((id, CallOutcome::Failed(fault))) = ended else { panic!("{events:?}") };
+    assert_eq!(id, "c-1");
+    assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
+    assert!(events.iter().any(|event| matches!(event, CoreEvent::Chunk { .. })), "c-2 goes on");
+}

@@ -1,6 +1,6 @@
 //! What the agent may want of the core: calls, answers, notices. Each needs to be granted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 use wharf_vocab::{Code, Fault};
@@ -18,23 +18,52 @@ use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::CallOutcome;
 use crate::agent::violation::Breach;
 
+/// What nobody waits for any more is remembered up to this count, so that an answer that was on
+/// its way is no violation.
+const ABANDONED_MAX: usize = 1_024;
+
 /// What the agent waits for.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     invokes: BTreeMap<InvokeId, WaitingInvoke>,
-    questions: BTreeMap<QuestionId, MessageId>,
+    questions: BTreeMap<QuestionId, WaitingQuestion>,
+    abandoned: VecDeque<Abandoned>,
 }
 
 #[derive(Debug)]
 struct WaitingInvoke {
     message_id: MessageId,
+    call_id: CallId,
     last_seq: u64,
+}
+
+#[derive(Debug)]
+struct WaitingQuestion {
+    message_id: MessageId,
+    call_id: CallId,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Abandoned {
+    Invoke(InvokeId),
+    Question(QuestionId),
 }
 
 impl Waiting {
     pub(super) fn clear(&mut self) {
         self.invokes.clear();
         self.questions.clear();
+        self.abandoned.clear();
+    }
+
+    /// A call is over, and with it all it waited for.
+    pub(super) fn abandon(&mut self, call_id: &CallId) {
+        let invokes = self.invokes.extract_if(.., |_, waiting| waiting.call_id == *call_id);
+        self.abandoned.extend(invokes.map(|(id, _)| Abandoned::Invoke(id)));
+        let questions = self.questions.extract_if(.., |_, waiting| waiting.call_id == *call_id);
+        self.abandoned.extend(questions.map(|(id, _)| Abandoned::Question(id)));
+        let too_many = self.abandoned.len().saturating_sub(ABANDONED_MAX);
+        self.abandoned.drain(..too_many);
     }
 }
 
@@ -52,10 +81,10 @@ impl AgentSession {
             input: request.input,
             timeout_ms: request.timeout_ms,
             idempotency_key: request.idempotency_key,
-            parent_call_id: Some(request.parent_call_id),
+            parent_call_id: Some(request.parent_call_id.clone()),
         });
         let message_id = self.send(now, draft.echo(&echo))?;
-        let waiting = WaitingInvoke { message_id, last_seq: 0 };
+        let waiting = WaitingInvoke { message_id, call_id: request.parent_call_id, last_seq: 0 };
         self.waiting.invokes.insert(request.invoke_id, waiting);
         Ok(())
     }
@@ -78,13 +107,14 @@ impl AgentSession {
         }
         let draft = Draft::new(QuestionAsk {
             ask_id: question.ask_id.clone(),
-            call_id: question.call_id,
+            call_id: question.call_id.clone(),
             title: question.title,
             schema: question.schema,
             deadline_ms: question.deadline_ms,
         });
         let message_id = self.send(now, draft.echo(&echo))?;
-        self.waiting.questions.insert(question.ask_id, message_id);
+        let waiting = WaitingQuestion { message_id, call_id: question.call_id };
+        self.waiting.questions.insert(question.ask_id, waiting);
         Ok(())
     }
 
@@ -116,6 +146,9 @@ impl AgentSession {
     pub(super) fn on_invoke_stream(&mut self, now: Moment, stream: InvokeStream) {
         let InvokeStream { invoke_id, seq, chunk } = stream;
         let breach = match self.waiting.invokes.get_mut(&invoke_id) {
+            None if self.waiting.abandoned.contains(&Abandoned::Invoke(invoke_id.clone())) => {
+                return;
+            }
             None => Breach::UnknownCall,
             Some(waiting) if seq <= waiting.last_seq => Breach::StreamOrder,
             Some(waiting) => {
@@ -134,7 +167,7 @@ impl AgentSession {
     ) {
         let InvokeResult { invoke_id, status, output, error } = result;
         if self.waiting.invokes.remove(&invoke_id).is_none() {
-            return self.violation(now, Breach::UnknownCall, None);
+            return self.nobody_waits(now, &Abandoned::Invoke(invoke_id));
         }
         let fault = error.or(top_level).as_ref().map(fault_of);
         let unspecified =
@@ -155,9 +188,17 @@ impl AgentSession {
     pub(super) fn on_answer(&mut self, now: Moment, answer: QuestionAnswer) {
         let QuestionAnswer { ask_id, status, value, text } = answer;
         if self.waiting.questions.remove(&ask_id).is_none() {
-            return self.violation(now, Breach::UnknownCall, None);
+            return self.nobody_waits(now, &Abandoned::Question(ask_id));
         }
         self.tell(AgentEvent::Answered(Box::new(Answered { ask_id, status, value, text })));
+    }
+
+    /// The last word about something that the agent does not wait for.
+    fn nobody_waits(&mut self, now: Moment, what: &Abandoned) {
+        match self.waiting.abandoned.iter().position(|abandoned| abandoned == what) {
+            Some(place) => drop(self.waiting.abandoned.remove(place)),
+            None => self.violation(now, Breach::UnknownCall, None),
+        }
     }
 
     /// The core could not take a message: whoever waits for its answer waits in vain.
@@ -168,7 +209,7 @@ impl AgentSession {
             let outcome = CallOutcome::Failed(fault.clone());
             self.tell(AgentEvent::InvokeEnded(Box::new(InvokeEnded { invoke_id, outcome })));
         }
-        let question = self.waiting.questions.iter().find(|(_, id)| *id == message_id);
+        let question = self.waiting.questions.iter().find(|(_, w)| w.message_id == *message_id);
         if let Some(ask_id) = question.map(|(id, _)| id.clone()) {
             self.waiting.questions.remove(&ask_id);
             self.tell(AgentEvent::Answered(Box::new(Answered {
@@ -178,5 +219,34 @@ impl AgentSession {
                 text: Some(fault.message.clone()),
             })));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_finished_call_waited_for_is_forgotten_but_for_a_bounded_trace() {
+        let call = |n: usize| CallId::new(format!("c-{n}")).expect("valid");
+        let message_id = MessageId::new("m-1").expect("valid");
+        let mut waiting = Waiting::default();
+        for n in 0..5_000 {
+            let invoke_id = InvokeId::new(format!("i-{n}")).expect("valid");
+            let (message_id, call_id) = (message_id.clone(), call(n));
+            let invoke = WaitingInvoke {
+                message_id: message_id.clone(),
+                call_id: call_id.clone(),
+                last_seq: 0,
+            };
+            waiting.invokes.insert(invoke_id, invoke);
+            let ask_id = QuestionId::new(format!("q-{n}")).expect("valid");
+            waiting.questions.insert(ask_id, WaitingQuestion { message_id, call_id });
+        }
+        for n in 1..5_000 {
+            waiting.abandon(&call(n));
+        }
+        assert_eq!((waiting.invokes.len(), waiting.questions.len()), (1, 1), "c-0 is still open");
+        assert_eq!(waiting.abandoned.len(), ABANDONED_MAX);
     }
 }

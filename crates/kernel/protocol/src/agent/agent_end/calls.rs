@@ -123,6 +123,7 @@ impl AgentSession {
         }
         let call = self.calls.open.remove(call_id).ok_or(SendError::NotOpen)?;
         self.calls.finished.put(call_id.clone(), Tombstone::Answered);
+        self.waiting.abandon(call_id);
         let started = call.taken.at;
         let mut result = result_of(call_id, report.outcome);
         result.started_at = Some(Rfc3339::from(started));

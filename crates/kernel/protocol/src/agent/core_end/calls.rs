@@ -34,6 +34,7 @@ pub(super) struct OpenCall {
     questions: usize,
     pub(super) stream: StreamState,
     pub(super) output_bytes_max: u64,
+    pub(super) stream_bytes_max: u64,
 }
 
 /// The running time of a call, which stands still while it waits for an answer.
@@ -173,6 +174,11 @@ impl CoreSession {
             questions: 0,
             stream: StreamState::default(),
             output_bytes_max: request.output_bytes_max.unwrap_or(self.limits().output_bytes_max),
+            stream_bytes_max: request
+                .stream_bytes_max
+                .map_or(self.limits().stream_bytes_max, |own| {
+                    own.min(self.limits().stream_bytes_max)
+                }),
         };
         self.calls.open.insert(request.call_id, call);
         Ok(())

@@ -234,6 +234,8 @@ pub struct CallRequest {
     pub idempotency_key: Option<String>,
     /// The largest output, when the tool has a limit of its own.
     pub output_bytes_max: Option<u64>,
+    /// Bytes it may stream, when that is less than the session's limit.
+    pub stream_bytes_max: Option<u64>,
 }
 
 impl CallRequest {
@@ -254,6 +256,7 @@ impl CallRequest {
             timeout_ms: None,
             idempotency_key: None,
             output_bytes_max: None,
+            stream_bytes_max: None,
         }
     }
 }

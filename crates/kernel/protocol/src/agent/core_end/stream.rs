@@ -27,11 +27,11 @@ impl CoreSession {
         if self.calls.echo_breaks(&call_id, echo) {
             self.violation(now, Breach::Echo, Some(call_id.clone()));
         }
-        let (bytes_max, chunks_max) =
-            (self.limits().stream_bytes_max, self.limits().stream_chunks_max);
+        let chunks_max = self.limits().stream_chunks_max;
         let Some(call) = self.calls.get_mut(&call_id) else {
             return;
         };
+        let bytes_max = call.stream_bytes_max;
         let state = &mut call.stream;
         if state.done {
             self.violation(now, Breach::StreamAfterDone, Some(call_id));
