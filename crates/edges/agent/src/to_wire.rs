@@ -26,7 +26,7 @@ pub(crate) fn call(dispatch: &Dispatch) -> Result<CallRequest, Fault> {
     request.caller = Some(Caller { kind, id });
     request.context = Some(CallContext { mode: Some(spec.mode), ..CallContext::default() });
     request.timeout_ms = Some(spec.timeout_ms);
-    request.idempotency_key.clone_from(&spec.idempotency_key);
+    request.idempotency_key = dispatch.idempotency_key().map(str::to_owned);
     Ok(request)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn answer(resolution: &Resolution) -> Answer {
         Resolution::OffScript { text } => (AnswerStatus::OffScript, None, Some(text.clone())),
         Resolution::Expired => (AnswerStatus::Expired, None, None),
         Resolution::Deny { .. } => (AnswerStatus::Denied, None, None),
-        Resolution::Allow => (AnswerStatus::Answered, Some(true.into()), None),
+        Resolution::Allow { .. } => (AnswerStatus::Answered, Some(true.into()), None),
     };
     Answer { status, value, text }
 }

@@ -15,9 +15,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::grant::Rights;
+use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
-use wharf_domain::{Audience, Availability, Caller, Level, Progress, Resolution, Run, ToolDef};
+use wharf_domain::{Audience, Availability, Level, Progress, Resolution, Run, ToolDef};
 use wharf_engine::{Attempt, Dispatch, Handle, NewRun, ProviderSink};
 use wharf_vocab::{AskKind, AttemptId, Code, Executed, Fault, IdError, Object, ProviderId, ToolId};
 
@@ -255,16 +255,9 @@ impl Cx {
     pub async fn call(&self, tool: &str, inputs: Object) -> Result<Arc<Run>, Fault> {
         let tool = ToolId::new(tool)
             .map_err(|error| Fault::new(Code::RequestInvalid, format!("{error}.")))?;
-        let dispatch = self.attempt.dispatch();
-        let new = NewRun::new(tool, inputs, dispatch.run.world.clone());
+        let new = NewRun::new(tool, inputs, self.attempt.dispatch().run.world.clone());
         // What a tool starts has the rights of whoever started the tool, and no person behind it.
-        let above = &dispatch.spec.caller;
-        let caller = Caller {
-            grant: above.grant.clone(),
-            links: above.links(),
-            rights: above.rights.clone().unwrap_or_else(|| Arc::new(Rights::all())),
-            ..Caller::core()
-        };
+        let caller = self.attempt.caller(vec![ToolPattern::any()]);
         let accepted = self.attempt.invoke(&caller, new).await?;
         loop {
             let key = &accepted.run.key;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use wharf_domain::run::RunContext;
 use wharf_domain::{Resolution, WorldSettings};
 use wharf_engine::NewRun;
 use wharf_vocab::{
@@ -46,6 +47,7 @@ pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
         budget_micro: request.budget_micro,
         durability: request.durability,
         parent: None,
+        context: RunContext::default(),
     })
 }
 
@@ -133,7 +135,7 @@ pub(crate) fn answer(request: AnswerQuestion) -> Result<Resolution, Fault> {
 /// How an approval is to end.
 pub(crate) fn decision(request: DecideApproval) -> Result<Resolution, Fault> {
     match request.decision.as_str() {
-        "allow" => Ok(Resolution::Allow),
+        "allow" => Ok(Resolution::ALLOW),
         "deny" => Ok(Resolution::Deny { reason: request.reason.unwrap_or_default() }),
         _ => Err(invalid("decision", "`decision` must be `allow` or `deny`.")),
     }

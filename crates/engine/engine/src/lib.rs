@@ -3,6 +3,7 @@
 //! Edges hold a [`Handle`]; nothing else leads in or out. Nothing can be seen before it is
 //! committed, and no lock is held across an await.
 
+mod admission;
 mod catalog;
 mod fresh;
 mod handle;

@@ -29,6 +29,11 @@ impl<K: Ord, V: Clone> Records<K, V> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
     }
 
+    /// What `look` finds in a record, without a copy of it.
+    pub(crate) fn look<T>(&self, key: &K, look: impl FnOnce(&V) -> T) -> Option<T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).map(look)
+    }
+
     pub(crate) fn all(&self) -> Vec<V> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }

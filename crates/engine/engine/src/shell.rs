@@ -21,6 +21,7 @@ use wharf_vocab::{
     Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId, Timestamp,
 };
 
+use crate::admission;
 use crate::catalog::Catalog;
 use crate::hub::Hub;
 use crate::records::{Agents, Grants, Worlds};
@@ -317,10 +318,13 @@ impl Shell {
     fn dispatch(&mut self, shard: ShardId, dispatch: Dispatch) {
         let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
         let reattach = dispatch.reattach;
-        let handed_over = match self.parts.catalog.sink(&dispatch.spec.provider()) {
-            Some(sink) => sink.dispatch(dispatch),
-            None => Err(crate::catalog::not_found(&dispatch.spec.tool)),
-        };
+        let handed_over =
+            admission::check_dispatch(&self.parts.catalog, &self.parts.agents, &dispatch).and_then(
+                |()| match self.parts.catalog.sink(&dispatch.spec.provider()) {
+                    Some(sink) => sink.dispatch(dispatch),
+                    None => Err(crate::catalog::not_found(&dispatch.spec.tool)),
+                },
+            );
         if let Err(fault) = handed_over {
             // An attempt that is to be taken up again may well have begun before.
             let executed = if reattach { Executed::Maybe } else { Executed::No };

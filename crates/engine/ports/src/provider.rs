@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_domain::{Resolution, RunSpec};
-use wharf_vocab::{AttemptId, CommitNo, Fault, RunKey, ShardId, Timestamp};
+use wharf_vocab::{AskId, AttemptId, CommitNo, Fault, RunKey, ShardId, Timestamp};
 
 /// The name of an effect: the commit it follows from. A provider that sees one twice has been
 /// told the same thing twice.
@@ -28,10 +28,27 @@ pub struct Dispatch {
     pub attempt: u32,
     /// What the run is to do.
     pub spec: Arc<RunSpec>,
+    /// The approval the attempt runs under, if it needed one.
+    pub approval: Option<AskId>,
     /// When the attempt must be over, unless it waits for an ask.
     pub deadline: Option<Timestamp>,
     /// Whether the provider may know the attempt already and should take it up again.
     pub reattach: bool,
+}
+
+impl Dispatch {
+    /// The key under which a provider must not act twice, whatever the number of attempts: the
+    /// caller's own, else the run's id wherever acting twice would matter. Keys of child runs are
+    /// unique within their parent only, so their providers know them by the run's id.
+    #[must_use]
+    pub fn idempotency_key(&self) -> Option<&str> {
+        let spec = &self.spec;
+        match (&spec.idempotency_key, &spec.parent) {
+            (Some(key), None) => Some(key),
+            (None, _) if spec.side_effect_free && self.approval.is_none() => None,
+            _ => Some(self.run.run.as_str()),
+        }
+    }
 }
 
 /// How the engine talks to a provider. No call may block: work is handed over, and what becomes

@@ -23,6 +23,10 @@ pub struct AskSpec {
     pub key: String,
     /// What is asked, in one line.
     pub title: String,
+    /// What a decision is about, as far as the title cannot say it: what a provider proposes, as
+    /// an object, or why the core asks, as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Value>,
     /// JSON Schema of the answer to a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
@@ -45,7 +49,11 @@ pub struct AskSpec {
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Resolution {
     /// Permission was given.
-    Allow,
+    Allow {
+        /// How far it reaches.
+        #[serde(default, skip_serializing_if = "Scope::is_run")]
+        scope: Scope,
+    },
     /// Permission was not given.
     Deny {
         /// Why.
@@ -71,12 +79,32 @@ pub enum Resolution {
     Withdrawn,
 }
 
+/// How far a permission reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Only the run that waits.
+    #[default]
+    Run,
+    /// Also later runs of the same tool that the same caller starts within the same parent run.
+    Parent,
+}
+
+impl Scope {
+    fn is_run(&self) -> bool {
+        *self == Self::Run
+    }
+}
+
 impl Resolution {
+    /// Permission for the run that waits, and nothing else.
+    pub const ALLOW: Self = Self::Allow { scope: Scope::Run };
+
     /// The word for it in every API.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Allow => "allow",
+            Self::Allow { .. } => "allow",
             Self::Deny { .. } => "deny",
             Self::Answered { .. } => "answered",
             Self::Declined => "declined",
@@ -89,7 +117,7 @@ impl Resolution {
 
     fn fits(&self, kind: AskKind) -> bool {
         match self {
-            Self::Allow | Self::Deny { .. } => kind == AskKind::Approval,
+            Self::Allow { .. } | Self::Deny { .. } => kind == AskKind::Approval,
             Self::Answered { .. } | Self::Declined | Self::Cancelled | Self::OffScript { .. } => {
                 kind == AskKind::Question
             }

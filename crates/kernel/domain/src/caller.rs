@@ -16,6 +16,8 @@ pub struct Caller {
     /// Every grant the caller's rights come from that is not a person's own: the one above and
     /// those it was narrowed from, and for an agent those of the run it works on.
     pub links: Vec<GrantId>,
+    /// The person's own grant that the chain begins with, if it does and is not this one.
+    pub root: Option<GrantId>,
     /// Whether the token is a person's own.
     pub person: bool,
     /// What kind of peer bears it.
@@ -58,6 +60,7 @@ impl Caller {
         Self {
             links: vec![grant.clone()],
             grant,
+            root: None,
             person: false,
             kind: CallerKind::Client,
             account: None,
@@ -70,18 +73,29 @@ impl Caller {
     #[must_use]
     pub fn agent(id: &AgentId, above: &CallerRef, tools: Vec<ToolPattern>) -> Self {
         let narrowing = Narrowing { tools: Some(tools), ..Narrowing::default() };
-        let rights = above.rights.as_deref().map_or_else(Rights::all, Rights::clone);
+        let rights = above.rights();
         let grant = agent_grant(id);
         let mut links = above.links();
         links.push(grant.clone());
         Self {
             grant,
             links,
+            root: above.root.clone().or_else(|| above.person.then(|| above.grant.clone())),
             person: false,
             kind: CallerKind::Agent,
             account: None,
             rights: Arc::new(rights.narrowed(&narrowing)),
         }
+    }
+
+    /// Whether a run was started by this caller, or by somebody whose rights come from it.
+    #[must_use]
+    pub fn owns(&self, run: &CallerRef) -> bool {
+        if self.person {
+            return run.grant == self.grant || run.root.as_ref() == Some(&self.grant);
+        }
+        let chain = run.links();
+        !self.links.is_empty() && self.links.iter().all(|link| chain.contains(link))
     }
 
     /// What a run remembers of its caller.
@@ -92,6 +106,7 @@ impl Caller {
             grant: self.grant.clone(),
             person: self.person,
             links: self.links.clone(),
+            root: self.root.clone(),
             rights: (!everything).then(|| Arc::clone(&self.rights)),
         }
     }
@@ -116,6 +131,9 @@ pub struct CallerRef {
     /// Every grant the caller's rights come from that is not a person's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<GrantId>,
+    /// The person's own grant that the chain begins with, if it does and is not this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<GrantId>,
     /// What the caller may do; everything when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<Arc<Rights>>,
@@ -130,6 +148,23 @@ impl CallerRef {
             (true, false) => vec![self.grant.clone()],
             _ => self.links.clone(),
         }
+    }
+
+    /// Every grant the caller's rights hang on, people's own ones too.
+    #[must_use]
+    pub fn chain(&self) -> Vec<GrantId> {
+        let mut chain = self.links();
+        chain.extend(self.root.clone());
+        if !chain.contains(&self.grant) {
+            chain.push(self.grant.clone());
+        }
+        chain
+    }
+
+    /// What the caller may do.
+    #[must_use]
+    pub fn rights(&self) -> Arc<Rights> {
+        self.rights.clone().unwrap_or_else(|| Arc::new(Rights::all()))
     }
 }
 

@@ -21,7 +21,7 @@ mod tool;
 mod world;
 
 pub use agent::{Agent, AgentEntry, AgentInput, AgentManifest};
-pub use ask::{Ask, AskEntry, AskSpec, Resolution};
+pub use ask::{Ask, AskEntry, AskSpec, Resolution, Scope};
 pub use audit::{AuditRecord, Severity};
 pub use caller::{Audience, Caller, CallerKind, CallerRef};
 pub use entry::Entry;
@@ -34,7 +34,7 @@ pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{Seat, SeatEntry};
 pub use tool::{Availability, ToolDef};
-pub use world::{World, WorldEntry, WorldInput, WorldSettings};
+pub use world::{ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldSettings};
 
 /// Where rules get what they must not make themselves: unique text and chance.
 pub trait Fresh {

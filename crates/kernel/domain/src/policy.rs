@@ -1,5 +1,6 @@
 //! The owner's rules about which runs need an approval.
 
+use serde::{Deserialize, Serialize};
 use wharf_vocab::Micro;
 
 use crate::permission::ToolPattern;
@@ -40,13 +41,14 @@ pub enum When {
 }
 
 /// Why a run must be approved, and by whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
     /// Who may decide.
     pub audience: Audience,
     /// Why, as a sentence for people.
     pub reason: String,
     /// Whether an allowance is remembered for the tool in the world.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
 }
 

@@ -7,7 +7,9 @@ use wharf_domain::{
     AgentEntry, AskEntry, Entry, GrantEntry, Progress, RunEntry, SeatEntry, WorldEntry,
 };
 
-use crate::shape::{Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet};
+use crate::shape::{
+    Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, ToolAllowed, WorldSet,
+};
 use crate::upcast::{VERSIONS, Versions};
 use crate::{Error, Kind};
 
@@ -76,6 +78,7 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::RunAttemptFailed => Entry::Run(RunEntry::AttemptFailed(piece.read()?)),
         Kind::RunAskRaised => Entry::Run(RunEntry::AskRaised(piece.read()?)),
         Kind::RunAskResolved => Entry::Run(RunEntry::AskResolved(piece.read()?)),
+        Kind::RunChildrenAllowed => Entry::Run(RunEntry::ChildrenAllowed(piece.read()?)),
         Kind::RunCancelRequested => Entry::Run(RunEntry::CancelRequested(piece.read()?)),
         Kind::RunEnded => Entry::Run(RunEntry::Ended(piece.read()?)),
         Kind::AskRaised => Entry::Ask(AskEntry::Raised(piece.read()?)),
@@ -90,6 +93,10 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::WorldChanged => {
             let WorldSet { settings, by } = piece.read()?;
             Entry::World(WorldEntry::Changed { settings, by })
+        }
+        Kind::WorldToolAllowed => {
+            let ToolAllowed { tool, allowance, by } = piece.read()?;
+            Entry::World(WorldEntry::ToolAllowed { tool, allowance, by })
         }
         Kind::AgentAdded => Entry::Agent(AgentEntry::Added(piece.read()?)),
         Kind::AgentApproved => Entry::Agent(AgentEntry::Approved(piece.read()?)),

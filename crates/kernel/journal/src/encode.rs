@@ -6,7 +6,9 @@ use wharf_domain::{
 };
 
 use crate::Kind;
-use crate::shape::{Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, WorldSet};
+use crate::shape::{
+    Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, ToolAllowed, WorldSet,
+};
 
 /// Room for an ordinary piece, so that a row rarely has to grow.
 const PIECE_BYTES: usize = 512;
@@ -60,6 +62,7 @@ fn run(row: &mut Row, entry: &RunEntry) {
         RunEntry::AttemptFailed(data) => row.push(Kind::RunAttemptFailed, data),
         RunEntry::AskRaised(data) => row.push(Kind::RunAskRaised, data),
         RunEntry::AskResolved(data) => row.push(Kind::RunAskResolved, data),
+        RunEntry::ChildrenAllowed(data) => row.push(Kind::RunChildrenAllowed, data),
         RunEntry::CancelRequested(data) => row.push(Kind::RunCancelRequested, data),
         RunEntry::Ended(data) => row.push(Kind::RunEnded, data),
     }
@@ -81,6 +84,9 @@ fn world(row: &mut Row, entry: &WorldEntry) {
         }
         WorldEntry::Changed { settings, by } => {
             row.push(Kind::WorldChanged, &WorldSet { settings, by });
+        }
+        WorldEntry::ToolAllowed { tool, allowance, by } => {
+            row.push(Kind::WorldToolAllowed, &ToolAllowed { tool, allowance, by });
         }
     }
 }

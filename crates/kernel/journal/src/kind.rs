@@ -41,18 +41,20 @@ macro_rules! kinds {
 }
 
 kinds! {
-    RunCreated = "run.created", 1;
+    RunCreated = "run.created", 2;
     RunProviderAwaited = "run.provider_awaited", 1;
     RunAttemptStarted = "run.attempt_started", 1;
     RunAttemptFailed = "run.attempt_failed", 1;
     RunAskRaised = "run.ask_raised", 1;
     RunAskResolved = "run.ask_resolved", 1;
+    RunChildrenAllowed = "run.children_allowed", 1;
     RunCancelRequested = "run.cancel_requested", 1;
     RunEnded = "run.ended", 1;
     AskRaised = "ask.raised", 1;
     AskResolved = "ask.resolved", 1;
     WorldCreated = "world.created", 1;
     WorldChanged = "world.changed", 1;
+    WorldToolAllowed = "world.tool_allowed", 1;
     AgentAdded = "agent.added", 1;
     AgentApproved = "agent.approved", 1;
     AgentWanted = "agent.wanted", 1;

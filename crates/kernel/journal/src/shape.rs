@@ -21,6 +21,13 @@ pub(crate) struct WorldSet<S, B> {
 }
 
 #[derive(Serialize, Deserialize)]
+pub(crate) struct ToolAllowed<T, A, B> {
+    pub(crate) tool: T,
+    pub(crate) allowance: A,
+    pub(crate) by: B,
+}
+
+#[derive(Serialize, Deserialize)]
 pub(crate) struct SeatMade<S, D> {
     pub(crate) desc: S,
     pub(crate) token: D,

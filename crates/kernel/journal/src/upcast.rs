@@ -1,6 +1,6 @@
 //! Brings data of older versions up to the newest, one version at a time.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{Error, Kind};
 
@@ -21,7 +21,21 @@ pub(crate) struct Versions {
 }
 
 /// What this version of Wharf reads.
-pub(crate) const VERSIONS: Versions = Versions { newest: Kind::newest, steps: &[] };
+pub(crate) const VERSIONS: Versions = Versions {
+    newest: Kind::newest,
+    steps: &[Upcast { kind: Kind::RunCreated, from: 1, up: gate_of_run }],
+};
+
+/// Whether a run needed an approval was a plain yes or no, and only a person could give it.
+fn gate_of_run(mut created: Value) -> Value {
+    if let Some(spec) = created.get_mut("spec").and_then(Value::as_object_mut)
+        && spec.remove("needs_approval") == Some(Value::Bool(true))
+    {
+        let reason = "The tool asks for an approval of every run.";
+        spec.insert("gate".to_owned(), json!({ "audience": "person", "reason": reason }));
+    }
+    created
+}
 
 impl Versions {
     /// Brings `data` from `version` to the newest.

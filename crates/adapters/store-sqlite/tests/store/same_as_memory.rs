@@ -184,7 +184,7 @@ fn to_append(key: &RunKey, what: What, expected: u64) -> Append {
 fn to_ask(n: usize, raise: bool) -> Append {
     use wharf_domain::{AskEntry, Entry, Resolution};
     let id = ask(n);
-    let resolved = AskEntry::Resolved { resolution: Resolution::Allow, by: "core".into() };
+    let resolved = AskEntry::Resolved { resolution: Resolution::ALLOW, by: "core".into() };
     let entry = if raise { AskEntry::Raised(question(&id)) } else { resolved };
     Append {
         stream: StreamId::Ask(id),

@@ -41,7 +41,7 @@ async fn an_approval_stays_open_across_restarts_and_is_decided_once() {
 
     let bench = bench.killed().await;
     for (run, resolution, status) in [
-        (&allowed, Resolution::Allow, RunStatus::Succeeded),
+        (&allowed, Resolution::ALLOW, RunStatus::Succeeded),
         (&denied, Resolution::Deny { reason: "no".into() }, RunStatus::Refused),
     ] {
         let id = run.asks[0].ask.spec.ask_id.clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wharf_domain::run::RunInput;
 use wharf_domain::{Ask, Caller, Entry, Resolution, Run};
 use wharf_vocab::limits::REASON_BYTES_MAX;
-use wharf_vocab::{AskId, Code, Fault, StreamId};
+use wharf_vocab::{AskId, AskKind, Code, Fault, StreamId, Verb};
 
 use super::Handle;
 use crate::catalog::check_answer;
@@ -64,7 +64,14 @@ impl Handle {
         resolution: Resolution,
     ) -> Result<Arc<Run>, Fault> {
         let ask = self.find_ask(id).await?;
-        ask.may_resolve(caller, &resolution)?;
+        let verb = match ask.spec.kind {
+            AskKind::Question => Verb::Answer,
+            AskKind::Approval => Verb::Approve,
+        };
+        let allowed = self
+            .authorise(caller, verb, &ask.spec.run.world)
+            .and_then(|()| ask.may_resolve(caller, &resolution));
+        self.audited(caller, format!("ask:{id}"), allowed)?;
         check_resolution(&ask, &resolution)?;
         let key = ask.spec.run.clone();
         let input = RunInput::ResolveAsk { ask_id: id.clone(), resolution, by: caller.clone() };

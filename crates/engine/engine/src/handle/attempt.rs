@@ -1,10 +1,11 @@
 //! What a provider holds while it works on an attempt.
 
+use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
 use wharf_domain::{Caller, Progress, json_weight};
 use wharf_ports::Dispatch;
 use wharf_vocab::limits::VALUE_BYTES_MAX;
-use wharf_vocab::{Code, Executed, Fault, Object};
+use wharf_vocab::{AgentId, Code, Executed, Fault, Object};
 
 use super::{Accepted, Handle, NewRun};
 use crate::shard::Input;
@@ -44,10 +45,36 @@ impl Attempt {
         self.handle.ask(key.shard(), input).await.map(drop)
     }
 
-    /// Starts a child run, under the same account or one below it.
+    /// Whoever works on the attempt, as a caller of these tools: the rights of whoever started
+    /// the run, or fewer.
+    #[must_use]
+    pub fn caller(&self, tools: Vec<ToolPattern>) -> Caller {
+        let spec = &self.dispatch.spec;
+        let provider = spec.tool.provider();
+        let id = AgentId::new(provider.as_str()).expect("a provider's id is an agent's id");
+        Caller::agent(&id, &spec.caller, tools)
+    }
+
+    /// Starts a child run in the same world, under the same account or one below it. It needs a
+    /// caller made by [`Attempt::caller`], and the attempt must still be under way.
     pub async fn invoke(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
-        let new = NewRun { parent: Some(self.dispatch.run.clone()), ..new };
+        let parent = self.dispatch.run.clone();
+        let new = NewRun { world: parent.world.clone(), parent: Some(parent), ..new };
+        if let Err(fault) = self.check_active().await {
+            self.handle.audit_refusal(caller, &new.tool, &new.world, &fault);
+            return Err(fault);
+        }
         self.handle.create_run(caller, new).await
+    }
+
+    async fn check_active(&self) -> Result<(), Fault> {
+        let run = self.handle.run(&self.dispatch.run).await?;
+        let active = run.active.as_ref().map(|attempt| &attempt.id);
+        if active == Some(&self.dispatch.attempt_id) {
+            return Ok(());
+        }
+        let message = "The call that wants to start another is over.";
+        Err(Fault::new(Code::PermissionDenied, message))
     }
 
     /// Says that the attempt succeeded. Outputs that are too large or do not fit the tool's

@@ -20,10 +20,12 @@ impl Handle {
         if known.revoked_at.is_some() || expired {
             return Err(invalid());
         }
+        let narrowed = bearer.root_person && bearer.chain.len() > 1;
         let own = bearer.chain.iter().skip(usize::from(bearer.root_person));
         Ok(Caller {
-            grant: bearer.chain.last().cloned().unwrap_or(bearer.root),
             links: own.cloned().collect(),
+            root: narrowed.then(|| bearer.root.clone()),
+            grant: bearer.chain.last().cloned().unwrap_or(bearer.root),
             person: bearer.person,
             kind: CallerKind::Client,
             account: known.account(),

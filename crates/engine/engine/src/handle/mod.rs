@@ -3,8 +3,10 @@
 mod agents;
 mod asks;
 mod attempt;
+mod authority;
 mod denied;
 mod grants;
+mod request;
 mod runs;
 mod watch;
 
@@ -24,7 +26,8 @@ use wharf_vocab::{
 
 pub use asks::AskView;
 pub use attempt::Attempt;
-pub use runs::{Accepted, NewRun};
+pub use request::NewRun;
+pub use runs::Accepted;
 pub use watch::{RunEvent, Watch};
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
@@ -55,13 +58,16 @@ pub struct Options {
     pub keyring: Keyring,
     /// The owner's rules about approvals.
     pub policy: Policy,
+    /// The owner's home, for paths of permissions that begin with `~/`.
+    pub home: Option<String>,
 }
 
 impl Options {
     /// An engine that knows no token and has no rules.
     #[must_use]
     pub fn new(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, seed: u64) -> Self {
-        Self { node, store, clock, seed, keyring: Keyring::none(), policy: Policy::default() }
+        let (keyring, policy) = (Keyring::none(), Policy::default());
+        Self { node, store, clock, seed, keyring, policy, home: None }
     }
 }
 
@@ -80,6 +86,7 @@ struct Inner {
     grants: Arc<Grants>,
     keyring: RwLock<Arc<Keyring>>,
     policy: Policy,
+    home: Option<String>,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     stopping: AtomicBool,
@@ -132,6 +139,7 @@ impl Handle {
             grants,
             keyring: RwLock::new(Arc::new(options.keyring)),
             policy: options.policy,
+            home: options.home,
             store: options.store,
             clock: options.clock,
             stopping: AtomicBool::new(false),

@@ -5,87 +5,20 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wharf_domain::run::RunInput;
-use wharf_domain::{AuditRecord, Caller, Run, RunSpec};
+use wharf_domain::{AuditRecord, Caller, Gate, Run, RunSpec, World};
 use wharf_ports::{Claim, RunPage, RunQuery};
 use wharf_vocab::limits::{REASON_BYTES_MAX, RUN_DEPTH_MAX, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
 use wharf_vocab::{
-    AccountId, Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, StreamId,
-    ToolId, WorldId,
+    AccountId, AskId, Code, Fault, Micro, RunId, RunKey, StreamId, ToolId, Verb, WorldId,
 };
 
+use super::authority::told;
+use super::request::{NewRun, check_request};
 use super::{Handle, no_world, stopped};
+use crate::admission;
 use crate::catalog::CatalogTool;
 use crate::shard::{Create, Input, Reply};
 use crate::shell::read_run;
-
-/// A request for a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewRun {
-    /// The tool.
-    pub tool: ToolId,
-    /// Its inputs.
-    pub inputs: Object,
-    /// Where outputs go.
-    pub outputs: Object,
-    /// The world.
-    pub world: WorldId,
-    /// Whether to act or to pretend.
-    pub mode: Mode,
-    /// The caller's own id for the run.
-    pub run_id: Option<RunId>,
-    /// The run whose local files it may read.
-    pub continues: Option<RunId>,
-    /// The caller's own key for the request.
-    pub idempotency_key: Option<String>,
-    /// How long one attempt may run.
-    pub timeout_ms: Option<u64>,
-    /// The caller's own id for what the run is part of.
-    pub correlation_id: Option<String>,
-    /// The most the run and its children may cost.
-    pub budget_micro: Option<Micro>,
-    /// Whether it is written down; the tool's default when absent.
-    pub durability: Option<Durability>,
-    /// The run that starts it.
-    pub parent: Option<RunKey>,
-}
-
-impl NewRun {
-    /// A request with nothing but a tool and inputs.
-    #[must_use]
-    pub fn new(tool: ToolId, inputs: Object, world: WorldId) -> Self {
-        Self {
-            tool,
-            inputs,
-            outputs: Object::new(),
-            world,
-            mode: Mode::Real,
-            run_id: None,
-            continues: None,
-            idempotency_key: None,
-            timeout_ms: None,
-            correlation_id: None,
-            budget_micro: None,
-            durability: None,
-            parent: None,
-        }
-    }
-
-    /// What tells a repeat of this request from another one.
-    fn digest(&self) -> Digest {
-        let option = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
-        let text = |value: Option<&str>| value.unwrap_or("").to_owned();
-        Digest::of(&[
-            self.tool.as_str().as_bytes(),
-            Digest::of_object(&self.inputs).as_str().as_bytes(),
-            Digest::of_object(&self.outputs).as_str().as_bytes(),
-            self.mode.as_str().as_bytes(),
-            text(self.continues.as_ref().map(RunId::as_str)).as_bytes(),
-            option(self.timeout_ms).as_bytes(),
-            option(self.budget_micro).as_bytes(),
-            text(self.durability.map(Durability::as_str)).as_bytes(),
-        ])
-    }
-}
 
 /// A run that was accepted.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,7 +34,7 @@ impl Handle {
     /// in the audit.
     pub async fn create_run(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
         let (tool, world) = (new.tool.clone(), new.world.clone());
-        let result = self.try_create(caller, new, None).await;
+        let result = self.try_create(caller, new).await;
         if let Err(fault) = &result {
             self.audit_refusal(caller, &tool, &world, fault);
         }
@@ -203,6 +136,8 @@ impl Handle {
             let message = format!("A reason may have {REASON_BYTES_MAX} bytes at most.");
             return Err(Fault::new(Code::RequestInvalid, message));
         }
+        let run = self.run(key).await?;
+        self.audited(caller, format!("run:{key}"), self.check_cancel(caller, &run))?;
         let by = format!("grant:{}", caller.grant);
         let reason = if reason.is_empty() { "The run was canceled." } else { reason }.to_owned();
         let input = RunInput::Cancel { by, reason };
@@ -217,6 +152,8 @@ impl Handle {
 
     /// Removes a run that is over, with its inputs, outputs, progress and asks. The audit stays.
     pub async fn purge_run(&self, caller: &Caller, key: &RunKey) -> Result<(), Fault> {
+        let allowed = self.authorise(caller, Verb::Operate, &key.world);
+        self.audited(caller, format!("run:{key}"), allowed)?;
         let run = self.run(key).await?;
         if !run.is_over() {
             let message = format!("The run {key} is still open; cancel it first.");
@@ -234,23 +171,21 @@ impl Handle {
         self.tell(key.shard(), Input::Audit(vec![record])).await
     }
 
-    async fn try_create(
-        &self,
-        caller: &Caller,
-        new: NewRun,
-        run_id: Option<RunId>,
-    ) -> Result<Accepted, Fault> {
+    async fn try_create(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
         if self.is_stopping() {
             return Err(stopped());
         }
-        let run_id = new.run_id.clone().or(run_id).unwrap_or_else(fresh_run_id);
+        self.authorise(caller, Verb::Run, &new.world)?;
+        caller.rights.check_tool(&new.tool)?;
+        let run_id = new.run_id.clone().unwrap_or_else(fresh_run_id);
         let key = RunKey { world: new.world.clone(), run: run_id };
         let tool = self.tool(&new.tool)?;
+        admission::check_tool(&self.inner.agents, &tool)?;
         check_request(&new, &tool)?;
         self.inner.catalog.check_inputs(&new.tool, &new.inputs)?;
         let spec = self.spec(caller, new, &tool, &key).await?;
         let claim = spec.idempotency_key.as_ref().map(|name| Claim {
-            scope: format!("idempotency:{}:{}", key.world, caller.grant),
+            scope: claim_scope(&key, spec.parent.as_ref(), caller),
             key: name.clone(),
             value: format!("{} {}", spec.digest, key.run),
         });
@@ -273,7 +208,7 @@ impl Handle {
     ) -> Result<RunSpec, Fault> {
         let world = self.inner.worlds.get(&new.world).ok_or_else(|| no_world(&new.world))?;
         let parent = match &new.parent {
-            Some(parent) => Some(self.open_parent(parent).await?),
+            Some(parent) => Some(self.open_parent(parent, caller, &new.world).await?),
             None => None,
         };
         let above = match (&parent, &caller.account) {
@@ -284,8 +219,13 @@ impl Handle {
         let own = new.budget_micro.is_some();
         let cap = tool.def.timeout_ms.unwrap_or(TIMEOUT_MAX_MS);
         let default = tool.def.timeout_ms.unwrap_or(TIMEOUT_DEFAULT_MS);
+        let hold_micro = tool.def.max_cost_micro.unwrap_or(world.settings.default_hold_micro);
+        let (gate, approval) = self.gate(caller, tool, hold_micro, (&world, parent.as_deref()));
+        let (digest, provider) = (new.digest(), new.tool.provider());
+        let home = self.inner.home.as_deref();
+        let correlation_id = parent.as_ref().and_then(|parent| parent.spec.correlation_id.clone());
         Ok(RunSpec {
-            digest: new.digest(),
+            digest,
             tool_hash: tool.hash.clone(),
             durability: new.durability.unwrap_or(tool.def.durability),
             caller: caller.to_ref(),
@@ -294,8 +234,10 @@ impl Handle {
             account: if own { AccountId::of_run(key) } else { above.clone() },
             account_parent: own.then_some(above),
             budget_micro: new.budget_micro,
-            hold_micro: tool.def.max_cost_micro.unwrap_or(world.settings.default_hold_micro),
-            needs_approval: tool.def.requires_directive,
+            hold_micro,
+            gate,
+            approval,
+            context: admission::context(&self.inner.agents, &provider, new.context, home)?,
             side_effect_free: tool.def.side_effects == Some(false),
             idempotent: tool.def.idempotency,
             reattach: tool.def.reattach,
@@ -306,55 +248,81 @@ impl Handle {
             parent: new.parent,
             continues: new.continues,
             idempotency_key: new.idempotency_key,
-            correlation_id: new.correlation_id,
+            correlation_id: correlation_id.or(new.correlation_id),
         })
     }
 
-    async fn open_parent(&self, key: &RunKey) -> Result<Arc<Run>, Fault> {
+    /// Whether the run must be approved first, or the approval given before that spares it that.
+    fn gate(
+        &self,
+        caller: &Caller,
+        tool: &CatalogTool,
+        hold_micro: Micro,
+        (world, parent): (&World, Option<&Run>),
+    ) -> (Option<Gate>, Option<AskId>) {
+        let known = world.allows(&tool.def.tool, &tool.hash);
+        match self.inner.policy.gate(&tool.def, hold_micro, known.is_some()) {
+            Some(gate) => match parent.and_then(|it| it.allows_child(&tool.hash, &caller.grant)) {
+                Some(approval) => (None, Some(approval.clone())),
+                None => (Some(gate), None),
+            },
+            None => {
+                let spared = known.is_some()
+                    && self.inner.policy.gate(&tool.def, hold_micro, false).is_some();
+                (None, known.filter(|_| spared).cloned())
+            }
+        }
+    }
+
+    /// The parent of a new run. Whatever starts a child does so within its parent's world and
+    /// chain of grants, with the same rights or fewer.
+    async fn open_parent(
+        &self,
+        key: &RunKey,
+        caller: &Caller,
+        world: &WorldId,
+    ) -> Result<Arc<Run>, Fault> {
         let parent = self.run(key).await?;
-        if parent.is_over() || parent.cancel.is_some() {
-            let message = format!("The run {key} is over or about to end; it starts nothing more.");
+        let denied = |message: String| Err(Fault::new(Code::PermissionDenied, message));
+        if parent.is_over() {
+            return denied(format!("The run {key} is over; it starts nothing more."));
+        }
+        if parent.cancel.is_some() {
+            let message = format!("The run {key} is about to end; it starts nothing more.");
             return Err(Fault::new(Code::ToolCanceled, message));
         }
         if parent.spec.depth + 1 > RUN_DEPTH_MAX {
             let message = format!("Child runs may be nested {RUN_DEPTH_MAX} deep at most.");
             return Err(Fault::new(Code::ToolDepthExceeded, message));
         }
+        let above = &parent.spec.caller;
+        let chained = above.links().iter().all(|link| caller.links.contains(link));
+        if key.world != *world || !chained || !above.rights().covers(&caller.rights) {
+            return denied(format!("A child of the run {key} cannot have more rights than it."));
+        }
         Ok(parent)
     }
 
-    fn audit_refusal(&self, caller: &Caller, tool: &ToolId, world: &WorldId, fault: &Fault) {
+    pub(super) fn audit_refusal(
+        &self,
+        caller: &Caller,
+        tool: &ToolId,
+        world: &WorldId,
+        fault: &Fault,
+    ) {
         let actor = format!("grant:{}", caller.grant);
         let record = AuditRecord::new("security.denied", actor, format!("world:{world}"))
-            .fact("tool", tool.as_str())
-            .fact("error_code", fault.code.as_str());
-        self.denied(record);
+            .fact("tool", tool.as_str());
+        self.denied(told(record, fault));
     }
 }
 
-fn check_request(new: &NewRun, tool: &CatalogTool) -> Result<(), Fault> {
-    if new.mode == Mode::Mock && !tool.def.mock {
-        let message = format!("The tool {} cannot pretend; run it with mode real.", new.tool);
-        return Err(Fault::new(Code::RunModeUnsupported, message));
+/// What an idempotency key is unique within: a world and a caller, or the run that starts it.
+fn claim_scope(key: &RunKey, parent: Option<&RunKey>, caller: &Caller) -> String {
+    match parent {
+        Some(parent) => format!("idempotency:{parent}:{}", caller.grant),
+        None => format!("idempotency:{}:{}", key.world, caller.grant),
     }
-    if new.timeout_ms == Some(0) {
-        return Err(Fault::new(Code::RequestInvalid, "timeout_ms must be more than 0."));
-    }
-    let memory = new.durability.unwrap_or(tool.def.durability) == Durability::Memory;
-    if memory && new.idempotency_key.is_some() {
-        let message = "An idempotency_key needs durability journal: memory keeps no record.";
-        return Err(Fault::new(Code::RequestInvalid, message));
-    }
-    let key = new.idempotency_key.as_deref().unwrap_or("key");
-    if key.is_empty() || key.len() > 255 || key.chars().any(char::is_control) {
-        let message = "An idempotency_key has 1 to 255 bytes and no control characters.";
-        return Err(Fault::new(Code::RequestInvalid, message));
-    }
-    if !new.outputs.is_empty() {
-        let message = "This core has no artifact store, so outputs cannot be sent anywhere.";
-        return Err(Fault::new(Code::RequestInvalid, message));
-    }
-    Ok(())
 }
 
 fn no_run(key: &RunKey) -> Fault {

@@ -177,9 +177,13 @@ impl Record for World {
         by: &CallerRef,
         now: Timestamp,
     ) -> Result<Option<Change<Self>>, Fault> {
-        let (entry, op, record) = World::decide(current, id, input, by)?;
-        let next = World::apply(current.cloned(), id, now, &entry);
-        Ok(Some(Change { next, entry: Entry::World(entry), ledger: vec![op], record }))
+        let Some((entry, op, record)) = World::decide(current, id, input, by)? else {
+            return Ok(None);
+        };
+        let next = World::apply(current.cloned(), id, now, &entry)
+            .ok_or_else(|| Fault::new(Code::CoreInternal, "The world's record does not fit."))?;
+        let ledger = op.into_iter().collect();
+        Ok(Some(Change { next, entry: Entry::World(entry), ledger, record }))
     }
 
     fn stream(id: &WorldId) -> StreamId {

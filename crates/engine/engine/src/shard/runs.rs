@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use wharf_domain::run::{Cx, Decision, Run, RunEffect, RunInput};
-use wharf_domain::{Availability, Entry, Progress, RunEntry};
+use wharf_domain::run::{ChildrenAllowed, Cx, Decision, Run, RunEffect, RunInput};
+use wharf_domain::{Availability, CallerRef, Entry, Progress, RunEntry, ToolAllowance, WorldInput};
 use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Head};
 use wharf_vocab::limits::{
     RUN_CHILDREN_MAX, RUN_INPUTS_WAITING_MAX, SHARD_PROGRESS_BYTES_MAX, SHARD_RUNS_OPEN_MAX,
 };
 use wharf_vocab::{
-    AttemptId, Code, Digest, Durability, Fault, RunKey, RunStatus, Seq, StreamId, Timestamp,
+    AskId, AttemptId, Code, Digest, Durability, Fault, RunKey, RunStatus, Seq, StreamId, Timestamp,
 };
 
 use super::slot::{Cause, Pending, Slot, Waiting};
@@ -234,7 +234,7 @@ impl Shard {
         self.outward_at(no, run, effects)
     }
 
-    /// Addresses the effects of a decision to the run's provider.
+    /// Addresses the effects of a decision to the run's provider, parent or world.
     fn outward_at(
         &self,
         commit: wharf_vocab::CommitNo,
@@ -250,6 +250,7 @@ impl Shard {
                 attempt_id,
                 attempt: run.attempt,
                 spec: Arc::clone(&run.spec),
+                approval: run.approval().cloned(),
                 deadline: run.next_deadline(),
                 reattach,
             }),
@@ -259,6 +260,8 @@ impl Shard {
             RunEffect::Answer { attempt_id, key, resolution } => {
                 Effect::Answer { provider: provider.clone(), attempt_id, key, resolution }
             }
+            RunEffect::AllowChildren { parent, allowed } => allow_children(parent, allowed),
+            RunEffect::AllowTool { ask_id, by } => allow_tool(run, ask_id, by),
         };
         effects.into_iter().map(outward).collect()
     }
@@ -362,6 +365,22 @@ fn family(slot: &Slot, next: &Arc<Run>, cause: &Cause) -> Vec<Effect> {
         effects.extend(slot.children.iter().map(cancel_child));
     }
     effects
+}
+
+/// Lets a parent remember that an approval holds for more of its children.
+fn allow_children(parent: RunKey, allowed: ChildrenAllowed) -> Effect {
+    let to = parent.shard();
+    let input = Input::Run { key: parent, input: RunInput::AllowChildren(allowed), ticket: None };
+    Effect::Send { to, input: Box::new(input) }
+}
+
+/// Lets a world remember that a tool was allowed.
+fn allow_tool(run: &Run, ask_id: AskId, by: CallerRef) -> Effect {
+    let id = run.key.world.clone();
+    let allowance = ToolAllowance { tool_hash: run.spec.tool_hash.clone(), ask_id };
+    let input = WorldInput::AllowTool(run.spec.tool.clone(), allowance);
+    let to = StreamId::World(id.clone()).shard();
+    Effect::Send { to, input: Box::new(Input::World { id, input, by, ticket: None }) }
 }
 
 /// Whether somebody wanted the run to stop, however it ended: its children are to stop, too.

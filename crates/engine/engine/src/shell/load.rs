@@ -135,7 +135,7 @@ fn read_world(id: &WorldId, stored: &Stored) -> Result<World, StoreError> {
     let mut world = None;
     for (at, entry) in &stored.entries {
         if let Entry::World(entry) = entry {
-            world = Some(World::apply(world, id, *at, entry));
+            world = World::apply(world, id, *at, entry);
         }
     }
     world.ok_or_else(|| corrupt(&StreamId::World(id.clone())))

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{AccountId, AskId, AttemptId, Executed, Fault, HoldId, Micro, RunKey, Timestamp};
+use wharf_vocab::{
+    AccountId, AskId, AttemptId, Digest, Executed, Fault, GrantId, HoldId, Micro, RunKey,
+    Timestamp, ToolId,
+};
 
 use super::RunSpec;
 use crate::{AskSpec, Outcome, Resolution};
@@ -23,6 +26,8 @@ pub enum RunEntry {
     AskRaised(AskRaised),
     /// An ask ended.
     AskResolved(AskResolved),
+    /// An approval of one of its children holds for others, too.
+    ChildrenAllowed(ChildrenAllowed),
     /// Somebody wants it to stop.
     CancelRequested(CancelRequested),
     /// It is over.
@@ -79,6 +84,9 @@ pub struct AttemptFailed {
     pub cost_micro: Micro,
     /// When the next one may begin.
     pub retry_at: Timestamp,
+    /// The approval the next one runs under, when it asked for one that was given before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<AskId>,
 }
 
 /// An ask was raised.
@@ -99,6 +107,21 @@ pub struct AskResolved {
     /// How.
     pub resolution: Resolution,
     /// By whom.
+    pub by: String,
+}
+
+/// An approval of a child run holds for later ones of the same tool and caller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildrenAllowed {
+    /// The tool.
+    pub tool: ToolId,
+    /// Hash of the definition that was shown.
+    pub tool_hash: Digest,
+    /// The grant that starts the children.
+    pub caller: GrantId,
+    /// The approval.
+    pub ask_id: AskId,
+    /// Who gave it.
     pub by: String,
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, Micro, Object, Timestamp};
 
-use super::Run;
+use super::{ChildrenAllowed, Run};
 use crate::{Audience, Caller, Resolution};
 
 /// What can happen to a run that exists.
@@ -34,6 +34,8 @@ pub enum RunInput {
         /// Who.
         by: Caller,
     },
+    /// An approval of one of the run's children holds for others, too.
+    AllowChildren(ChildrenAllowed),
     /// Somebody wants the run to stop.
     Cancel {
         /// Who.
@@ -122,6 +124,8 @@ pub enum InputKind {
     RaiseAsk,
     /// [`RunInput::ResolveAsk`].
     ResolveAsk,
+    /// [`RunInput::AllowChildren`].
+    AllowChildren,
     /// [`RunInput::Cancel`].
     Cancel,
     /// [`RunInput::Tick`].
@@ -132,12 +136,13 @@ pub enum InputKind {
 
 impl InputKind {
     /// Every kind of input.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Provider,
         Self::AttemptEnded,
         Self::OutputTooLarge,
         Self::RaiseAsk,
         Self::ResolveAsk,
+        Self::AllowChildren,
         Self::Cancel,
         Self::Tick,
         Self::Recovered,
@@ -164,6 +169,8 @@ pub fn legal(phase: Phase, input: InputKind) -> Verdict {
     match (phase, input) {
         (P::Over, I::RaiseAsk | I::ResolveAsk) => Rejected,
         (P::Over, _) => Ignored,
+        (P::Canceling, I::AllowChildren) => Ignored,
+        (_, I::AllowChildren) => Acts,
 
         (P::Queued, I::Provider | I::Cancel | I::Tick | I::Recovered | I::ResolveAsk) => Acts,
         (P::Gated, I::ResolveAsk | I::Cancel | I::Tick) => Acts,
@@ -205,6 +212,7 @@ impl RunInput {
             Self::OutputTooLarge { .. } => InputKind::OutputTooLarge,
             Self::RaiseAsk(_) => InputKind::RaiseAsk,
             Self::ResolveAsk { .. } => InputKind::ResolveAsk,
+            Self::AllowChildren(_) => InputKind::AllowChildren,
             Self::Cancel { .. } => InputKind::Cancel,
             Self::Tick => InputKind::Tick,
             Self::Recovered => InputKind::Recovered,

@@ -12,17 +12,17 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
-    AttemptId, Digest, Durability, Executed, Fault, Micro, Mode, RunKey, RunStatus, Timestamp,
-    ToolId,
+    AskId, AttemptId, Code, Digest, Durability, Executed, Fault, GrantId, Micro, Mode, RunKey,
+    RunStatus, Timestamp, ToolId,
 };
 
 pub use decide::{Cx, Decision, RunEffect};
 pub use entry::{
-    AskRaised, AskResolved, AttemptFailed, AttemptStarted, CancelRequested, Created, Ended, Held,
-    ProviderAwaited, RunEntry,
+    AskRaised, AskResolved, AttemptFailed, AttemptStarted, CancelRequested, ChildrenAllowed,
+    Created, Ended, Held, ProviderAwaited, RunEntry,
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
-pub use spec::RunSpec;
+pub use spec::{RunContext, RunSpec};
 
 use crate::{Ask, Outcome, Resolution};
 
@@ -47,6 +47,12 @@ pub struct Run {
     pub pause: Option<Pause>,
     /// Its asks, oldest first.
     pub asks: Vec<RaisedAsk>,
+    /// Approvals of its children that hold for others, too.
+    pub children_allowed: Vec<ChildrenAllowed>,
+    /// How many attempts ended with a proposal that somebody had to approve.
+    pub proposals: u32,
+    /// An approval given earlier in the run that it goes on under.
+    pub reused: Option<AskId>,
     /// Whether somebody wants it to stop.
     pub cancel: Option<CancelRequested>,
     /// Why the attempt before the active one failed.
@@ -99,6 +105,12 @@ pub struct RaisedAsk {
     pub ask: Ask,
     /// Whether the run may not be dispatched before it is allowed.
     pub gate: bool,
+}
+
+impl RaisedAsk {
+    fn is_allowed(&self) -> bool {
+        matches!(self.ask.resolved, Some((Resolution::Allow { .. }, _)))
+    }
 }
 
 /// What lists show of a run.
@@ -160,6 +172,9 @@ impl Run {
             active: None,
             pause: None,
             asks: Vec::new(),
+            children_allowed: Vec::new(),
+            proposals: 0,
+            reused: None,
             cancel: None,
             last_failure: None,
             acted: Executed::No,
@@ -178,11 +193,20 @@ impl Run {
                 self.active = None;
                 self.pause = Some(Pause::Backoff(entry.retry_at));
                 self.cost_micro = self.cost_micro.saturating_add(entry.cost_micro);
+                if entry.approval.is_some() {
+                    self.reused.clone_from(&entry.approval);
+                }
+                self.proposals += u32::from(entry.error.is(Code::ToolDirectiveRequired));
                 self.last_failure = Some((entry.error.clone(), entry.executed));
                 self.acted = self.acted_with(entry.executed);
             }
             RunEntry::AskRaised(entry) => {
                 let ask = Ask::raised(entry.ask.clone(), at);
+                if entry.gate {
+                    // It goes on when the ask is decided, not after a while.
+                    self.pause = None;
+                    self.reused = None;
+                }
                 self.asks.push(RaisedAsk { ask, gate: entry.gate });
                 self.rewind_timer(at);
             }
@@ -194,6 +218,7 @@ impl Run {
                 }
                 self.rewind_timer(at);
             }
+            RunEntry::ChildrenAllowed(entry) => self.children_allowed.push(entry.clone()),
             RunEntry::CancelRequested(entry) => self.cancel = Some(entry.clone()),
             RunEntry::Ended(entry) => {
                 self.active = None;
@@ -236,7 +261,7 @@ impl Run {
     pub fn status(&self) -> RunStatus {
         match &self.outcome {
             Some(outcome) => outcome.status(),
-            None if self.has_open_ask() => RunStatus::Waiting,
+            None if self.has_open_ask() && self.cancel.is_none() => RunStatus::Waiting,
             None if self.active.is_some() => RunStatus::Running,
             None => RunStatus::Queued,
         }
@@ -259,9 +284,28 @@ impl Run {
 
     /// Whether every ask that guards dispatch has been allowed.
     fn is_cleared(&self) -> bool {
-        let allowed =
-            |raised: &RaisedAsk| matches!(raised.ask.resolved, Some((Resolution::Allow, _)));
-        self.asks.iter().filter(|raised| raised.gate).all(allowed)
+        self.asks.iter().filter(|raised| raised.gate).all(RaisedAsk::is_allowed)
+    }
+
+    /// The approval the run goes on under: the last one that it waited for and got, else the one
+    /// given before it was made.
+    #[must_use]
+    pub fn approval(&self) -> Option<&AskId> {
+        if self.reused.is_some() {
+            return self.reused.as_ref();
+        }
+        let own = self.asks.iter().rev().find(|raised| raised.gate && raised.is_allowed());
+        own.map(|raised| &raised.ask.spec.ask_id).or(self.spec.approval.as_ref())
+    }
+
+    /// The approval that lets a child start without being asked for, if there is one for this
+    /// definition of the tool and this caller.
+    #[must_use]
+    pub fn allows_child(&self, tool_hash: &Digest, caller: &GrantId) -> Option<&AskId> {
+        let fits = |allowed: &&ChildrenAllowed| {
+            allowed.tool_hash == *tool_hash && allowed.caller == *caller
+        };
+        self.children_allowed.iter().find(fits).map(|allowed| &allowed.ask_id)
     }
 
     /// Whether the run as a whole acted on the world, if its last attempt did so like this.

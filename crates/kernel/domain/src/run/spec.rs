@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
-    AccountId, Digest, Durability, Micro, Mode, Object, ProviderId, RunId, RunKey, ToolId,
+    AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, RunId, RunKey, ToolId,
 };
 
-use crate::CallerRef;
+use crate::{CallerRef, Gate};
 
 /// What a run was asked to do, with the facts of its tool that rules depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,9 +55,15 @@ pub struct RunSpec {
     /// What is held for each attempt.
     #[serde(default)]
     pub hold_micro: Micro,
-    /// Whether it must be approved before it is dispatched.
-    #[serde(default)]
-    pub needs_approval: bool,
+    /// Why it must be approved before it is dispatched, and by whom, if it must.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<Gate>,
+    /// The approval given before that lets it start without being asked for again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<AskId>,
+    /// Where the caller is while it asks, as far as the provider may know.
+    #[serde(default, skip_serializing_if = "RunContext::is_empty")]
+    pub context: RunContext,
     /// Whether the tool is declared free of side effects.
     #[serde(default)]
     pub side_effect_free: bool,
@@ -80,5 +86,32 @@ impl RunSpec {
     #[must_use]
     pub fn args_digest(&self) -> Digest {
         Digest::of_object(&self.inputs)
+    }
+}
+
+/// Where a caller is while it asks for a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunContext {
+    /// The folder of the caller's project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_root: Option<String>,
+    /// Files and folders the request is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resource_paths: Vec<String>,
+    /// What the caller's program shows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ui: Option<Object>,
+}
+
+impl RunContext {
+    /// Whether it says nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// All paths it names.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        self.project_root.iter().chain(&self.resource_paths).map(String::as_str)
     }
 }

@@ -209,7 +209,7 @@ impl Sim {
         let resolution = match (ask.spec.kind, self.chance.between(0, 19)) {
             (_, 0) => Resolution::Cancelled,
             (AskKind::Approval, 1..=4) => Resolution::Deny { reason: "No.".to_owned() },
-            (AskKind::Approval, _) => Resolution::Allow,
+            (AskKind::Approval, _) => Resolution::ALLOW,
             (AskKind::Question, 1..=3) => Resolution::Declined,
             (AskKind::Question, n) => Resolution::Answered { value: Value::String(n.to_string()) },
         };
@@ -309,7 +309,7 @@ impl Sim {
         asks.extend(self.asks_in_memory());
         for ask in asks {
             let resolution = match ask.spec.kind {
-                AskKind::Approval if self.chance.percent(80) => Resolution::Allow,
+                AskKind::Approval if self.chance.percent(80) => Resolution::ALLOW,
                 AskKind::Approval => Resolution::Deny { reason: String::new() },
                 AskKind::Question => Resolution::Answered { value: Value::String("x".to_owned()) },
             };
@@ -335,6 +335,7 @@ fn brief_reply(result: &Result<Reply, Fault>) -> String {
         Ok(Reply::Repeated(key)) => format!("repeats {key}"),
         Ok(Reply::World(world)) => format!("world {}", world.id),
         Ok(Reply::Agent(agent)) => format!("agent {}", agent.id),
+        Ok(Reply::Grant(grant)) => format!("grant {}", grant.id),
         Err(fault) => fault.to_string(),
     }
 }

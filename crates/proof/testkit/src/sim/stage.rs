@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf_domain::{Caller, RunSpec, WorldSettings};
+use wharf_domain::run::RunContext;
+use wharf_domain::{Audience, Caller, Gate, Rights, RunSpec, WorldSettings};
 use wharf_vocab::{
-    AccountId, Digest, Durability, GrantId, Micro, Mode, Object, ProviderId, RunId, RunKey,
-    ShardId, StreamId, ToolId, WorldId,
+    AccountId, Digest, Durability, Micro, Mode, Object, ProviderId, RunId, RunKey, ShardId,
+    StreamId, ToolId, WorldId,
 };
 
 /// Shards that only runs fall into, besides those of the worlds.
@@ -87,12 +88,9 @@ pub(super) fn shards() -> Vec<ShardId> {
 
 /// Whoever asks for something. The first two are people.
 pub(super) fn callers() -> [Caller; 4] {
-    let caller = |name, person| Caller {
-        grant: GrantId::new(name).expect("a valid id"),
-        person,
-        account: None,
-    };
-    [Caller::owner(), caller("person", true), caller("robot", false), caller("worker", false)]
+    let token = |name| Caller::token(name, Rights::all());
+    let person = Caller { person: true, links: Vec::new(), ..token("person") };
+    [Caller::owner(), person, token("robot"), token("worker")]
 }
 
 /// Whether a grant of the cast is a person's.
@@ -180,7 +178,13 @@ impl Request {
             account_parent: own.then_some(above),
             budget_micro: self.budget,
             hold_micro: tool.hold.unwrap_or(default_hold),
-            needs_approval: tool.gated,
+            gate: tool.gated.then(|| Gate {
+                audience: Audience::Person,
+                reason: "The tool asks for an approval of every run.".to_owned(),
+                remember: false,
+            }),
+            approval: None,
+            context: RunContext::default(),
             side_effect_free: tool.side_effect_free,
             idempotent: tool.idempotent,
             reattach: tool.reattach,

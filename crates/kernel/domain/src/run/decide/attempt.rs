@@ -3,7 +3,7 @@
 use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, RunStatus};
 
-use super::Draft;
+use super::{Draft, propose};
 use crate::Outcome;
 use crate::run::{AttemptError, AttemptFailed, AttemptReport, Run, RunEntry};
 
@@ -64,6 +64,12 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         };
         return draft.end(outcome, cost);
     }
+    if error.is(Code::ToolDirectiveRequired) {
+        if let Err(error) = propose::decide(draft, &error, cost) {
+            draft.end(Outcome::Failed { error: error.executed(acted) }, cost);
+        }
+        return;
+    }
     if !may_retry(&draft.run, &error, executed) {
         return draft.end(Outcome::Failed { error: error.executed(acted) }, cost);
     }
@@ -77,6 +83,7 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         executed,
         cost_micro: cost,
         retry_at,
+        approval: None,
     }));
 }
 
@@ -85,8 +92,9 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
 fn may_retry(run: &Run, error: &Fault, executed: Executed) -> bool {
     let spec = &run.spec;
     let keyed = spec.idempotent && spec.idempotency_key.is_some();
+    // Waiting for an approval is no try that went wrong.
     error.retryable
-        && run.attempt < ATTEMPTS_MAX
+        && run.attempt.saturating_sub(run.proposals) < ATTEMPTS_MAX
         && (executed == Executed::No || spec.side_effect_free || keyed)
 }
 

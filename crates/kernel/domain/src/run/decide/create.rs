@@ -22,12 +22,11 @@ impl Run {
                 limit: created.spec.budget_micro,
             });
         }
-        let needs_approval = created.spec.needs_approval;
+        let gate = created.spec.gate.clone();
         draft.push(RunEntry::Created(created));
-        if needs_approval {
-            draft.raise_gate();
-        } else {
-            draft.proceed();
+        match gate {
+            Some(gate) => draft.raise_gate(gate),
+            None => draft.proceed(),
         }
         draft.done()
     }

@@ -1,9 +1,11 @@
 //! The rules of a run: one file per input, one draft they all write to.
 
+mod allow;
 mod ask;
 mod attempt;
 mod cancel;
 mod create;
+mod propose;
 mod provider;
 mod record;
 mod recovered;
@@ -12,17 +14,21 @@ mod tick;
 
 use wharf_vocab::limits::{APPROVAL_DEADLINE_MS, CANCEL_GRACE_MS, PROVIDER_WAIT_MS};
 use wharf_vocab::{
-    AskId, AskKind, AttemptId, Code, Executed, Fault, HoldId, Micro, Object, ShardId, Timestamp,
+    AskId, AskKind, AttemptId, Code, Executed, Fault, HoldId, Micro, Object, RunKey, ShardId,
+    Timestamp,
 };
 
 use super::{
-    AskRaised, AskResolved, AttemptStarted, Ended, Held, Phase, ProviderAwaited, Run, RunEntry,
-    RunInput, Verdict, legal,
+    AskRaised, AskResolved, AttemptStarted, ChildrenAllowed, Ended, Held, Phase, ProviderAwaited,
+    Run, RunEntry, RunInput, Verdict, legal,
 };
 use crate::{
-    AskEntry, AskSpec, Audience, AuditRecord, Availability, Fresh, Funds, LedgerOp, Outcome,
+    AskEntry, AskSpec, AuditRecord, Availability, CallerRef, Fresh, Funds, Gate, LedgerOp, Outcome,
     Resolution,
 };
+
+/// The key of the approval that guards the dispatch of a whole run.
+const DISPATCH: &str = "dispatch";
 
 /// What the rules may look at besides the run itself.
 pub struct Cx<'a> {
@@ -89,6 +95,20 @@ pub enum RunEffect {
         /// How it ended.
         resolution: Resolution,
     },
+    /// Let the parent run remember that the approval holds for more of its children.
+    AllowChildren {
+        /// The parent.
+        parent: RunKey,
+        /// What it is to remember.
+        allowed: ChildrenAllowed,
+    },
+    /// Let the world remember that the run's tool was allowed, as it is defined now.
+    AllowTool {
+        /// The approval.
+        ask_id: AskId,
+        /// Who gave it.
+        by: CallerRef,
+    },
 }
 
 impl Run {
@@ -110,6 +130,7 @@ impl Run {
             RunInput::ResolveAsk { ask_id, resolution, by } => {
                 resolve::decide(&mut draft, ask_id, resolution, by)?;
             }
+            RunInput::AllowChildren(allowed) => allow::decide(&mut draft, allowed),
             RunInput::Cancel { by, reason } => cancel::decide(&mut draft, by, reason),
             RunInput::Tick => tick::decide(&mut draft),
             RunInput::Recovered => recovered::decide(&mut draft),
@@ -235,19 +256,20 @@ impl<'a, 'b> Draft<'a, 'b> {
     }
 
     /// Raises the approval that guards dispatch.
-    fn raise_gate(&mut self) {
+    fn raise_gate(&mut self, gate: Gate) {
         let spec = &self.run.spec;
         let ask = AskSpec {
             ask_id: AskId::in_shard(self.cx.shard, &self.cx.fresh.unique()),
             kind: AskKind::Approval,
             run: self.run.key.clone(),
             tool: spec.tool.clone(),
-            key: "dispatch".to_owned(),
+            key: DISPATCH.to_owned(),
             title: format!("Allow {} to run?", spec.tool),
+            detail: Some(gate.reason.into()),
             schema: None,
             args_digest: Some(spec.args_digest()),
             tool_hash: Some(spec.tool_hash.clone()),
-            audience: Audience::Person,
+            audience: gate.audience,
             caller: spec.caller.clone(),
             deadline: self.cx.now.plus_ms(APPROVAL_DEADLINE_MS),
         };

@@ -2,9 +2,9 @@
 
 use wharf_vocab::{AskId, Code, Fault};
 
-use super::Draft;
-use crate::run::Phase;
-use crate::{Caller, Outcome, Resolution};
+use super::{DISPATCH, Draft, RunEffect};
+use crate::run::{ChildrenAllowed, Phase};
+use crate::{Caller, Outcome, Resolution, Scope};
 
 pub(super) fn decide(
     draft: &mut Draft<'_, '_>,
@@ -16,21 +16,57 @@ pub(super) fn decide(
         return Err(Fault::new(Code::AskNotFound, format!("There is no open ask {ask_id}.")));
     };
     raised.ask.may_resolve(by, resolution)?;
+    let whole = raised.gate && raised.ask.spec.key == DISPATCH;
+    check_scope(draft, whole, resolution)?;
     if raised.ask.spec.deadline <= draft.cx.now {
         return Err(Fault::new(Code::AskExpired, "The time to decide this ask is over."));
     }
     let gated = draft.run.phase() == Phase::Gated && raised.gate;
     draft.resolve(ask_id, resolution.clone(), &format!("grant:{}", by.grant));
     if gated {
+        if whole && let Resolution::Allow { scope } = resolution {
+            remember(draft, ask_id, *scope, by);
+        }
         after_gate(draft, resolution);
     }
     Ok(())
 }
 
+/// Only the approval of a whole run can hold for others, and only where there is a parent.
+fn check_scope(draft: &Draft<'_, '_>, whole: bool, resolution: &Resolution) -> Result<(), Fault> {
+    if !matches!(resolution, Resolution::Allow { scope: Scope::Parent }) {
+        return Ok(());
+    }
+    let message = match (whole, &draft.run.spec.parent) {
+        (true, Some(_)) => return Ok(()),
+        (true, None) => "This run has no parent run it could be allowed for.",
+        (false, _) => "This approval is for one thing only; allow it without a scope.",
+    };
+    Err(Fault::new(Code::AskAnswerInvalid, message))
+}
+
+/// Tells those who are to remember the approval. If that is lost, somebody is asked once more.
+fn remember(draft: &mut Draft<'_, '_>, ask_id: &AskId, scope: Scope, by: &Caller) {
+    let spec = &draft.run.spec;
+    if let (Scope::Parent, Some(parent)) = (scope, &spec.parent) {
+        let allowed = ChildrenAllowed {
+            tool: spec.tool.clone(),
+            tool_hash: spec.tool_hash.clone(),
+            caller: spec.caller.grant.clone(),
+            ask_id: ask_id.clone(),
+            by: format!("grant:{}", by.grant),
+        };
+        draft.effects.push(RunEffect::AllowChildren { parent: parent.clone(), allowed });
+    }
+    if spec.gate.as_ref().is_some_and(|gate| gate.remember) {
+        draft.effects.push(RunEffect::AllowTool { ask_id: ask_id.clone(), by: by.to_ref() });
+    }
+}
+
 /// Goes on or ends the run, once the approval that guards its dispatch has been decided.
 pub(super) fn after_gate(draft: &mut Draft<'_, '_>, resolution: &Resolution) {
     match resolution {
-        Resolution::Allow => draft.proceed(),
+        Resolution::Allow { .. } => draft.proceed(),
         Resolution::Deny { reason } => {
             let message = if reason.is_empty() {
                 "The run was not approved.".to_owned()

@@ -192,7 +192,7 @@ fn may_start(run: &Run, attempt: u32) -> Vec<Broken> {
         let rule = "what may have acted is not done again";
         broken.push((rule, format!("attempt {attempt} after {error} ({executed:?})")));
     }
-    if spec.needs_approval && !is_allowed(run) {
+    if spec.gate.is_some() && !is_allowed(run) {
         broken.push(("nothing starts without the approval it needs", format!("{run:?}")));
     }
     broken
@@ -214,7 +214,7 @@ pub(super) fn is_allowed(run: &Run) -> bool {
     let allowed = |by: &str| by.strip_prefix("grant:").is_some_and(stage::is_person);
     gates.peek().is_some()
         && gates.all(
-            |raised| matches!(&raised.ask.resolved, Some((Resolution::Allow, by)) if allowed(by)),
+            |raised| matches!(&raised.ask.resolved, Some((Resolution::Allow { .. }, by)) if allowed(by)),
         )
 }
 
@@ -254,7 +254,7 @@ fn note(entry: &RunEntry, seen: &mut Exercised) {
         RunEntry::Created(created) if created.spec.parent.is_some() => seen.note(Thing::Child),
         RunEntry::AttemptStarted(started) if started.attempt > 1 => seen.note(Thing::Retry),
         RunEntry::AskResolved(resolved) => match resolved.resolution {
-            Resolution::Allow => seen.note(Thing::Allowed),
+            Resolution::Allow { .. } => seen.note(Thing::Allowed),
             Resolution::Deny { .. } => seen.note(Thing::Denied),
             Resolution::Expired => seen.note(Thing::Expired),
             Resolution::Withdrawn => seen.note(Thing::Withdrawn),

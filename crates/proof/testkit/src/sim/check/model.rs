@@ -67,12 +67,13 @@ impl Model {
                 for entry in entries {
                     if let Entry::World(entry) = entry {
                         let before = tale.states.last().cloned();
-                        tale.states.push(World::apply(before, id, batch.at, entry));
+                        let after = World::apply(before, id, batch.at, entry);
+                        tale.states.push(after.ok_or_else(|| format!("world {id}: {entry:?}"))?);
                     }
                 }
                 Ok(())
             }
-            StreamId::Agent(_) | StreamId::Seat(_) => Ok(()),
+            StreamId::Agent(_) | StreamId::Seat(_) | StreamId::Grant(_) => Ok(()),
         }
     }
 

@@ -85,7 +85,7 @@ impl Checker {
         });
         let Some(tale) = self.model.runs.get(&dispatch.run) else { return };
         let active = tale.run.active.as_ref().is_some_and(|attempt| attempt.id == *id);
-        let allowed = !tale.run.spec.needs_approval || is_allowed(&tale.run);
+        let allowed = tale.run.spec.gate.is_none() || is_allowed(&tale.run);
         self.require(active || !owner, "what is dispatched is under way", || {
             format!("{} {id}", dispatch.run)
         });
@@ -136,7 +136,7 @@ impl Checker {
         let made = match reply {
             Reply::Run { run, .. } => run.key.clone(),
             Reply::Repeated(key) => key.clone(),
-            Reply::World(_) | Reply::Agent(_) => {
+            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) => {
                 return self.broken("an answer fits its question", format!("{key}: {reply:?}"));
             }
         };
@@ -188,7 +188,7 @@ impl Checker {
                 self.require(known, TOO_EARLY, || format!("the answer is that {key} was made"));
             }
             Reply::World(world) => self.world_shown(world),
-            Reply::Run { .. } | Reply::Agent(_) => {}
+            Reply::Run { .. } | Reply::Agent(_) | Reply::Grant(_) => {}
         }
     }
 }

@@ -202,7 +202,7 @@ fn read_world(id: &WorldId, stored: &Stored) -> Option<World> {
     let mut world = None;
     for (at, entry) in &stored.entries {
         if let Entry::World(entry) = entry {
-            world = Some(World::apply(world, id, *at, entry));
+            world = World::apply(world, id, *at, entry);
         }
     }
     world

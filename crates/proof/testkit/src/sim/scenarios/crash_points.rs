@@ -57,7 +57,7 @@ fn a_core_that_dies_while_a_run_is_under_way_ends_it_once_and_repeats_only_what_
             let mut scene = Scene::new(Plan::Succeed);
             let key = scene.start(tool);
             if tool == "gated" {
-                scene.decide(&key, Resolution::Allow);
+                scene.decide(&key, Resolution::ALLOW);
                 scene.until(|scene| scene.status(&key) == Some(RunStatus::Running));
             }
             let node = scene.owner(key.shard());

@@ -28,7 +28,7 @@ fn an_approval_stays_open_across_a_restart_and_lets_the_run_go_on() {
     assert_eq!((run.status(), &run.asks[0].ask.spec.ask_id), (RunStatus::Waiting, &ask));
     assert_eq!(run.attempt, 0);
 
-    scene.decide(&key, Resolution::Allow);
+    scene.decide(&key, Resolution::ALLOW);
     scene.rest();
     let run = scene.run(&key).expect("known");
     assert_eq!((run.status(), run.attempt), (RunStatus::Succeeded, 1));

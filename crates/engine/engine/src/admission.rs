@@ -1,0 +1,148 @@
+//! Whether a tool may be used now: its definition is approved, and so is the agent behind it.
+
+use wharf_domain::run::RunContext;
+use wharf_domain::{Agent, Permission, json_weight};
+use wharf_ports::Dispatch;
+use wharf_vocab::{AgentId, Code, Fault, ProviderId};
+
+use crate::catalog::{Catalog, CatalogTool, not_found};
+use crate::records::Agents;
+
+/// Most paths a context may name.
+const PATHS_MAX: usize = 256;
+/// Longest path of a context.
+const PATH_BYTES_MAX: usize = 4096;
+/// Largest description of what a caller's program shows, as JSON text.
+const UI_BYTES_MAX: usize = 64 * 1024;
+
+/// Whether a tool may be called at all.
+pub(crate) fn check_tool(agents: &Agents, tool: &CatalogTool) -> Result<(), Fault> {
+    let id = &tool.def.tool;
+    if let Some(reason) = &tool.quarantine {
+        let message = format!("The tool {id} may not be called: {reason}");
+        return Err(Fault::new(Code::ToolQuarantined, message).with("tool", id.as_str()));
+    }
+    of_agent(agents, &id.provider(), check_agent).unwrap_or(Ok(()))
+}
+
+/// Whether an attempt may be handed out now. What was approved is what runs: a definition that
+/// changed while the run waited is another tool.
+pub(crate) fn check_dispatch(
+    catalog: &Catalog,
+    agents: &Agents,
+    dispatch: &Dispatch,
+) -> Result<(), Fault> {
+    if dispatch.reattach {
+        return Ok(());
+    }
+    let spec = &dispatch.spec;
+    let tool = catalog.tool(&spec.tool).ok_or_else(|| not_found(&spec.tool))?;
+    check_tool(agents, &tool)?;
+    if dispatch.approval.is_some() && tool.hash != spec.tool_hash {
+        let message = format!("The tool {} is not the one that was approved any more.", spec.tool);
+        return Err(Fault::new(Code::ToolQuarantined, message).with("tool", spec.tool.as_str()));
+    }
+    Ok(())
+}
+
+/// What of a context the tool's provider may know. Only agents get one, and of paths only those
+/// that the owner approved for the agent.
+pub(crate) fn context(
+    agents: &Agents,
+    provider: &ProviderId,
+    context: RunContext,
+    home: Option<&str>,
+) -> Result<RunContext, Fault> {
+    if context.is_empty() {
+        return Ok(context);
+    }
+    let Some(permissions) = of_agent(agents, provider, Agent::permissions) else {
+        return Ok(RunContext::default());
+    };
+    if context.resource_paths.len() > PATHS_MAX {
+        let message = format!("A context names {PATHS_MAX} paths at most.");
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    if context.ui.as_ref().is_some_and(|ui| json_weight(ui) > UI_BYTES_MAX) {
+        let message = format!("The ui of a context has {UI_BYTES_MAX} bytes at most.");
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    for path in context.paths() {
+        if !is_canonical(path) || !permissions.iter().any(|given| reaches(given, path, home)) {
+            let message = format!("No path approved for {provider} holds a path of the context.");
+            let fault = Fault::new(Code::PermissionDenied, message);
+            return Err(fault.with("permission", "filesystem:read"));
+        }
+    }
+    Ok(context)
+}
+
+fn of_agent<T>(
+    agents: &Agents,
+    provider: &ProviderId,
+    look: impl FnOnce(&Agent) -> T,
+) -> Option<T> {
+    let id = AgentId::new(provider.as_str()).ok()?;
+    agents.look(&id, |agent| (!agent.removed).then(|| look(agent)))?
+}
+
+fn check_agent(agent: &Agent) -> Result<(), Fault> {
+    if agent.is_approved() {
+        return Ok(());
+    }
+    let (code, message) = if agent.drift.is_empty() {
+        (Code::AgentNotApproved, format!("The agent {} is not approved.", agent.id))
+    } else {
+        let difference = agent.drift.join("; ");
+        let message =
+            format!("The files of {} are not the ones that were approved: {difference}.", agent.id);
+        (Code::AgentDrifted, message)
+    };
+    Err(Fault::new(code, message).with("agent", agent.id.as_str()))
+}
+
+/// Whether a path is absolute and says where it leads without any detour.
+fn is_canonical(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix('/') else { return false };
+    path.len() <= PATH_BYTES_MAX
+        && !path.chars().any(char::is_control)
+        && rest.split('/').all(|part| !part.is_empty() && part != "." && part != "..")
+}
+
+fn reaches(permission: &Permission, path: &str, home: Option<&str>) -> bool {
+    let (Permission::Read(glob) | Permission::Write(glob)) = permission else { return false };
+    let glob = home.map_or_else(|| glob.clone(), |home| glob.at_home(home));
+    glob.matches(path) || glob.root() == (path, true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r103_a_path_that_takes_a_detour_is_not_canonical() {
+        for good in ["/srv", "/srv/data/a b", "/srv/..data"] {
+            assert!(is_canonical(good), "{good}");
+        }
+        let long = format!("/{}", "a".repeat(PATH_BYTES_MAX));
+        for bad in
+            ["", "srv", "~/x", "/", "//", "/a/", "/a//b", "/a/../b", "/a/./b", "/a\nb", &long]
+        {
+            assert!(!is_canonical(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn r103_a_path_lies_within_what_was_approved_or_it_does_not() {
+        let reach = |text: &str, path: &str| {
+            let permission = Permission::parse(text).expect("valid");
+            reaches(&permission, path, Some("/home/ada"))
+        };
+        assert!(reach("filesystem:read:/srv/data/**", "/srv/data/x/y"));
+        assert!(reach("filesystem:read:/srv/data/**", "/srv/data"));
+        assert!(reach("filesystem:write:~/notes/**", "/home/ada/notes/today.md"));
+        assert!(!reach("filesystem:read:/srv/data/**", "/srv/database"));
+        assert!(!reach("filesystem:read:/srv/data/**", "/srv"));
+        assert!(!reach("network:egress:srv.dev", "/srv"));
+    }
+}

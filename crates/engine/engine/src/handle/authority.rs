@@ -1,0 +1,71 @@
+//! Whether a caller may do what it asks for, checked each time it asks.
+
+use wharf_domain::{AuditRecord, Caller, Run};
+use wharf_vocab::{Code, Fault, GrantId, Verb, WorldId};
+
+use super::Handle;
+
+impl Handle {
+    /// Whether a caller may do this in a world now: its rights say so, their time is not over,
+    /// and no grant they come from has been revoked.
+    pub fn authorise(&self, caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), Fault> {
+        self.check_current(caller)?;
+        caller.rights.check(verb, world)
+    }
+
+    fn check_current(&self, caller: &Caller) -> Result<(), Fault> {
+        if caller.rights.until.is_some_and(|until| until <= self.now()) {
+            let message = "The rights this is asked with have expired.";
+            return Err(Fault::new(Code::PermissionDenied, message));
+        }
+        let revoked =
+            |id: &&GrantId| self.inner.grants.look(id, |grant| grant.revoked_at.is_some());
+        let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
+        match chain.filter(|id| revoked(id) == Some(true)).next() {
+            Some(id) => {
+                let message = "A grant this is asked with has been revoked.";
+                Err(Fault::new(Code::PermissionDenied, message).with("grant", id.as_str()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a caller may call a run off: whoever started it, and operators.
+    pub(super) fn check_cancel(&self, caller: &Caller, run: &Run) -> Result<(), Fault> {
+        let world = &run.key.world;
+        self.authorise(caller, Verb::Run, world)?;
+        if caller.owns(&run.spec.caller) || caller.rights.check(Verb::Operate, world).is_ok() {
+            return Ok(());
+        }
+        let message = "Only whoever started a run, or an operator, can cancel it.";
+        let fault = Fault::new(Code::PermissionDenied, message);
+        Err(fault.with("verb", Verb::Operate.as_str()))
+    }
+
+    /// Passes a result on; if it is a refusal, the audit is told who was refused what.
+    pub(super) fn audited<T>(
+        &self,
+        caller: &Caller,
+        subject: impl Into<String>,
+        result: Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        if let Err(fault) = &result
+            && fault.is(Code::PermissionDenied)
+        {
+            let actor = format!("grant:{}", caller.grant);
+            self.denied(told(AuditRecord::new("security.denied", actor, subject), fault));
+        }
+        result
+    }
+}
+
+/// A record of a refusal, with what was missing and never what was asked.
+pub(super) fn told(mut record: AuditRecord, fault: &Fault) -> AuditRecord {
+    record = record.fact("error_code", fault.code.as_str());
+    for name in ["permission", "verb", "world", "grant"] {
+        if let Some(value) = fault.details.get(name) {
+            record = record.fact(name, value.clone());
+        }
+    }
+    record
+}

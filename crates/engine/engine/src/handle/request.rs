@@ -1,0 +1,115 @@
+//! A request for a run, and what can be said about it without looking anything up but the tool.
+
+use serde_json::Value;
+use wharf_domain::run::RunContext;
+use wharf_vocab::{
+    Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, ToolId, WorldId,
+};
+
+use crate::catalog::CatalogTool;
+
+/// A request for a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewRun {
+    /// The tool.
+    pub tool: ToolId,
+    /// Its inputs.
+    pub inputs: Object,
+    /// Where outputs go.
+    pub outputs: Object,
+    /// The world.
+    pub world: WorldId,
+    /// Whether to act or to pretend.
+    pub mode: Mode,
+    /// The caller's own id for the run.
+    pub run_id: Option<RunId>,
+    /// The run whose local files it may read.
+    pub continues: Option<RunId>,
+    /// The caller's own key for the request.
+    pub idempotency_key: Option<String>,
+    /// How long one attempt may run.
+    pub timeout_ms: Option<u64>,
+    /// The caller's own id for what the run is part of.
+    pub correlation_id: Option<String>,
+    /// The most the run and its children may cost.
+    pub budget_micro: Option<Micro>,
+    /// Whether it is written down; the tool's default when absent.
+    pub durability: Option<Durability>,
+    /// The run that starts it.
+    pub parent: Option<RunKey>,
+    /// Where the caller is while it asks.
+    pub context: RunContext,
+}
+
+impl NewRun {
+    /// A request with nothing but a tool and inputs.
+    #[must_use]
+    pub fn new(tool: ToolId, inputs: Object, world: WorldId) -> Self {
+        Self {
+            tool,
+            inputs,
+            outputs: Object::new(),
+            world,
+            mode: Mode::Real,
+            run_id: None,
+            continues: None,
+            idempotency_key: None,
+            timeout_ms: None,
+            correlation_id: None,
+            budget_micro: None,
+            durability: None,
+            parent: None,
+            context: RunContext::default(),
+        }
+    }
+
+    /// What tells a repeat of this request from another one.
+    pub(super) fn digest(&self) -> Digest {
+        let option = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
+        let text = |value: Option<&str>| value.unwrap_or("").to_owned();
+        let plain = Digest::of(&[
+            self.tool.as_str().as_bytes(),
+            Digest::of_object(&self.inputs).as_str().as_bytes(),
+            Digest::of_object(&self.outputs).as_str().as_bytes(),
+            self.mode.as_str().as_bytes(),
+            text(self.continues.as_ref().map(RunId::as_str)).as_bytes(),
+            option(self.timeout_ms).as_bytes(),
+            option(self.budget_micro).as_bytes(),
+            text(self.durability.map(Durability::as_str)).as_bytes(),
+        ]);
+        match serde_json::to_value(&self.context) {
+            // Requests from before there were contexts keep their digests.
+            Ok(Value::Object(context)) if !context.is_empty() => {
+                let context = Digest::of_object(&context);
+                Digest::of(&[plain.as_str().as_bytes(), context.as_str().as_bytes()])
+            }
+            _ => plain,
+        }
+    }
+}
+
+/// Whether a tool can take a request like this.
+pub(super) fn check_request(new: &NewRun, tool: &CatalogTool) -> Result<(), Fault> {
+    if new.mode == Mode::Mock && !tool.def.mock {
+        let message = format!("The tool {} cannot pretend; run it with mode real.", new.tool);
+        return Err(Fault::new(Code::RunModeUnsupported, message));
+    }
+    if new.timeout_ms == Some(0) {
+        return Err(Fault::new(Code::RequestInvalid, "timeout_ms must be more than 0."));
+    }
+    let memory = new.durability.unwrap_or(tool.def.durability) == Durability::Memory;
+    if memory && new.idempotency_key.is_some() {
+        let message = "An idempotency_key needs durability journal: memory keeps no record.";
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    let key = new.idempotency_key.as_deref().unwrap_or("key");
+    if key.is_empty() || key.len() > 255 || key.chars().any(char::is_control) {
+        let message = "An idempotency_key has 1 to 255 bytes and no control characters.";
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    if !new.outputs.is_empty() {
+        let message = "This core has no artifact store, so outputs cannot be sent anywhere.";
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    Ok(())
+}
