@@ -195,7 +195,8 @@ impl Ask {
             return Err(Fault::new(Code::AskAnswerInvalid, message));
         }
         let own = spec.caller.links();
-        if !caller.person && caller.links.iter().any(|link| own.contains(link)) {
+        let stands_in = |link| own.contains(link) || *link == spec.caller.grant;
+        if !caller.person && caller.links.iter().any(stands_in) {
             let message = "A token cannot decide about a run in its own chain.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }

@@ -6,7 +6,8 @@ use wharf_vocab::limits::{QUESTION_DEADLINE_MS, RUN_ASKS_MAX, RUN_ASKS_OPEN_MAX}
 use wharf_vocab::{AskKind, Code, Executed, RunStatus};
 
 use crate::stage::{
-    CANARY, Plan, Stage, answered, assert_stands, cancel, effects, kinds, person, resolve, token,
+    CANARY, Plan, Stage, answered, assert_stands, cancel, effects, gate, kinds, person, resolve,
+    token,
 };
 
 fn free() -> Stage {
@@ -56,7 +57,7 @@ fn every_way_to_end_a_question_reaches_the_attempt() {
 
 #[test]
 fn an_attempts_approval_is_bound_to_the_runs_arguments_and_does_not_end_the_run() {
-    for resolution in [Resolution::Allow, crate::stage::denied()] {
+    for resolution in [Resolution::ALLOW, crate::stage::denied()] {
         let mut stage = free();
         stage.take(&RunInput::RaiseAsk(stage.asks(AskKind::Approval, "send")));
         let raised = &stage.run.asks[0];
@@ -119,8 +120,8 @@ fn an_ask_answered_between_two_attempts_is_kept_for_the_next() {
 
 #[test]
 fn the_key_of_the_gate_is_not_the_attempts() {
-    let mut stage = Plan::of(|spec| spec.needs_approval = true).start();
-    stage.take(&resolve(stage.open_ask(), Resolution::Allow, person("p")));
+    let mut stage = Plan::of(|spec| spec.gate = gate()).start();
+    stage.take(&resolve(stage.open_ask(), Resolution::ALLOW, person("p")));
     let key = stage.run.asks[0].ask.spec.key.clone();
     let decision = stage.take(&RunInput::RaiseAsk(stage.asks(AskKind::Approval, &key)));
     assert_eq!(kinds(&decision.entries), ["ask_raised"], "the approval of dispatch is used up");
@@ -142,7 +143,7 @@ fn an_edited_approval_needs_a_key_of_its_own() {
         let repeat = stage.take(&RunInput::RaiseAsk(shown.clone()));
         assert_eq!(repeat.effects.len(), usize::from(decided));
         if !decided {
-            stage.take(&resolve(stage.open_ask(), Resolution::Allow, person("p")));
+            stage.take(&resolve(stage.open_ask(), Resolution::ALLOW, person("p")));
         }
     }
 }
@@ -230,7 +231,7 @@ fn an_ask_whose_attempt_is_gone_expires_all_the_same() {
 fn an_unknown_ask_is_not_found_in_any_phase() {
     let unknown = || resolve("2anone".parse().expect("an ask id"), answered(), token("other"));
     let running = free();
-    let gated = Plan::of(|spec| spec.needs_approval = true).start();
+    let gated = Plan::of(|spec| spec.gate = gate()).start();
     let queued = Plan::default().provider(Availability::Coming).start();
     let mut over = free();
     over.take(&over.succeeded());

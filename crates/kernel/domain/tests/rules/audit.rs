@@ -9,7 +9,7 @@ use wharf_domain::{AuditRecord, Resolution, Severity};
 use wharf_vocab::{AskKind, Code, Executed, Fault, RunStatus};
 
 use crate::stage::{
-    CANARY, Plan, Stage, answered, cancel, denied, object, person, resolve, said, token,
+    CANARY, Plan, Stage, answered, cancel, denied, gate, object, person, resolve, said, token,
 };
 
 fn events(stage: &Stage) -> Vec<(&str, &str)> {
@@ -22,8 +22,8 @@ fn fact<'a>(record: &'a AuditRecord, key: &str) -> &'a Value {
 
 #[test]
 fn the_canary_is_really_where_payloads_are() {
-    let mut stage = Plan::of(|spec| spec.needs_approval = true).start();
-    stage.take(&resolve(stage.open_ask(), Resolution::Allow, person("p")));
+    let mut stage = Plan::of(|spec| spec.gate = gate()).start();
+    stage.take(&resolve(stage.open_ask(), Resolution::ALLOW, person("p")));
     stage.take(&stage.question("q"));
     stage.take(&resolve(stage.open_ask(), answered(), person("p")));
     stage.take(&cancel());
@@ -38,11 +38,11 @@ fn the_canary_is_really_where_payloads_are() {
 #[test]
 fn a_run_that_goes_through_everything_leaves_these_records() {
     let mut stage = Plan::of(|spec| {
-        spec.needs_approval = true;
+        spec.gate = gate();
         spec.side_effect_free = true;
     })
     .start();
-    stage.take(&resolve(stage.open_ask(), Resolution::Allow, person("p")));
+    stage.take(&resolve(stage.open_ask(), Resolution::ALLOW, person("p")));
     stage.take(&stage.question("q"));
     stage.take(&resolve(stage.open_ask(), answered(), token("other")));
     stage.take(&stage.failed(Code::ToolBusy, Executed::Maybe));
@@ -109,7 +109,7 @@ fn every_call_leaves_its_ids_its_time_its_cost_and_its_code() {
 
 #[test]
 fn refusals_and_failures_stand_out() {
-    let mut denied_run = Plan::of(|spec| spec.needs_approval = true).start();
+    let mut denied_run = Plan::of(|spec| spec.gate = gate()).start();
     denied_run.take(&resolve(denied_run.open_ask(), denied(), person("p")));
     let mut failed = Plan::default().start();
     failed.take(&failed.failed(Code::ToolFailed, Executed::Yes));

@@ -7,7 +7,8 @@ use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{Code, Executed, Fault, RunStatus};
 
 use crate::stage::{
-    Plan, Stage, answered, assert_stands, cancel, effects, executed, kinds, object, person, resolve,
+    Plan, Stage, answered, assert_stands, cancel, effects, executed, gate, kinds, object, person,
+    resolve,
 };
 
 fn canceling() -> Stage {
@@ -23,7 +24,7 @@ fn by(stage: &Stage) -> Option<&str> {
 #[test]
 fn a_run_with_nothing_under_way_is_canceled_at_once() {
     let queued = Plan::default().provider(Availability::Coming).start();
-    let gated = Plan::of(|spec| spec.needs_approval = true).start();
+    let gated = Plan::of(|spec| spec.gate = gate()).start();
     let mut pausing = Plan::default().start();
     pausing.take(&pausing.failed(Code::ToolBusy, Executed::No));
     for mut stage in [queued, gated, pausing] {

@@ -1,11 +1,13 @@
 //! Who may decide an ask, and how.
 
 use serde_json::json;
+use wharf_domain::grant::Rights;
+use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{NewAsk, RunInput};
-use wharf_domain::{Audience, Caller, Resolution};
+use wharf_domain::{Audience, Caller, CallerKind, Resolution};
 use wharf_vocab::{AskKind, Code, RunStatus};
 
-use crate::stage::{Plan, Stage, answered, denied, person, resolve, token};
+use crate::stage::{Plan, Stage, answered, denied, gate, person, resolve, token};
 
 /// A run of `starter` that has asked something of the audience.
 fn asking(starter: &Caller, kind: AskKind, audience: &str) -> Stage {
@@ -41,7 +43,7 @@ fn who_may_decide() {
         (&human, "any", token("starter"), no),
     ];
     for (row, (starter, audience, by, refused)) in cases.into_iter().enumerate() {
-        let ways = [(AskKind::Question, answered()), (AskKind::Approval, Resolution::Allow)];
+        let ways = [(AskKind::Question, answered()), (AskKind::Approval, Resolution::ALLOW)];
         for (kind, resolution) in ways {
             let mut stage = asking(starter, kind, audience);
             let input = resolve(stage.open_ask(), resolution, by.clone());
@@ -57,7 +59,7 @@ fn who_may_decide() {
 fn a_question_is_answered_and_an_approval_is_allowed_or_denied() {
     let text = "let us talk".to_owned();
     let cases = [
-        (Resolution::Allow, Some(AskKind::Approval)),
+        (Resolution::ALLOW, Some(AskKind::Approval)),
         (denied(), Some(AskKind::Approval)),
         (answered(), Some(AskKind::Question)),
         (Resolution::Answered { value: json!(null) }, Some(AskKind::Question)),
@@ -86,7 +88,7 @@ fn a_question_is_answered_and_an_approval_is_allowed_or_denied() {
 #[test]
 fn nobody_decides_for_the_core_about_the_approval_of_dispatch() {
     for resolution in [Resolution::Expired, Resolution::Withdrawn, answered()] {
-        let mut stage = Plan::of(|spec| spec.needs_approval = true).start();
+        let mut stage = Plan::of(|spec| spec.gate = gate()).start();
         let input = resolve(stage.open_ask(), resolution, Caller::owner());
         assert!(stage.reject(&input).is(Code::AskAnswerInvalid));
         assert_eq!(stage.status(), RunStatus::Waiting);
@@ -115,4 +117,50 @@ fn an_answer_after_the_deadline_comes_too_late() {
     assert!(stage.reject(&late).is(Code::AskExpired));
     stage.take(&RunInput::Tick);
     assert!(stage.reject(&late).is(Code::AskDecided));
+}
+
+/// A token that was narrowed from others, the oldest first; a person's own is not among them.
+fn narrowed(links: &[&str]) -> Caller {
+    let last = links.last().expect("at least one");
+    let links = links.iter().map(|link| link.parse().expect("a grant id")).collect();
+    Caller { links, ..Caller::token(last, Rights::all()) }
+}
+
+/// The agent `dev.agent` while it works on a run that `above` started.
+fn agent(above: &Caller) -> Caller {
+    let id = "dev.agent".parse().expect("an agent id");
+    Caller::agent(&id, &above.to_ref(), vec![ToolPattern::any()])
+}
+
+#[test]
+fn nobody_in_a_runs_own_chain_decides_about_it_but_people_do() {
+    let (human, robot) = (person("human"), token("robot"));
+    let mcp = Caller { kind: CallerKind::Mcp, ..token("mcp") };
+    let no = Some(Code::PermissionDenied);
+    let cases = [
+        // started by, decided by, an approval is refused with, a question is refused with
+        ("the person who started it", &human, human.clone(), None, None),
+        ("the token that started it", &robot, robot.clone(), no, no),
+        ("narrowed from the starter", &robot, narrowed(&["robot", "n1"]), no, no),
+        ("what the starter was narrowed from", &narrowed(&["robot", "n1"]), robot.clone(), no, no),
+        ("narrowed from another", &robot, narrowed(&["other", "n1"]), None, None),
+        ("a sibling below one person", &narrowed(&["n1"]), narrowed(&["n2"]), None, None),
+        ("the agent that asked", &agent(&human), agent(&human), no, no),
+        ("an agent further down", &agent(&human), agent(&agent(&human)), no, no),
+        ("the token above the agent", &agent(&robot), robot.clone(), no, no),
+        ("the person above the agent", &agent(&human), human.clone(), None, None),
+        ("an MCP client", &robot, mcp, no, None),
+    ];
+    for (who, starter, by, approval, question) in cases {
+        let ways = [
+            (AskKind::Question, answered(), question),
+            (AskKind::Approval, Resolution::ALLOW, approval),
+        ];
+        for (kind, resolution, refused) in ways {
+            let mut stage = asking(starter, kind, "any");
+            let input = resolve(stage.open_ask(), resolution, by.clone());
+            let code = stage.offer(&input).err().map(|fault| fault.code.as_str().to_owned());
+            assert_eq!(code.as_deref(), refused.map(Code::as_str), "{who}, {kind}");
+        }
+    }
 }

@@ -82,15 +82,18 @@ fn phase_and_status_fit_the_state(run: &Run) {
         Phase::Canceling => active && run.cancel.is_some(),
         Phase::Asking => active && asking && run.cancel.is_none(),
         Phase::Running => active && !asking && run.cancel.is_none(),
-        Phase::Gated => !active && asking && run.pause.is_none() && run.attempt == 0,
+        Phase::Gated => {
+            !active && asking && run.pause.is_none() && (run.attempt == 0 || run.proposals > 0)
+        }
         Phase::Queued => !active && run.pause.is_some(),
     };
     assert!(fits, "{:?} does not fit {run:?}", run.phase());
     let expected = match run.phase() {
         Phase::Over => run.outcome.as_ref().expect("over").status(),
+        Phase::Canceling => RunStatus::Running,
         _ if asking => RunStatus::Waiting,
         Phase::Queued | Phase::Gated => RunStatus::Queued,
-        Phase::Running | Phase::Asking | Phase::Canceling => RunStatus::Running,
+        Phase::Running | Phase::Asking => RunStatus::Running,
     };
     assert_eq!(run.status(), expected);
     assert_eq!(run.status().is_terminal(), run.is_over());
@@ -114,6 +117,12 @@ fn effects_name_attempts_they_are_about(before: Option<&Run>, decision: &Decisio
             RunEffect::CancelAttempt { attempt_id, .. } => assert_eq!(Some(attempt_id), was),
             RunEffect::Answer { attempt_id, .. } => {
                 assert_eq!(Some(attempt_id), is, "nobody is told who is not there any more");
+            }
+            RunEffect::AllowChildren { parent, .. } => {
+                assert_eq!(Some(parent), decision.next.spec.parent.as_ref());
+            }
+            RunEffect::AllowTool { .. } => {
+                assert!(decision.next.spec.gate.as_ref().is_some_and(|gate| gate.remember));
             }
         }
     }

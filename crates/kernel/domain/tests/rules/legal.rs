@@ -4,18 +4,18 @@ use wharf_domain::run::{InputKind, Phase, RunInput, Verdict, legal};
 use wharf_domain::{Availability, Resolution};
 use wharf_vocab::{AskKind, Code, Executed};
 
-use crate::stage::{Plan, Stage, answered, cancel, person, resolve};
+use crate::stage::{Plan, Stage, allowed, answered, cancel, gate, person, resolve};
 
 /// What DESIGN says, written down a second time: one row for each phase, one column for each
 /// input. `A` acts, `-` is ignored, `X` is rejected.
 const TABLE: &str = "
-    phase     Provider AttemptEnded OutputTooLarge RaiseAsk ResolveAsk Cancel Tick Recovered
-    Queued    A        -            -              X        A          A      A    A
-    Gated     -        -            -              X        A          A      A    -
-    Running   -        A            A              A        X          A      A    A
-    Asking    -        A            A              A        A          A      A    A
-    Canceling -        A            A              X        X          -      A    A
-    Over      -        -            -              X        X          -      -    -
+    phase     Provider AttemptEnded OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
+    Queued    A        -            -              X        A          A             A      A    A
+    Gated     -        -            -              X        A          A             A      A    -
+    Running   -        A            A              A        X          A             A      A    A
+    Asking    -        A            A              A        A          A             A      A    A
+    Canceling -        A            A              X        X          -             -      A    A
+    Over      -        -            -              X        X          -             -      -    -
 ";
 
 #[test]
@@ -71,7 +71,7 @@ fn stage_for(phase: Phase, kind: InputKind) -> Stage {
 fn stage_in(phase: Phase) -> Stage {
     match phase {
         Phase::Queued => Plan::default().provider(Availability::Coming).start(),
-        Phase::Gated => Plan::of(|spec| spec.needs_approval = true).start(),
+        Phase::Gated => Plan::of(|spec| spec.gate = gate()).start(),
         Phase::Running => Plan::default().start(),
         Phase::Asking => {
             let mut stage = Plan::default().start();
@@ -108,9 +108,10 @@ fn input_for(kind: InputKind, stage: &mut Stage) -> RunInput {
                 Some(spec) => spec.ask_id.clone(),
                 None => "2anone".parse().expect("an ask id"),
             };
-            let resolution = if approval { Resolution::Allow } else { answered() };
+            let resolution = if approval { Resolution::ALLOW } else { answered() };
             resolve(ask_id, resolution, person("p"))
         }
+        InputKind::AllowChildren => RunInput::AllowChildren(allowed("acme/other")),
         InputKind::Cancel => cancel(),
         InputKind::Tick => {
             stage.now = stage.now.max(stage.run.next_deadline().unwrap_or(stage.now));

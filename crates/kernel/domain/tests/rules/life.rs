@@ -7,8 +7,8 @@ use wharf_vocab::limits::{APPROVAL_DEADLINE_MS, PROVIDER_WAIT_MS};
 use wharf_vocab::{AskKind, Code, Fault, RunStatus, Timestamp};
 
 use crate::stage::{
-    Plan, Stage, assert_stands, cancel, denied, down, effects, executed, kinds, object, person,
-    resolve, token,
+    Plan, Stage, assert_stands, cancel, denied, down, effects, executed, gate, kinds, object,
+    person, resolve, token,
 };
 
 #[test]
@@ -81,13 +81,12 @@ fn a_stream_that_does_not_begin_with_a_creation_is_no_run() {
 }
 
 fn gated() -> Stage {
-    Plan::of(|spec| spec.needs_approval = true).start()
+    Plan::of(|spec| spec.gate = gate()).start()
 }
 
 #[test]
 fn a_run_that_needs_approval_waits_with_a_lock_on_what_will_run() {
-    let (stage, created) =
-        Plan::of(|spec| spec.needs_approval = true).try_start().expect("accepted");
+    let (stage, created) = Plan::of(|spec| spec.gate = gate()).try_start().expect("accepted");
     assert_eq!(kinds(&created.entries), ["created", "ask_raised"]);
     assert_eq!(created.effects, []);
     assert_eq!((stage.status(), stage.run.attempt), (RunStatus::Waiting, 0));
@@ -105,7 +104,7 @@ fn a_run_that_needs_approval_waits_with_a_lock_on_what_will_run() {
 #[test]
 fn an_approved_run_goes_on_and_the_approval_is_used_up() {
     let mut stage = gated();
-    let allow = resolve(stage.open_ask(), Resolution::Allow, person("p"));
+    let allow = resolve(stage.open_ask(), Resolution::ALLOW, person("p"));
     let decision = stage.take(&allow);
     assert_eq!(kinds(&decision.entries), ["ask_resolved", "attempt_started"]);
     assert_eq!(effects(&decision.effects), ["dispatch"]);
@@ -123,7 +122,7 @@ fn an_approved_run_meets_its_provider_as_it_is_then() {
     for (provider, status, code) in cases {
         let mut stage = gated();
         stage.provider = provider;
-        stage.take(&resolve(stage.open_ask(), Resolution::Allow, person("p")));
+        stage.take(&resolve(stage.open_ask(), Resolution::ALLOW, person("p")));
         assert_stands(&stage, status, code);
     }
 }
@@ -159,7 +158,7 @@ fn a_denial_tells_the_caller_why() {
 fn an_approval_given_after_its_expiry_starts_nothing() {
     let mut stage = gated();
     stage.wait(APPROVAL_DEADLINE_MS);
-    let late = resolve(stage.open_ask(), Resolution::Allow, person("p"));
+    let late = resolve(stage.open_ask(), Resolution::ALLOW, person("p"));
     assert!(stage.reject(&late).is(Code::AskExpired));
     assert_eq!(stage.run.attempt, 0);
     stage.take(&RunInput::Tick);
@@ -219,7 +218,7 @@ fn a_provider_is_awaited_for_the_timeout_or_half_a_minute() {
 #[test]
 fn a_token_that_started_the_run_cannot_approve_it() {
     let mut stage = gated();
-    let own = resolve(stage.open_ask(), Resolution::Allow, token("starter"));
+    let own = resolve(stage.open_ask(), Resolution::ALLOW, token("starter"));
     assert!(stage.reject(&own).is(Code::PermissionDenied));
     assert_eq!(stage.status(), RunStatus::Waiting);
 }

@@ -3,6 +3,7 @@
 //! Scenarios and random sequences drive real runs through one stage, which checks every
 //! invariant after every decision; a theme has a file.
 
+mod allowances;
 mod asks;
 mod audit;
 mod cancel;
@@ -12,6 +13,7 @@ mod ledger;
 mod legal;
 mod life;
 mod money;
+mod proposals;
 mod recovery;
 mod retries;
 mod sequences;

@@ -6,7 +6,8 @@ use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{AccountId, Code, Executed, Fault, Micro, RunStatus};
 
 use crate::stage::{
-    Plan, Stage, assert_stands, cancel, executed, kinds, object, person, resolve, world_account,
+    Plan, Stage, assert_stands, cancel, executed, gate, kinds, object, person, resolve,
+    world_account,
 };
 
 const HOLD: Micro = 100;
@@ -157,10 +158,10 @@ fn a_run_is_refused_only_if_less_is_available_than_it_holds() {
 fn a_budget_that_ran_out_while_the_run_waited_refuses_it() {
     type Go = fn(&mut Stage) -> Decision;
     let approved: Go =
-        |stage| stage.take(&resolve(stage.open_ask(), Resolution::Allow, person("p")));
+        |stage| stage.take(&resolve(stage.open_ask(), Resolution::ALLOW, person("p")));
     let gated = Plan::of(|spec| {
         PRICED(spec);
-        spec.needs_approval = true;
+        spec.gate = gate();
     });
     let queued = Plan::of(PRICED).provider(Availability::Coming);
     let cases: [(Plan, Go, &[&str]); 3] = [

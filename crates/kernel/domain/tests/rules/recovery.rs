@@ -4,7 +4,7 @@ use wharf_domain::run::RunInput;
 use wharf_domain::{Availability, RunSpec};
 use wharf_vocab::{Code, RunStatus};
 
-use crate::stage::{Plan, Stage, assert_stands, cancel, effects, executed, kinds};
+use crate::stage::{Plan, Stage, assert_stands, cancel, effects, executed, gate, kinds};
 
 const REATTACH: fn(&mut RunSpec) = |spec| spec.reattach = true;
 const FREE: fn(&mut RunSpec) = |spec| spec.side_effect_free = true;
@@ -63,7 +63,7 @@ fn a_cancel_is_carried_on() {
 
 #[test]
 fn runs_without_an_attempt_go_on_as_they_were() {
-    let mut gated = Plan::of(|spec| spec.needs_approval = true).start();
+    let mut gated = Plan::of(|spec| spec.gate = gate()).start();
     gated.ignore(&RunInput::Recovered);
 
     let queued = Plan::default().provider(Availability::Coming).start();

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 use wharf_domain::run::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput};
-use wharf_domain::{Audience, Availability, Caller, LedgerOp, Resolution};
+use wharf_domain::{Audience, Availability, Caller, LedgerOp, Resolution, Scope};
 use wharf_vocab::limits::{ATTEMPTS_MAX, RUN_ASKS_MAX};
 use wharf_vocab::{AccountId, AskKind, AttemptId, Code, Executed, Fault, Micro};
 
 use crate::stage::{
-    Plan, Stage, answered, cancel, denied, down, object, person, resolve, said, token,
-    world_account,
+    Plan, Stage, allowed, answered, cancel, denied, down, gate, object, person, proposes, resolve,
+    said, token, world_account,
 };
 
 /// One thing that happens around a run.
@@ -26,6 +26,7 @@ enum Step {
     Ask(Whose, AskKind, u8, Audience, Option<u64>),
     Resolve(prop::sample::Index, Resolution, Caller),
     Unknown(Resolution),
+    AllowChildren(u8),
     Cancel,
     Tick,
     Wake,
@@ -49,6 +50,7 @@ enum Ending {
     Failed(Code, Executed),
     Refused,
     Canceled,
+    Proposes(u8),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -66,6 +68,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (any::<prop::sample::Index>(), resolution(), caller())
             .prop_map(|(ask, how, by)| Step::Resolve(ask, how, by)),
         1 => resolution().prop_map(Step::Unknown),
+        1 => (0..3_u8).prop_map(Step::AllowChildren),
         2 => Just(Step::Cancel),
         2 => Just(Step::Tick),
         4 => Just(Step::Wake),
@@ -106,6 +109,7 @@ fn ending() -> impl Strategy<Value = Ending> {
         6 => (code, executed).prop_map(|(code, executed)| Ending::Failed(code, executed)),
         1 => Just(Ending::Refused),
         1 => Just(Ending::Canceled),
+        3 => (0..3_u8).prop_map(Ending::Proposes),
     ]
 }
 
@@ -124,7 +128,8 @@ fn audience() -> impl Strategy<Value = Audience> {
 
 fn resolution() -> impl Strategy<Value = Resolution> {
     prop_oneof![
-        4 => Just(Resolution::Allow),
+        4 => Just(Resolution::ALLOW),
+        1 => Just(Resolution::Allow { scope: Scope::Parent }),
         4 => Just(answered()),
         1 => Just(denied()),
         1 => Just(Resolution::Declined),
@@ -147,7 +152,7 @@ fn plan() -> impl Strategy<Value = Plan> {
         |(flags, limits, depth, timeout_ms, hold_micro, provider, chance)| {
             let [approval, free, idempotent, keyed, reattach] = flags;
             let mut plan = Plan::of(|spec| {
-                spec.needs_approval = approval;
+                spec.gate = if approval { gate() } else { None };
                 spec.side_effect_free = free;
                 spec.idempotent = idempotent;
                 spec.idempotency_key = keyed.then(|| "key".to_owned());
@@ -216,6 +221,9 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::Unknown(resolution) => {
             resolve("2anone".parse().expect("an ask id"), resolution.clone(), person("p"))
         }
+        Step::AllowChildren(which) => {
+            RunInput::AllowChildren(allowed(&format!("acme/tool-{which}")))
+        }
         Step::Cancel => cancel(),
         Step::Tick | Step::Wake => RunInput::Tick,
         Step::Recovered => RunInput::Recovered,
@@ -229,6 +237,7 @@ fn result(ending: Ending) -> Result<wharf_vocab::Object, AttemptError> {
         Ending::Failed(code, executed) => AttemptError::Failed(fault(code), executed),
         Ending::Refused => AttemptError::Refused(fault(Code::ToolLimit)),
         Ending::Canceled => AttemptError::Canceled(fault(Code::ToolCanceled)),
+        Ending::Proposes(what) => proposes(&what.to_string()),
     })
 }
 

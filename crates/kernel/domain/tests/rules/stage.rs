@@ -9,15 +9,16 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf_domain::run::{
-    AttemptError, AttemptReport, Cx, Decision, NewAsk, Phase, RunEffect, RunInput,
+    AttemptError, AttemptReport, ChildrenAllowed, Cx, Decision, NewAsk, Phase, RunContext,
+    RunEffect, RunInput,
 };
 use wharf_domain::{
-    AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Ledger, LedgerOp, Outcome,
-    Resolution, Run, RunEntry, RunSpec,
+    AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Gate, Ledger, LedgerOp,
+    Outcome, Resolution, Rights, Run, RunEntry, RunSpec,
 };
 use wharf_vocab::{
-    AccountId, AskId, AskKind, AttemptId, Code, Digest, Durability, Executed, Fault, GrantId,
-    Micro, Mode, Object, RunKey, RunStatus, ShardId, Timestamp,
+    AccountId, AskId, AskKind, AttemptId, Code, Digest, Durability, Executed, Fault, Micro, Mode,
+    Object, RunKey, RunStatus, ShardId, Timestamp,
 };
 
 use crate::invariants;
@@ -60,7 +61,9 @@ impl Default for Plan {
             account_parent: None,
             budget_micro: None,
             hold_micro: 0,
-            needs_approval: false,
+            gate: None,
+            approval: None,
+            context: RunContext::default(),
             side_effect_free: false,
             idempotent: false,
             reattach: false,
@@ -302,6 +305,7 @@ pub(crate) fn kinds(entries: &[RunEntry]) -> Vec<&'static str> {
         RunEntry::AttemptFailed(_) => "attempt_failed",
         RunEntry::AskRaised(_) => "ask_raised",
         RunEntry::AskResolved(_) => "ask_resolved",
+        RunEntry::ChildrenAllowed(_) => "children_allowed",
         RunEntry::CancelRequested(_) => "cancel_requested",
         RunEntry::Ended(_) => "ended",
     };
@@ -315,6 +319,8 @@ pub(crate) fn effects(effects: &[RunEffect]) -> Vec<&'static str> {
         RunEffect::Dispatch { reattach: true, .. } => "reattach",
         RunEffect::CancelAttempt { .. } => "cancel",
         RunEffect::Answer { .. } => "answer",
+        RunEffect::AllowChildren { .. } => "allow_children",
+        RunEffect::AllowTool { .. } => "allow_tool",
     };
     effects.iter().map(kind).collect()
 }
@@ -338,13 +344,37 @@ pub(crate) fn denied() -> Resolution {
 
 /// A token that is not a person's.
 pub(crate) fn token(grant: &str) -> Caller {
-    let grant = GrantId::new(grant).expect("a grant id");
-    Caller { grant, person: false, account: None }
+    Caller::token(grant, Rights::all())
 }
 
 /// A person's own token.
 pub(crate) fn person(grant: &str) -> Caller {
-    Caller { person: true, ..token(grant) }
+    Caller { person: true, links: Vec::new(), ..token(grant) }
+}
+
+/// A gate that a person must open.
+pub(crate) fn gate() -> Option<Gate> {
+    let reason = "The tool asks for an approval of every run.".to_owned();
+    Some(Gate { audience: Audience::Person, reason, remember: false })
+}
+
+/// An approval of a child that holds for others, too.
+pub(crate) fn allowed(tool: &str) -> ChildrenAllowed {
+    ChildrenAllowed {
+        tool: tool.parse().expect("a tool id"),
+        tool_hash: Digest::of(&[tool.as_bytes()]),
+        caller: "agent.acme".parse().expect("a grant id"),
+        ask_id: "2aother".parse().expect("an ask id"),
+        by: "grant:p".to_owned(),
+    }
+}
+
+/// What a provider says that wants an approval before it acts.
+pub(crate) fn proposes(what: &str) -> AttemptError {
+    let proposal = json!({ "title": format!("Send {what}"), "to": CANARY });
+    let code = Code::ToolDirectiveRequired;
+    let fault = Fault::new(code, said(code)).with("proposal", proposal);
+    AttemptError::Failed(fault, Executed::Maybe)
 }
 
 pub(crate) fn down() -> Availability {

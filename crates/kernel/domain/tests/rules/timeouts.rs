@@ -6,7 +6,7 @@ use wharf_vocab::limits::QUESTION_DEADLINE_MS;
 use wharf_vocab::{AskKind, Code, Executed, RunStatus};
 
 use crate::stage::{
-    Plan, Stage, answered, assert_stands, effects, executed, kinds, person, resolve, token,
+    Plan, Stage, answered, assert_stands, effects, executed, gate, kinds, person, resolve, token,
 };
 
 const TIMEOUT: u64 = 10_000;
@@ -71,12 +71,12 @@ fn the_clock_stands_while_an_ask_is_open_and_goes_on_after_it() {
 #[test]
 fn waiting_for_approval_or_provider_takes_nothing_from_the_running_time() {
     let mut gated = Plan::of(|spec| {
-        spec.needs_approval = true;
+        spec.gate = gate();
         spec.timeout_ms = TIMEOUT;
     })
     .start();
     gated.wait(3_600_000);
-    gated.take(&resolve(gated.open_ask(), Resolution::Allow, person("p")));
+    gated.take(&resolve(gated.open_ask(), Resolution::ALLOW, person("p")));
     let mut queued =
         Plan::of(|spec| spec.timeout_ms = TIMEOUT).provider(Availability::Coming).start();
     queued.wait(TIMEOUT - 1);
