@@ -9,9 +9,10 @@ mod host;
 mod path;
 mod tool;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use wharf_vocab::{SecretName, ToolId};
+use wharf_vocab::{Digest, SecretName, ToolId};
 
 pub use host::HostPattern;
 pub use path::PathGlob;
@@ -51,9 +52,7 @@ impl Permission {
         if text.len() > PERMISSION_BYTES_MAX {
             return Err(bad("is longer than 300 bytes"));
         }
-        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-            return Err(bad("holds spaces or control characters"));
-        }
+        check_visible(text)?;
         let mut parts = text.splitn(3, ':');
         let (Some(domain), Some(action)) = (parts.next(), parts.next()) else {
             return Err(bad("does not look like domain:action:pattern"));
@@ -91,6 +90,36 @@ impl Permission {
         }
     }
 
+    /// What it lets its holder do, in a sentence for people.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Read(glob) => describe_files("Read", glob),
+            Self::Write(glob) => describe_files("Read and change", glob),
+            Self::Egress(host) => host.describe(),
+            Self::Invoke(tool) => tool.describe(),
+            Self::Secret(name) => format!("Use the secret {name}"),
+            Self::Env(name) => format!("See the variable {name}"),
+            Self::Unknown(text) => {
+                format!("{text} is not something Wharf can give; approving it has no effect")
+            }
+        }
+    }
+
+    /// Whether it lets its holder read at a canonical, absolute path. Patterns from `~` must be
+    /// [`at_home`](PathGlob::at_home) before.
+    #[must_use]
+    pub fn allows_read(&self, path: &str) -> bool {
+        matches!(self, Self::Read(glob) | Self::Write(glob) if glob.matches(path))
+    }
+
+    /// Whether it lets its holder write at a canonical, absolute path. Patterns from `~` must be
+    /// [`at_home`](PathGlob::at_home) before.
+    #[must_use]
+    pub fn allows_write(&self, path: &str) -> bool {
+        matches!(self, Self::Write(glob) if glob.matches(path))
+    }
+
     /// Whether it lets its holder call a tool.
     #[must_use]
     pub fn allows_tool(&self, tool: &ToolId) -> bool {
@@ -116,6 +145,39 @@ impl fmt::Display for Permission {
             Self::Unknown(text) => f.write_str(text),
         }
     }
+}
+
+/// The hash that stands for a whole list of permissions, in whatever order and however often each
+/// is named.
+#[must_use]
+pub fn permissions_hash(permissions: &[String]) -> Digest {
+    let list: BTreeSet<&str> = permissions.iter().map(|text| text.trim()).collect();
+    Digest::of_bytes(&serde_json::to_vec(&list).expect("text is always JSON"))
+}
+
+fn describe_files(verb: &str, glob: &PathGlob) -> String {
+    match glob.root() {
+        ("/", true) => format!("{verb} every file"),
+        (folder, true) if glob.is_tree() => format!("{verb} files below {folder}"),
+        (path, true) => format!("{verb} {path}"),
+        _ => format!("{verb} files that match {glob}"),
+    }
+}
+
+/// Whoever approves a permission must see all of it, in the order in which it is written.
+fn check_visible(text: &str) -> Result<(), PermissionError> {
+    if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(PermissionError("holds spaces or control characters".to_owned()));
+    }
+    let invisible = |c| {
+        matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+    };
+    if text.contains(invisible) {
+        return Err(PermissionError("holds characters that cannot be seen".to_owned()));
+    }
+    Ok(())
 }
 
 fn env_name(text: &str) -> Result<String, PermissionError> {
