@@ -157,7 +157,8 @@ impl AgentEdge {
             let message = format!("There is no folder {}.", folder.display());
             Fault::new(Code::AgentManifestInvalid, message)
         })?;
-        let read = manifest::read(&canonical).await?;
+        let folder = canonical.clone();
+        let read = blocking(move || manifest::read(&folder)).await?;
         let input = AgentInput::Add {
             folder: canonical.display().to_string(),
             manifest_hash: read.hash,
@@ -183,6 +184,14 @@ impl AgentEdge {
         self.order(id, Order::Start).await?;
         Ok(self.view(agent))
     }
+}
+
+/// Does what waits for the disk on a thread that may wait.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    let failed = || Fault::new(Code::CoreInternal, "Work on files came to no end.");
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(failed()))
 }
 
 impl AgentControl for AgentEdge {

@@ -8,6 +8,7 @@
 mod conn;
 mod control;
 mod from_wire;
+mod json;
 mod listen;
 mod live;
 mod manifest;
