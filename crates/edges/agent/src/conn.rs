@@ -3,11 +3,12 @@
 //! Reading never waits for writing: both make progress in one loop, so two peers that write
 //! large frames at once cannot block each other.
 
+mod calls;
 mod events;
 
 pub(crate) use events::provider;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::Cursor;
 use std::sync::Arc;
 
@@ -17,19 +18,27 @@ use tokio::time::Instant;
 use wharf_domain::Resolution;
 use wharf_engine::{Attempt, Dispatch, is_schema};
 use wharf_protocol::Moment;
-use wharf_protocol::agent::{Cancel, CoreConfig, CoreSession, Goodbye, IdPrefix};
-use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, LaunchId};
+use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
+use wharf_vocab::{AgentId, AttemptId, Code, Fault, LaunchId};
 use wharf_wire::agent_v1::{CallId, QuestionId, SessionId, ToolDefinition};
 
 use crate::control::Shared;
+use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
 use crate::live::Live;
+use crate::throttle::Gate;
 use crate::to_wire;
 use crate::tokens::random_hex;
+use crate::workdir::Rooms;
+
+use calls::{Bounds, Call, gone, refuse};
 
 /// Bytes read in one go. Ten thousand agents may be connected, so it is small.
 const READ_BYTES: usize = 8 * 1024;
-/// Commands that may wait for a connection; beyond it an attempt is told that the agent is busy.
+/// Commands that may wait for a connection, and calls that may wait for a place; beyond it an
+/// attempt is told that the agent is busy.
 const COMMANDS_WAITING_MAX: usize = 512;
+/// Bytes that may wait to be written before news of children wait too.
+const TIDINGS_BYTES_MAX: usize = 1024 * 1024;
 
 /// What the core wants of a connection.
 #[derive(Debug)]
@@ -49,7 +58,10 @@ pub(crate) struct Connection {
     shared: Arc<Shared>,
     session: CoreSession,
     started: Instant,
-    calls: HashMap<CallId, Attempt>,
+    calls: HashMap<CallId, Call>,
+    /// Attempts for which there is no place yet.
+    waiting: VecDeque<Attempt>,
+    invokes: Invokes,
     offered: Vec<ToolDefinition>,
     peer: Option<Peer>,
     commands: mpsc::Sender<Command>,
@@ -61,6 +73,10 @@ struct Peer {
     launch: LaunchId,
     live: Arc<Live>,
     idempotency: bool,
+    gate: Arc<Gate>,
+    bounds: Bounds,
+    /// Folders for the calls of a fenced agent, from its first call on.
+    rooms: Option<Rooms>,
 }
 
 /// Serves one connection to its end.
@@ -69,7 +85,8 @@ pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
 ) -> Result<(), Fault> {
     let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
-    let mut connection = Connection::new(shared, commands)?;
+    let (news, mut tidings) = mpsc::channel(TIDINGS_WAITING_MAX);
+    let mut connection = Connection::new(shared, commands, news)?;
     let (mut reader, mut writer) = tokio::io::split(stream);
     let mut input = vec![0; READ_BYTES].into_boxed_slice();
     let mut output = Cursor::new(Vec::new());
@@ -85,6 +102,8 @@ pub(crate) async fn serve(
         let pending = output.position() < output.get_ref().len() as u64;
         let reading = connection.session.wants_bytes();
         let wake = connection.wake_at();
+        let gate = connection.waits_for();
+        let has_room = connection.session.queued_bytes() < TIDINGS_BYTES_MAX;
         tokio::select! {
             read = reader.read(&mut input), if reading => match read {
                 Ok(0) | Err(_) => connection.session.end_of_input(connection.now()),
@@ -101,6 +120,8 @@ pub(crate) async fn serve(
                     connection.command(command).await;
                 }
             }
+            Some(told) = tidings.recv(), if has_room => connection.tell(told),
+            () = freed(gate.as_deref()), if gate.is_some() => connection.place_freed().await,
             () = tokio::time::sleep_until(wake) => {
                 connection.session.handle_timeout(connection.now());
             }
@@ -112,8 +133,19 @@ pub(crate) async fn serve(
     Ok(())
 }
 
+async fn freed(gate: Option<&Gate>) {
+    match gate {
+        Some(gate) => gate.freed().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Connection {
-    fn new(shared: Arc<Shared>, commands: mpsc::Sender<Command>) -> Result<Self, Fault> {
+    fn new(
+        shared: Arc<Shared>,
+        commands: mpsc::Sender<Command>,
+        news: mpsc::Sender<Tidings>,
+    ) -> Result<Self, Fault> {
         let unnamed = || Fault::new(Code::CoreInternal, "A session could not be named.");
         let name = random_hex(16)?;
         let session_id = SessionId::new(&name).map_err(|_| unnamed())?;
@@ -129,6 +161,8 @@ impl Connection {
             session,
             started,
             calls: HashMap::new(),
+            waiting: VecDeque::new(),
+            invokes: Invokes::new(news),
             offered: Vec::new(),
             peer: None,
             commands,
@@ -156,13 +190,9 @@ impl Connection {
     async fn command(&mut self, command: Command) {
         let now = self.now();
         match command {
-            Command::Call(dispatch) => self.call(now, *dispatch).await,
+            Command::Call(dispatch) => self.arrive(*dispatch).await,
             Command::Cancel { attempt_id, reason, grace_ms } => {
-                if let Ok(call_id) = CallId::new(attempt_id.as_str()) {
-                    let cancel = Cancel { reason: Some(reason), deadline_ms: Some(grace_ms) };
-                    // A call that is over needs no cancel.
-                    let _ = self.session.cancel(now, &call_id, cancel);
-                }
+                self.cancel(&attempt_id, reason, grace_ms).await;
             }
             Command::Answer { attempt_id, key, resolution } => {
                 let known = CallId::new(attempt_id.as_str())
@@ -184,34 +214,18 @@ impl Connection {
         }
     }
 
-    async fn call(&mut self, now: Moment, dispatch: Dispatch) {
-        let attempt = Attempt::new(self.shared.options.handle.clone(), dispatch);
-        let sent = to_wire::call(attempt.dispatch()).and_then(|request| {
-            let call_id = request.call_id.clone();
-            self.session.call(now, request).map(|()| call_id)
-        });
-        match sent {
-            Ok(call_id) => {
-                self.calls.insert(call_id, attempt);
-            }
-            Err(fault) => {
-                // When the engine is gone there is nobody left to tell.
-                let _ = attempt.failed(fault, Executed::No).await;
-            }
-        }
-    }
-
     /// Gives back what was never sent, and lets others know that the connection is gone.
     async fn finish(&mut self, inbox: &mut mpsc::Receiver<Command>) {
         inbox.close();
         self.work().await;
         while let Ok(command) = inbox.try_recv() {
             if let Command::Call(dispatch) = command {
-                let attempt = Attempt::new(self.shared.options.handle.clone(), *dispatch);
-                let fault = Fault::new(Code::ToolAgentLost, "The agent went away.");
-                // When the engine is gone there is nobody left to tell.
-                let _ = attempt.failed(fault, Executed::No).await;
+                let handle = self.shared.options.handle.clone();
+                self.waiting.push_back(Attempt::new(handle, *dispatch));
             }
+        }
+        while let Some(attempt) = self.waiting.pop_front() {
+            refuse(&attempt, gone()).await;
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::manifest;
 use crate::options::Options;
 use crate::sink::Sink;
 use crate::supervisor::{Order, Places, Supervisor};
+use crate::throttle::Gates;
 use crate::tokens::Tokens;
 
 /// The edge that faces agents. Cloning it is cheap.
@@ -37,6 +38,7 @@ pub struct AgentEdge {
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) tokens: Tokens,
+    pub(crate) gates: Gates,
     /// Where agents connect, as they are told.
     pub(crate) address: String,
     agents: Mutex<BTreeMap<AgentId, Entry>>,
@@ -65,6 +67,7 @@ impl AgentEdge {
         let shared = Arc::new(Shared {
             options,
             tokens: Tokens::default(),
+            gates: Gates::default(),
             address,
             agents: Mutex::default(),
         });

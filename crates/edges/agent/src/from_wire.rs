@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, Level, Progress, ToolDef};
 use wharf_protocol::agent::{CallEnd, CallOutcome, QuestionReceived};
-use wharf_vocab::{AskKind, AttemptId, Durability, Executed, Fault, Timestamp, ToolId};
+use wharf_vocab::{AskKind, AttemptId, Code, Durability, Executed, Fault, Timestamp, ToolId};
 use wharf_wire::agent_v1::{Chunk, Notice, NoticeLevel, TextChannel, ToolDefinition};
 
 /// A tool that an agent offers; `None` if its id does not fit the catalog.
@@ -56,7 +56,7 @@ pub(crate) fn notice(notice: Notice) -> Progress {
 }
 
 /// The end of a call. Whether it acted is what the session or the agent says; a plain failure
-/// reported by the agent itself counts as acted.
+/// reported by the agent itself counts as acted, unless it says that it wants an approval first.
 pub(crate) fn ended(end: CallEnd) -> AttemptReport {
     let result = match end.outcome {
         CallOutcome::Succeeded(output) => Ok(output),
@@ -70,6 +70,9 @@ pub(crate) fn ended(end: CallEnd) -> AttemptReport {
 }
 
 fn executed(fault: &Fault) -> Executed {
+    if fault.is(Code::ToolDirectiveRequired) {
+        return Executed::No;
+    }
     match fault.details.get("executed").and_then(Value::as_str) {
         Some("no") => Executed::No,
         Some("maybe") => Executed::Maybe,

@@ -8,6 +8,7 @@
 mod conn;
 mod control;
 mod from_wire;
+mod invoke;
 mod json;
 mod listen;
 mod live;
@@ -15,8 +16,10 @@ mod manifest;
 mod options;
 mod sink;
 mod supervisor;
+mod throttle;
 mod to_wire;
 mod tokens;
+mod workdir;
 
 pub use control::AgentEdge;
 pub use options::{Options, Transport};

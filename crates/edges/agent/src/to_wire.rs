@@ -1,13 +1,24 @@
 //! From the engine's words to the agent wire.
 
-use wharf_domain::Resolution;
-use wharf_engine::Dispatch;
-use wharf_protocol::agent::{Answer, CallRequest};
-use wharf_vocab::{Code, Executed, Fault};
-use wharf_wire::agent_v1::{Actor, AnswerStatus, CallContext, CallId, Caller, PartyKind};
+use serde_json::Value;
+use wharf_domain::agent::AgentLimits;
+use wharf_domain::{Outcome, Progress, Resolution};
+use wharf_engine::{Dispatch, RunEvent};
+use wharf_protocol::agent::{Answer, CallOutcome, CallRequest};
+use wharf_vocab::{Code, Executed, Fault, Object};
+use wharf_wire::agent_v1::{
+    Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, PartyKind, TextChannel,
+};
+
+use crate::workdir::Room;
 
 /// An attempt as a call. The run's id is the logical request: it stays the same for all attempts.
-pub(crate) fn call(dispatch: &Dispatch) -> Result<CallRequest, Fault> {
+/// What caused the call is the approval it runs under, else the run that started it.
+pub(crate) fn call(
+    dispatch: &Dispatch,
+    limits: &AgentLimits,
+    room: Option<&Room>,
+) -> Result<CallRequest, Fault> {
     let spec = &dispatch.spec;
     let call_id = CallId::new(dispatch.attempt_id.as_str()).map_err(|_| {
         Fault::new(Code::CoreInternal, "The attempt's id cannot be sent.").executed(Executed::No)
@@ -19,15 +30,35 @@ pub(crate) fn call(dispatch: &Dispatch) -> Result<CallRequest, Fault> {
         (false, None) => PartyKind::System,
     };
     let id = spec.caller.grant.to_string();
+    let approval = dispatch.approval.as_ref().map(ToString::to_string);
+    let parent = || spec.parent.as_ref().map(|parent| parent.run.to_string());
     request.input = spec.inputs.clone();
     request.correlation_id.clone_from(&spec.correlation_id);
-    request.causation_id = spec.parent.as_ref().map(|parent| parent.run.to_string());
+    request.causation_id = approval.or_else(parent);
     request.actor = Some(Actor { kind, id: id.clone(), display: None });
     request.caller = Some(Caller { kind, id });
-    request.context = Some(CallContext { mode: Some(spec.mode), ..CallContext::default() });
-    request.timeout_ms = Some(spec.timeout_ms);
+    request.context = Some(context(dispatch, room));
+    request.timeout_ms = Some(limits.call_ms.map_or(spec.timeout_ms, |ms| ms.min(spec.timeout_ms)));
     request.idempotency_key = dispatch.idempotency_key().map(str::to_owned);
+    request.output_bytes_max = limits.output_bytes;
+    request.stream_bytes_max = limits.stream_bytes;
     Ok(request)
+}
+
+/// What surrounds a call: only what the caller gave and the engine let pass, and folders that
+/// were made for this call.
+fn context(dispatch: &Dispatch, room: Option<&Room>) -> CallContext {
+    let given = &dispatch.spec.context;
+    let paths = &given.resource_paths;
+    CallContext {
+        mode: Some(dispatch.spec.mode),
+        project_root: given.project_root.clone(),
+        resource_paths: (!paths.is_empty()).then(|| paths.clone()),
+        ui: given.ui.clone(),
+        inputs_dir: room.map(Room::inputs_path),
+        outputs_dir: room.map(Room::outputs_path),
+        outputs: None,
+    }
 }
 
 /// How a question ended.
@@ -42,4 +73,37 @@ pub(crate) fn answer(resolution: &Resolution) -> Answer {
         Resolution::Allow { .. } => (AnswerStatus::Answered, Some(true.into()), None),
     };
     Answer { status, value, text }
+}
+
+/// A piece of a child's output for the agent that started it; holes are not shown to it.
+pub(crate) fn chunk(piece: Progress) -> Option<Chunk> {
+    Some(match piece {
+        Progress::Text { channel, text } => match channel.as_str() {
+            "status" => Chunk::Status { text, fraction: None },
+            "stderr" => Chunk::Text { channel: TextChannel::Stderr, text },
+            _ => Chunk::Text { channel: TextChannel::Stdout, text },
+        },
+        Progress::Log { text, .. } => Chunk::Text { channel: TextChannel::Log, text },
+        Progress::Phase { phase, fraction } => Chunk::Status { text: phase, fraction },
+        Progress::Partial { key: None, value: Value::Object(json) } => Chunk::Partial { json },
+        Progress::Partial { key, value } => {
+            let key = key.unwrap_or_else(|| "value".to_owned());
+            Chunk::Partial { json: Object::from_iter([(key, value)]) }
+        }
+        Progress::Gap { .. } => return None,
+    })
+}
+
+/// How a child ended, for the agent that started it.
+pub(crate) fn outcome(event: &RunEvent) -> CallOutcome {
+    let outcome = event.ended.as_ref().and_then(|run| run.outcome.clone());
+    match outcome {
+        Some(Outcome::Succeeded { outputs }) => CallOutcome::Succeeded(outputs),
+        Some(Outcome::Failed { error } | Outcome::Refused { error }) => CallOutcome::Failed(error),
+        Some(Outcome::Canceled { error }) => CallOutcome::Canceled(error),
+        None => CallOutcome::Failed(Fault::new(
+            Code::CoreInternal,
+            "The call ended, but not how it ended is known.",
+        )),
+    }
 }

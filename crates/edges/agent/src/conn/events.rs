@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use wharf_domain::permission::Permission;
 use wharf_domain::{AgentInput, AuditRecord, Availability, Caller, Severity};
 use wharf_protocol::agent::{
-    Additions, CallEnd, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
-    QuestionReceived, Refusal,
+    Additions, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
+    InvokeReceived, QuestionReceived, Refusal,
 };
-use wharf_vocab::{AgentId, Fault, ProviderId, StreamId};
-use wharf_wire::agent_v1::{AnswerStatus, CallId, Notice, ToolDefinition};
+use wharf_vocab::{AgentId, Code, Fault, ProviderId, StreamId};
+use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
 
-use super::{Connection, Peer};
+use super::{Bounds, Connection, Peer};
 use crate::from_wire;
+use crate::invoke::{Tidings, What};
 use crate::live::{Conn, Phase};
 
 impl Connection {
@@ -25,9 +27,9 @@ impl Connection {
                 self.tools_changed(Vec::new(), &removed).await;
             }
             CoreEvent::Chunk { call_id, gap, chunk, .. } => {
-                if let Some(attempt) = self.calls.get(&call_id) {
+                if let Some(call) = self.calls.get(&call_id) {
                     // When the engine is gone there is nobody left to tell.
-                    let _ = attempt.progress(from_wire::chunk(gap, chunk)).await;
+                    let _ = call.attempt.progress(from_wire::chunk(gap, chunk)).await;
                 }
             }
             CoreEvent::CallEnded { call_id, end } => self.call_ended(&call_id, *end).await,
@@ -43,6 +45,8 @@ impl Connection {
             CoreEvent::HealthChanged(health) => self.health(health).await,
             CoreEvent::Question(question) => self.question(&question).await,
             CoreEvent::Notice(notice) => self.notice(notice).await,
+            CoreEvent::Invoke(received) => self.invoke(*received),
+            CoreEvent::InvokeCanceled { invoke_id } => self.invokes.stop(&invoke_id),
             CoreEvent::Violation(violation) => {
                 let name = violation.breach.name();
                 metrics::counter!("wharf_agent_violations_total", "breach" => name).increment(1);
@@ -59,8 +63,6 @@ impl Connection {
             CoreEvent::CancelAcknowledged { .. }
             | CoreEvent::PingLost
             | CoreEvent::Pong { .. }
-            | CoreEvent::Invoke(_)
-            | CoreEvent::InvokeCanceled { .. }
             | CoreEvent::QuestionWithdrawn { .. }
             | CoreEvent::PeerError { .. } => {}
         }
@@ -71,7 +73,7 @@ impl Connection {
         let refused = match self.admit(hello) {
             Ok(peer) => {
                 self.peer = Some(peer);
-                let granted = Additions { ask: true, notify: true, invoke: false };
+                let granted = Additions::ALL;
                 // The session waits for exactly this answer.
                 let _ = self.session.accept(now, granted);
                 let semver = hello.agent_version_is_semver;
@@ -112,7 +114,9 @@ impl Connection {
         if !live.connect(conn) {
             return Err((Refusal::Conflict, "connected already"));
         }
-        Ok(Peer { agent, launch, live, idempotency: hello.idempotency.is_some() })
+        let (gate, bounds) = (self.shared.gates.of(&agent), Bounds::read(&self.shared, &agent));
+        let idempotency = hello.idempotency.is_some();
+        Ok(Peer { agent, launch, live, idempotency, gate, bounds, rooms: None })
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.
@@ -141,15 +145,42 @@ impl Connection {
         self.available(Availability::Up).await;
     }
 
-    async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
-        let Some(attempt) = self.calls.remove(call_id) else { return };
-        let report = from_wire::ended(end);
-        let cost = report.cost_micro;
-        // When the engine is gone there is nobody left to tell.
-        let _ = match report.result {
-            Ok(outputs) => attempt.succeeded(outputs, cost).await,
-            Err(_) => attempt.ended(report).await,
+    /// Starts a child run on behalf of a call, with the tools that the agent may call now.
+    fn invoke(&mut self, received: InvokeReceived) {
+        let now = self.now();
+        let call = self.calls.get(&received.parent_call_id);
+        let (Some(peer), Some(call)) = (&self.peer, call) else {
+            let fault = Fault::new(Code::PermissionDenied, "The call it belongs to is over.");
+            // An agent that has gone needs no result.
+            let _ =
+                self.session.invoke_result(now, &received.invoke_id, CallOutcome::Failed(fault));
+            return;
         };
+        let handle = self.shared.options.handle.clone();
+        let given = handle.agent(&peer.agent).map(|agent| agent.permissions()).unwrap_or_default();
+        let tools = given.into_iter().filter_map(|permission| match permission {
+            Permission::Invoke(pattern) => Some(pattern),
+            _ => None,
+        });
+        let attempt = call.attempt.clone();
+        let caller = attempt.caller(tools.collect());
+        self.invokes.start(handle, &self.shared.options.limits, attempt, caller, received);
+    }
+
+    /// Passes on what a child has to tell. An agent that does not wait for it any more, or reads
+    /// nothing, misses output but never the end.
+    pub(super) fn tell(&mut self, told: Tidings) {
+        let now = self.now();
+        let Tidings { invoke_id, what } = told;
+        match what {
+            What::Chunk(chunk) => {
+                let _ = self.session.invoke_chunk(now, &invoke_id, chunk);
+            }
+            What::Ended(outcome) => {
+                self.invokes.ended(&invoke_id);
+                let _ = self.session.invoke_result(now, &invoke_id, outcome);
+            }
+        }
     }
 
     async fn health(&mut self, health: Health) {
@@ -170,7 +201,8 @@ impl Connection {
 
     async fn question(&mut self, question: &QuestionReceived) {
         let now = self.now();
-        let Some(attempt) = self.calls.get(&question.call_id) else { return };
+        let Some(call) = self.calls.get(&question.call_id) else { return };
+        let attempt = &call.attempt;
         let attempt_id = attempt.dispatch().attempt_id.clone();
         let ask = from_wire::question(attempt_id, question, now.at);
         if attempt.raise(ask).await.is_err() {
@@ -186,9 +218,9 @@ impl Connection {
 
     async fn notice(&mut self, notice: Notice) {
         let call = notice.call_id.as_ref().and_then(|call_id| self.calls.get(call_id));
-        if let Some(attempt) = call {
+        if let Some(call) = call {
             // When the engine is gone there is nobody left to tell.
-            let _ = attempt.progress(vec![from_wire::notice(notice)]).await;
+            let _ = call.attempt.progress(vec![from_wire::notice(notice)]).await;
         }
     }
 

@@ -1,0 +1,245 @@
+//! Attempts on their way to the agent and back: counted, queued, sent, ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use wharf_domain::agent::AgentLimits;
+use wharf_domain::json_weight;
+use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_engine::{Attempt, Dispatch};
+use wharf_protocol::agent::{CallEnd, Cancel};
+use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Object, SandboxLevel};
+use wharf_wire::agent_v1::CallId;
+
+use super::{COMMANDS_WAITING_MAX, Connection};
+use crate::control::Shared;
+use crate::supervisor::Places;
+use crate::throttle::{self, Gate, Place};
+use crate::workdir::{self, Room, Rooms};
+use crate::{from_wire, to_wire};
+
+/// How long the agent's limits are taken as they were last read.
+const LIMITS_FRESH: Duration = Duration::from_secs(1);
+
+/// A call that was sent.
+pub(super) struct Call {
+    pub(super) attempt: Attempt,
+    room: Option<Room>,
+    /// Held so that no more calls are open than may be.
+    _place: Place,
+}
+
+/// What an agent may be asked, and whether it is fenced in.
+pub(super) struct Bounds {
+    limits: AgentLimits,
+    fenced: bool,
+    read_at: Instant,
+}
+
+impl Bounds {
+    pub(super) fn read(shared: &Shared, id: &AgentId) -> Self {
+        let (limits, fenced) = match shared.options.handle.agent(id) {
+            Ok(agent) => {
+                let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
+                let fenced = level.is_some_and(|level| level != SandboxLevel::None);
+                (throttle::limits(&agent, &shared.options.agent_limits), fenced)
+            }
+            // An agent that is not known any more is about to lose its connection.
+            Err(_) => (shared.options.agent_limits.clone(), false),
+        };
+        Self { limits, fenced, read_at: Instant::now() }
+    }
+}
+
+impl Connection {
+    /// Takes an attempt: it is sent, queued or refused.
+    pub(super) async fn arrive(&mut self, dispatch: Dispatch) {
+        let attempt = Attempt::new(self.shared.options.handle.clone(), dispatch);
+        match self.admit_call(&attempt) {
+            Ok(()) => {
+                self.waiting.push_back(attempt);
+                self.send_waiting().await;
+            }
+            Err(fault) => refuse(&attempt, fault).await,
+        }
+    }
+
+    fn admit_call(&mut self, attempt: &Attempt) -> Result<(), Fault> {
+        let Some(peer) = &mut self.peer else { return Err(gone()) };
+        if peer.bounds.read_at.elapsed() >= LIMITS_FRESH {
+            peer.bounds = Bounds::read(&self.shared, &peer.agent);
+        }
+        let limits = &peer.bounds.limits;
+        let inputs = &attempt.dispatch().spec.inputs;
+        if let Some(max) = limits.input_bytes
+            && json_weight(inputs) as u64 > max
+        {
+            let message = format!("The inputs are larger than the {max} bytes the agent takes.");
+            return Err(Fault::new(Code::ToolInputTooLarge, message));
+        }
+        if self.waiting.len() >= COMMANDS_WAITING_MAX {
+            let message = "The agent has too much to do; try again later.";
+            return Err(Fault::new(Code::ToolBusy, message));
+        }
+        peer.gate.count(limits.rate)
+    }
+
+    /// Sends what waits, as far as there are places.
+    pub(super) async fn send_waiting(&mut self) {
+        while let Some(peer) = &self.peer {
+            if self.waiting.is_empty() {
+                break;
+            }
+            let most = u32::try_from(self.shared.options.limits.calls_open_max).unwrap_or(u32::MAX);
+            let calls_max = peer.bounds.limits.calls_max.map_or(most, |max| max.min(most));
+            let Some(place) = peer.gate.enter(calls_max) else { return };
+            let Some(attempt) = self.waiting.pop_front() else { break };
+            self.send_call(attempt, place).await;
+        }
+    }
+
+    /// What tells that a place has become free, while some call waits for one.
+    pub(super) fn waits_for(&self) -> Option<Arc<Gate>> {
+        let peer = self.peer.as_ref().filter(|_| !self.waiting.is_empty())?;
+        Some(Arc::clone(&peer.gate))
+    }
+
+    /// A place may have become free. If nothing waits here any more, others may want it.
+    pub(super) async fn place_freed(&mut self) {
+        self.send_waiting().await;
+        if self.waiting.is_empty()
+            && let Some(peer) = &self.peer
+        {
+            peer.gate.pass_on();
+        }
+    }
+
+    async fn send_call(&mut self, attempt: Attempt, place: Place) {
+        let room = match self.room_for(&attempt) {
+            Ok(room) => room,
+            Err(fault) => return refuse(&attempt, fault).await,
+        };
+        let now = self.now();
+        let limits = self.peer.as_ref().map(|peer| &peer.bounds.limits);
+        let unlimited = AgentLimits::default();
+        let request =
+            to_wire::call(attempt.dispatch(), limits.unwrap_or(&unlimited), room.as_ref());
+        let sent = request.and_then(|request| {
+            let call_id = request.call_id.clone();
+            self.session.call(now, request).map(|()| call_id)
+        });
+        match sent {
+            Ok(call_id) => {
+                self.calls.insert(call_id, Call { attempt, room, _place: place });
+            }
+            Err(fault) => {
+                self.leave(room, true);
+                refuse(&attempt, fault).await;
+            }
+        }
+    }
+
+    /// A fenced agent gets folders for each call, since it sees little else.
+    fn room_for(&mut self, attempt: &Attempt) -> Result<Option<Room>, Fault> {
+        let Some(peer) = &mut self.peer else { return Ok(None) };
+        if !peer.bounds.fenced {
+            return Ok(None);
+        }
+        let made = match &mut peer.rooms {
+            Some(rooms) => rooms.take(&attempt.dispatch().attempt_id),
+            None => {
+                let data = Places::of(&self.shared.options.agents_dir, &peer.agent).data;
+                Rooms::open(&data)
+                    .and_then(|rooms| peer.rooms.insert(rooms).take(&attempt.dispatch().attempt_id))
+            }
+        };
+        made.map(Some).map_err(|error| {
+            tracing::warn!(agent = %peer.agent, %error, "no folder for a call can be made");
+            // The agent may have moved the folders away; the next call starts afresh.
+            peer.rooms = None;
+            Fault::new(Code::ToolUnavailable, "No folder for the call's files can be made.")
+        })
+    }
+
+    /// Gives a room back; one that the agent may still use is not used again.
+    fn leave(&mut self, room: Option<Room>, over: bool) {
+        let rooms = self.peer.as_mut().and_then(|peer| peer.rooms.as_mut());
+        if let (Some(rooms), Some(room)) = (rooms, room) {
+            if over { rooms.give_back(room) } else { rooms.throw_away(&room) }
+        }
+    }
+
+    pub(super) async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
+        let Some(Call { attempt, room, .. }) = self.calls.remove(call_id) else { return };
+        self.invokes.parent_ended(call_id);
+        let AttemptReport { result, cost_micro } = from_wire::ended(end);
+        match result {
+            Ok(outputs) if workdir::has_written(&outputs) => {
+                self.keep_files(attempt, room, outputs, cost_micro);
+            }
+            Ok(outputs) => {
+                self.leave(room, true);
+                // When the engine is gone there is nobody left to tell, here and below.
+                let _ = attempt.succeeded(outputs, cost_micro).await;
+            }
+            Err(error) => {
+                self.leave(room, false);
+                let _ = attempt.ended(AttemptReport { result: Err(error), cost_micro }).await;
+            }
+        }
+        self.send_waiting().await;
+    }
+
+    /// Keeps the files that a call has written, beside the connection: that may take a while.
+    fn keep_files(&self, attempt: Attempt, room: Option<Room>, outputs: Object, cost_micro: u64) {
+        let Some(peer) = &self.peer else { return };
+        let data = Places::of(&self.shared.options.agents_dir, &peer.agent).data;
+        let kept = workdir::kept_at(&data, &attempt.dispatch().run);
+        let keep = move || {
+            let mut outputs = outputs;
+            let room = room.ok_or_else(workdir::no_room)?;
+            let result = room.keep_written(&mut outputs, &kept).map(|()| outputs);
+            workdir::remove(&data, &room);
+            result
+        };
+        tokio::spawn(async move {
+            let kept = tokio::task::spawn_blocking(keep).await;
+            let stopped = || Fault::new(Code::CoreInternal, "The files could not be kept.");
+            // When the engine is gone there is nobody left to tell.
+            let _ = match kept.unwrap_or_else(|_| Err(stopped())) {
+                Ok(outputs) => attempt.succeeded(outputs, cost_micro).await,
+                Err(fault) => {
+                    let result = Err(AttemptError::Failed(fault, Executed::Yes));
+                    attempt.ended(AttemptReport { result, cost_micro }).await
+                }
+            };
+        });
+    }
+
+    pub(super) async fn cancel(&mut self, attempt_id: &AttemptId, reason: String, grace_ms: u64) {
+        let place =
+            self.waiting.iter().position(|waiting| waiting.dispatch().attempt_id == *attempt_id);
+        if let Some(attempt) = place.and_then(|place| self.waiting.remove(place)) {
+            let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
+                .executed(Executed::No);
+            let result = Err(AttemptError::Canceled(fault));
+            // When the engine is gone there is nobody left to tell.
+            let _ = attempt.ended(AttemptReport { result, cost_micro: 0 }).await;
+        } else if let Ok(call_id) = CallId::new(attempt_id.as_str()) {
+            let cancel = Cancel { reason: Some(reason), deadline_ms: Some(grace_ms) };
+            // A call that is over needs no cancel.
+            let _ = self.session.cancel(self.now(), &call_id, cancel);
+        }
+    }
+}
+
+pub(super) fn gone() -> Fault {
+    Fault::new(Code::ToolAgentLost, "The agent went away.")
+}
+
+/// Ends an attempt that was never sent.
+pub(super) async fn refuse(attempt: &Attempt, fault: Fault) {
+    // When the engine is gone there is nobody left to tell.
+    let _ = attempt.failed(fault, Executed::No).await;
+}

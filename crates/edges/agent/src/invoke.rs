@@ -1,0 +1,213 @@
+//! Calls that an agent makes through the core: each is a child of the run it works on.
+//!
+//! A child is followed by a task of its own, which reads the run as any watcher does. What it has
+//! to tell goes through a bounded queue that the connection empties as fast as the agent reads;
+//! when the agent is slow only that task waits.
+
+use std::collections::HashMap;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use wharf_domain::Caller;
+use wharf_engine::{Attempt, Handle, HistoryItem, NewRun, RunEvent};
+use wharf_protocol::agent::{CallOutcome, CoreLimits, InvokeReceived};
+use wharf_vocab::{Code, Fault, RunKey, Seq, ToolId};
+use wharf_wire::agent_v1::{CallId, Chunk, InvokeId};
+
+use crate::to_wire;
+
+/// News of all children of a connection that may wait for it.
+pub(crate) const TIDINGS_WAITING_MAX: usize = 64;
+
+/// What a child has to tell the agent.
+#[derive(Debug)]
+pub(crate) struct Tidings {
+    pub(crate) invoke_id: InvokeId,
+    pub(crate) what: What,
+}
+
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A piece of its output.
+    Chunk(Chunk),
+    /// It is over.
+    Ended(CallOutcome),
+}
+
+/// The calls that a connection's agent has open through the core.
+#[derive(Debug)]
+pub(crate) struct Invokes {
+    open: HashMap<InvokeId, Open>,
+    tidings: mpsc::Sender<Tidings>,
+}
+
+#[derive(Debug)]
+struct Open {
+    parent: CallId,
+    stop: CancellationToken,
+}
+
+impl Invokes {
+    pub(crate) fn new(tidings: mpsc::Sender<Tidings>) -> Self {
+        Self { open: HashMap::new(), tidings }
+    }
+
+    /// Starts a child of an attempt and follows it; `caller` is the agent with the rights that it
+    /// has now.
+    pub(crate) fn start(
+        &mut self,
+        handle: Handle,
+        limits: &CoreLimits,
+        attempt: Attempt,
+        caller: Caller,
+        received: InvokeReceived,
+    ) {
+        let stop = CancellationToken::new();
+        let invoke_id = received.invoke_id.clone();
+        let open = Open { parent: received.parent_call_id.clone(), stop: stop.clone() };
+        self.open.insert(invoke_id.clone(), open);
+        let child = Child {
+            handle,
+            caller,
+            invoke_id,
+            tidings: self.tidings.clone(),
+            stop,
+            bytes_left: limits.stream_bytes_max,
+            chunks_left: limits.stream_chunks_max,
+        };
+        tokio::spawn(child.follow(attempt, received));
+    }
+
+    /// The agent no longer wants an answer. It still gets one.
+    pub(crate) fn stop(&self, invoke_id: &InvokeId) {
+        if let Some(open) = self.open.get(invoke_id) {
+            open.stop.cancel();
+        }
+    }
+
+    /// A call is over, and with it all that was started on its behalf.
+    pub(crate) fn parent_ended(&self, call_id: &CallId) {
+        for open in self.open.values().filter(|open| open.parent == *call_id) {
+            open.stop.cancel();
+        }
+    }
+
+    pub(crate) fn ended(&mut self, invoke_id: &InvokeId) {
+        self.open.remove(invoke_id);
+    }
+}
+
+impl Drop for Invokes {
+    fn drop(&mut self) {
+        for open in self.open.values() {
+            open.stop.cancel();
+        }
+    }
+}
+
+/// One child, from its start to its end.
+struct Child {
+    handle: Handle,
+    caller: Caller,
+    invoke_id: InvokeId,
+    tidings: mpsc::Sender<Tidings>,
+    stop: CancellationToken,
+    bytes_left: u64,
+    chunks_left: u64,
+}
+
+impl Child {
+    async fn follow(mut self, attempt: Attempt, received: InvokeReceived) {
+        let outcome = match self.begin(&attempt, received).await {
+            Ok(key) => self.watch(&key).await,
+            Err(fault) => CallOutcome::Failed(fault),
+        };
+        // When the connection is gone there is nobody left to tell.
+        let _ = self.tell(What::Ended(outcome)).await;
+    }
+
+    async fn begin(&self, attempt: &Attempt, received: InvokeReceived) -> Result<RunKey, Fault> {
+        let spec = &attempt.dispatch().spec;
+        let tool = ToolId::new(&received.tool_id)
+            .map_err(|_| Fault::new(Code::ToolNotFound, "There is no tool of that name."))?;
+        let world = attempt.dispatch().run.world.clone();
+        let mut new = NewRun::new(tool, received.input, world);
+        new.mode = spec.mode;
+        new.timeout_ms = received.timeout_ms;
+        new.idempotency_key = received.idempotency_key;
+        new.correlation_id.clone_from(&spec.correlation_id);
+        Ok(attempt.invoke(&self.caller, new).await?.run.key.clone())
+    }
+
+    /// Passes on what the child does until it is over. A child that is called off still has to
+    /// end, so that its end can be told.
+    async fn watch(&mut self, key: &RunKey) -> CallOutcome {
+        let mut watch = match self.handle.watch(key, Seq(0)).await {
+            Ok(watch) => watch,
+            Err(fault) => return CallOutcome::Failed(fault),
+        };
+        let mut called_off = false;
+        loop {
+            let event = tokio::select! {
+                () = self.stop.cancelled(), if !called_off => {
+                    called_off = true;
+                    if let Err(fault) = self.call_off(key).await {
+                        return CallOutcome::Failed(fault);
+                    }
+                    continue;
+                }
+                event = watch.next() => event,
+            };
+            match event {
+                Some(Ok(event)) if event.ended.is_some() => return to_wire::outcome(&event),
+                Some(Ok(event)) => self.pass_on(event).await,
+                Some(Err(fault)) => return CallOutcome::Failed(fault),
+                None => return CallOutcome::Failed(lost()),
+            }
+        }
+    }
+
+    async fn call_off(&self, key: &RunKey) -> Result<(), Fault> {
+        let reason = "Whoever started it no longer wants it.";
+        let asked = self.handle.cancel_run(&self.caller, key, reason).await;
+        // An agent whose rights have ended meanwhile leaves nothing running behind.
+        match asked {
+            Err(fault) if fault.is(Code::PermissionDenied) => {
+                self.handle.cancel_run(&Caller::core(), key, reason).await.map(drop)
+            }
+            asked => asked.map(drop),
+        }
+    }
+
+    /// Passes on a piece of output, as long as the child's output stays within its budget.
+    async fn pass_on(&mut self, event: RunEvent) {
+        let HistoryItem::Progress(piece) = event.item else { return };
+        let Some(chunk) = to_wire::chunk(piece) else { return };
+        if self.chunks_left == 0 {
+            return;
+        }
+        let bytes = chunk.output_bytes();
+        let chunk = if self.chunks_left == 1 || bytes > self.bytes_left {
+            (self.chunks_left, self.bytes_left) = (0, 0);
+            let text = "The output was cut: it is longer than may be streamed.".to_owned();
+            Chunk::Status { text, fraction: None }
+        } else {
+            (self.chunks_left, self.bytes_left) = (self.chunks_left - 1, self.bytes_left - bytes);
+            chunk
+        };
+        let stop = self.stop.clone();
+        tokio::select! {
+            // When the connection is gone the child is called off as well.
+            _ = self.tell(What::Chunk(chunk)) => {}
+            () = stop.cancelled() => {}
+        }
+    }
+
+    async fn tell(&self, what: What) -> Result<(), mpsc::error::SendError<Tidings>> {
+        self.tidings.send(Tidings { invoke_id: self.invoke_id.clone(), what }).await
+    }
+}
+
+fn lost() -> Fault {
+    Fault::new(Code::CoreInternal, "The end of the call could not be read.")
+}

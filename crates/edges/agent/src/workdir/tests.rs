@@ -1,0 +1,167 @@
+//! Rooms in the hands of honest and of hostile agents.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+use super::*;
+
+struct Stage {
+    dir: tempfile::TempDir,
+    rooms: Rooms,
+    room: Room,
+}
+
+fn stage() -> Stage {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut rooms = Rooms::open(&dir.path().join("data")).expect("opens");
+    let room = rooms.take(&attempt("a-1")).expect("made");
+    Stage { dir, rooms, room }
+}
+
+fn attempt(id: &str) -> AttemptId {
+    AttemptId::new(id).expect("valid")
+}
+
+impl Stage {
+    fn out(&self, name: &str) -> PathBuf {
+        PathBuf::from(self.room.outputs_path()).join(name)
+    }
+
+    fn kept(&self) -> PathBuf {
+        self.dir.path().join("outputs/default/r-1")
+    }
+
+    fn keep(&self, key: &str) -> Result<Object, Fault> {
+        let mut outputs = Object::from_iter([(key.to_owned(), json!({"$written": true}))]);
+        outputs.insert("n".to_owned(), json!(1));
+        self.room.keep_written(&mut outputs, &self.kept()).map(|()| outputs)
+    }
+
+    #[track_caller]
+    fn refused(&self, key: &str, code: Code, words: &str) {
+        let fault = self.keep(key).expect_err("not a file to keep");
+        assert!(fault.is(code), "{fault}");
+        assert!(fault.message.contains(words), "{fault}");
+        assert!(!self.kept().exists(), "nothing is kept of it");
+    }
+}
+
+#[test]
+fn r163_a_written_file_is_kept_where_the_agent_cannot_reach_it() {
+    let stage = stage();
+    let mode = fs::metadata(stage.room.outputs_path()).expect("exists").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    fs::write(stage.out("report.txt"), "hello").expect("writes");
+    let outputs = stage.keep("report.txt").expect("kept");
+    let sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+    let file = json!({"$file": {"path": "report.txt", "bytes": 5, "sha256": sha256}});
+    assert_eq!(outputs["report.txt"], file);
+    assert_eq!(outputs["n"], 1);
+    // The agent still has the file open, and writes on.
+    fs::write(stage.out("report.txt"), "other").expect("writes");
+    let kept = fs::read_to_string(stage.kept().join("report.txt")).expect("readable");
+    assert_eq!(kept, "hello");
+}
+
+#[test]
+fn r163_what_is_no_ordinary_file_of_that_name_is_refused() {
+    let stage = stage();
+    let invalid = Code::ToolInvalidOutput;
+    stage.refused("missing", invalid, "output missing is not there");
+    symlink("/etc/passwd", stage.out("link")).expect("links");
+    stage.refused("link", invalid, "cannot be opened as an ordinary file");
+    fs::create_dir(stage.out("folder")).expect("makes");
+    stage.refused("folder", invalid, "is not an ordinary file");
+    let fifo = stage.out("fifo");
+    let mode = Mode::RUSR | Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, mode, 0).expect("makes");
+    stage.refused("fifo", invalid, "is not an ordinary file");
+    fs::write(stage.dir.path().join("secret"), "s").expect("writes");
+    fs::hard_link(stage.dir.path().join("secret"), stage.out("hard")).expect("links");
+    stage.refused("hard", invalid, "has another name besides");
+    for key in ["../secret", "a/b", ".hidden", "", "..", "a\0b", "ä", &"x".repeat(129)] {
+        stage.refused(key, invalid, "needs a name of letters");
+    }
+}
+
+#[test]
+fn r163_files_are_bounded_in_size_and_number() {
+    let stage = stage();
+    let huge = File::create(stage.out("huge")).expect("made");
+    huge.set_len(FILE_BYTES_MAX + 1).expect("sparse");
+    stage.refused("huge", Code::ToolOutputTooLarge, "larger than 64 MiB");
+    let many = (0..=FILES_MAX).map(|n| (format!("f{n}"), json!({"$written": true})));
+    let fault = stage.room.keep_written(&mut many.collect(), &stage.kept()).expect_err("many");
+    assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
+}
+
+#[test]
+fn r163_folders_swapped_for_links_lead_nowhere() {
+    let stage = stage();
+    let outside = stage.dir.path().join("outside");
+    fs::create_dir_all(outside.join("out")).expect("made");
+    fs::write(outside.join("out/key"), "not the agent's").expect("writes");
+    // The folder that was handed out is renamed, and a link takes its place.
+    let given = stage.room.path.clone();
+    fs::rename(&given, given.with_extension("old")).expect("renames");
+    symlink(&outside, &given).expect("links");
+    stage.refused("key", Code::ToolInvalidOutput, "is not there");
+    let Stage { dir, mut rooms, room } = stage;
+    rooms.give_back(room);
+    assert!(rooms.free.is_empty(), "such a room is not used again");
+    assert!(!given.exists(), "the link is gone");
+    assert!(outside.join("out/key").exists(), "what it led to is not");
+    // The whole folder of rooms is swapped.
+    drop(rooms);
+    let runs = dir.path().join("data/runs");
+    fs::remove_dir_all(&runs).expect("removes");
+    symlink(&outside, &runs).expect("links");
+    let mut rooms = Rooms::open(&dir.path().join("data")).expect("opens");
+    rooms.take(&attempt("a-2")).expect("made");
+    assert!(!fs::symlink_metadata(&runs).expect("there").is_symlink());
+    assert_eq!(fs::read_dir(&outside).expect("there").count(), 1, "nothing was added");
+}
+
+#[test]
+fn r163_a_name_that_changes_hands_all_the_time_never_yields_a_foreign_file() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let stage = stage();
+    let secret = stage.dir.path().join("secret");
+    fs::write(&secret, "the core's own").expect("writes");
+    let (key, other) = (stage.out("key"), stage.out("other"));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                fs::write(&other, "own").expect("writes");
+                fs::rename(&other, &key).expect("renames");
+                symlink(&secret, &other).expect("links");
+                fs::rename(&other, &key).expect("renames");
+            }
+        });
+        for _ in 0..300 {
+            if stage.keep("key").is_ok() {
+                let kept = fs::read_to_string(stage.kept().join("key")).expect("readable");
+                assert!(kept.is_empty() || kept == "own", "{kept}");
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_room_is_used_again_only_if_it_is_as_it_was() {
+    let Stage { dir: _dir, mut rooms, room } = stage();
+    let first = room.path.clone();
+    rooms.give_back(room);
+    let room = rooms.take(&attempt("a-2")).expect("kept");
+    assert_eq!(room.path, first);
+    fs::write(PathBuf::from(room.inputs_path()).join("x"), "x").expect("writes");
+    rooms.give_back(room);
+    let room = rooms.take(&attempt("a-3")).expect("made");
+    assert_ne!(room.path, first);
+    assert!(!first.exists());
+    let path = room.path.clone();
+    rooms.give_back(room);
+    drop(rooms);
+    assert!(!path.exists(), "nothing is left when the connection ends");
+}
