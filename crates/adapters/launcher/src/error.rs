@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
-use wharf_vocab::{Code, Fault, FaultCode, LaunchId};
+use wharf_vocab::{Code, Fault, FaultCode, LaunchId, SandboxLevel};
 
 use crate::shim::message::{Failure, Step};
 
@@ -31,6 +31,16 @@ pub(crate) enum Error {
     ShimLost,
     #[error("The program {} was not started in time.", program.display())]
     Slow { program: PathBuf },
+    #[error("The path {} cannot be opened to a program that is fenced in.", path.display())]
+    Path { path: PathBuf },
+    #[error("The secrets of the program cannot be written: {}.", plain(.0))]
+    Secrets(io::Error),
+    #[error(
+        "The program must be fenced in at the level {minimum} or higher, but here it can only be \
+         {level}.{}",
+        also(notes)
+    )]
+    Sandbox { level: SandboxLevel, minimum: SandboxLevel, notes: Vec<String> },
     #[error("{}", start_failed(program, cwd, *failure))]
     Start { program: PathBuf, cwd: PathBuf, failure: Failure },
 }
@@ -39,10 +49,17 @@ impl Error {
     /// The fault that is shown.
     pub(crate) fn into_fault(self, launch: Option<&LaunchId>) -> Fault {
         let (code, retryable) = match &self {
-            Self::Environment { .. } | Self::Order => (Code::AgentStartFailed, false),
-            Self::PrivateDir { .. } | Self::Log { .. } | Self::LogRead { .. } => {
-                (Code::HomeUnwritable, false)
+            Self::Environment { .. } | Self::Order | Self::Path { .. } => {
+                (Code::AgentStartFailed, false)
             }
+            Self::Sandbox { .. } => (Code::AgentSandboxUnavailable, false),
+            Self::Start { failure, .. } if failure.step.is_of_the_fence() => {
+                (Code::AgentSandboxUnavailable, false)
+            }
+            Self::Secrets(_)
+            | Self::PrivateDir { .. }
+            | Self::Log { .. }
+            | Self::LogRead { .. } => (Code::HomeUnwritable, false),
             Self::Busy => (Code::CoreBusy, true),
             Self::Stopping => (Code::CoreStopping, true),
             Self::Shim(_) | Self::ShimLost | Self::Slow { .. } => (Code::AgentStartFailed, true),
@@ -87,10 +104,28 @@ fn start_failed(program: &std::path::Path, cwd: &std::path::Path, failure: Failu
         (Step::Prepare, _) => {
             format!("The program {program} could not be started: {}.", reason(errno))
         }
+        (
+            step @ (Step::Limits
+            | Step::Namespaces
+            | Step::Files
+            | Step::Network
+            | Step::Landlock
+            | Step::Seccomp),
+            _,
+        ) => format!(
+            "The program {program} could not be fenced in, so it was not started; {} failed: {}.",
+            step.what(),
+            reason(errno)
+        ),
     }
 }
 
-fn reason(errno: Option<Errno>) -> String {
+/// Sentences that follow another.
+fn also(notes: &[String]) -> String {
+    notes.iter().map(|note| format!(" {note}")).collect()
+}
+
+pub(crate) fn reason(errno: Option<Errno>) -> String {
     errno.map_or_else(|| "unknown reason".to_owned(), |errno| plain(&errno.into()))
 }
 

@@ -7,19 +7,22 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use wharf_ports::launcher::{Achieved, LaunchSpec, Launched, Launcher, LogLine};
-use wharf_vocab::limits::{LAUNCH_ORDER_BYTES_MAX, LAUNCH_START_MS};
+use wharf_vocab::limits::LAUNCH_START_MS;
 use wharf_vocab::{Code, Fault, SandboxLevel};
 
 use crate::dirs::make_private;
 use crate::error::Error;
+use crate::fence::Ability;
 use crate::log::{LogWriter, Redactor, read_tail};
 use crate::process::LaunchedProcess;
+use crate::secrets::SecretFiles;
 use crate::shim;
-use crate::shim::message::{Order, Report, encode};
+use crate::shim::handover::Handover;
+use crate::shim::message::{FenceOrder, Layers, Order, Report};
 use crate::spawner::Spawner;
 use crate::supervise::Supervisor;
 
@@ -34,10 +37,24 @@ pub struct Options {
     pub shim_program: Option<PathBuf>,
 }
 
+/// What a kernel may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Primitive {
+    /// Namespaces of users, processes, mounts and networks.
+    Namespaces,
+    /// Landlock.
+    Landlock,
+    /// Filters of system calls.
+    Seccomp,
+}
+
 /// Starts programs as child processes of this one, each under a shim. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct ProcessLauncher {
     spawner: Arc<Spawner>,
+    /// What the machine can do, once somebody wanted to know.
+    ability: Arc<OnceCell<Ability>>,
+    missing: Layers,
 }
 
 impl ProcessLauncher {
@@ -48,7 +65,32 @@ impl ProcessLauncher {
             Some(program) => program,
             None => shim::own_program()?,
         };
-        Ok(Self { spawner: Arc::new(Spawner::start(program)?) })
+        let spawner = Arc::new(Spawner::start(program)?);
+        Ok(Self { spawner, ability: Arc::default(), missing: Layers::NONE })
+    }
+
+    /// The same launcher as it would be on a kernel that lacks something, for tests.
+    #[must_use]
+    pub fn without(mut self, primitive: Primitive) -> Self {
+        self.ability = Arc::default();
+        match primitive {
+            Primitive::Namespaces => self.missing.namespaces = true,
+            Primitive::Landlock => self.missing.landlock = true,
+            Primitive::Seccomp => self.missing.seccomp = true,
+        }
+        self
+    }
+
+    async fn ability(&self) -> &Ability {
+        self.ability.get_or_init(|| Ability::find_out(&self.spawner, self.missing)).await
+    }
+
+    /// What is ordered for a fence. Only one that goes beyond the basic needs to know the machine.
+    async fn fence(&self, spec: &LaunchSpec) -> Result<(Achieved, FenceOrder), Error> {
+        if spec.fence.level <= SandboxLevel::Basic {
+            return Ability::unknown().order(&spec.fence);
+        }
+        self.ability().await.order(&spec.fence)
     }
 }
 
@@ -57,7 +99,7 @@ impl Launcher for ProcessLauncher {
         async move {
             let launch = spec.launch.clone();
             // In a task of its own, so that a caller who gives up leaves nothing half done.
-            let launching = tokio::spawn(launch_process(Arc::clone(&self.spawner), spec));
+            let launching = tokio::spawn(launch_process(self.clone(), spec));
             let process = launching.await.unwrap_or(Err(Error::Stopping)).map_err(|error| {
                 tracing::warn!(%launch, %error, "a launch failed");
                 error.into_fault(Some(&launch))
@@ -68,16 +110,12 @@ impl Launcher for ProcessLauncher {
     }
 
     fn probe(&self) -> BoxFuture<'_, Achieved> {
-        std::future::ready(basic()).boxed()
+        async move { self.ability().await.achieved() }.boxed()
     }
 
     fn tail(&self, log: &Path, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
         read_log(log.to_owned(), lines).boxed()
     }
-}
-
-fn basic() -> Achieved {
-    Achieved { level: SandboxLevel::Basic, notes: Vec::new() }
 }
 
 /// Reads the end of a log from disk.
@@ -90,18 +128,22 @@ pub(crate) async fn read_log(path: PathBuf, lines: usize) -> Result<Vec<LogLine>
     })
 }
 
-async fn launch_process(spawner: Arc<Spawner>, spec: LaunchSpec) -> Result<LaunchedProcess, Error> {
-    let order = encode_order(&spec)?;
-    let (spec, writer) = spawn_blocking(move || prepare(&spec).map(|writer| (spec, writer)))
-        .await
-        .map_err(|_| Error::Stopping)??;
-    let shim = spawner.spawn().await?;
-    let mut supervisor = Supervisor::new(spec.launch.clone(), shim, writer, spawner);
+async fn launch_process(
+    launcher: ProcessLauncher,
+    spec: LaunchSpec,
+) -> Result<LaunchedProcess, Error> {
+    let (achieved, fence) = launcher.fence(&spec).await?;
+    let spawner = launcher.spawner;
+    let ready =
+        spawn_blocking(move || prepare(spec, fence)).await.map_err(|_| Error::Stopping)??;
+    let Ready { spec, handover, writer, secrets } = ready;
+    let shim = spawner.spawn(handover).await?;
+    let mut supervisor = Supervisor::new(spec.launch.clone(), shim, writer, secrets, spawner);
     let limit = Duration::from_millis(LAUNCH_START_MS);
-    let error = match timeout(limit, supervisor.start(&order)).await {
+    let error = match timeout(limit, supervisor.started()).await {
         Ok(Some(Report::Started { pid })) => {
-            tracing::info!(launch = %spec.launch, pid, "a launch started");
-            return Ok(supervised(supervisor, pid, spec.log.path));
+            tracing::info!(launch = %spec.launch, pid, level = %achieved.level, "a launch started");
+            return Ok(supervised(supervisor, pid, achieved, spec.log.path));
         }
         Ok(Some(Report::Failed(failure))) => {
             Error::Start { program: spec.program, cwd: spec.cwd, failure }
@@ -114,13 +156,18 @@ async fn launch_process(spawner: Arc<Spawner>, spec: LaunchSpec) -> Result<Launc
 }
 
 /// Hands a launch that runs to its supervisor's task.
-fn supervised(supervisor: Supervisor, pid: i32, log_path: PathBuf) -> LaunchedProcess {
+fn supervised(
+    supervisor: Supervisor,
+    pid: i32,
+    fence: Achieved,
+    log_path: PathBuf,
+) -> LaunchedProcess {
     let (commands, waiting) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (exited, exit) = watch::channel(None);
     let process = LaunchedProcess {
         id: supervisor.id().clone(),
         pid,
-        fence: basic(),
+        fence,
         shim_pid: supervisor.shim_pid(),
         commands,
         exit,
@@ -131,29 +178,77 @@ fn supervised(supervisor: Supervisor, pid: i32, log_path: PathBuf) -> LaunchedPr
     process
 }
 
-/// The order as the shim reads it.
-fn encode_order(spec: &LaunchSpec) -> Result<Vec<u8>, Error> {
+/// Everything a launch needs before there is a process.
+struct Ready {
+    spec: LaunchSpec,
+    handover: Handover,
+    writer: LogWriter,
+    secrets: Option<SecretFiles>,
+}
+
+/// Makes the launch's directories, opens its log and seals its order; this waits for the disk.
+fn prepare(mut spec: LaunchSpec, fence: FenceOrder) -> Result<Ready, Error> {
+    check(&spec, &fence)?;
+    for path in &spec.private_dirs {
+        make_private(path).map_err(|source| Error::PrivateDir { path: path.clone(), source })?;
+    }
+    let writer = LogWriter::open(&spec.log, Redactor::new(&spec.secrets))
+        .map_err(|source| Error::Log { path: spec.log.path.clone(), source })?;
+    let by_files = !fence.layers.namespaces && !spec.secret_files.is_empty();
+    let log_dir = spec.log.path.parent().unwrap_or(Path::new("."));
+    let secrets = by_files.then(|| SecretFiles::write(&spec.secret_files, log_dir));
+    let secrets = secrets.transpose().map_err(Error::Secrets)?;
+    let mut handover = seal(&spec, fence, secrets.as_ref())?;
+    if let Some(connection) = spec.connection.take() {
+        handover.connection = Some(connection.try_clone().map_err(Error::Shim)?);
+    }
+    Ok(Ready { spec, handover, writer, secrets })
+}
+
+/// Refuses what no system can start, and what would open a fence to everything.
+fn check(spec: &LaunchSpec, fence: &FenceOrder) -> Result<(), Error> {
     for (name, value) in &spec.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(Error::Environment { name: name.clone() });
         }
     }
-    let order = Order {
+    if fence.layers == Layers::NONE {
+        return Ok(());
+    }
+    let opened = [&spec.cwd].into_iter().chain(&fence.read).chain(&fence.write);
+    for path in opened.chain(&spec.private_dirs) {
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if real == Path::new("/") || real.starts_with("/proc") || !path.is_absolute() {
+            return Err(Error::Path { path: path.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The order as the shim reads it.
+fn seal(
+    spec: &LaunchSpec,
+    fence: FenceOrder,
+    secrets: Option<&SecretFiles>,
+) -> Result<Handover, Error> {
+    let mut order = Order {
         program: spec.program.clone(),
         args: spec.args.clone(),
         cwd: spec.cwd.clone(),
         env: spec.env.clone(),
         grace_ms: u64::try_from(spec.stop_grace.as_millis()).unwrap_or(u64::MAX),
+        private_dirs: spec.private_dirs.clone(),
+        secrets: [].into(),
+        secrets_dir: secrets.map(|secrets| secrets.folder().to_owned()),
+        fence,
     };
-    let order = encode(&order).map_err(|_| Error::Order)?;
-    if order.len() > LAUNCH_ORDER_BYTES_MAX { Err(Error::Order) } else { Ok(order) }
-}
-
-/// Makes the launch's directories and opens its log; this waits for the disk.
-fn prepare(spec: &LaunchSpec) -> Result<LogWriter, Error> {
-    for path in &spec.private_dirs {
-        make_private(path).map_err(|source| Error::PrivateDir { path: path.clone(), source })?;
+    if secrets.is_none() {
+        let bytes = spec.secret_files.iter();
+        let bytes = bytes.map(|(name, secret)| (name.to_string(), secret.expose().to_vec()));
+        order.secrets = bytes.collect();
     }
-    LogWriter::open(&spec.log, Redactor::new(&spec.secrets))
-        .map_err(|source| Error::Log { path: spec.log.path.clone(), source })
+    Handover::seal(&order).map_err(|error| match error.raw_os_error() {
+        Some(_) => Error::Shim(error),
+        None => Error::Order,
+    })
 }

@@ -5,8 +5,11 @@
 //! core; its output never blocks the core and never holds a secret; when it is stopped, when it
 //! ends, when its last handle is dropped and when the core dies, nothing it ever started is left.
 //!
-//! What it does not do: decide when to start again (`ports::launcher::Backoff` does), fence a
-//! program in, or speak to it.
+//! It fences a program in as firmly as it is asked and as the machine can: see [`sandbox`] for
+//! the layers and [`fence`] for how they are chosen.
+//!
+//! What it does not do: decide when to start again (`ports::launcher::Backoff` does), decide what
+//! a program may see, or speak to it.
 //!
 //! The binary that holds a launcher must begin with
 //!
@@ -20,13 +23,17 @@
 
 mod dirs;
 mod error;
+mod fence;
 mod launcher;
 mod log;
 mod process;
+#[cfg(target_os = "linux")]
+mod sandbox;
+mod secrets;
 pub mod shim;
 mod spawner;
 mod supervise;
 mod tree;
 
-pub use launcher::{Options, ProcessLauncher};
+pub use launcher::{Options, Primitive, ProcessLauncher};
 pub use log::{Redaction, Redactor};

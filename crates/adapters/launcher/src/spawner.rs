@@ -19,11 +19,12 @@ use tokio::sync::oneshot;
 
 use crate::error::Error;
 use crate::shim;
+use crate::shim::handover::Handover;
 
 /// Starts that may wait.
 const WAITING_MAX: usize = 256;
 
-/// A shim that was started and waits for its order.
+/// A shim that was started and has its order.
 #[derive(Debug)]
 pub(crate) struct Shim {
     pub(crate) child: Child,
@@ -36,7 +37,14 @@ pub(crate) struct Shim {
 /// The way to the thread. The thread ends when the last of these is dropped.
 #[derive(Debug)]
 pub(crate) struct Spawner {
-    requests: SyncSender<oneshot::Sender<io::Result<Shim>>>,
+    requests: SyncSender<Request>,
+}
+
+/// Somebody wants a shim.
+#[derive(Debug)]
+struct Request {
+    handover: Handover,
+    reply: oneshot::Sender<io::Result<Shim>>,
 }
 
 impl Spawner {
@@ -50,10 +58,10 @@ impl Spawner {
         Ok(Self { requests })
     }
 
-    /// Starts a shim.
-    pub(crate) async fn spawn(&self) -> Result<Shim, Error> {
+    /// Starts a shim and hands it its order.
+    pub(crate) async fn spawn(&self, handover: Handover) -> Result<Shim, Error> {
         let (reply, answer) = oneshot::channel();
-        self.requests.try_send(reply).map_err(|refused| match refused {
+        self.requests.try_send(Request { handover, reply }).map_err(|refused| match refused {
             TrySendError::Full(_) => Error::Busy,
             TrySendError::Disconnected(_) => Error::Stopping,
         })?;
@@ -61,20 +69,18 @@ impl Spawner {
     }
 }
 
-fn serve(
-    runtime: &Handle,
-    program: &PathBuf,
-    waiting: &Receiver<oneshot::Sender<io::Result<Shim>>>,
-) {
+fn serve(runtime: &Handle, program: &PathBuf, waiting: &Receiver<Request>) {
     let _entered = runtime.enter();
-    while let Ok(reply) = waiting.recv() {
+    while let Ok(Request { handover, reply }) = waiting.recv() {
         // Whoever asked may be gone; then the shim loses its socket and ends.
-        let _ = reply.send(spawn(program));
+        let _ = reply.send(spawn(program, &handover));
     }
 }
 
-fn spawn(program: &PathBuf) -> io::Result<Shim> {
+fn spawn(program: &PathBuf, handover: &Handover) -> io::Result<Shim> {
     let (ours, theirs) = StdUnixStream::pair()?;
+    // It waits on the socket until the shim is there to take it.
+    handover.send(&ours)?;
     ours.set_nonblocking(true)?;
     let control = UnixStream::from_std(ours)?;
     let mut child = Command::new(program)

@@ -7,14 +7,15 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::process::Child;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 use wharf_ports::launcher::{Exit, ExitHow};
-use wharf_vocab::LaunchId;
 use wharf_vocab::limits::SWEEP_MS;
+use wharf_vocab::{LaunchId, Resource};
 
 use crate::log::{LogBook, LogWriter, drain};
+use crate::secrets::SecretFiles;
 use crate::shim::message::{Command, How, Inbox, Report, send};
 use crate::spawner::{Shim, Spawner};
 use crate::tree;
@@ -38,15 +39,26 @@ pub(crate) struct Supervisor {
     control: OwnedWriteHalf,
     book: Arc<LogBook>,
     draining: JoinHandle<LogWriter>,
+    /// Told when the program does not stop flooding its log.
+    flooded: Arc<Notify>,
+    /// Gone before the end is told.
+    secrets: Option<SecretFiles>,
     /// Keeps the thread alive that this launch's shim hangs on.
     _spawner: Arc<Spawner>,
 }
 
 impl Supervisor {
-    /// Begins to drain a shim that has no order yet.
-    pub(crate) fn new(id: LaunchId, shim: Shim, writer: LogWriter, spawner: Arc<Spawner>) -> Self {
+    /// Begins to drain a shim that has just been started.
+    pub(crate) fn new(
+        id: LaunchId,
+        shim: Shim,
+        writer: LogWriter,
+        secrets: Option<SecretFiles>,
+        spawner: Arc<Spawner>,
+    ) -> Self {
         let Shim { child, pid, control, stdout, stderr } = shim;
         let (inbox, control) = control.into_split();
+        let flooded = Arc::new(Notify::new());
         Self {
             id,
             child,
@@ -54,7 +66,9 @@ impl Supervisor {
             inbox: Inbox::new(inbox),
             control,
             book: Arc::clone(writer.book()),
-            draining: tokio::spawn(drain(stdout, stderr, writer)),
+            draining: tokio::spawn(drain(stdout, stderr, writer, Arc::clone(&flooded))),
+            flooded,
+            secrets,
             _spawner: spawner,
         }
     }
@@ -71,9 +85,8 @@ impl Supervisor {
         &self.book
     }
 
-    /// Gives the shim its order and waits for what it makes of it; none if it disappeared.
-    pub(crate) async fn start(&mut self, order: &[u8]) -> Option<Report> {
-        self.control.write_all(order).await.ok()?;
+    /// Waits for what the shim makes of its order; none if it disappeared.
+    pub(crate) async fn started(&mut self) -> Option<Report> {
         self.inbox.next().await
     }
 
@@ -82,6 +95,7 @@ impl Supervisor {
         // To the shim this is the core's death.
         let _ = self.control.shutdown().await;
         self.bury().await;
+        self.secrets = None;
         self.close_log(note).await;
     }
 
@@ -91,11 +105,14 @@ impl Supervisor {
         mut commands: mpsc::Receiver<Command>,
         exit: watch::Sender<Option<Exit>>,
     ) {
-        let (how, survivors) = match self.watch(&mut commands).await {
+        let mut over = None;
+        let (how, survivors) = match self.watch(&mut commands, &mut over).await {
             Some(Report::Ended { how, survivors }) => (exit_how(how), survivors),
             _ => (ExitHow::Lost, self.clear_up().await),
         };
+        let how = over.map_or(how, ExitHow::Limit);
         self.bury().await;
+        self.secrets = None;
         self.close_log(format!("[ended with {how}]")).await;
         let ended = Exit { how, last_stderr: self.book.last_stderr(), survivors };
         if survivors > 0 {
@@ -105,8 +122,13 @@ impl Supervisor {
         exit.send_replace(Some(ended));
     }
 
-    /// Passes commands until the shim's last report; none if it disappeared or is stuck.
-    async fn watch(&mut self, commands: &mut mpsc::Receiver<Command>) -> Option<Report> {
+    /// Passes commands until the shim's last report; none if it disappeared or is stuck. Says
+    /// over which limit the program went if it is seen from here.
+    async fn watch(
+        &mut self,
+        commands: &mut mpsc::Receiver<Command>,
+        over: &mut Option<Resource>,
+    ) -> Option<Report> {
         let mut give_up_at: Option<Instant> = None;
         let mut killing = false;
         loop {
@@ -119,6 +141,10 @@ impl Supervisor {
             let command = tokio::select! {
                 report = self.inbox.next::<Report>() => return report,
                 () = patience => return None,
+                () = self.flooded.notified(), if !killing => {
+                    *over = Some(Resource::Log);
+                    Command::Kill
+                }
                 command = commands.recv(), if !killing => command.unwrap_or(Command::Kill),
             };
             let allowed = match command {
@@ -186,6 +212,7 @@ fn exit_how(how: How) -> ExitHow {
     match how {
         How::Code(code) => ExitHow::Code(code),
         How::Signal(signal) => ExitHow::Signal(signal),
+        How::Limit(resource) => ExitHow::Limit(resource),
         How::Unknown => ExitHow::Lost,
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use wharf_ports::launcher::{LogLine, LogSource, LogSpec};
 use wharf_ports::{Clock, SystemClock};
@@ -19,9 +20,17 @@ use super::{LogBook, LogFile, Redaction, Redactor};
 
 /// What is read at once.
 const READ_BYTES: usize = 16 * 1024;
+/// Seconds in a row in which a program may write as much as is taken.
+const FLOOD_SECONDS_MAX: u32 = 10;
 
 /// Reads both pipes until the last process that holds them is gone, and gives the writer back.
-pub(crate) async fn drain<O, E>(stdout: O, stderr: E, mut writer: LogWriter) -> LogWriter
+/// Tells `flooded` if the program writes as much as it can for too long.
+pub(crate) async fn drain<O, E>(
+    stdout: O,
+    stderr: E,
+    mut writer: LogWriter,
+    flooded: Arc<Notify>,
+) -> LogWriter
 where
     O: AsyncRead + Unpin,
     E: AsyncRead + Unpin,
@@ -41,6 +50,9 @@ where
         };
         writer.write(source, lines).await;
         if let Some(rest_until) = pace.count(Instant::now(), read) {
+            if pace.full_seconds >= FLOOD_SECONDS_MAX {
+                flooded.notify_one();
+            }
             sleep_until(rest_until).await;
         }
     }
@@ -96,21 +108,33 @@ impl<R: AsyncRead + Unpin> Tap<R> {
 struct Pace {
     second_began: Instant,
     bytes: u64,
+    /// Seconds in a row in which the limit was reached.
+    full_seconds: u32,
 }
 
 impl Pace {
     fn new(now: Instant) -> Self {
-        Self { second_began: now, bytes: 0 }
+        Self { second_began: now, bytes: 0, full_seconds: 0 }
     }
 
     /// Counts what was read; says until when to rest, if at all.
     fn count(&mut self, now: Instant, read: usize) -> Option<Instant> {
         if now >= self.second_began + Duration::from_secs(1) {
-            *self = Self::new(now);
+            // A pause of a second, or a second that was not full, is the end of a flood.
+            let follows = now < self.second_began + Duration::from_secs(2);
+            let flooding = follows && self.bytes >= LOG_BYTES_PER_SECOND_MAX;
+            let full_seconds = if flooding { self.full_seconds } else { 0 };
+            *self = Self { full_seconds, ..Self::new(now) };
         }
+        let was_full = self.bytes >= LOG_BYTES_PER_SECOND_MAX;
         self.bytes += u64::try_from(read).unwrap_or(u64::MAX);
-        let second_ends = self.second_began + Duration::from_secs(1);
-        (self.bytes >= LOG_BYTES_PER_SECOND_MAX).then_some(second_ends)
+        if self.bytes < LOG_BYTES_PER_SECOND_MAX {
+            return None;
+        }
+        if !was_full {
+            self.full_seconds += 1;
+        }
+        Some(self.second_began + Duration::from_secs(1))
     }
 }
 
@@ -200,5 +224,23 @@ mod tests {
         for second in 10..20 {
             assert_eq!(pace.count(at(second * 1_000), most - 1), None);
         }
+    }
+
+    #[test]
+    fn only_full_seconds_in_a_row_are_a_flood() {
+        let began = Instant::now();
+        let at = |ms: u64| began + Duration::from_millis(ms);
+        let most = usize::try_from(LOG_BYTES_PER_SECOND_MAX).expect("fits");
+        let mut pace = Pace::new(began);
+        for second in 0..5 {
+            pace.count(at(second * 1_000), most);
+        }
+        assert_eq!(pace.full_seconds, 5);
+        pace.count(at(5_000), 1);
+        pace.count(at(6_000), most);
+        assert_eq!(pace.full_seconds, 1, "a second was not full");
+        pace.count(at(7_000), most);
+        pace.count(at(60_000), most);
+        assert_eq!(pace.full_seconds, 1, "there was a pause");
     }
 }

@@ -1,35 +1,37 @@
 //! The last step of a launch: a process that dresses itself and becomes the program.
 //!
-//! It is told what to become on its standard input and answers there only if it fails: when it
-//! has become the program, the socket is closed by that.
+//! It is handed its order on its standard input and answers there only if it fails: when it has
+//! become the program, the socket is closed by that. If the program is to run in namespaces, it
+//! becomes their first process instead and starts the program.
 
-use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::convert::Infallible;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
-use serde::{Deserialize, Serialize};
+use wharf_vocab::SandboxLevel;
 
-use super::message::{Failure, Order, Step};
+use super::handover::Handover;
+use super::message::{At, Failure, Order, Step, Voice, encode};
 use super::refuse;
 
-/// What the warden says.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Entry {
-    pub(super) order: Order,
-    /// The warden's process id.
-    pub(super) warden: i32,
-}
+/// The descriptor under which a program inherits its connection.
+const INHERITED: i32 = 3;
+/// Names the folder with the program's secrets.
+const SECRETS_VARIABLE: &str = "WHARF_SECRETS_DIR";
 
 pub(super) fn main() -> ExitCode {
+    // Taken first, so that it gets the lowest free number.
+    let slot = io::stdin().as_fd().try_clone_to_owned();
     let Ok(mut socket) = standard_input_as_socket() else { return refuse() };
-    let failure = match enter(&mut socket) {
-        Ok(never) => match never {},
-        Err(failure) => failure,
+    let Ok(slot) = slot else { return refuse() };
+    let voice = match enter(&socket, slot) {
+        Ok(voice) => voice,
+        Err(failure) => Voice::Failed(failure),
     };
-    let text = serde_json::to_vec(&failure).unwrap_or_default();
-    let _ = socket.write_all(&text);
+    let _ = encode(&voice).and_then(|line| socket.write_all(&line));
     ExitCode::from(127)
 }
 
@@ -40,44 +42,120 @@ pub(super) fn standard_input_as_socket() -> io::Result<UnixStream> {
     Ok(socket)
 }
 
-/// Does not come back unless it fails.
-fn enter(socket: &mut UnixStream) -> Result<std::convert::Infallible, Failure> {
-    let prepare = |error: &io::Error| Failure::new(Step::Prepare, error);
-    let mut text = String::new();
-    socket.read_to_string(&mut text).map_err(|error| prepare(&error))?;
-    let Entry { order, warden } =
-        serde_json::from_str(&text).map_err(|error| prepare(&error.into()))?;
-    drop(text);
-    dress(warden).map_err(|error| prepare(&error))?;
-    std::env::set_current_dir(&order.cwd).map_err(|error| Failure::new(Step::Cwd, &error))?;
-    let error = Command::new(&order.program)
-        .args(&order.args)
-        .env_clear()
-        .envs(&order.env)
-        .stdin(Stdio::null())
-        .exec();
-    let program_exists = order.program.components().count() > 1 && order.program.exists();
-    Err(Failure { program_exists, ..Failure::new(Step::Exec, &error) })
+/// Does not come back unless it fails or was only to try.
+fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<Voice, Failure> {
+    let handover = Handover::receive(socket).at(Step::Prepare)?;
+    let mut order: Order = handover.read().at(Step::Prepare)?;
+    die_with_the_warden(socket).at(Step::Prepare)?;
+    let inherited = place(handover.connection, slot).at(Step::Prepare)?;
+    if let Some(dir) = &order.secrets_dir {
+        order.env.insert(SECRETS_VARIABLE.to_owned(), dir.display().to_string());
+    }
+    limit(&order)?;
+    #[cfg(target_os = "linux")]
+    if order.fence.layers.namespaces {
+        if !order.secrets.is_empty() {
+            let dir = crate::sandbox::SECRETS_DIR.to_owned();
+            order.env.insert(SECRETS_VARIABLE.to_owned(), dir);
+        }
+        return super::init::run(socket, &order, inherited);
+    }
+    std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
+    let landlock = confine(&order)?;
+    if order.fence.trial {
+        return Ok(Voice::Tried { landlock });
+    }
+    match become_program(&order) {
+        Ok(never) => match never {},
+        Err(error) => {
+            drop(inherited);
+            Err(not_begun(&order, &error))
+        }
+    }
 }
 
-/// Takes on what the program shall inherit.
+fn become_program(order: &Order) -> io::Result<Infallible> {
+    Err(program(order).exec())
+}
+
+/// The program as it was ordered.
+pub(super) fn program(order: &Order) -> Command {
+    let mut command = Command::new(&order.program);
+    command.args(&order.args).env_clear().envs(&order.env).stdin(Stdio::null());
+    command
+}
+
+pub(super) fn not_begun(order: &Order, error: &io::Error) -> Failure {
+    let program_exists = order.program.components().count() > 1 && order.program.exists();
+    Failure { program_exists, ..Failure::new(Step::Exec, error) }
+}
+
+/// Puts the connection where the program expects it. It is the only descriptor that a program
+/// inherits beside the usual three.
+fn place(connection: Option<OwnedFd>, mut slot: OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let Some(connection) = connection else { return Ok(None) };
+    if slot.as_raw_fd() != INHERITED {
+        return Err(io::ErrorKind::ResourceBusy.into());
+    }
+    rustix::io::dup2(&connection, &mut slot)?;
+    Ok(Some(slot))
+}
+
 #[cfg(target_os = "linux")]
-fn dress(warden: i32) -> io::Result<()> {
-    use rustix::process::{
-        Pid, Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit,
-    };
+fn die_with_the_warden(socket: &UnixStream) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::process::{Signal, set_parent_process_death_signal};
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    // The warden may have died before it was asked to be told.
-    if getppid() != Pid::from_raw(warden) {
+    // The warden may have died before it was asked to be told; then its end is closed.
+    let mut ends = [PollFd::new(socket, PollFlags::IN)];
+    poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+    if ends[0].revents().contains(PollFlags::HUP) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
-    rustix::thread::set_no_new_privs(true)?;
-    // A core dump would hold the program's secrets.
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn dress(_warden: i32) -> io::Result<()> {
+fn die_with_the_warden(_socket: &UnixStream) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn limit(order: &Order) -> Result<(), Failure> {
+    if order.fence.level == SandboxLevel::None {
+        return Ok(());
+    }
+    crate::sandbox::rlimits::apply(&order.fence.usage, order.fence.layers.namespaces)
+        .at(Step::Limits)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit(_order: &Order) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Puts on what does not take namespaces; answers with the kernel's version of Landlock.
+#[cfg(target_os = "linux")]
+fn confine(order: &Order) -> Result<i32, Failure> {
+    use crate::sandbox::{landlock, seccomp::Filters, view::View};
+    let fence = &order.fence;
+    if fence.level != SandboxLevel::None {
+        rustix::thread::set_no_new_privs(true).at(Step::Prepare)?;
+    }
+    let mut version = 0;
+    if fence.layers.landlock {
+        super::pretend(fence.missing.landlock).at(Step::Landlock)?;
+        let ports: Vec<u16> = fence.tcp_port.into_iter().collect();
+        version = landlock::confine(&View::of(order)?, &ports).at(Step::Landlock)?;
+    }
+    if fence.layers.seccomp {
+        super::pretend(fence.missing.seccomp).at(Step::Seccomp)?;
+        Filters::new().and_then(|filters| filters.apply()).at(Step::Seccomp)?;
+    }
+    Ok(version)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn confine(_order: &Order) -> Result<i32, Failure> {
+    Ok(0)
 }

@@ -1,7 +1,8 @@
-//! What core and shim tell each other: one JSON object per line, on a socket of their own.
+//! What core and shim tell each other: a sealed order first, then one JSON object per line, on a
+//! socket of their own.
 //!
 //! Both ends are the same binary, so there are no versions. Nothing here is shown or logged,
-//! because an order carries the program's environment.
+//! because an order carries the program's environment and secrets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,9 +12,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines, Take};
 use tokio::net::unix::OwnedReadHalf;
+use wharf_domain::agent::Usage;
 use wharf_vocab::limits::LAUNCH_ORDER_BYTES_MAX;
+use wharf_vocab::{Resource, SandboxLevel};
 
-/// The first line from the core: what to start.
+/// What to start, and how to fence it in.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) program: PathBuf,
@@ -22,6 +25,45 @@ pub(crate) struct Order {
     pub(crate) env: BTreeMap<String, String>,
     /// How long the program may take to end when something else than the core stops the shim.
     pub(crate) grace_ms: u64,
+    /// Directories of the program's own.
+    pub(crate) private_dirs: Vec<PathBuf>,
+    /// The secrets it gets, by name.
+    pub(crate) secrets: BTreeMap<String, Vec<u8>>,
+    /// Where the core has put them, if the program has no files of its own to see them in.
+    pub(crate) secrets_dir: Option<PathBuf>,
+    pub(crate) fence: FenceOrder,
+}
+
+/// How to fence a program in. It is carried out as it stands or the launch fails.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FenceOrder {
+    pub(crate) level: SandboxLevel,
+    pub(crate) layers: Layers,
+    /// Only find out whether it can be done; start nothing.
+    pub(crate) trial: bool,
+    /// Layers that shall fail, to see what happens then.
+    pub(crate) missing: Layers,
+    pub(crate) read: Vec<PathBuf>,
+    pub(crate) write: Vec<PathBuf>,
+    pub(crate) sockets: Vec<PathBuf>,
+    pub(crate) egress: Option<PathBuf>,
+    pub(crate) tcp_port: Option<u16>,
+    pub(crate) usage: Usage,
+    /// Folders that are never opened to the program as a by-product: the owner's home.
+    pub(crate) hidden: Vec<PathBuf>,
+}
+
+/// The layers of the sandbox that a kernel may have or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Layers {
+    pub(crate) namespaces: bool,
+    pub(crate) landlock: bool,
+    pub(crate) seccomp: bool,
+}
+
+impl Layers {
+    pub(crate) const NONE: Self = Self { namespaces: false, landlock: false, seccomp: false };
+    pub(crate) const ALL: Self = Self { namespaces: true, landlock: true, seccomp: true };
 }
 
 /// Every later line from the core.
@@ -42,6 +84,8 @@ pub(crate) enum Report {
     Started { pid: i32 },
     /// It could not be started; nothing follows.
     Failed(Failure),
+    /// It could be fenced in; nothing follows.
+    Tried { landlock: i32 },
     /// It ended, and everything below it is gone; nothing follows.
     Ended { how: How, survivors: u32 },
 }
@@ -52,6 +96,8 @@ pub(crate) enum Report {
 pub(crate) enum How {
     Code(i32),
     Signal(i32),
+    /// It was killed because it took too much of something.
+    Limit(Resource),
     /// It did not end, although it was killed.
     Unknown,
 }
@@ -72,16 +118,78 @@ pub(crate) struct Failure {
 pub(crate) enum Step {
     /// Reading the order, or getting ready to become the program.
     Prepare,
+    /// Setting what it may use up.
+    Limits,
+    /// Making namespaces.
+    Namespaces,
+    /// Making its own view of files.
+    Files,
+    /// Making its own network.
+    Network,
+    /// Applying Landlock.
+    Landlock,
+    /// Applying the filter of system calls.
+    Seccomp,
     /// Entering the working directory.
     Cwd,
     /// Becoming the program.
     Exec,
 }
 
+impl Step {
+    /// Whether it is a layer of the fence.
+    pub(crate) fn is_of_the_fence(self) -> bool {
+        !matches!(self, Self::Prepare | Self::Cwd | Self::Exec)
+    }
+
+    /// What is being done, for people.
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            Self::Prepare => "getting ready",
+            Self::Limits => "setting limits",
+            Self::Namespaces => "making namespaces",
+            Self::Files => "making its view of files",
+            Self::Network => "making its network",
+            Self::Landlock => "applying Landlock",
+            Self::Seccomp => "filtering system calls",
+            Self::Cwd => "entering the working directory",
+            Self::Exec => "beginning the program",
+        }
+    }
+}
+
 impl Failure {
     pub(crate) fn new(step: Step, error: &io::Error) -> Self {
         Self { step, errno: error.raw_os_error(), program_exists: false }
     }
+}
+
+/// Says at which step an operation of the system failed.
+pub(crate) trait At<T> {
+    fn at(self, step: Step) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
+    fn at(self, step: Step) -> Result<T, Failure> {
+        self.map_err(|error| Failure::new(step, &error.into()))
+    }
+}
+
+/// What the process that carries out an order tells the warden, one line each. A program that is
+/// not in namespaces tells nothing: its socket is closed when it begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Voice {
+    /// The program runs. Descriptors of its process and of its `/proc` come along.
+    Started,
+    /// It could not be started.
+    Failed(Failure),
+    /// It could be fenced in.
+    Tried { landlock: i32 },
+    /// It ended.
+    Ended(How),
+    /// Nothing of its group is left.
+    Alone,
 }
 
 /// The lines that one end of the socket reads.

@@ -5,17 +5,23 @@
 //! orphan, and when the core says so, or is gone, it kills all of it and ends. It knows no
 //! protocol, reads no configuration and writes nothing but reports to the core.
 //!
-//! A launch takes three steps. The core's spawner thread starts [`warden`], which reads the order
+//! A launch takes three steps. The core's spawner thread starts [`warden`], which takes the order
 //! from its standard input, a socket. The warden starts [`enter`], which dresses itself (dies
-//! with the warden, may gain no privileges, leaves no core dump) and becomes the program. Neither
-//! arguments nor environment of these steps carry anything of the order.
+//! with the warden, may gain no privileges, leaves no core dump) and becomes the program, or, with
+//! namespaces, the [`init`] that starts the program. Neither arguments nor environment of these
+//! steps carry anything of the order.
 //!
-//! What it cannot do: a warden that is killed with SIGKILL kills nothing any more. Then the
-//! program dies with it, and the core kills what is left in its session; only a process that had
-//! made a session of its own survives that.
+//! What it cannot do: a warden that is killed with SIGKILL kills nothing any more. With namespaces
+//! the kernel then kills all of it. Without, the program dies with the warden, and the core kills
+//! what is left in its session; only a process that had made a session of its own survives that.
 
 mod enter;
+pub(crate) mod handover;
+#[cfg(target_os = "linux")]
+mod init;
 pub(crate) mod message;
+mod meter;
+mod program;
 mod warden;
 
 use std::path::PathBuf;
@@ -48,6 +54,12 @@ pub fn main() -> ExitCode {
 /// one, which might understand orders differently.
 pub(crate) fn own_program() -> std::io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
+}
+
+/// Fails if a layer of the sandbox shall be missing.
+#[cfg(target_os = "linux")]
+fn pretend(missing: bool) -> Result<(), rustix::io::Errno> {
+    if missing { Err(rustix::io::Errno::NOSYS) } else { Ok(()) }
 }
 
 /// Somebody typed the hidden word.

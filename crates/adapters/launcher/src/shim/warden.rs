@@ -5,43 +5,44 @@
 //! way. What left the group is killed without being asked first.
 
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{self, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::process::{
-    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, setsid, wait,
-};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustix::process::{Signal, getpid, setsid};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::time::{Instant, sleep_until, timeout};
+use wharf_vocab::Resource;
 use wharf_vocab::limits::SWEEP_MS;
 
-use super::enter::{Entry, standard_input_as_socket};
-use super::message::{Command, Failure, How, Inbox, Order, Report, Step, send};
-use super::{ENTER, WORD, complain, own_program, refuse};
+use super::enter::standard_input_as_socket;
+use super::handover::Handover;
+use super::message::{At, Command, Failure, How, Inbox, Order, Report, Step, send};
+use super::meter::Meter;
+use super::program::{News, Program};
+use super::{complain, refuse};
 use crate::tree::{self, own_pid};
 
 /// How long a report may wait for a core that does not read.
 const REPORT: Duration = Duration::from_secs(1);
 /// How long to wait for the killed before looking who is left.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
-/// A program says why it could not be entered in less than this.
-const FAILURE_BYTES_MAX: u64 = 64 * 1024;
+/// How long the kernel may take to kill everything at once before it is done one by one.
+const AT_ONCE: Duration = Duration::from_millis(500);
 
 pub(super) fn main() -> ExitCode {
     let Ok(control) = standard_input_as_socket() else { return refuse() };
     // What the core has open without the close-on-exec mark, or inherited itself, goes no further.
     close_fds::set_fds_cloexec(3, &[]);
+    // A core that is gone before it gave an order needs no answer.
+    let Ok(handover) = Handover::receive(&control) else { return refuse() };
+    let prepared = prepare(&handover);
     let ended = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .and_then(|runtime| runtime.block_on(run(control)));
+        .and_then(|runtime| runtime.block_on(run(control, handover, prepared)));
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -51,18 +52,40 @@ pub(super) fn main() -> ExitCode {
     }
 }
 
-async fn run(control: StdUnixStream) -> io::Result<()> {
+/// Reads the order, and does of it what must be done before there is a runtime.
+fn prepare(handover: &Handover) -> Result<Order, Failure> {
+    let order: Order = handover.read().at(Step::Prepare)?;
+    #[cfg(target_os = "linux")]
+    if order.fence.layers.namespaces {
+        super::pretend(order.fence.missing.namespaces).at(Step::Namespaces)?;
+        crate::sandbox::namespaces::leave_users_and_processes().at(Step::Namespaces)?;
+    }
+    Ok(order)
+}
+
+async fn run(
+    control: StdUnixStream,
+    handover: Handover,
+    prepared: Result<Order, Failure>,
+) -> io::Result<()> {
     control.set_nonblocking(true)?;
     let (inbox, mut reports) = UnixStream::from_std(control)?.into_split();
-    let mut inbox = Inbox::new(inbox);
+    let inbox = Inbox::new(inbox);
     let alarms = Alarms::set()?;
     stand_apart()?;
-    let Some(order) = inbox.next::<Order>().await else { return Ok(()) };
-    let grace = Duration::from_millis(order.grace_ms);
-    let report = match Program::start(order) {
-        Ok((program, entering)) => {
-            let warden = Warden { program, inbox, alarms, grace, kill_at: None };
-            warden.watch(entering, &mut reports).await
+    let order = match prepared {
+        Ok(order) => order,
+        Err(failure) => {
+            tell(&mut reports, &Report::Failed(failure)).await;
+            return Ok(());
+        }
+    };
+    let report = match Program::start(handover, order.fence.layers.namespaces) {
+        Ok(program) => {
+            let grace = Duration::from_millis(order.grace_ms);
+            let meter = None;
+            let warden = Warden { order, program, inbox, alarms, grace, kill_at: None, meter };
+            warden.watch(&mut reports).await
         }
         Err(error) => Report::Failed(Failure::new(Step::Prepare, &error)),
     };
@@ -114,87 +137,21 @@ impl Alarms {
     }
 }
 
-/// The program, whose death only the warden takes note of; so its id is its own until then.
-struct Program {
-    pid: Pid,
-    ended: Option<How>,
-}
-
-/// The socket to a process that is about to become the program.
-struct Entering {
-    socket: UnixStream,
-    entry: Entry,
-}
-
-impl Program {
-    fn start(order: Order) -> io::Result<(Self, Entering)> {
-        let (ours, theirs) = StdUnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        // The command goes at the end of the statement, and with it our end of their socket.
-        let child = process::Command::new(own_program()?)
-            .arg0("wharf")
-            .args([WORD, ENTER])
-            .env_clear()
-            .stdin(OwnedFd::from(theirs))
-            .process_group(0)
-            .spawn()?;
-        let pid = Pid::from_child(&child);
-        let entry = Entry { order, warden: own_pid() };
-        let entering = Entering { socket: UnixStream::from_std(ours)?, entry };
-        Ok((Self { pid, ended: None }, entering))
-    }
-
-    /// Takes note of every child that died; says whether any child is left.
-    fn reap(&mut self) -> bool {
-        loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) if pid == self.pid => self.ended = Some(how(status)),
-                Ok(Some(_)) | Err(Errno::INTR) => {}
-                Ok(None) => return true,
-                Err(_) => return false,
-            }
-        }
-    }
-
-    fn signal_group(&self, signal: Signal) {
-        if self.ended.is_none() {
-            let _ = kill_process_group(self.pid, signal);
-        }
-    }
-
-    /// Whether anything of the program's group is alive.
-    fn group_lives(&self) -> bool {
-        let group = self.pid.as_raw_nonzero().get();
-        let living = |process: &tree::Process| process.group == group && !process.is_zombie;
-        self.ended.is_none() || tree::below(own_pid()).iter().any(living)
-    }
-}
-
-impl Entering {
-    /// Tells the process what to become; says why it could not.
-    async fn become_program(mut self) -> Option<Failure> {
-        let Ok(text) = serde_json::to_vec(&self.entry) else {
-            return Some(Failure { step: Step::Prepare, errno: None, program_exists: false });
-        };
-        drop(self.entry);
-        // Errors mean that the process is gone, which its end tells better.
-        let _ = self.socket.write_all(&text).await;
-        let _ = self.socket.shutdown().await;
-        let mut answer = Vec::new();
-        let _ = self.socket.take(FAILURE_BYTES_MAX).read_to_end(&mut answer).await;
-        serde_json::from_slice(&answer).ok()
-    }
-}
-
-fn how(status: WaitStatus) -> How {
-    match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => How::Code(code),
-        (_, Some(signal)) => How::Signal(signal),
-        _ => How::Unknown,
-    }
+/// What a warden has to act on.
+enum Event {
+    News(News),
+    /// A child died.
+    Child,
+    /// The program shall end, within this time.
+    Stop(Duration),
+    /// Everything shall end now.
+    Kill,
+    /// The program took too much.
+    Over(Resource),
 }
 
 struct Warden {
+    order: Order,
     program: Program,
     inbox: Inbox,
     alarms: Alarms,
@@ -202,37 +159,51 @@ struct Warden {
     grace: Duration,
     /// When patience ends, once a stop was asked for.
     kill_at: Option<Instant>,
+    /// Watches what the program uses up, once it runs.
+    meter: Option<Meter>,
 }
 
 impl Warden {
     /// Watches over the program from before its start until nothing is left of it.
-    async fn watch(mut self, entering: Entering, reports: &mut OwnedWriteHalf) -> Report {
-        let entering = entering.become_program();
-        tokio::pin!(entering);
-        let mut entered = false;
+    async fn watch(mut self, reports: &mut OwnedWriteHalf) -> Report {
+        let mut over = None;
         loop {
-            tokio::select! {
-                failure = &mut entering, if !entered => {
-                    if let Some(failure) = failure {
-                        self.sweep().await;
-                        return Report::Failed(failure);
-                    }
-                    entered = true;
-                    let pid = self.program.pid.as_raw_nonzero().get();
+            match self.next_event().await {
+                Event::News(News::Started) => {
+                    let pid = self.program.pid();
                     tell(reports, &Report::Started { pid }).await;
+                    let processes = self.program.take_processes();
+                    self.meter = Meter::new(&self.order, processes);
                 }
-                go_on = self.next_event() => if !go_on { break },
+                Event::News(News::Failed(failure)) => {
+                    self.sweep().await;
+                    return Report::Failed(failure);
+                }
+                Event::News(News::Tried { landlock }) => {
+                    self.sweep().await;
+                    return Report::Tried { landlock };
+                }
+                Event::News(News::Changed) => {}
+                Event::Child => {
+                    self.program.reap();
+                }
+                Event::Stop(grace) => self.stop(grace),
+                Event::Kill => break,
+                Event::Over(resource) => {
+                    over = Some(resource);
+                    break;
+                }
             }
-            if entered && self.is_over() {
+            if self.program.started && self.is_over() {
                 break;
             }
         }
         let survivors = self.sweep().await;
-        Report::Ended { how: self.program.ended.unwrap_or(How::Unknown), survivors }
+        let ended = self.program.ended.unwrap_or(How::Unknown);
+        Report::Ended { how: over.map_or(ended, How::Limit), survivors }
     }
 
-    /// Waits for something to happen; says whether there is reason to wait for more.
-    async fn next_event(&mut self) -> bool {
+    async fn next_event(&mut self) -> Event {
         let kill_at = self.kill_at;
         let patience = async move {
             match kill_at {
@@ -240,33 +211,37 @@ impl Warden {
                 None => std::future::pending().await,
             }
         };
-        let alarms = &mut self.alarms;
-        let stop_within = tokio::select! {
-            command = self.inbox.next::<Command>() => match command {
-                Some(Command::Stop { grace_ms }) => Duration::from_millis(grace_ms),
-                Some(Command::Kill) | None => return false,
-            },
-            _ = alarms.child.recv() => {
-                self.program.reap();
-                return true;
+        let meter = &mut self.meter;
+        let over = async move {
+            match meter {
+                Some(meter) => meter.over().await,
+                None => std::future::pending().await,
             }
-            _ = alarms.terminate.recv() => self.grace,
-            _ = alarms.interrupt.recv() => self.grace,
-            _ = alarms.hangup.recv() => self.grace,
-            _ = alarms.orphaned.recv() => return false,
-            () = patience => return false,
         };
-        self.stop(stop_within);
-        true
+        let Alarms { child, terminate, interrupt, hangup, orphaned } = &mut self.alarms;
+        tokio::select! {
+            // What the program's namespace said before it ended counts.
+            biased;
+            news = self.program.news() => Event::News(news),
+            command = self.inbox.next::<Command>() => match command {
+                Some(Command::Stop { grace_ms }) => Event::Stop(Duration::from_millis(grace_ms)),
+                Some(Command::Kill) | None => Event::Kill,
+            },
+            _ = child.recv() => Event::Child,
+            _ = terminate.recv() => Event::Stop(self.grace),
+            _ = interrupt.recv() => Event::Stop(self.grace),
+            _ = hangup.recv() => Event::Stop(self.grace),
+            _ = orphaned.recv() => Event::Kill,
+            () = patience => Event::Kill,
+            resource = over => Event::Over(resource),
+        }
     }
 
     /// Asks the program's group to end. Asked again, it can only become less patient.
     fn stop(&mut self, grace: Duration) {
         let kill_at = Instant::now() + grace;
         self.kill_at = Some(self.kill_at.map_or(kill_at, |earlier| earlier.min(kill_at)));
-        self.program.signal_group(Signal::TERM);
-        // One that was halted could not hear it otherwise.
-        self.program.signal_group(Signal::CONT);
+        self.program.terminate();
     }
 
     /// Whether waiting is over: the program has ended and, if it was asked to, its group too.
@@ -279,18 +254,25 @@ impl Warden {
 
     /// Kills and buries everything below; says how many could not be killed in time.
     async fn sweep(&mut self) -> u32 {
-        let give_up_at = Instant::now() + Duration::from_millis(SWEEP_MS);
+        let began = Instant::now();
         while self.program.reap() {
-            self.program.signal_group(Signal::KILL);
-            let below = tree::below(own_pid());
-            if Instant::now() >= give_up_at {
-                let living = below.iter().filter(|process| !process.is_zombie).count();
-                return u32::try_from(living).unwrap_or(u32::MAX);
-            }
-            for process in below.iter().filter(|process| !process.is_zombie) {
-                process.kill();
+            self.program.kill();
+            let one_by_one = !self.program.dies_at_once() || began.elapsed() > AT_ONCE;
+            if one_by_one {
+                let below = tree::below(own_pid());
+                if began.elapsed() >= Duration::from_millis(SWEEP_MS) {
+                    let living = below.iter().filter(|process| !process.is_zombie).count();
+                    return u32::try_from(living).unwrap_or(u32::MAX);
+                }
+                for process in below.iter().filter(|process| !process.is_zombie) {
+                    process.kill();
+                }
             }
             let _ = timeout(BETWEEN_ROUNDS, self.alarms.child.recv()).await;
+        }
+        if let Some(dir) = &self.order.secrets_dir {
+            // The core does it, too, unless it is gone.
+            let _ = std::fs::remove_dir_all(dir);
         }
         0
     }

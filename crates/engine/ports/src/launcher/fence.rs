@@ -25,6 +25,9 @@ pub struct Fence {
     /// The Unix socket of a proxy through which it reaches hosts; without one it has no network.
     /// The process is told a loopback address in `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY`.
     pub egress: Option<PathBuf>,
+    /// A loopback TCP port of the core that it must reach. It then shares the machine's network
+    /// and may connect to nothing but this port.
+    pub tcp_port: Option<u16>,
     /// What it may use up.
     pub usage: Usage,
 }
@@ -39,6 +42,7 @@ impl Default for Fence {
             write: Vec::new(),
             sockets: Vec::new(),
             egress: None,
+            tcp_port: None,
             usage: Usage::default(),
         }
     }

@@ -1,0 +1,236 @@
+//! How firmly a program can be fenced in on this machine, and what is ordered for one launch.
+//!
+//! What a machine can do is found out by doing it once, the whole way but for the program. So
+//! what is promised afterwards is what was seen to work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tokio::time::timeout;
+use wharf_domain::agent::Usage;
+use wharf_ports::launcher::{Achieved, Fence};
+use wharf_vocab::SandboxLevel;
+use wharf_vocab::limits::LAUNCH_START_MS;
+
+use crate::error::{Error, reason};
+use crate::shim::handover::Handover;
+use crate::shim::message::{Failure, FenceOrder, Inbox, Layers, Order, Report, Step};
+use crate::spawner::{Shim, Spawner};
+
+/// A folder that every Linux has, for a trial to stand in.
+const TRIAL_FOLDER: &str = "/usr";
+/// The first version of Landlock that knows TCP ports.
+const LANDLOCK_WITH_PORTS: i32 = 4;
+
+/// What this machine can do.
+#[derive(Debug, Clone)]
+pub(crate) struct Ability {
+    layers: Layers,
+    /// The firmest level, if all layers are there.
+    firmest: SandboxLevel,
+    landlock: i32,
+    /// Why there is not more, one sentence each.
+    reasons: Vec<String>,
+}
+
+impl Ability {
+    /// Tries it out, with the most first. Layers in `missing` fail as if they were not there.
+    pub(crate) async fn find_out(spawner: &Arc<Spawner>, missing: Layers) -> Self {
+        let mut reasons = Vec::new();
+        if !cfg!(target_os = "linux") {
+            reasons.push("Only Linux can fence a program in any further.".to_owned());
+            return Self::none(reasons);
+        }
+        let mut layers = Layers::ALL;
+        let mut firmest = SandboxLevel::Strict;
+        while layers != Layers::NONE {
+            let failure = match trial(spawner, layers, firmest, missing).await {
+                Ok(landlock) => return Self { layers, firmest, landlock, reasons },
+                Err(failure) => failure,
+            };
+            if failure.step == Step::Files && firmest == SandboxLevel::Strict {
+                firmest = SandboxLevel::Standard;
+                continue;
+            }
+            let what = match failure.step {
+                Step::Landlock => {
+                    layers.landlock = false;
+                    "Landlock is not available"
+                }
+                Step::Seccomp => {
+                    layers.seccomp = false;
+                    "System calls cannot be filtered"
+                }
+                Step::Namespaces | Step::Files | Step::Network if layers.namespaces => {
+                    layers.namespaces = false;
+                    "Namespaces cannot be made"
+                }
+                _ => {
+                    layers = Layers::NONE;
+                    "Fencing a program in failed"
+                }
+            };
+            reasons
+                .push(format!("{what}: {}.", reason(failure.errno.map(Errno::from_raw_os_error))));
+        }
+        Self::none(reasons)
+    }
+
+    fn none(reasons: Vec<String>) -> Self {
+        Self { layers: Layers::NONE, firmest: SandboxLevel::Basic, landlock: 0, reasons }
+    }
+
+    /// Of a machine that nobody asked.
+    pub(crate) fn unknown() -> Self {
+        Self::none(Vec::new())
+    }
+
+    fn level(&self) -> SandboxLevel {
+        if self.layers == Layers::ALL { self.firmest } else { SandboxLevel::Basic }
+    }
+
+    /// The most that can be had.
+    pub(crate) fn achieved(&self) -> Achieved {
+        let mut notes = self.reasons.clone();
+        if self.layers.landlock {
+            notes.push(format!("Landlock is there in version {}.", self.landlock));
+        }
+        notes.push(POLLING.to_owned());
+        Achieved { level: self.level(), notes }
+    }
+
+    /// What is ordered for a launch, or why it must not be.
+    pub(crate) fn order(&self, fence: &Fence) -> Result<(Achieved, FenceOrder), Error> {
+        let mut notes = Vec::new();
+        let (level, layers) = if fence.level <= SandboxLevel::Basic {
+            (fence.level, Layers::NONE)
+        } else {
+            let level = self.level().min(fence.level);
+            if level < fence.level {
+                notes.extend(self.reasons.iter().cloned());
+            }
+            (self.with_ports(level, fence, &mut notes), self.layers)
+        };
+        if level < SandboxLevel::Standard && layers != Layers::NONE {
+            notes.push(partial(layers).to_owned());
+        }
+        if fence.egress.is_some() && layers.landlock && !layers.namespaces {
+            notes.push("No host can be reached, because that takes namespaces.".to_owned());
+        }
+        notes.extend(usage_notes(&fence.usage));
+        if level < fence.minimum {
+            return Err(Error::Sandbox { level, minimum: fence.minimum, notes });
+        }
+        let order = FenceOrder {
+            level,
+            layers,
+            trial: false,
+            missing: Layers::NONE,
+            read: fence.read.clone(),
+            write: fence.write.clone(),
+            sockets: fence.sockets.clone(),
+            egress: fence.egress.clone(),
+            tcp_port: fence.tcp_port,
+            usage: fence.usage.clone(),
+            hidden: std::env::home_dir().into_iter().collect(),
+        };
+        Ok((Achieved { level, notes }, order))
+    }
+
+    /// The level that is left if the program shares the machine's network.
+    fn with_ports(
+        &self,
+        level: SandboxLevel,
+        fence: &Fence,
+        notes: &mut Vec<String>,
+    ) -> SandboxLevel {
+        let Some(port) = fence.tcp_port.filter(|_| level >= SandboxLevel::Standard) else {
+            return level;
+        };
+        if self.landlock < LANDLOCK_WITH_PORTS {
+            notes.push("It shares the machine's network, which Landlock here cannot limit.".into());
+            return SandboxLevel::Basic;
+        }
+        notes.push(format!(
+            "It shares the machine's network, because it reaches the core by TCP; it may connect \
+             only to port {port}."
+        ));
+        level.min(SandboxLevel::Standard)
+    }
+}
+
+const POLLING: &str = "Limits of memory, processor time, processes and disk are kept by polling.";
+
+fn partial(layers: Layers) -> &'static str {
+    match (layers.namespaces, layers.landlock, layers.seccomp) {
+        (false, true, true) => "Landlock and a filter of system calls are used all the same.",
+        (false, true, false) => "Landlock is used all the same.",
+        (false, false, _) => "A filter of system calls is used all the same.",
+        _ => "The layers that are there are used all the same.",
+    }
+}
+
+fn usage_notes(usage: &Usage) -> Vec<String> {
+    let mut notes = Vec::new();
+    let polled = [usage.memory_bytes, usage.cpu_ms, usage.processes, usage.disk_bytes];
+    if polled.iter().any(Option::is_some) {
+        notes.push(POLLING.to_owned());
+    }
+    if usage.cpu_millicores.is_some() {
+        notes.push("A share of processors cannot be kept here.".to_owned());
+    }
+    notes
+}
+
+/// Fences nothing in; answers with the kernel's version of Landlock, or with what failed.
+async fn trial(
+    spawner: &Arc<Spawner>,
+    layers: Layers,
+    level: SandboxLevel,
+    missing: Layers,
+) -> Result<i32, Failure> {
+    let lost = Failure { step: Step::Prepare, errno: None, program_exists: false };
+    let order = trial_order(layers, level, missing);
+    let handover = Handover::seal(&order).map_err(|error| Failure::new(Step::Prepare, &error))?;
+    let Ok(shim) = spawner.spawn(handover).await else { return Err(lost) };
+    let Shim { mut child, control, stdout, stderr, .. } = shim;
+    let (inbox, control) = control.into_split();
+    let mut inbox = Inbox::new(inbox);
+    let report = timeout(Duration::from_millis(LAUNCH_START_MS), inbox.next::<Report>()).await;
+    // To the shim this is the core's death.
+    drop((control, inbox));
+    let _ = child.wait().await;
+    drop((stdout, stderr));
+    match report {
+        Ok(Some(Report::Tried { landlock })) => Ok(landlock),
+        Ok(Some(Report::Failed(failure))) => Err(failure),
+        _ => Err(lost),
+    }
+}
+
+fn trial_order(layers: Layers, level: SandboxLevel, missing: Layers) -> Order {
+    Order {
+        program: "true".into(),
+        args: Vec::new(),
+        cwd: TRIAL_FOLDER.into(),
+        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        grace_ms: 0,
+        private_dirs: Vec::new(),
+        secrets: [].into(),
+        secrets_dir: None,
+        fence: FenceOrder {
+            level,
+            layers,
+            trial: true,
+            missing,
+            read: Vec::new(),
+            write: Vec::new(),
+            sockets: Vec::new(),
+            egress: None,
+            tcp_port: None,
+            usage: Usage::default(),
+            hidden: Vec::new(),
+        },
+    }
+}

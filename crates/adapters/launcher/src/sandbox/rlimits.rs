@@ -1,0 +1,43 @@
+//! Limits that the kernel keeps for each process by itself.
+
+use std::io;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use wharf_domain::agent::Usage;
+
+/// No program starts with fewer open files.
+const OPEN_FILES_MIN: u64 = 16;
+/// Processor time beyond the limit after which a process ends even if nobody watches it.
+const CPU_SPARE_SECONDS: u64 = 2;
+
+/// Takes on the limits; `apart` says whether the kernel counts this program's processes apart
+/// from the user's others.
+pub(crate) fn apply(usage: &Usage, apart: bool) -> io::Result<()> {
+    // A core dump would hold the program's secrets.
+    lower(Resource::Core, 0)?;
+    if let Some(files) = usage.open_files {
+        lower(Resource::Nofile, files.max(OPEN_FILES_MIN))?;
+    }
+    if let Some(bytes) = usage.disk_bytes {
+        lower(Resource::Fsize, bytes)?;
+    }
+    if let Some(ms) = usage.cpu_ms {
+        lower(Resource::Cpu, ms.div_ceil(1_000) + CPU_SPARE_SECONDS)?;
+    }
+    if let Some(processes) = usage.processes.filter(|_| apart) {
+        lower(Resource::Nproc, processes_backstop(processes))?;
+    }
+    Ok(())
+}
+
+/// A bound that only a program reaches which the watcher is about to stop, so that it is stopped
+/// for its number of processes and not merely refused one more.
+pub(crate) fn processes_backstop(processes: u64) -> u64 {
+    processes.saturating_mul(2).saturating_add(512)
+}
+
+/// Lowers both limits; what is lower already stays.
+fn lower(resource: Resource, most: u64) -> io::Result<()> {
+    let maximum = getrlimit(resource).maximum.map_or(most, |now| now.min(most));
+    Ok(setrlimit(resource, Rlimit { current: Some(maximum), maximum: Some(maximum) })?)
+}

@@ -1,0 +1,231 @@
+//! Builds the root that a program in namespaces sees, and moves into it.
+//!
+//! It is a small file system in memory. Folders of the machine appear in it under their own
+//! paths; small files that programs look for are copied, because a copy is cheaper than a mount
+//! and shows nothing that is written later. What was mounted below a folder that is shown only to
+//! be read keeps its own mode; there Landlock is the bound.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, statvfs};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
+    mount_remount, unmount,
+};
+use wharf_vocab::SandboxLevel;
+
+use super::SECRETS_DIR;
+use super::rlimits::processes_backstop;
+use super::view::{Grant, View};
+use crate::shim::message::Order;
+
+/// Where the new root is built. Nothing that is shown ever lies below it.
+const SITE: &str = "/proc";
+/// Files that are copied if they exist, each at most this large.
+const COPIED: [&str; 7] = [
+    "/etc/ld.so.cache",
+    "/etc/passwd",
+    "/etc/group",
+    "/etc/nsswitch.conf",
+    "/etc/hosts",
+    "/etc/localtime",
+    "/etc/ssl/openssl.cnf",
+];
+const COPIED_BYTES_MAX: u64 = 1024 * 1024;
+const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+/// Links that programs expect beside the devices.
+const DEVICE_LINKS: [(&str, &str); 4] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
+
+/// Builds the root and moves this process into it. Afterwards nothing else of the machine's files
+/// can be reached from here. Answers with the new `/proc`.
+pub(crate) fn build(view: &View, order: &Order) -> io::Result<OwnedFd> {
+    // Nothing that is mounted here shall appear elsewhere.
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", SITE, "tmpfs", flags, c"mode=0755,size=16m,nr_inodes=8192")?;
+    let mut site = Site::default();
+    for (path, grant) in view.mounts() {
+        site.show(path, grant)?;
+    }
+    for path in view.sockets() {
+        site.show(path, Grant::Read)?;
+    }
+    for (link, target) in view.links() {
+        site.link(link, target)?;
+    }
+    site.copy_files()?;
+    site.add_devices()?;
+    site.add_tmp(view)?;
+    site.add_secrets(order)?;
+    let processes = site.add_processes(order)?;
+    site.enter()?;
+    Ok(processes)
+}
+
+/// The place where the root is built.
+#[derive(Default)]
+struct Site {
+    /// Folders that were made, or whose real ones are shown.
+    there: HashSet<PathBuf>,
+}
+
+impl Site {
+    /// Where a path of the new root lies as long as it is being built.
+    fn at(path: &Path) -> PathBuf {
+        Path::new(SITE).join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// Makes a folder and those above it.
+    fn make(&mut self, path: &Path) -> io::Result<()> {
+        if path == Path::new("/") || self.there.contains(path) {
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            self.make(parent)?;
+        }
+        match DirBuilder::new().mode(0o755).create(Self::at(path)) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        self.there.insert(path.to_owned());
+        Ok(())
+    }
+
+    fn make_parent(&mut self, path: &Path) -> io::Result<()> {
+        path.parent().map_or(Ok(()), |parent| self.make(parent))
+    }
+
+    /// Shows a file or folder of the machine under its own path.
+    fn show(&mut self, path: &Path, grant: Grant) -> io::Result<()> {
+        self.show_as(path, path, grant)
+    }
+
+    fn show_as(&mut self, path: &Path, name: &Path, grant: Grant) -> io::Result<()> {
+        if path.is_dir() {
+            self.make(name)?;
+        } else {
+            self.make_parent(name)?;
+            // One that appears together with its folder is there already.
+            let _ = File::options().write(true).create_new(true).open(Self::at(name));
+        }
+        let target = Self::at(name);
+        mount_bind_recursive(path, &target)?;
+        let mut flags = MountFlags::BIND | MountFlags::NOSUID | kept_flags(&target)?;
+        if !path.starts_with("/dev") {
+            flags |= MountFlags::NODEV;
+        }
+        if grant == Grant::Read {
+            flags |= MountFlags::RDONLY;
+        }
+        Ok(mount_remount(&target, flags, c"")?)
+    }
+
+    fn link(&mut self, link: &Path, target: &Path) -> io::Result<()> {
+        self.make_parent(link)?;
+        symlink(target, Self::at(link))
+    }
+
+    fn copy_files(&mut self) -> io::Result<()> {
+        for path in COPIED.iter().map(Path::new) {
+            let Ok(file) = File::open(path) else { continue };
+            let mut bytes = Vec::new();
+            file.take(COPIED_BYTES_MAX).read_to_end(&mut bytes)?;
+            self.make_parent(path)?;
+            fs::write(Self::at(path), bytes)?;
+        }
+        Ok(())
+    }
+
+    fn add_devices(&mut self) -> io::Result<()> {
+        for device in DEVICES {
+            self.show(&Path::new("/dev").join(device), Grant::Write)?;
+        }
+        for (link, target) in DEVICE_LINKS {
+            symlink(target, Self::at(Path::new(link)))?;
+        }
+        let memory = Path::new("/dev/shm");
+        self.make(memory)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        Ok(mount("tmpfs", Self::at(memory), "tmpfs", flags, c"mode=0700,size=64m")?)
+    }
+
+    /// Programs that know nothing of `TMPDIR` find the same folder.
+    fn add_tmp(&mut self, view: &View) -> io::Result<()> {
+        match view.tmp() {
+            Some(tmp) if view.mounts().iter().all(|(path, _)| !path.starts_with("/tmp")) => {
+                self.show_as(tmp, Path::new("/tmp"), Grant::Write)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_secrets(&mut self, order: &Order) -> io::Result<()> {
+        if order.secrets.is_empty() {
+            return Ok(());
+        }
+        let folder = Path::new(SECRETS_DIR);
+        self.make_parent(folder)?;
+        DirBuilder::new().mode(0o700).create(Self::at(folder))?;
+        for (name, bytes) in &order.secrets {
+            let path = Self::at(folder).join(name);
+            let mut options = File::options();
+            options.write(true).create_new(true).mode(0o400).open(path)?.write_all(bytes)?;
+        }
+        Ok(())
+    }
+
+    /// A `/proc` that knows only the processes in this namespace.
+    fn add_processes(&mut self, order: &Order) -> io::Result<OwnedFd> {
+        let path = Path::new("/proc");
+        self.make(path)?;
+        let target = Self::at(path);
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        let strict = order.fence.level == SandboxLevel::Strict;
+        mount("proc", &target, "proc", flags, strict.then_some(c"subset=pid"))?;
+        if let Some(processes) = order.fence.usage.processes {
+            // Newer kernels count ids in each namespace; on others this changes nothing.
+            let most = processes_backstop(processes).to_string();
+            let _ = fs::write(target.join("sys/kernel/pid_max"), most);
+        }
+        // The settings of the machine are files of its first user, which the program may be.
+        mount_remount(&target, flags | MountFlags::BIND | MountFlags::RDONLY, c"")?;
+        let open = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(&target, open, Mode::empty())?)
+    }
+
+    /// Makes the site the root and lets go of everything else.
+    fn enter(self) -> io::Result<()> {
+        rustix::process::chdir(SITE)?;
+        // The old root ends up on top of the new one, and is taken off from there.
+        rustix::process::pivot_root(".", ".")?;
+        unmount(".", UnmountFlags::DETACH)?;
+        rustix::process::chdir("/")?;
+        let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+        Ok(mount_remount("/", flags, c"")?)
+    }
+}
+
+/// The flags of a mount that only the machine's own administrator may take away.
+fn kept_flags(path: &Path) -> io::Result<MountFlags> {
+    let now = statvfs(path)?.f_flag;
+    let pairs = [
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ];
+    let kept = pairs.into_iter().filter(|(flag, _)| now.contains(*flag)).map(|(_, kept)| kept);
+    Ok(kept.fold(MountFlags::empty(), |all, one| all | one))
+}

@@ -1,0 +1,264 @@
+//! Which files a program sees, worked out from its order and the machine's files as they are.
+//!
+//! Paths are followed link by link, and every link on the way is part of the view: whoever names
+//! a file by any of its names finds it. Nothing is mounted here.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use wharf_vocab::SandboxLevel;
+
+use super::SECRETS_DIR;
+use super::programs;
+use crate::shim::message::{At, Failure, Order, Step};
+
+/// What the system itself brings; under `standard` all of it is there to read.
+const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/// What any program of the system needs to begin; under `strict` no more than this.
+const LIBRARIES: [&str; 8] =
+    ["/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/lib", "/lib32", "/lib64", "/libx32"];
+/// Certificates of the authorities that vouch for hosts; never the machine's own keys.
+const CERTIFICATES: [&str; 4] = [
+    "/etc/ssl/certs",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/ca-certificates/extracted",
+];
+/// More links than this on one way are a loop.
+const LINKS_MAX: usize = 40;
+
+/// What may be done with a file or everything in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Grant {
+    /// Read and execute.
+    Read,
+    /// Also change.
+    Write,
+}
+
+/// Which files a program sees.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    /// Files and folders under their real paths.
+    shown: BTreeMap<PathBuf, Grant>,
+    /// Links on the way to them, and where they lead.
+    links: BTreeMap<PathBuf, PathBuf>,
+    /// Sockets under their real paths.
+    sockets: Vec<PathBuf>,
+    /// Folders that only the sandbox has.
+    own: Vec<(PathBuf, Grant)>,
+    /// The folder that also appears as `/tmp`.
+    tmp: Option<PathBuf>,
+}
+
+impl View {
+    /// The view that an order describes. Only the working directory must exist.
+    pub(crate) fn of(order: &Order) -> Result<Self, Failure> {
+        let mut view = Self::default();
+        let fence = &order.fence;
+        let strict = fence.level == SandboxLevel::Strict;
+        let system = if strict { &LIBRARIES[..] } else { &SYSTEM[..] };
+        view.show_all(system.iter().map(Path::new), Grant::Read).at(Step::Files)?;
+        if !strict || fence.egress.is_some() {
+            view.show_all(CERTIFICATES.iter().map(Path::new), Grant::Read).at(Step::Files)?;
+        }
+        if !strict {
+            view.show_all([Path::new("/etc/alternatives")], Grant::Read).at(Step::Files)?;
+        }
+        let cwd = view.show(&order.cwd, Grant::Read).at(Step::Cwd)?;
+        view.show_all(order.private_dirs.iter().map(PathBuf::as_path), Grant::Write)
+            .at(Step::Files)?;
+        view.show_all(fence.read.iter().map(PathBuf::as_path), Grant::Read).at(Step::Files)?;
+        view.show_all(fence.write.iter().map(PathBuf::as_path), Grant::Write).at(Step::Files)?;
+        for path in &fence.sockets {
+            if let Some(socket) = view.resolve_if_there(path).at(Step::Files)? {
+                view.sockets.push(socket);
+            }
+        }
+        for path in programs::needed(order, &cwd) {
+            view.show_all([path.as_path()], Grant::Read).at(Step::Files)?;
+        }
+        view.add_own(order);
+        Ok(view)
+    }
+
+    fn add_own(&mut self, order: &Order) {
+        let tmp = order.env.get("TMPDIR").map(Path::new);
+        self.tmp = tmp
+            .filter(|tmp| order.private_dirs.iter().any(|dir| dir == tmp))
+            .and_then(|tmp| tmp.canonicalize().ok());
+        if order.fence.layers.namespaces {
+            self.own.push(("/dev/shm".into(), Grant::Write));
+            self.own.push((SECRETS_DIR.into(), Grant::Read));
+        } else if let Some(dir) = &order.secrets_dir {
+            self.own.push((dir.clone(), Grant::Read));
+        }
+    }
+
+    /// Adds those that exist.
+    fn show_all<'a>(
+        &mut self,
+        paths: impl IntoIterator<Item = &'a Path>,
+        grant: Grant,
+    ) -> io::Result<()> {
+        for path in paths {
+            match self.show(path, grant) {
+                Err(error) if is_absent(&error) => {}
+                shown => drop(shown?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a file or folder and the links on the way to it; answers with its real path.
+    fn show(&mut self, path: &Path, grant: Grant) -> io::Result<PathBuf> {
+        let real = self.resolve(path)?;
+        // With these the program would see everything, or other processes.
+        if real == Path::new("/") || real.starts_with("/proc") {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let now = self.shown.entry(real.clone()).or_insert(grant);
+        *now = grant.max(*now);
+        Ok(real)
+    }
+
+    fn resolve_if_there(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
+        match self.resolve(path) {
+            Err(error) if is_absent(&error) => Ok(None),
+            real => real.map(Some),
+        }
+    }
+
+    /// Follows a path to its end.
+    fn resolve(&mut self, path: &Path) -> io::Result<PathBuf> {
+        let mut left = parts(path);
+        let mut at = PathBuf::from("/");
+        let mut links = 0;
+        while let Some(part) = left.pop_front() {
+            if part == ".." {
+                at.pop();
+                continue;
+            }
+            at.push(part);
+            if !at.symlink_metadata()?.is_symlink() {
+                continue;
+            }
+            links += 1;
+            if links > LINKS_MAX {
+                return Err(rustix::io::Errno::LOOP.into());
+            }
+            let target = at.read_link()?;
+            let link = at.clone();
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            } else {
+                at.pop();
+            }
+            let mut ahead = parts(&target);
+            ahead.append(&mut left);
+            left = ahead;
+            self.links.insert(link, target);
+        }
+        Ok(at)
+    }
+
+    /// What is shown, parents first; what a parent grants already is left out.
+    pub(crate) fn mounts(&self) -> Vec<(&Path, Grant)> {
+        let mut kept: Vec<(&Path, Grant)> = Vec::new();
+        for (path, grant) in &self.shown {
+            let parent = kept.iter().rev().find(|(parent, _)| path.starts_with(parent));
+            if parent.is_none_or(|(_, granted)| granted < grant) {
+                kept.push((path, *grant));
+            }
+        }
+        kept
+    }
+
+    /// The links that do not appear together with a folder that holds them.
+    pub(crate) fn links(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.links
+            .iter()
+            .filter(|(link, _)| !self.covers(link))
+            .map(|(link, target)| (link.as_path(), target.as_path()))
+    }
+
+    /// The sockets that do not appear together with a folder that holds them.
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = &Path> {
+        self.sockets.iter().map(PathBuf::as_path).filter(|socket| !self.covers(socket))
+    }
+
+    pub(crate) fn tmp(&self) -> Option<&Path> {
+        self.tmp.as_deref()
+    }
+
+    /// Everything with what may be done there.
+    pub(crate) fn grants(&self) -> impl Iterator<Item = (&Path, Grant)> {
+        let own = self.own.iter().map(|(path, grant)| (path.as_path(), *grant));
+        self.mounts().into_iter().chain(own)
+    }
+
+    fn covers(&self, path: &Path) -> bool {
+        path.ancestors().any(|parent| self.shown.contains_key(parent))
+    }
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    path.components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some("..".into()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_on_the_way_are_part_of_the_view() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = dir.path().canonicalize().expect("exists");
+        fs::create_dir_all(dir.join("real/inner")).expect("makes it");
+        symlink("real", dir.join("link")).expect("links");
+        symlink(dir.join("link/inner"), dir.join("far")).expect("links");
+        let mut view = View::default();
+        let real = view.show(&dir.join("far/../inner"), Grant::Read).expect("shows");
+        assert_eq!(real, dir.join("real/inner"));
+        let links: Vec<_> = view.links().map(|(link, _)| link.to_owned()).collect();
+        assert_eq!(links, [dir.join("far"), dir.join("link")]);
+    }
+
+    #[test]
+    fn a_loop_of_links_ends() {
+        let dir = tempfile::tempdir().expect("a directory");
+        symlink("b", dir.path().join("a")).expect("links");
+        symlink("a", dir.path().join("b")).expect("links");
+        assert!(View::default().show(&dir.path().join("a"), Grant::Read).is_err());
+    }
+
+    #[test]
+    fn the_whole_machine_and_its_processes_are_never_shown() {
+        for path in ["/", "/proc", "/proc/self", "/usr/..", "/tmp/../.."] {
+            assert!(View::default().show(Path::new(path), Grant::Read).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_parent_that_grants_enough_is_enough() {
+        let shown = [("/a", Grant::Read), ("/a/b", Grant::Write), ("/a/b/c", Grant::Read)];
+        let shown = shown.into_iter().map(|(path, grant)| (path.into(), grant)).collect();
+        let view = View { shown, ..View::default() };
+        let expect = [(Path::new("/a"), Grant::Read), (Path::new("/a/b"), Grant::Write)];
+        assert_eq!(view.mounts(), expect);
+    }
+}

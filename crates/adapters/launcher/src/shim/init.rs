@@ -1,0 +1,179 @@
+//! The first process of a program's namespaces: builds what the program sees, starts it, and
+//! stays.
+//!
+//! It buries orphans, passes the warden's wish to end on to the program's group, tells the warden
+//! of the program's end, and passes connections on to the core's proxy. When it ends, the kernel
+//! kills everything in the namespace; it ends when the warden does. The program cannot be the
+//! first process itself, because that one hears no signal that it has no handler for.
+
+use std::convert::Infallible;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process;
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, test_kill_process_group,
+    wait,
+};
+
+use super::enter::{not_begun, program};
+use super::handover::send_with;
+use super::message::{At, Failure, Order, Step, Voice, encode};
+use super::pretend;
+use super::program::how;
+use crate::sandbox::network::{Egress, Passage, raise_loopback};
+use crate::sandbox::seccomp::Filters;
+use crate::sandbox::view::View;
+use crate::sandbox::{landlock, namespaces, root};
+
+/// The warden's only word: ask the program's group to end.
+pub(super) const TERMINATE: u8 = b't';
+
+/// Comes back only if it fails or was only to try.
+pub(super) fn run(
+    socket: &UnixStream,
+    order: &Order,
+    inherited: Option<OwnedFd>,
+) -> Result<Voice, Failure> {
+    rustix::thread::set_name(c"wharf-init").at(Step::Prepare)?;
+    let fence = &order.fence;
+    let own_network = fence.tcp_port.is_none();
+    namespaces::leave_the_rest(own_network).at(Step::Namespaces)?;
+    let egress = fence.egress.as_deref().map(Egress::hold).transpose().at(Step::Network)?;
+    let view = View::of(order)?;
+    let processes = root::build(&view, order).at(Step::Files)?;
+    let (proxy_port, passage) = match egress {
+        Some(egress) => {
+            if own_network {
+                raise_loopback().at(Step::Network)?;
+            }
+            let (port, passage) = egress.listen().at(Step::Network)?;
+            (Some(port), Some(passage))
+        }
+        None => (None, None),
+    };
+    std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
+    let filters = Filters::new().at(Step::Seccomp)?;
+    let start = Start { order, view: &view, filters: &filters, proxy_port };
+    // What a thread puts on, only it and its children wear.
+    let started = thread::scope(|scope| scope.spawn(|| start.run()).join());
+    let started = started.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Prepare))?;
+    drop(inherited);
+    let pid = match started {
+        Started::Program(pid) => pid,
+        Started::Nothing { landlock } => return Ok(Voice::Tried { landlock }),
+    };
+    settle(&filters, passage)?;
+    let never = stay(socket, pid, &processes).at(Step::Prepare)?;
+    match never {}
+}
+
+/// Everything that is needed to start the program.
+struct Start<'a> {
+    order: &'a Order,
+    view: &'a View,
+    filters: &'a Filters,
+    proxy_port: Option<u16>,
+}
+
+enum Started {
+    Program(Pid),
+    /// It was only to be tried.
+    Nothing {
+        landlock: i32,
+    },
+}
+
+impl Start<'_> {
+    /// Fences this thread in and starts the program from it.
+    fn run(&self) -> Result<Started, Failure> {
+        let fence = &self.order.fence;
+        namespaces::give_up_privileges().at(Step::Namespaces)?;
+        let mut landlock = 0;
+        if fence.layers.landlock {
+            pretend(fence.missing.landlock).at(Step::Landlock)?;
+            let ports: Vec<u16> = fence.tcp_port.into_iter().chain(self.proxy_port).collect();
+            landlock = landlock::confine(self.view, &ports).at(Step::Landlock)?;
+        }
+        if fence.layers.seccomp {
+            pretend(fence.missing.seccomp).at(Step::Seccomp)?;
+            self.filters.apply().at(Step::Seccomp)?;
+        }
+        if fence.trial {
+            return Ok(Started::Nothing { landlock });
+        }
+        let mut program = program(self.order);
+        if let Some(port) = self.proxy_port {
+            let address = format!("http://127.0.0.1:{port}");
+            for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+                program.env(name, &address).env(name.to_lowercase(), &address);
+            }
+        }
+        let child = program.process_group(0).spawn();
+        match child {
+            Ok(child) => Ok(Started::Program(Pid::from_child(&child))),
+            Err(error) => Err(not_begun(self.order, &error)),
+        }
+    }
+}
+
+/// Gives up what is not needed any more. The program's words to its proxy pass through here.
+fn settle(filters: &Filters, passage: Option<Passage>) -> Result<(), Failure> {
+    namespaces::give_up_privileges().at(Step::Namespaces)?;
+    filters.apply().at(Step::Seccomp)?;
+    passage.map_or(Ok(()), Passage::open).at(Step::Network)
+}
+
+fn stay(socket: &UnixStream, program: Pid, processes: &OwnedFd) -> io::Result<Infallible> {
+    let process = pidfd_open(program, PidfdFlags::empty())?;
+    send_with(socket, &encode(&Voice::Started)?, &[process.as_fd(), processes.as_fd()])?;
+    drop(process);
+    let ear = socket.try_clone()?;
+    thread::Builder::new().name("wharf-ear".into()).spawn(move || listen(ear, program))?;
+    let (mut ended, mut alone) = (false, false);
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == program => {
+                ended = true;
+                say(socket, &Voice::Ended(how(status)));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            // No children, and nobody left who could make one.
+            Err(_) => break,
+        }
+        if ended && !alone && test_kill_process_group(program) == Err(Errno::SRCH) {
+            alone = true;
+            say(socket, &Voice::Alone);
+        }
+    }
+    if !alone {
+        say(socket, &Voice::Alone);
+    }
+    loop {
+        thread::park();
+    }
+}
+
+/// A warden that does not listen is gone, and then so are we.
+fn say(socket: &UnixStream, voice: &Voice) {
+    if let Ok(line) = encode(voice) {
+        let _ = send_with(socket, &line, &[]);
+    }
+}
+
+/// Does what the warden says until the warden is gone.
+fn listen(mut socket: UnixStream, program: Pid) {
+    let mut word = [0];
+    while matches!(socket.read(&mut word), Ok(1)) {
+        if word[0] == TERMINATE {
+            let _ = kill_process_group(program, Signal::TERM);
+            // One that was halted could not hear it otherwise.
+            let _ = kill_process_group(program, Signal::CONT);
+        }
+    }
+    process::exit(0);
+}

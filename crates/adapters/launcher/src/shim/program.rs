@@ -1,0 +1,240 @@
+//! The warden's side of the program: starts it, hears of its fate, and signals it.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, kill_process, kill_process_group, wait,
+};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+
+use super::handover::{Handover, receive_with};
+use super::message::{Failure, How, Step, Voice};
+use super::{ENTER, WORD, own_program};
+use crate::tree::{self, own_pid};
+
+/// More than a process ever says before it is read.
+const SAID_BYTES_MAX: usize = 64 * 1024;
+
+/// What became known of the program.
+#[derive(Debug)]
+pub(super) enum News {
+    /// It runs.
+    Started,
+    /// It could not be started.
+    Failed(Failure),
+    /// It could be fenced in.
+    Tried { landlock: i32 },
+    /// Something else changed.
+    Changed,
+}
+
+/// The program. The process that the warden made is either the program itself, or the first
+/// process of the program's namespace; only the warden buries it, so its id is its own until
+/// then.
+#[derive(Debug)]
+pub(super) struct Program {
+    child: Pid,
+    in_namespace: bool,
+    /// The program's id as it is seen from here.
+    pid: Pid,
+    /// To the process that was made; gone when it is.
+    socket: Option<UnixStream>,
+    said: Vec<u8>,
+    descriptors: Vec<OwnedFd>,
+    pub(super) started: bool,
+    /// How the program ended.
+    pub(super) ended: Option<How>,
+    /// Whether the namespace's first process saw the last of the program's group.
+    alone: bool,
+    buried: bool,
+}
+
+impl Program {
+    pub(super) fn start(handover: Handover, in_namespace: bool) -> io::Result<Self> {
+        let (ours, theirs) = StdUnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        handover.send(&ours)?;
+        drop(handover);
+        // The command goes at the end of the statement, and with it our end of their socket.
+        let child = Command::new(own_program()?)
+            .arg0("wharf")
+            .args([WORD, ENTER])
+            .env_clear()
+            .stdin(OwnedFd::from(theirs))
+            .process_group(0)
+            .spawn()?;
+        let child = Pid::from_child(&child);
+        Ok(Self {
+            child,
+            in_namespace,
+            pid: child,
+            socket: Some(UnixStream::from_std(ours)?),
+            said: Vec::new(),
+            descriptors: Vec::new(),
+            started: false,
+            ended: None,
+            alone: false,
+            buried: false,
+        })
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        self.pid.as_raw_nonzero().get()
+    }
+
+    /// The `/proc` of the program's namespace, if it has one.
+    pub(super) fn take_processes(&mut self) -> Option<OwnedFd> {
+        self.descriptors.pop()
+    }
+
+    /// Waits for news. Giving up the future loses nothing.
+    pub(super) async fn news(&mut self) -> News {
+        loop {
+            if let Some(voice) = self.next_voice() {
+                return self.hear(voice);
+            }
+            let Some(socket) = &self.socket else { return std::future::pending().await };
+            let mut bytes = [0; 4096];
+            let received = match socket.readable().await {
+                Ok(()) => socket.try_io(Interest::READABLE, || receive_with(socket, &mut bytes)),
+                Err(error) => Err(error),
+            };
+            match received {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok((read, descriptors)) if read > 0 && self.said.len() < SAID_BYTES_MAX => {
+                    self.said.extend_from_slice(&bytes[..read]);
+                    self.descriptors.extend(descriptors);
+                }
+                _ => return self.closed(),
+            }
+        }
+    }
+
+    /// The socket is closed when a program begins, or with the process that held it.
+    fn closed(&mut self) -> News {
+        self.socket = None;
+        match (self.started, self.in_namespace) {
+            (true, _) => News::Changed,
+            (false, false) => {
+                self.started = true;
+                News::Started
+            }
+            (false, true) => {
+                News::Failed(Failure { step: Step::Prepare, errno: None, program_exists: false })
+            }
+        }
+    }
+
+    fn next_voice(&mut self) -> Option<Voice> {
+        let end = self.said.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = self.said.drain(..=end).collect();
+        serde_json::from_slice(&line).ok()
+    }
+
+    fn hear(&mut self, voice: Voice) -> News {
+        match voice {
+            Voice::Started => match self.learn_pid() {
+                Ok(()) => {
+                    self.started = true;
+                    News::Started
+                }
+                Err(error) => News::Failed(Failure::new(Step::Prepare, &error)),
+            },
+            Voice::Failed(failure) => News::Failed(failure),
+            Voice::Tried { landlock } => News::Tried { landlock },
+            Voice::Ended(how) => {
+                self.ended = Some(how);
+                News::Changed
+            }
+            Voice::Alone => {
+                self.alone = true;
+                News::Changed
+            }
+        }
+    }
+
+    /// Inside its namespace the program has another id; the kernel tells ours of a descriptor.
+    fn learn_pid(&mut self) -> io::Result<()> {
+        if self.descriptors.len() != 2 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let process = self.descriptors.remove(0);
+        let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd()))?;
+        let pid = info.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
+        // One that has ended already has no id any more, and none is needed.
+        if let Some(pid) = pid.filter(|pid| *pid > 1).and_then(Pid::from_raw) {
+            self.pid = pid;
+        }
+        Ok(())
+    }
+
+    /// Takes note of every child that died; says whether any child is left.
+    pub(super) fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.child => {
+                    self.buried = true;
+                    self.ended.get_or_insert(how(status));
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Asks the program's group to end.
+    pub(super) fn terminate(&self) {
+        if self.in_namespace {
+            #[cfg(target_os = "linux")]
+            if let Some(socket) = &self.socket {
+                let _ = socket.try_write(&[super::init::TERMINATE]);
+            }
+        } else if !self.buried {
+            let _ = kill_process_group(self.child, Signal::TERM);
+            // One that was halted could not hear it otherwise.
+            let _ = kill_process_group(self.child, Signal::CONT);
+        }
+    }
+
+    /// Kills the program's group, or everything in its namespace.
+    pub(super) fn kill(&self) {
+        if self.buried {
+            return;
+        }
+        let _ = if self.in_namespace {
+            kill_process(self.child, Signal::KILL)
+        } else {
+            kill_process_group(self.child, Signal::KILL)
+        };
+    }
+
+    /// Whether anything of the program's group is alive.
+    pub(super) fn group_lives(&self) -> bool {
+        if self.in_namespace {
+            return !(self.alone || self.buried);
+        }
+        let group = self.child.as_raw_nonzero().get();
+        let living = |process: &tree::Process| process.group == group && !process.is_zombie;
+        self.ended.is_none() || tree::below(own_pid()).iter().any(living)
+    }
+
+    /// Whether the kernel kills everything together with the process that was made.
+    pub(super) fn dies_at_once(&self) -> bool {
+        self.in_namespace
+    }
+}
+
+pub(super) fn how(status: WaitStatus) -> How {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => How::Code(code),
+        (_, Some(signal)) => How::Signal(signal),
+        _ => How::Unknown,
+    }
+}
