@@ -17,14 +17,15 @@ use wharf_engine::launcher::LogLine;
 use wharf_vocab::{AgentId, Code, Fault, Isolation, ToolId};
 
 use crate::conn::provider;
+use crate::fence::{self, Ground};
 use crate::listen::Listener;
 use crate::live::Live;
-use crate::manifest;
 use crate::options::Options;
 use crate::sink::Sink;
 use crate::supervisor::{Order, Places, Supervisor};
 use crate::throttle::Gates;
 use crate::tokens::Tokens;
+use crate::{files, manifest, scan};
 
 /// The edge that faces agents. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -53,6 +54,15 @@ struct Entry {
 impl Shared {
     pub(crate) fn live(&self, id: &AgentId) -> Option<Arc<Live>> {
         self.with(|agents| agents.get(id).map(|entry| Arc::clone(&entry.live)))
+    }
+
+    /// What the permissions of an agent in this folder are judged against.
+    pub(crate) fn ground(&self, folder: &str) -> Ground {
+        Ground {
+            user_home: self.options.user_home.clone(),
+            hidden: self.options.hidden.clone(),
+            folder: PathBuf::from(folder),
+        }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<AgentId, Entry>) -> T) -> T {
@@ -176,6 +186,34 @@ impl AgentEdge {
         Ok(self.view(agent))
     }
 
+    async fn approve_agent(
+        &self,
+        caller: &Caller,
+        id: &AgentId,
+        approve: Approve,
+    ) -> Result<Agent, Fault> {
+        let known = self.shared.options.handle.agent(id)?;
+        let manifest = known.manifest;
+        let permissions = approve.permissions.unwrap_or(manifest.permissions);
+        let terms = Terms {
+            sandbox: approve.sandbox.unwrap_or(self.shared.options.sandbox),
+            isolation: approve.isolation.or(manifest.isolation).unwrap_or(Isolation::Shared),
+            limits: approve.limits,
+        };
+        let ground = self.shared.ground(&known.folder);
+        let (asked, recorded) = (permissions.clone(), known.manifest_hash);
+        let files = blocking(move || {
+            fence::check(&asked, &ground)?;
+            if manifest::read(&ground.folder)?.hash != recorded {
+                let message = "The manifest was changed since it was added; add it again first.";
+                return Err(Fault::new(Code::AgentDrifted, message));
+            }
+            files::digests(&ground.folder, &manifest.entrypoint)
+        });
+        let input = AgentInput::Approve { permissions, files: files.await?, terms };
+        self.change(caller, id, input).await
+    }
+
     async fn stop_agent(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
         let agent = self.change(caller, id, AgentInput::Stop { reason: None }).await?;
         self.order(id, Order::Stop).await?;
@@ -217,26 +255,22 @@ impl AgentControl for AgentEdge {
         approve: Approve,
     ) -> BoxFuture<'_, Result<AgentView, Fault>> {
         async move {
-            let known = self.shared.options.handle.agent(&id)?;
-            let permissions = approve.permissions.unwrap_or(known.manifest.permissions);
-            let terms = Terms {
-                sandbox: approve.sandbox.unwrap_or(self.shared.options.sandbox),
-                isolation: approve.isolation.unwrap_or(Isolation::Shared),
-                limits: approve.limits,
-            };
-            let input = AgentInput::Approve { permissions, files: BTreeMap::new(), terms };
-            let agent = self.change(&caller, &id, input).await?;
+            let agent = self.approve_agent(&caller, &id, approve).await?;
             Ok(self.view(agent))
         }
         .boxed()
     }
 
-    fn scan(&self, _folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>> {
-        async move { Ok(Scan { found: Vec::new(), cut_short: None }) }.boxed()
+    fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>> {
+        blocking(move || scan::scan(&folder, scan::Bounds::default())).boxed()
     }
 
-    fn drift(&self, _id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
-        async move { Ok(Vec::new()) }.boxed()
+    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+        async move {
+            let agent = self.shared.options.handle.agent(&id)?;
+            blocking(move || Ok(files::differences(&agent))).await
+        }
+        .boxed()
     }
 
     fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {

@@ -7,6 +7,8 @@
 
 mod conn;
 mod control;
+mod fence;
+mod files;
 mod from_wire;
 mod invoke;
 mod json;
@@ -14,6 +16,7 @@ mod listen;
 mod live;
 mod manifest;
 mod options;
+mod scan;
 mod sink;
 mod supervisor;
 mod throttle;
