@@ -34,9 +34,14 @@ impl Agent {
 
     /// Connects, says hello and is welcomed.
     pub(crate) async fn join(launch: &Launch, capabilities: &[&str]) -> Self {
+        Self::join_as(launch, "dev.example.hello", capabilities).await
+    }
+
+    /// The same under another name.
+    pub(crate) async fn join_as(launch: &Launch, id: &str, capabilities: &[&str]) -> Self {
         let mut agent = Self::connect(launch).await;
         let token = launch.env("OPENSENTIENCE_SESSION_TOKEN");
-        agent.hello(token, "dev.example.hello", capabilities).await;
+        agent.hello(token, id, capabilities).await;
         let welcome = agent.receive().await;
         assert_eq!(welcome["type"], "core.welcome", "{welcome}");
         assert_eq!(welcome["error"], Value::Null, "{welcome}");

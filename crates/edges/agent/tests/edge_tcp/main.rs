@@ -2,17 +2,27 @@
 
 #[path = "../edge/agent.rs"]
 mod agent;
+#[path = "../edge/approvals.rs"]
+mod approvals;
 #[path = "../edge/calls.rs"]
 mod calls;
+#[path = "../edge/files.rs"]
+mod files;
 #[path = "../edge/health.rs"]
 mod health;
+#[path = "../edge/invoke.rs"]
+mod invoke;
 #[path = "../edge/launcher.rs"]
 mod launcher;
 #[path = "../edge/lifecycle.rs"]
 mod lifecycle;
+#[path = "../edge/limits.rs"]
+mod limits;
 #[path = "../edge/stage.rs"]
 mod stage;
 mod tcp;
+#[path = "../edge/troupe.rs"]
+mod troupe;
 #[path = "../edge/trust.rs"]
 mod trust;
 

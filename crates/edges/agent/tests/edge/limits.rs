@@ -1,0 +1,151 @@
+//! How much an agent may be asked, whoever set the limit.
+
+use serde_json::json;
+use wharf_domain::Outcome;
+use wharf_domain::agent::{AgentLimits, Rate};
+use wharf_engine::agents::Approve;
+use wharf_vocab::{Code, Fault, RunStatus};
+
+use crate::stage::Stage;
+use crate::troupe::{CALLER, Part};
+
+fn approve(limits: AgentLimits) -> Approve {
+    Approve { limits, ..Approve::default() }
+}
+
+async fn failed(stage: &Stage, key: &wharf_vocab::RunKey) -> Fault {
+    let run = stage.end_of(key).await;
+    run.outcome.as_ref().and_then(Outcome::error).expect("it failed").clone()
+}
+
+#[tokio::test]
+async fn r093_calls_beyond_what_the_agent_takes_wait_for_a_place() {
+    let mut stage = Stage::new().await;
+    let mut part = Part::new(CALLER, &["echo"]);
+    part.limits = json!({"max_concurrent_calls": 2});
+    let (_, mut agent) = part.enter(&mut stage).await;
+    let mut runs = Vec::new();
+    for n in 0..4 {
+        runs.push(stage.run("echo", json!({"n": n})).await.expect("accepted"));
+    }
+    let (first, second) = (agent.call().await, agent.call().await);
+    // The third comes only once a place is free: what comes next is the cancel of a queued run.
+    let canceled = stage
+        .handle
+        .cancel_run(&crate::stage::owner(), &runs[3].key, "enough")
+        .await
+        .expect("known");
+    drop(canceled);
+    assert_eq!(stage.end_of(&runs[3].key).await.status(), RunStatus::Canceled);
+    agent.succeed(&first, json!({})).await;
+    let third = agent.call().await;
+    assert_eq!(third["payload"]["input"]["n"], 2);
+    agent.succeed(&second, json!({})).await;
+    agent.succeed(&third, json!({})).await;
+    for run in &runs[..3] {
+        assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
+    }
+}
+
+#[tokio::test]
+async fn r093_the_queue_is_bounded_and_what_comes_on_top_is_told_to_come_later() {
+    let mut stage = Stage::new().await;
+    let mut part = Part::new(CALLER, &["echo"]);
+    part.approve = approve(AgentLimits { calls_max: Some(1), ..AgentLimits::default() });
+    let (_, mut agent) = part.enter(&mut stage).await;
+    let mut runs = Vec::new();
+    for _ in 0..514 {
+        runs.push(stage.run("echo", json!({})).await.expect("accepted"));
+    }
+    let busy = failed(&stage, &runs[513].key).await;
+    assert!(busy.is(Code::ToolBusy), "{busy}");
+    assert!(busy.retryable);
+    assert_eq!(busy.details["executed"], "no");
+    let call = agent.call().await;
+    agent.succeed(&call, json!({})).await;
+    assert_eq!(stage.end_of(&runs[0].key).await.status(), RunStatus::Succeeded);
+    agent.call().await;
+}
+
+#[tokio::test]
+async fn an_agent_that_is_called_too_often_is_not_called_and_the_caller_knows_when_it_may() {
+    let mut stage = Stage::new().await;
+    let mut part = Part::new(CALLER, &["echo"]);
+    let rate = Some(Rate { count: 2, per_ms: 3_600_000 });
+    part.approve = approve(AgentLimits { rate, ..AgentLimits::default() });
+    let (_, mut agent) = part.enter(&mut stage).await;
+    for _ in 0..2 {
+        let run = stage.run("echo", json!({})).await.expect("accepted");
+        let call = agent.call().await;
+        agent.succeed(&call, json!({})).await;
+        assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
+    }
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let fault = failed(&stage, &run.key).await;
+    assert!(fault.is(Code::ToolRateLimited), "{fault}");
+    assert!(fault.retryable);
+    assert_eq!(fault.details["executed"], "no");
+    let wait_ms = fault.details["retry_after_ms"].as_u64().expect("a number");
+    assert!((1_000_000..=1_800_000).contains(&wait_ms), "{wait_ms}");
+    agent.send("agent.goodbye", json!({"reason": "bye"}), json!({})).await;
+    while let Some(message) = agent.next().await {
+        assert_ne!(message["type"], "core.tool.call", "nothing was sent");
+    }
+}
+
+#[tokio::test]
+async fn r096_the_shortest_of_all_limits_on_a_call_holds() {
+    let ms = |call_ms| AgentLimits { call_ms: Some(call_ms), ..AgentLimits::default() };
+    for (manifest, terms, options, sent) in [
+        ("2s", ms(3_000), ms(4_000), 2_000),
+        ("4s", ms(2_500), ms(3_000), 2_500),
+        ("4s", AgentLimits::default(), ms(1_500), 1_500),
+        ("90s", AgentLimits::default(), AgentLimits::default(), 60_000),
+    ] {
+        let mut stage = Stage::with(|edge| edge.agent_limits = options).await;
+        let mut part = Part::new(CALLER, &["echo"]);
+        part.limits = json!({"max_tool_call_duration": manifest});
+        part.approve = approve(terms);
+        let (_, mut agent) = part.enter(&mut stage).await;
+        stage.run("echo", json!({})).await.expect("accepted");
+        assert_eq!(agent.call().await["payload"]["timeout_ms"], sent);
+    }
+}
+
+#[tokio::test]
+async fn r095_r114_r125_sizes_are_limited_in_both_directions() {
+    let mut stage = Stage::new().await;
+    let mut part = Part::new(CALLER, &["echo"]);
+    part.approve = approve(AgentLimits {
+        input_bytes: Some(100),
+        output_bytes: Some(100),
+        stream_bytes: Some(100),
+        ..AgentLimits::default()
+    });
+    let (_, mut agent) = part.enter(&mut stage).await;
+    let large = json!({"text": "x".repeat(101)});
+
+    let run = stage.run("echo", large.clone()).await.expect("accepted");
+    let fault = failed(&stage, &run.key).await;
+    assert!(fault.is(Code::ToolInputTooLarge), "{fault}");
+    assert_eq!(fault.details["executed"], "no");
+
+    let run = stage.run("echo", json!({"n": 1})).await.expect("accepted");
+    let call = agent.call().await;
+    assert_eq!(call["payload"]["input"], json!({"n": 1}), "the large one was not sent");
+    agent.succeed(&call, large.clone()).await;
+    let fault = failed(&stage, &run.key).await;
+    assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
+
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    agent.stream(&call, 1, "stdout", large).await;
+    let fault = failed(&stage, &run.key).await;
+    assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
+    assert_eq!(agent.receive().await["type"], "core.tool.cancel");
+
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    agent.succeed(&call, json!({"n": 2})).await;
+    assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded, "others go on");
+}
