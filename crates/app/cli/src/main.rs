@@ -12,6 +12,7 @@ mod duration;
 mod exit;
 mod failure;
 mod finder;
+mod folder;
 mod follow;
 mod form;
 mod inputs;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
-use wharf_domain::agent::AgentLimits;
 use wharf_engine::Handle;
 use wharf_engine::launcher::RestartPolicy;
+use wharf_engine::vault::Vault;
 use wharf_launcher::ProcessLauncher;
-use wharf_vocab::{Code, Digest, Fault, SandboxLevel, limits};
+use wharf_vocab::{Code, Digest, Fault, limits};
 
 use crate::Home;
 use crate::settings::Settings;
@@ -27,6 +27,7 @@ pub(crate) async fn start(
     settings: &Settings,
     handle: &Handle,
     shim: Option<PathBuf>,
+    vault: Arc<dyn Vault>,
 ) -> Result<AgentEdge, Fault> {
     let launcher = ProcessLauncher::start(wharf_launcher::Options { shim_program: shim }).map_err(
         |error| {
@@ -50,13 +51,13 @@ pub(crate) async fn start(
         restart: RestartPolicy::default(),
         stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
         token_life: TOKEN_LIFE,
-        vault: Arc::new(crate::stand_in::NoVault),
+        vault,
         egress: Arc::new(crate::stand_in::NoEgress),
         user_home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
         hidden: vec![home.path().to_owned()],
-        sandbox: SandboxLevel::Standard,
-        sandbox_min: None,
-        agent_limits: AgentLimits::default(),
+        sandbox: settings.sandbox,
+        sandbox_min: settings.sandbox_min,
+        agent_limits: settings.agent_limits.clone(),
     })
     .await
 }

@@ -11,10 +11,12 @@ use wharf_agent::AgentEdge;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_engine::agents::AgentControl;
+use wharf_engine::vault::Vault;
 use wharf_http::{CoreInfo, Limits, Listener, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::{Clock, SystemClock};
 use wharf_store_sqlite::SqliteStore;
+use wharf_vault::FileVault;
 use wharf_vocab::{Code, Fault, NodeId, WorldId};
 
 use crate::lock::HomeLock;
@@ -79,6 +81,7 @@ struct Prepared {
     lock: HomeLock,
     owner_token: String,
     audit_key: AuditKey,
+    vault: FileVault,
     node: NodeId,
     seed: u64,
 }
@@ -88,7 +91,7 @@ impl Core {
     pub async fn start(options: CoreOptions) -> Result<Self, Fault> {
         let CoreOptions { home, listen, behind_proxy, limits, grace, drain, shim } = options;
         let settings = Settings::load(&home)?.with_options(listen, behind_proxy)?;
-        let Prepared { lock, owner_token, audit_key, node, seed } = {
+        let Prepared { lock, owner_token, audit_key, vault, node, seed } = {
             let home = home.clone();
             blocking(move || prepare(&home)).await?
         };
@@ -101,13 +104,20 @@ impl Core {
             Arc::new(blocking(move || open().map_err(|error| fault::of_store(&error))).await?)
         };
         anchors::compare(&home, &store, clock.now()).await?;
-        let engine = wharf_engine::Options::new(node, store.clone(), clock, seed);
+        let vault: Arc<dyn Vault> = Arc::new(vault);
+        let engine = wharf_engine::Options {
+            keyring: vault.keyring().await?,
+            policy: settings.policy.clone(),
+            home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
+            ..wharf_engine::Options::new(node, store.clone(), clock, seed)
+        };
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
         if let Err(fault) = furnish(&handle).await {
             handle.stop(Duration::ZERO).await;
             return Err(fault);
         }
-        let agents = match agents::start(&home, &settings, &handle, shim).await {
+        let agents = match agents::start(&home, &settings, &handle, shim, Arc::clone(&vault)).await
+        {
             Ok(agents) => agents,
             Err(fault) => {
                 handle.stop(Duration::ZERO).await;
@@ -117,8 +127,13 @@ impl Core {
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
         let steered: Arc<dyn AgentControl> = Arc::new(agents.clone());
-        let edge =
-            wharf_http::Options { owner, hosts: settings.hosts, agents: Some(steered), limits };
+        let edge = wharf_http::Options {
+            owner,
+            hosts: settings.hosts,
+            agents: Some(steered),
+            vault: Some(vault),
+            limits,
+        };
         let server = listener.serve(handle.clone(), edge);
         let anchoring = Anchoring::begin(home.clone(), Arc::clone(&store), lock);
         let core =
@@ -211,6 +226,7 @@ fn prepare(home: &Home) -> Result<Prepared, Fault> {
     Ok(Prepared {
         owner_token: secrets::owner_token(home)?,
         audit_key: secrets::audit_key(home)?,
+        vault: FileVault::open(home.secrets_folder())?,
         node: secrets::node_id(home)?,
         seed: secrets::seed(home)?,
         lock,

@@ -1,10 +1,15 @@
 //! What can be set: by option, by environment, in `wharf.toml`; the first that speaks wins.
 
+mod agents;
+mod policy;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use wharf_vocab::{Code, Fault};
+use wharf_domain::Policy;
+use wharf_domain::agent::AgentLimits;
+use wharf_vocab::{Code, Fault, SandboxLevel};
 
 use crate::Home;
 use crate::fault::sentence;
@@ -26,6 +31,14 @@ pub(crate) struct Settings {
     pub(crate) agents_tcp: Option<SocketAddr>,
     /// How often agents show that they are alive, when not as usual.
     pub(crate) agents_heartbeat_ms: Option<u64>,
+    /// How firmly agents are fenced in when an approval does not say.
+    pub(crate) sandbox: SandboxLevel,
+    /// The least an agent must be fenced in, if the owner says so.
+    pub(crate) sandbox_min: Option<SandboxLevel>,
+    /// The owner's limits for all agents.
+    pub(crate) agent_limits: AgentLimits,
+    /// The owner's rules about approvals.
+    pub(crate) policy: Policy,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -55,15 +68,10 @@ pub(crate) enum Format {
 struct File {
     http: Http,
     store: Store,
-    agents: Agents,
+    agents: agents::Agents,
+    approvals: policy::Approvals,
+    policy: Vec<policy::Rule>,
     log: LogFile,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Agents {
-    tcp: Option<SocketAddr>,
-    heartbeat_ms: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -113,6 +121,10 @@ impl Settings {
             store: home.path().join(store),
             agents_tcp: file.agents.tcp,
             agents_heartbeat_ms: file.agents.heartbeat_ms.map(|ms| ms.max(100)),
+            sandbox: file.agents.sandbox(),
+            sandbox_min: file.agents.sandbox_min(),
+            agent_limits: file.agents.limits.into(),
+            policy: policy::to_policy(&file.approvals, file.policy),
             log: Log {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),

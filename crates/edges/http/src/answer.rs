@@ -15,19 +15,38 @@ pub(crate) type Answer = Result<Response, Refused>;
 
 /// A fault on its way to the peer.
 #[derive(Debug)]
-pub(crate) struct Refused(pub(crate) Fault);
+pub(crate) struct Refused {
+    fault: Fault,
+    /// Whether this edge refused for want of rights; what the engine refuses it writes down.
+    denied: bool,
+}
+
+impl Refused {
+    /// A refusal for want of rights, which is to be written down.
+    pub(crate) fn denied(fault: Fault) -> Self {
+        Self { denied: fault.is(Code::PermissionDenied), fault }
+    }
+}
 
 impl From<Fault> for Refused {
     fn from(fault: Fault) -> Self {
-        Self(fault)
+        Self { fault, denied: false }
     }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        refusal(&self.0)
+        let mut response = refusal(&self.fault);
+        if self.denied {
+            response.extensions_mut().insert(Denied(self.fault));
+        }
+        response
     }
 }
+
+/// Marks an answer that refuses for want of rights, so that it is written down.
+#[derive(Debug, Clone)]
+pub(crate) struct Denied(pub(crate) Fault);
 
 /// A JSON answer.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {

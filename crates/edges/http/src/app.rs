@@ -6,6 +6,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
 use wharf_engine::agents::AgentControl;
+use wharf_engine::vault::Vault;
 
 use crate::auth::OwnerToken;
 use crate::hosts::Hosts;
@@ -18,6 +19,7 @@ pub(crate) struct App {
     pub(crate) owner: OwnerToken,
     pub(crate) hosts: Hosts,
     pub(crate) agents: Option<Arc<dyn AgentControl>>,
+    pub(crate) vault: Option<Arc<dyn Vault>>,
     pub(crate) limits: Limits,
     pub(crate) stops: Stops,
     /// Memory for bodies that are being read, in KiB.
@@ -26,9 +28,9 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(handle: Handle, options: Options, stops: Stops) -> Self {
-        let Options { owner, hosts, agents, limits } = options;
+        let Options { owner, hosts, agents, vault, limits } = options;
         let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
-        Self { handle, owner, hosts: Hosts::new(&hosts), agents, limits, stops, bodies }
+        Self { handle, owner, hosts: Hosts::new(&hosts), agents, vault, limits, stops, bodies }
     }
 }
 

@@ -15,6 +15,9 @@ use crate::answer::Refused;
 use crate::app::App;
 use crate::json;
 
+/// Largest secret.
+pub(crate) const SECRET_BYTES_MAX: usize = 64 * 1024;
+
 /// A body that was read as JSON.
 #[derive(Debug)]
 pub(crate) struct JsonBody<T>(pub(crate) T);
@@ -43,13 +46,33 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for OptionalJsonBody<T> {
     }
 }
 
+/// A secret as it was sent: any bytes, of which there are not many.
+pub(crate) struct SecretBody(pub(crate) Vec<u8>);
+
+impl FromRequest<Arc<App>> for SecretBody {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+        let read = |bytes: &[u8]| Ok(bytes.to_vec());
+        Ok(Self(with_body_of(request, app, SECRET_BYTES_MAX, read).await?))
+    }
+}
+
 /// Reads a body and makes something of it while its memory is still counted.
 async fn with_body<T>(
     request: Request,
     app: &App,
     read: impl FnOnce(&[u8]) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
-    let max = app.limits.body_bytes_max;
+    with_body_of(request, app, app.limits.body_bytes_max, read).await
+}
+
+async fn with_body_of<T>(
+    request: Request,
+    app: &App,
+    max: usize,
+    read: impl FnOnce(&[u8]) -> Result<T, Fault>,
+) -> Result<T, Fault> {
     let (parts, body) = request.into_parts();
     let announced = announced(&parts.headers);
     if announced.is_some_and(|bytes| bytes > max as u64) {

@@ -19,6 +19,8 @@ pub(crate) enum List {
     Agents,
     Worlds,
     Audit,
+    Tokens,
+    Secrets,
 }
 
 /// A place in a list.
@@ -39,6 +41,8 @@ impl List {
             Self::Agents => b'g',
             Self::Worlds => b'w',
             Self::Audit => b'a',
+            Self::Tokens => b'k',
+            Self::Secrets => b's',
         }
     }
 }

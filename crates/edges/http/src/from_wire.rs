@@ -1,28 +1,27 @@
 //! Turns what peers send into what the engine understands. Every id is checked here.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+mod agents;
+mod trust;
 
 use serde_json::Value;
 use wharf_domain::run::RunContext;
-use wharf_domain::{Resolution, WorldSettings};
+use wharf_domain::{Resolution, Scope, WorldSettings};
 use wharf_engine::NewRun;
 use wharf_vocab::{
     AgentId, AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, ToolId, WorldId,
 };
 use wharf_wire::rest_v1::{
-    AddAgent, AnswerQuestion, ApproveAgent, CreateRun, CreateWorld, DecideApproval, SetBudget,
+    self as wire, AnswerQuestion, CreateRun, CreateWorld, DecideApproval, SetBudget,
 };
+
+pub(crate) use agents::{approval, folder};
+pub(crate) use trust::{grant_id, new_grant, secret_name};
 
 use crate::answer::invalid;
 use crate::params::{DEFAULT_WORLD, Params};
 
-/// Longest path of a folder.
-const FOLDER_BYTES_MAX: usize = 4096;
-/// Most permissions a manifest can ask for.
-const PERMISSIONS_MAX: usize = 500;
-/// Longest permission.
-const PERMISSION_BYTES_MAX: usize = 300;
+/// Most paths that a request says it is about.
+const RESOURCE_PATHS_MAX: usize = 100;
 
 /// A request for a run.
 pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
@@ -47,7 +46,28 @@ pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
         budget_micro: request.budget_micro,
         durability: request.durability,
         parent: None,
-        context: RunContext::default(),
+        context: context(request.context)?,
+    })
+}
+
+/// Where a caller stands while it asks. Its paths are absolute, because only the caller knows
+/// where others lead.
+fn context(context: Option<wire::RunContext>) -> Result<RunContext, Fault> {
+    let context = context.unwrap_or_default();
+    let fits = |path: &String| agents::folder(path).is_ok();
+    if !context.project_root.iter().all(fits) {
+        let message = "The field `context.project_root` must be an absolute path.";
+        return Err(invalid("context.project_root", message));
+    }
+    if context.resource_paths.len() > RESOURCE_PATHS_MAX || !context.resource_paths.iter().all(fits)
+    {
+        let message = "The field `context.resource_paths` must be up to 100 absolute paths.";
+        return Err(invalid("context.resource_paths", message));
+    }
+    Ok(RunContext {
+        project_root: context.project_root,
+        resource_paths: context.resource_paths,
+        ui: (!context.ui.is_empty()).then_some(context.ui),
     })
 }
 
@@ -75,40 +95,6 @@ pub(crate) fn agent_id(text: &str) -> Result<AgentId, Fault> {
     field("agent_id", AgentId::new(text))
 }
 
-/// The folder of a new agent. Where a relative path leads only its sender knows.
-pub(crate) fn folder(request: AddAgent) -> Result<PathBuf, Fault> {
-    let folder = request.folder;
-    let fits = folder.len() <= FOLDER_BYTES_MAX && !folder.chars().any(char::is_control);
-    let folder = PathBuf::from(folder);
-    if fits && folder.is_absolute() {
-        return Ok(folder);
-    }
-    let message = "The field `folder` must be an absolute path without control characters.";
-    Err(invalid("folder", message))
-}
-
-/// The permissions that are approved; none stands for all the agent asks for.
-pub(crate) fn approval(request: ApproveAgent) -> Result<Option<Vec<String>>, Fault> {
-    let mut permissions = match (request.permissions, request.all.unwrap_or(false)) {
-        (None, true) => return Ok(None),
-        (Some(permissions), false) => permissions,
-        (None, false) | (Some(_), true) => {
-            let message = "Send either `permissions` or `all: true`, and not both.";
-            return Err(invalid("permissions", message));
-        }
-    };
-    let fits = |text: &String| text.len() <= PERMISSION_BYTES_MAX;
-    if permissions.len() > PERMISSIONS_MAX || !permissions.iter().all(fits) {
-        let message = format!(
-            "A manifest has {PERMISSIONS_MAX} permissions of {PERMISSION_BYTES_MAX} bytes at most."
-        );
-        return Err(invalid("permissions", message));
-    }
-    let mut seen = BTreeSet::new();
-    permissions.retain(|permission| seen.insert(permission.clone()));
-    Ok(Some(permissions))
-}
-
 /// The world that a path or a body names.
 pub(crate) fn world_id(text: &str) -> Result<WorldId, Fault> {
     field("world", WorldId::new(text))
@@ -134,8 +120,16 @@ pub(crate) fn answer(request: AnswerQuestion) -> Result<Resolution, Fault> {
 
 /// How an approval is to end.
 pub(crate) fn decision(request: DecideApproval) -> Result<Resolution, Fault> {
+    let scope = match request.scope.as_deref() {
+        None | Some("run") => Scope::Run,
+        Some("parent") => Scope::Parent,
+        Some(_) => return Err(invalid("scope", "`scope` must be `run` or `parent`.")),
+    };
     match request.decision.as_str() {
-        "allow" => Ok(Resolution::ALLOW),
+        "allow" => Ok(Resolution::Allow { scope }),
+        "deny" if request.scope.is_some() => {
+            Err(invalid("scope", "Only an allowance has a `scope`."))
+        }
         "deny" => Ok(Resolution::Deny { reason: request.reason.unwrap_or_default() }),
         _ => Err(invalid("decision", "`decision` must be `allow` or `deny`.")),
     }
@@ -219,6 +213,22 @@ mod tests {
     }
 
     #[test]
+    fn a_context_has_absolute_paths() {
+        let of = |context: Value| read(json!({"tool": "a/b", "context": context}));
+        let new = of(json!({"project_root": "/p", "resource_paths": ["/p/a"], "ui": {"x": 1}}));
+        let context = new.expect("fits").context;
+        assert_eq!(context.paths().collect::<Vec<_>>(), ["/p", "/p/a"]);
+        assert!(of(json!({})).expect("fits").context.is_empty());
+        for (field, bad) in [
+            ("context.project_root", json!({"project_root": "p"})),
+            ("context.resource_paths", json!({"resource_paths": ["/p", "../a"]})),
+            ("context.resource_paths", json!({"resource_paths": vec!["/p"; 101]})),
+        ] {
+            assert_eq!(of(bad).expect_err(field).details["field"], field);
+        }
+    }
+
+    #[test]
     fn inputs_are_an_object() {
         for inputs in [json!([1]), json!("x"), json!(1), json!(true)] {
             let fault = read(json!({"tool": "a/b", "inputs": inputs})).expect_err("refused");
@@ -243,30 +253,16 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_absolute_and_can_be_shown() {
-        let read = |text: &str| folder(AddAgent { folder: text.to_owned() });
-        assert_eq!(read("/srv/agents/hello"), Ok(PathBuf::from("/srv/agents/hello")));
-        for bad in ["", "hello", "./hello", "~/hello", "/a\nb", "/a\0b"] {
-            let fault = read(bad).expect_err(bad);
-            assert_eq!(fault.details["field"], "folder", "{bad}");
-        }
-        assert!(read(&format!("/{}", "x".repeat(5_000))).is_err());
-    }
-
-    #[test]
-    fn an_approval_names_permissions_or_all() {
-        let read = |body: Value| approval(serde_json::from_value(body).expect("a request"));
-        let some = |texts: &[&str]| Ok(Some(texts.iter().map(ToString::to_string).collect()));
-        assert_eq!(read(json!({"all": true})), Ok(None));
-        assert_eq!(read(json!({"permissions": []})), some(&[]));
-        assert_eq!(read(json!({"permissions": ["b:c", "a:b", "b:c"]})), some(&["b:c", "a:b"]));
-        assert_eq!(read(json!({"permissions": ["a:b"], "all": false})), some(&["a:b"]));
+    fn an_allowance_says_how_far_it_reaches() {
+        let read = |body: Value| decision(serde_json::from_value(body).expect("a request"));
+        let allow = |scope| Ok(Resolution::Allow { scope });
+        assert_eq!(read(json!({"decision": "allow"})), allow(Scope::Run));
+        assert_eq!(read(json!({"decision": "allow", "scope": "run"})), allow(Scope::Run));
+        assert_eq!(read(json!({"decision": "allow", "scope": "parent"})), allow(Scope::Parent));
         for bad in [
-            json!({}),
-            json!({"all": false}),
-            json!({"all": true, "permissions": []}),
-            json!({"permissions": ["x".repeat(301)]}),
-            json!({"permissions": vec!["a:b"; 501]}),
+            json!({"decision": "allow", "scope": "world"}),
+            json!({"decision": "deny", "scope": "run"}),
+            json!({"decision": "maybe"}),
         ] {
             assert!(read(bad).is_err_and(|fault| fault.is(Code::RequestInvalid)));
         }

@@ -1,7 +1,9 @@
-//! What every request passes first: sizes, host, origin, token. Then it is counted.
+//! What every request passes first: sizes, host, origin, token, verb. Then it is counted.
 //!
+//! Who is refused is written down here, also when a route refused because of what it looked at.
 //! A panic behind this point becomes an error without detail, and the connection goes on.
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,13 +18,11 @@ use futures::FutureExt;
 use wharf_domain::{AuditRecord, Caller};
 use wharf_vocab::{Code, Fault};
 
-use crate::answer::{internal, refusal, refusal_with, seal, shortened};
+use crate::access::Need;
+use crate::answer::{Denied, internal, refusal, refusal_with, seal, shortened};
 use crate::app::App;
 use crate::conn::Ends;
 use crate::{metrics, routes};
-
-/// Routes that need no token.
-const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -35,12 +35,17 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     let mut response = match check(&app, &parts, route) {
         Err(refused) => *refused,
         Ok(caller) => {
+            let peer = Peer::of(&parts, Some(&caller));
             parts.extensions.insert(caller);
             let run = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
-            run.catch_unwind().await.unwrap_or_else(|_| {
+            let mut response = run.catch_unwind().await.unwrap_or_else(|_| {
                 tracing::error!(route, "a request failed inside");
                 refusal(&internal())
-            })
+            });
+            if let Some(Denied(fault)) = response.extensions_mut().remove() {
+                peer.audit(&app, route, &fault);
+            }
+            response
         }
     };
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
@@ -53,19 +58,25 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
 
 fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Caller, Box<Response>> {
     check_head(app, parts)?;
-    let refuse = |fault: Fault| {
-        audit(app, parts, route, &fault);
+    let refuse = |caller: Option<&Caller>, fault: Fault| {
+        Peer::of(parts, caller).audit(app, route, &fault);
         Box::new(refusal(&fault))
     };
     let Some(ends) = parts.extensions.get::<Ends>() else {
         return Err(Box::new(refusal(&internal())));
     };
-    app.hosts.check(parts, ends.local).map_err(refuse)?;
-    if OPEN.contains(&parts.uri.path()) {
+    app.hosts.check(parts, ends.local).map_err(|fault| refuse(None, fault))?;
+    let need = routes::need(route, &parts.method);
+    if need == Some(Need::Nothing) {
         // Nothing behind these asks who is calling.
         return Ok(Caller::owner());
     }
-    app.owner.caller(&parts.headers).map_err(refuse)
+    let caller = app.owner.caller(&parts.headers, |token| app.handle.authenticate(token));
+    let caller = caller.map_err(|fault| refuse(None, fault))?;
+    match need.map_or(Ok(()), |need| need.check(&caller)) {
+        Ok(()) => Ok(caller),
+        Err(fault) => Err(refuse(Some(&caller), fault)),
+    }
 }
 
 fn check_head(app: &App, parts: &Parts) -> Result<(), Box<Response>> {
@@ -86,16 +97,39 @@ fn check_head(app: &App, parts: &Parts) -> Result<(), Box<Response>> {
     Err(Box::new(refusal_with(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &fault)))
 }
 
-/// Writes down who was refused where and why, and nothing of what they sent.
-fn audit(app: &App, parts: &Parts, route: &'static str, fault: &Fault) {
-    metrics::denied(fault);
-    let mut record = AuditRecord::new("security.denied", "nobody", format!("route:{route}"))
-        .fact("error_code", fault.code.as_str())
-        .fact("method", metrics::method_label(&parts.method));
-    if let Some(ends) = parts.extensions.get::<Ends>() {
-        record = record.fact("peer", ends.peer.ip().to_string());
+/// Who sent a request, as the audit tells it.
+struct Peer {
+    actor: String,
+    method: &'static str,
+    ip: Option<IpAddr>,
+}
+
+impl Peer {
+    fn of(parts: &Parts, caller: Option<&Caller>) -> Self {
+        Self {
+            actor: caller.map_or_else(|| "nobody".to_owned(), |by| format!("grant:{}", by.grant)),
+            method: metrics::method_label(&parts.method),
+            ip: parts.extensions.get::<Ends>().map(|ends| ends.peer.ip()),
+        }
     }
-    app.handle.denied(record);
+
+    /// Writes down who was refused where and why, and nothing of what they sent.
+    fn audit(&self, app: &App, route: &'static str, fault: &Fault) {
+        metrics::denied(fault);
+        let mut record =
+            AuditRecord::new("security.denied", self.actor.clone(), format!("route:{route}"))
+                .fact("error_code", fault.code.as_str())
+                .fact("method", self.method);
+        if let Some(ip) = self.ip {
+            record = record.fact("peer", ip.to_string());
+        }
+        for missing in ["verb", "world", "permission"] {
+            if let Some(value) = fault.details.get(missing).and_then(|value| value.as_str()) {
+                record = record.fact(missing, value);
+            }
+        }
+        app.handle.denied(record);
+    }
 }
 
 fn method_unknown(method: &Method, path: &str, found: &Response) -> Response {

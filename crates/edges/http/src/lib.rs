@@ -4,10 +4,11 @@
 //! opens the store, decides nothing about runs, and a slow peer never slows anybody else.
 //!
 //! The way of a request: [`Listener`] accepts once there is a permit, `conn` pumps bytes at a
-//! bounded pace, `guard` checks sizes, host, origin and token, a file of `routes` reads the
+//! bounded pace, `guard` checks sizes, host, origin, token and verb, a file of `routes` reads the
 //! request, and the engine's handle does the rest. `from_wire` and `to_wire` are the only places
 //! that know both the messages and the domain.
 
+mod access;
 mod answer;
 mod app;
 mod auth;

@@ -31,6 +31,8 @@ const TOKEN: &str = "token";
         (name = "agents", description = "Programs that the core launches and that offer tools."),
         (name = "asks", description = "What runs wait for."),
         (name = "worlds", description = "Boundaries with a budget."),
+        (name = "tokens", description = "Rights that are handed out."),
+        (name = "secrets", description = "What providers are given by name."),
         (name = "audit", description = "Who did what."),
         (name = "system", description = "Health, metrics and this document."),
     ),
@@ -72,11 +74,25 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_route_stands_in_the_document() {
-        let served: BTreeSet<_> =
-            routes::table().into_iter().map(|(path, _)| path.to_owned()).collect();
-        let document = document();
-        let described: BTreeSet<_> = document.paths.paths.keys().cloned().collect();
+    fn every_route_and_method_stands_in_the_document_with_what_it_needs() {
+        let served: BTreeSet<_> = routes::table()
+            .into_iter()
+            .flat_map(|route| route.needs.into_iter().map(move |(method, _)| (route.path, method)))
+            .map(|(path, method)| (path.to_owned(), method.to_string()))
+            .collect();
+        let document: serde_json::Value = serde_json::from_str(text()).expect("JSON");
+        let paths = document["paths"].as_object().expect("paths");
+        let described: BTreeSet<_> = paths
+            .iter()
+            .flat_map(|(path, methods)| {
+                let methods = methods.as_object().expect("methods").keys();
+                methods.map(move |method| (path.clone(), method.to_uppercase()))
+            })
+            .collect();
         assert_eq!(served, described);
+        for (path, method) in served {
+            let method = method.parse().expect("a method");
+            assert!(routes::need(&path, &method).is_some(), "{method} {path}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_engine::agents::AgentControl;
+use wharf_engine::vault::Vault;
 use wharf_vocab::limits::BODY_BYTES_MAX;
 
 use crate::OwnerToken;
@@ -18,15 +19,18 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Who steers agents; a core without has none and takes none.
     pub agents: Option<Arc<dyn AgentControl>>,
+    /// Who keeps secrets and keys; a core without has none and takes none.
+    pub vault: Option<Arc<dyn Vault>>,
     /// Sizes and times.
     pub limits: Limits,
 }
 
 impl Options {
-    /// A server that is called by its address only, with the usual limits and without agents.
+    /// A server that is called by its address only, with the usual limits, without agents and
+    /// without secrets.
     #[must_use]
     pub fn new(owner: OwnerToken) -> Self {
-        Self { owner, hosts: Vec::new(), agents: None, limits: Limits::default() }
+        Self { owner, hosts: Vec::new(), agents: None, vault: None, limits: Limits::default() }
     }
 }
 

@@ -1,13 +1,20 @@
 //! Turns what the engine shows into what peers read.
 
+mod agents;
+mod changes;
+mod trust;
+
 use serde_json::Value;
 use wharf_domain::run::{AskRaised, AttemptStarted};
-use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary};
-use wharf_engine::agents::AgentView;
+use wharf_domain::{AskSpec, Availability, Entry, Level, Progress, Run, RunEntry, RunSummary};
 use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
 use wharf_vocab::{AskKind, Executed, Fault, Object, RunKey, Timestamp};
 use wharf_wire::rest_v1 as wire;
+
+pub(crate) use agents::{agent, found_agents};
+pub(crate) use changes::tool_diff;
+pub(crate) use trust::{secret, token};
 
 /// A moment as RFC 3339 text in UTC, with milliseconds.
 pub(crate) fn time(at: Timestamp) -> String {
@@ -80,8 +87,11 @@ pub(crate) fn ask(ask: &wharf_domain::Ask) -> wire::Ask {
         tool: spec.tool.to_string(),
         world: spec.run.world.to_string(),
         title: spec.title.clone(),
+        detail: spec.detail.clone(),
         schema: spec.schema.clone(),
         args_digest: spec.args_digest.as_ref().map(ToString::to_string),
+        tool_hash: spec.tool_hash.as_ref().map(ToString::to_string),
+        caller: spec.caller.grant.to_string(),
         audience: spec.audience.to_string(),
         deadline: time(spec.deadline),
         created_at: time(ask.created_at),
@@ -92,6 +102,8 @@ pub(crate) fn ask(ask: &wharf_domain::Ask) -> wire::Ask {
 pub(crate) fn tool(tool: &CatalogTool) -> wire::Tool {
     let def = &tool.def;
     let (state, reason) = match &tool.availability {
+        // A tool that may not be called is not better off for being up.
+        _ if tool.quarantine.is_some() => ("quarantined", tool.quarantine.clone()),
         Availability::Up => ("available", None),
         Availability::Coming => ("starting", None),
         Availability::Unhealthy => ("unavailable", Some("its provider is not healthy".to_owned())),
@@ -109,32 +121,6 @@ pub(crate) fn tool(tool: &CatalogTool) -> wire::Tool {
         requires_directive: def.requires_directive,
         state: state.to_owned(),
         state_reason: reason,
-    }
-}
-
-/// An agent and how it fares.
-pub(crate) fn agent(view: &AgentView) -> wire::Agent {
-    let agent = &view.agent;
-    let manifest = &agent.manifest;
-    let approval = agent.approval.as_ref().filter(|_| agent.is_approved());
-    let command = std::iter::once(&manifest.entrypoint.program).chain(&manifest.entrypoint.args);
-    wire::Agent {
-        agent_id: agent.id.to_string(),
-        state: view.state.as_str().to_owned(),
-        reason: view.reason.clone(),
-        pid: view.pid,
-        launch_id: view.launch.as_ref().map(ToString::to_string),
-        last_heartbeat: view.last_heartbeat.map(time),
-        sandbox: view.fence.as_ref().map_or("none", |fence| fence.level.as_str()).to_owned(),
-        tools: agent.tools.iter().map(|def| def.tool.to_string()).collect(),
-        name: manifest.name.clone(),
-        version: manifest.version.clone(),
-        description: manifest.description.clone(),
-        folder: agent.folder.clone(),
-        command: command.cloned().collect(),
-        added_at: time(agent.added_at),
-        permissions_requested: manifest.permissions.clone(),
-        permissions_approved: approval.map(|approval| approval.permissions.clone()),
     }
 }
 
@@ -226,7 +212,9 @@ impl Teller {
                         wire::FinishedEvent { seq: mark.seq, at: mark.at, run: run(&ended) };
                     wire::Event::Finished(Box::new(finished))
                 }),
-                RunEntry::ProviderAwaited(_) | RunEntry::CancelRequested(_) => None,
+                RunEntry::ProviderAwaited(_)
+                | RunEntry::CancelRequested(_)
+                | RunEntry::ChildrenAllowed(_) => None,
             },
             HistoryItem::Entry(_) => None,
         }
@@ -263,7 +251,7 @@ impl Mark {
 }
 
 fn raised_ask(mark: Mark, at: Timestamp, raised: AskRaised) -> wire::Event {
-    let raised = wharf_domain::Ask::raised(raised.ask, at);
+    let raised = wharf_domain::Ask::raised(AskSpec::clone(&raised.ask), at);
     let event = wire::AskEvent { seq: mark.seq, at: mark.at, ask: ask(&raised) };
     match raised.spec.kind {
         AskKind::Question => wire::Event::Question(event),
@@ -307,13 +295,15 @@ mod tests {
 
     #[test]
     fn a_tools_state_says_whether_its_provider_can_take_it() {
-        let shown = |availability| {
+        let shown_as = |availability, quarantine: Option<&str>| {
+            let quarantine = quarantine.map(str::to_owned);
             let id = wharf_vocab::ToolId::new("dev.example.hello/echo").expect("valid");
             let def = std::sync::Arc::new(wharf_domain::ToolDef::new(id, "", Value::Null));
             let hash = wharf_vocab::Digest::of(&[b"def"]);
-            let tool = tool(&CatalogTool { def, hash, availability, quarantine: None });
+            let tool = tool(&CatalogTool { def, hash, availability, quarantine });
             (tool.state, tool.state_reason)
         };
+        let shown = |availability| shown_as(availability, None);
         let expect = |state: &str, reason: Option<&str>| (state.into(), reason.map(Into::into));
         assert_eq!(shown(Availability::Up), expect("available", None));
         assert_eq!(shown(Availability::Coming), expect("starting", None));
@@ -321,5 +311,7 @@ mod tests {
         assert_eq!(shown(Availability::Unhealthy), unhealthy);
         let down = Availability::Down { reason: "exit code 1".to_owned() };
         assert_eq!(shown(down), expect("unavailable", Some("exit code 1")));
+        let changed = shown_as(Availability::Up, Some("its definition changed"));
+        assert_eq!(changed, expect("quarantined", Some("its definition changed")));
     }
 }

@@ -40,7 +40,7 @@ pub(crate) async fn decide(
     let ask = asks::find(&client, typed, AskKind::Approval).await?;
     // Of an approval that is not open any more the core knows what became of it.
     let id = ask.as_ref().map_or(typed, |ask| &ask.ask_id);
-    let body = DecideApproval { decision: decision.to_owned(), reason };
+    let body = DecideApproval { decision: decision.to_owned(), scope: None, reason };
     client.post(&["v1", "approvals", id, "decide"], &[], &body).await?;
     let word = if decision == "allow" { "allowed" } else { "denied" };
     let what = ask.as_ref().map_or_else(

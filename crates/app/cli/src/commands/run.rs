@@ -3,11 +3,12 @@
 mod follow;
 mod submit;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 use wharf_vocab::{Code, Durability, Mode, ToolId};
-use wharf_wire::rest_v1::{CreateRun, Tool};
+use wharf_wire::rest_v1::{CreateRun, RunContext, Tool};
 
 use crate::client::Client;
 use crate::commands::choices;
@@ -15,6 +16,7 @@ use crate::context::Context;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::folder;
 use crate::inputs;
 use crate::render::Renderer;
 
@@ -57,6 +59,9 @@ pub(crate) struct Args {
     /// Whether the run is written down [default: the tool's own]
     #[arg(long, value_parser = choices::durability())]
     durability: Option<Durability>,
+    /// The folder of the project you work on, told to providers that ask for it
+    #[arg(long, value_name = "DIR")]
+    project_root: Option<PathBuf>,
     /// Print the run's id and leave it running
     #[arg(long)]
     detach: bool,
@@ -109,6 +114,13 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
     })?;
     let inputs = read_inputs(&args, &tool, client).await?;
     let outputs = inputs::outputs(&args.outputs)?;
+    let context = match &args.project_root {
+        Some(root) => {
+            let project_root = Some(folder::absolute(root)?);
+            Some(RunContext { project_root, ..RunContext::default() })
+        }
+        None => None,
+    };
     // An id of our own lets the request be made again when the answer got lost. A key does that
     // already, and an id beside it would make each repetition another request.
     let run_id = match (args.run_id, &args.idempotency_key) {
@@ -128,6 +140,7 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
         correlation_id: None,
         budget_micro: args.budget_micro,
         durability: args.durability,
+        context,
     })
 }
 

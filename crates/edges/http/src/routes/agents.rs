@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use wharf_domain::Caller;
-use wharf_engine::agents::{AgentControl, AgentView, Approve};
+use wharf_engine::agents::{AgentControl, AgentView};
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, ErrorBody, Page};
 
@@ -71,7 +71,7 @@ pub(super) async fn add(
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<AddAgent>,
 ) -> Answer {
-    let folder = from_wire::folder(request)?;
+    let folder = from_wire::folder(&request.folder)?;
     let control = control(&app)?;
     let known: Vec<_> = control.list().into_iter().map(|view| view.agent.id).collect();
     let view = to_its_end(async move { control.add(caller, folder).await }).await?;
@@ -93,7 +93,13 @@ pub(super) async fn add(
 )]
 pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
-    shown(&control(&app)?.show(&id)?)
+    let control = control(&app)?;
+    let mut view = control.show(&id)?;
+    if view.agent.approval.is_some() {
+        // What has drifted is looked at now, not when the agent was last started.
+        view.agent.drift = control.drift(id).await?;
+    }
+    shown(&view)
 }
 
 /// Approves what an agent asks for, or a part of it. Without an approval it cannot be started.
@@ -116,9 +122,30 @@ pub(super) async fn approve(
     JsonBody(request): JsonBody<ApproveAgent>,
 ) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
-    let approve = Approve { permissions: from_wire::approval(request)?, ..Approve::default() };
+    let approve = from_wire::approval(request)?;
     let control = control(&app)?;
     shown(&to_its_end(async move { control.approve(caller, id, approve).await }).await?)
+}
+
+/// Takes an approval back. A running agent is stopped, and it answers once all of it is gone.
+#[utoipa::path(
+    post, path = "/v1/agents/{agent_id}/revoke", tag = "agents",
+    operation_id = "revoke_agent",
+    params(("agent_id" = String, Path, description = "The agent's id.")),
+    responses(
+        (status = 200, description = "The agent without an approval.", body = wire::Agent),
+        (status = 404, description = "There is no such agent.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn revoke(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let id = from_wire::agent_id(segments.get("agent_id"))?;
+    let control = control(&app)?;
+    shown(&to_its_end(async move { control.revoke(caller, id).await }).await?)
 }
 
 /// Lets an agent run from now on, also after a restart of the core. It answers at once; the
@@ -221,7 +248,7 @@ fn shown(view: &AgentView) -> Answer {
 }
 
 /// Does something that must not stop halfway because a connection was lost.
-async fn to_its_end<T: Send + 'static>(
+pub(super) async fn to_its_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> Result<T, Fault> {
     tokio::spawn(work).await.unwrap_or_else(|error| {

@@ -9,10 +9,11 @@ use axum::response::IntoResponse;
 use wharf_domain::{Ask, Caller};
 use wharf_engine::AskView;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
-use wharf_vocab::{AskKind, Fault, WorldId};
+use wharf_vocab::{AskKind, Fault, Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, AnswerQuestion, DecideApproval, ErrorBody, Page};
 
 use super::segments::Segments;
+use crate::access;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
@@ -35,11 +36,15 @@ use crate::{from_wire, to_wire};
         (status = "default", description = "Any error.", body = ErrorBody),
     )
 )]
-pub(super) async fn inbox(State(app): State<Arc<App>>, params: Params) -> Answer {
+pub(super) async fn inbox(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Answer {
     let filter = Filter {
         kind: params
             .parsed("kind", "`question` or `approval`", |text| AskKind::parse(text).ok_or(()))?,
-        world: params.world()?,
+        worlds: access::worlds(&caller, params.world()?.as_ref())?,
     };
     let limit = params.limit()?;
     let begin = params.cursor(List::Inbox)?;
@@ -53,13 +58,14 @@ pub(super) async fn inbox(State(app): State<Arc<App>>, params: Params) -> Answer
 
 struct Filter {
     kind: Option<AskKind>,
-    world: Option<WorldId>,
+    /// Only these worlds; all when absent.
+    worlds: Option<Vec<WorldId>>,
 }
 
 impl Filter {
     fn fits(&self, ask: &Ask) -> bool {
         self.kind.is_none_or(|kind| ask.spec.kind == kind)
-            && self.world.as_ref().is_none_or(|world| ask.spec.run.world == *world)
+            && self.worlds.as_ref().is_none_or(|worlds| worlds.contains(&ask.spec.run.world))
     }
 }
 
@@ -125,7 +131,9 @@ pub(super) async fn answer(
     JsonBody(request): JsonBody<AnswerQuestion>,
 ) -> Answer {
     let id = from_wire::ask_id(segments.get("ask_id"))?;
-    app.handle.resolve_ask(&caller, &id, from_wire::answer(request)?).await?;
+    let resolution = from_wire::answer(request)?;
+    access::ask(&app.handle, &caller, Verb::Answer, &id).await?;
+    app.handle.resolve_ask(&caller, &id, resolution).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -151,6 +159,8 @@ pub(super) async fn decide(
     JsonBody(request): JsonBody<DecideApproval>,
 ) -> Answer {
     let id = from_wire::ask_id(segments.get("ask_id"))?;
-    app.handle.resolve_ask(&caller, &id, from_wire::decision(request)?).await?;
+    let resolution = from_wire::decision(request)?;
+    access::ask(&app.handle, &caller, Verb::Approve, &id).await?;
+    app.handle.resolve_ask(&caller, &id, resolution).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

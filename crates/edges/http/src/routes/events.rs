@@ -2,22 +2,24 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use wharf_domain::Caller;
 use wharf_engine::Watch;
-use wharf_vocab::{Fault, Seq};
+use wharf_vocab::{Fault, Seq, Verb};
 use wharf_wire::rest_v1::{ErrorBody, Event};
 
 use super::segments::Segments;
 use crate::answer::{Answer, invalid};
 use crate::app::App;
-use crate::from_wire;
 use crate::params::Params;
 use crate::sse::{self, Sse};
 use crate::to_wire::Teller;
+use crate::{access, from_wire};
 
 /// How soon a reader should come back, told to it at the beginning.
 const RETRY_MS: u64 = 1_000;
@@ -46,11 +48,13 @@ const LOOK_BACK: u64 = 8;
 )]
 pub(super) async fn stream(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     segments: Segments,
     params: Params,
     headers: HeaderMap,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    access::world(&caller, Verb::Read, &key.world)?;
     let after = Seq(match last_event_id(&headers)? {
         Some(last) => last,
         None => params.number("after")?.unwrap_or(0),

@@ -4,59 +4,96 @@ mod agents;
 mod asks;
 mod audit;
 mod events;
+mod keys;
 mod logs;
 mod runs;
+mod scan;
+mod secrets;
 mod segments;
 mod system;
+mod table;
+mod tokens;
+mod tool_changes;
 mod tools;
 mod worlds;
 
 use std::sync::{Arc, LazyLock};
 
 use axum::Router;
-use axum::http::Uri;
+use axum::http::{Method, Uri};
 use axum::middleware::from_fn_with_state;
-use axum::routing::{MethodRouter, delete, get, post, put};
 use utoipa::OpenApi;
+use wharf_vocab::Verb::{Admin, Answer as AnswerAsks, Approve, Operate, Read, Run};
 use wharf_vocab::{Code, Fault};
 
+use crate::access::Need::{self, Everywhere, Nothing, Verb};
 use crate::answer::{Answer, shortened};
 use crate::app::App;
 use crate::guard::guard;
+use table::{Route, at};
 
 /// What metrics and audit call a request that fits no route.
 pub(crate) const UNMATCHED: &str = "unmatched";
 
-static PATHS: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| table().into_iter().map(|(path, _)| path).collect());
+static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(table);
 
-/// Every route there is.
-pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
+/// Every route there is, and what it needs.
+pub(crate) fn table() -> Vec<Route> {
+    let mut routes = system_and_runs();
+    routes.extend(providers());
+    routes.extend(trust());
+    routes
+}
+
+fn system_and_runs() -> Vec<Route> {
     vec![
-        ("/healthz", get(system::healthz)),
-        ("/readyz", get(system::readyz)),
-        ("/metrics", get(system::metrics)),
-        ("/openapi.json", get(system::openapi)),
-        ("/v1/runs", get(runs::list).post(runs::create)),
-        ("/v1/runs/{run_id}", get(runs::show).merge(delete(runs::remove))),
-        ("/v1/runs/{run_id}/events", get(events::stream)),
-        ("/v1/runs/{run_id}/cancel", post(runs::cancel)),
-        ("/v1/tools", get(tools::list)),
-        ("/v1/tools/{provider}/{name}", get(tools::show)),
-        ("/v1/agents", get(agents::list).post(agents::add)),
-        ("/v1/agents/{agent_id}", get(agents::show).merge(delete(agents::remove))),
-        ("/v1/agents/{agent_id}/approve", post(agents::approve)),
-        ("/v1/agents/{agent_id}/start", post(agents::start)),
-        ("/v1/agents/{agent_id}/stop", post(agents::stop)),
-        ("/v1/agents/{agent_id}/restart", post(agents::restart)),
-        ("/v1/agents/{agent_id}/logs", get(logs::show)),
-        ("/v1/worlds", get(worlds::list).post(worlds::create)),
-        ("/v1/worlds/{world}", get(worlds::show)),
-        ("/v1/worlds/{world}/budget", put(worlds::set_budget)),
-        ("/v1/inbox", get(asks::inbox)),
-        ("/v1/questions/{ask_id}/answer", post(asks::answer)),
-        ("/v1/approvals/{ask_id}/decide", post(asks::decide)),
-        ("/v1/audit", get(audit::list)),
+        at("/healthz").get(Nothing, system::healthz),
+        at("/readyz").get(Nothing, system::readyz),
+        at("/metrics").get(Verb(Read), system::metrics),
+        at("/openapi.json").get(Verb(Read), system::openapi),
+        at("/v1/runs").get(Verb(Read), runs::list).post(Verb(Run), runs::create),
+        at("/v1/runs/{run_id}").get(Verb(Read), runs::show).delete(Verb(Admin), runs::remove),
+        at("/v1/runs/{run_id}/events").get(Verb(Read), events::stream),
+        at("/v1/runs/{run_id}/cancel").post(Verb(Run), runs::cancel),
+        at("/v1/worlds").get(Verb(Read), worlds::list).post(Verb(Admin), worlds::create),
+        at("/v1/worlds/{world}").get(Verb(Read), worlds::show),
+        at("/v1/worlds/{world}/budget").put(Verb(Admin), worlds::set_budget),
+        at("/v1/inbox").get(Verb(Read), asks::inbox),
+        at("/v1/questions/{ask_id}/answer").post(Verb(AnswerAsks), asks::answer),
+        at("/v1/approvals/{ask_id}/decide").post(Verb(Approve), asks::decide),
+    ]
+}
+
+fn providers() -> Vec<Route> {
+    vec![
+        at("/v1/tools").get(Verb(Read), tools::list),
+        at("/v1/tools/{provider}/{name}").get(Verb(Read), tools::show),
+        at("/v1/tools/{provider}/{name}/diff").get(Verb(Read), tool_changes::diff),
+        at("/v1/tools/{provider}/{name}/approve").post(Everywhere(Admin), tool_changes::approve),
+        at("/v1/agents").get(Verb(Read), agents::list).post(Everywhere(Admin), agents::add),
+        at("/v1/agents/scan").post(Everywhere(Admin), scan::scan),
+        at("/v1/agents/{agent_id}")
+            .get(Verb(Read), agents::show)
+            .delete(Everywhere(Admin), agents::remove),
+        at("/v1/agents/{agent_id}/approve").post(Everywhere(Admin), agents::approve),
+        at("/v1/agents/{agent_id}/revoke").post(Everywhere(Admin), agents::revoke),
+        at("/v1/agents/{agent_id}/start").post(Everywhere(Operate), agents::start),
+        at("/v1/agents/{agent_id}/stop").post(Everywhere(Operate), agents::stop),
+        at("/v1/agents/{agent_id}/restart").post(Everywhere(Operate), agents::restart),
+        at("/v1/agents/{agent_id}/logs").get(Everywhere(Operate), logs::show),
+    ]
+}
+
+fn trust() -> Vec<Route> {
+    vec![
+        at("/v1/tokens").get(Verb(Admin), tokens::list).post(Verb(Admin), tokens::create),
+        at("/v1/tokens/rotate").post(Everywhere(Admin), keys::rotate),
+        at("/v1/tokens/{token_id}").delete(Verb(Admin), tokens::revoke),
+        at("/v1/secrets").get(Everywhere(Admin), secrets::list),
+        at("/v1/secrets/{name}")
+            .put(Everywhere(Admin), secrets::set)
+            .delete(Everywhere(Admin), secrets::remove),
+        at("/v1/audit").get(Everywhere(Admin), audit::list),
     ]
 }
 
@@ -75,11 +112,15 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
     events::stream,
     tools::list,
     tools::show,
+    tool_changes::diff,
+    tool_changes::approve,
+    scan::scan,
     agents::list,
     agents::add,
     agents::show,
     agents::remove,
     agents::approve,
+    agents::revoke,
     agents::start,
     agents::stop,
     agents::restart,
@@ -91,6 +132,13 @@ pub(crate) fn table() -> Vec<(&'static str, MethodRouter<Arc<App>>)> {
     asks::inbox,
     asks::answer,
     asks::decide,
+    tokens::list,
+    tokens::create,
+    tokens::revoke,
+    keys::rotate,
+    secrets::list,
+    secrets::set,
+    secrets::remove,
     audit::list,
 ))]
 pub(crate) struct Paths;
@@ -98,15 +146,21 @@ pub(crate) struct Paths;
 /// The router of a server.
 pub(crate) fn router(app: Arc<App>) -> Router {
     let mut router = Router::new();
-    for (path, methods) in table() {
-        router = router.route(path, methods);
+    for route in table() {
+        router = router.route(route.path, route.methods);
     }
     router.fallback(unknown).layer(from_fn_with_state(Arc::clone(&app), guard)).with_state(app)
 }
 
 /// A route's name as it stands in the table, for labels that live for ever.
 pub(crate) fn label(route: &str) -> &'static str {
-    PATHS.iter().find(|path| **path == route).copied().unwrap_or(UNMATCHED)
+    ROUTES.iter().find(|known| known.path == route).map_or(UNMATCHED, |known| known.path)
+}
+
+/// What a request to a route needs. One that no route takes needs a token and nothing else: it
+/// is told that there is no such route or method.
+pub(crate) fn need(route: &str, method: &Method) -> Option<Need> {
+    ROUTES.iter().find(|known| known.path == route).and_then(|known| known.need(method))
 }
 
 async fn unknown(uri: Uri) -> Answer {

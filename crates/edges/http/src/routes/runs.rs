@@ -9,10 +9,11 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use wharf_domain::{Caller, Run};
 use wharf_engine::{RunPage, RunQuery};
-use wharf_vocab::{Durability, Fault, RunStatus, ToolId};
+use wharf_vocab::{Durability, Fault, RunStatus, ToolId, Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, ErrorBody, Page, RunAccepted};
 
 use super::segments::Segments;
+use crate::access;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{JsonBody, OptionalJsonBody};
@@ -31,6 +32,7 @@ use crate::{from_wire, to_wire};
         (status = 200, description = "The run is over; only with `wait`.", body = wire::Run),
         (status = 202, description = "The run was accepted and goes on.", body = RunAccepted),
         (status = 402, description = "Too little money is left.", body = ErrorBody),
+        (status = 403, description = "The token gives no such right.", body = ErrorBody),
         (status = 404, description = "There is no such tool or world.", body = ErrorBody),
         (status = 409, description = "The id or key stands for another request.", body = ErrorBody),
         (status = 413, description = "The body is too large.", body = ErrorBody),
@@ -82,10 +84,12 @@ async fn over_or_as_it_is(app: &App, run: &Run, wait: Duration) -> Result<Arc<Ru
 )]
 pub(super) async fn show(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     segments: Segments,
     params: Params,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    access::world(&caller, Verb::Read, &key.world)?;
     let run = app.handle.run(&key).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::run(&run)))
 }
@@ -113,6 +117,8 @@ pub(super) async fn cancel(
     OptionalJsonBody(request): OptionalJsonBody<CancelRun>,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    access::world(&caller, Verb::Run, &key.world)?;
+    access::tool(&caller, &app.handle.run(&key).await?.spec.tool)?;
     let reason = request.and_then(|request| request.reason).unwrap_or_default();
     let run = app.handle.cancel_run(&caller, &key, &reason).await?;
     Ok(answer::json(StatusCode::ACCEPTED, &to_wire::accepted(&run)))
@@ -140,6 +146,7 @@ pub(super) async fn remove(
     params: Params,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    access::world(&caller, Verb::Admin, &key.world)?;
     app.handle.purge_run(&caller, &key).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -160,9 +167,15 @@ pub(super) async fn remove(
         (status = "default", description = "Any error.", body = ErrorBody),
     )
 )]
-pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Answer {
+    let worlds = access::worlds(&caller, params.world()?.as_ref())?;
     let query = RunQuery {
-        world: params.world()?,
+        // Several worlds are sorted out below.
+        world: worlds.as_ref().filter(|worlds| worlds.len() == 1).map(|worlds| worlds[0].clone()),
         tool: params.parsed("tool", "a tool id of the form provider/name", |t| ToolId::new(t))?,
         status: params
             .parsed("status", "the status of a run", |text| RunStatus::parse(text).ok_or(()))?,
@@ -172,10 +185,31 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
         },
         limit: params.limit()?,
     };
-    let page = page_of_runs(&app, query).await?;
+    let page = page_within(&app, query, worlds.as_deref()).await?;
     let next = page.next.map(|before| cursor::write(List::Runs, &Position::Number(before)));
     let items = page.runs.iter().map(to_wire::summary).collect();
     Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+/// A page with runs of these worlds only. It may be shorter than asked for; it is empty only if
+/// there is nothing more.
+async fn page_within(
+    app: &App,
+    mut query: RunQuery,
+    worlds: Option<&[WorldId]>,
+) -> Result<RunPage, Fault> {
+    let Some(worlds) = worlds else { return page_of_runs(app, query).await };
+    if worlds.is_empty() {
+        return Ok(RunPage { runs: Vec::new(), next: None });
+    }
+    loop {
+        let mut page = page_of_runs(app, query.clone()).await?;
+        page.runs.retain(|run| worlds.contains(&run.key.world));
+        match page.next {
+            Some(next) if page.runs.is_empty() => query.before = Some(next),
+            _ => return Ok(page),
+        }
+    }
 }
 
 /// A page that is no longer than it may be. The engine puts runs that are kept in memory before

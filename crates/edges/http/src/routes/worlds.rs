@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_domain::Caller;
+use wharf_vocab::Verb;
 use wharf_wire::rest_v1::{self as wire, CreateWorld, ErrorBody, Page, SetBudget};
 
 use super::segments::Segments;
@@ -14,9 +15,9 @@ use crate::app::App;
 use crate::body::JsonBody;
 use crate::cursor::{self, List, Position};
 use crate::params::Params;
-use crate::{from_wire, to_wire};
+use crate::{access, from_wire, to_wire};
 
-/// Lists all worlds by name.
+/// Lists the worlds within the token's reach by name.
 #[utoipa::path(
     get, path = "/v1/worlds", tag = "worlds",
     operation_id = "list_worlds",
@@ -29,14 +30,21 @@ use crate::{from_wire, to_wire};
         (status = "default", description = "Any error.", body = ErrorBody),
     )
 )]
-pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Answer {
     let limit = params.limit()?;
     let after = match params.cursor(List::Worlds)? {
         Some(Position::Name(name)) => name,
         Some(Position::Number(_)) | None => String::new(),
     };
     let worlds = app.handle.worlds().await?;
-    let mut rest = worlds.iter().filter(|view| view.world.id.as_str() > after.as_str());
+    let mut rest = worlds
+        .iter()
+        .filter(|view| caller.rights.in_world(&view.world.id))
+        .filter(|view| view.world.id.as_str() > after.as_str());
     let items: Vec<_> = rest.by_ref().take(limit).map(to_wire::world).collect();
     let next = items.last().filter(|_| rest.next().is_some());
     let next = next.map(|last| cursor::write(List::Worlds, &Position::Name(last.world.clone())));
@@ -60,6 +68,7 @@ pub(super) async fn create(
     JsonBody(request): JsonBody<CreateWorld>,
 ) -> Answer {
     let (id, settings) = from_wire::new_world(&request)?;
+    access::world(&caller, Verb::Admin, &id)?;
     let view = app.handle.create_world(&caller, id, settings).await?;
     Ok(answer::json(StatusCode::CREATED, &to_wire::world(&view)))
 }
@@ -75,8 +84,13 @@ pub(super) async fn create(
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
-pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Answer {
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Read, &id)?;
     Ok(answer::json(StatusCode::OK, &to_wire::world(&app.handle.world(&id).await?)))
 }
 
@@ -99,6 +113,7 @@ pub(super) async fn set_budget(
     JsonBody(request): JsonBody<SetBudget>,
 ) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Admin, &id)?;
     let view = app.handle.set_world(&caller, id, from_wire::budget(&request)).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
 }

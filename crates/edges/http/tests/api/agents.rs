@@ -8,7 +8,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use wharf_domain::ToolDef;
 use wharf_engine::agents::AgentState;
-use wharf_vocab::{Timestamp, ToolId};
+use wharf_engine::launcher::Achieved;
+use wharf_vocab::{Digest, SandboxLevel, Timestamp, ToolId};
 
 use crate::support::agents::{BROKEN_FOLDER, ScriptedAgents};
 use crate::support::{Edge, eventually};
@@ -45,8 +46,15 @@ async fn an_agent_is_added_approved_started_stopped_and_removed() {
         "version": "0.1.0", "description": "says hello", "folder": "/agents/dev.example.hello",
         "command": ["./hello", "--fast"], "added_at": "1970-01-01T00:00:00.000Z",
         "permissions_requested": ["network:egress:example.dev", "env:read:LANG"],
+        "limits": {"calls_max": 4}, "manifest_hash": Digest::of(&[b"manifest"]).as_str(),
     });
-    assert_eq!(edge.add_agent(HELLO).await, expect);
+    let added = edge.add_agent(HELLO).await;
+    let meanings = added["permissions"].clone();
+    assert_eq!(meanings[1]["permission"], "env:read:LANG");
+    assert!(meanings[1]["meaning"].as_str().is_some_and(|text| text.contains("LANG")));
+    assert_eq!(meanings[1]["approved"], false);
+    expect["permissions"] = meanings;
+    assert_eq!(added, expect);
     let again = edge.post("/v1/agents", json!({"folder": "/agents/dev.example.hello"})).await;
     assert_eq!((again.status, again.json()), (200, expect.clone()));
     assert_eq!(edge.get(PATH).await.json(), expect);
@@ -54,10 +62,18 @@ async fn an_agent_is_added_approved_started_stopped_and_removed() {
     let approved = edge.post(&format!("{PATH}/approve"), json!({"all": true})).await;
     expect["permissions_approved"] = expect["permissions_requested"].clone();
     expect["state"] = json!("approved");
+    expect["sandbox"] = json!("standard");
+    expect["sandbox_wanted"] = json!("standard");
+    expect["isolation"] = json!("shared");
+    expect["pinned_files"] = json!({"hello": Digest::of(&[b"hello"]).as_str()});
+    for permission in expect["permissions"].as_array_mut().expect("a list") {
+        permission["approved"] = json!(true);
+    }
     assert_eq!((approved.status, approved.json()), (200, expect.clone()));
 
     expect["state"] = json!("starting");
     expect["launch_id"] = json!("l1");
+    expect["instances"] = json!(1);
     assert_eq!(edge.act("start").await, expect);
     edge.call("DELETE", PATH).send().await.refused(409, "agent.running");
     agents.set(HELLO, |view| {
@@ -116,6 +132,100 @@ async fn an_approval_counts_for_what_was_asked_for() {
     let approved = edge.post(&path, some).await.json();
     assert_eq!(approved["permissions_approved"], json!(["env:read:LANG"]));
     assert_eq!(approved["permissions_requested"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
+async fn r080_an_approval_may_be_narrower_and_sets_terms() {
+    let agents = ScriptedAgents::new();
+    let edge = edge_with(&agents).await;
+    edge.add_agent(HELLO).await;
+    let path = format!("{PATH}/approve");
+    let narrow = json!({"permissions": ["network:egress:example.dev:443"], "sandbox": "strict",
+        "isolation": "run", "limits": {"calls_max": 9, "memory_bytes": 1024}});
+    let approved = edge.post(&path, narrow).await.json();
+    assert_eq!(approved["permissions"][0]["approved"], false);
+    let narrowed = &approved["permissions"][0]["narrowed_to"];
+    assert_eq!(*narrowed, json!(["network:egress:example.dev:443"]));
+    assert_eq!(approved["permissions"][1].get("narrowed_to"), None);
+    assert_eq!((&approved["sandbox"], &approved["isolation"]), (&json!("strict"), &json!("run")));
+    let limits = json!({"calls_max": 4, "memory_bytes": 1024});
+    assert_eq!(approved["limits"], limits, "the stricter of the manifest's and the owner's");
+
+    // What was achieved is told while it runs, with what is missing.
+    agents.set(HELLO, |view| {
+        view.fence = Some(Achieved { level: SandboxLevel::Basic, notes: vec!["No.".to_owned()] });
+        view.agent.drift = vec!["hello has changed".to_owned()];
+    });
+    let shown = edge.get(PATH).await.json();
+    assert_eq!((&shown["sandbox"], &shown["sandbox_wanted"]), (&json!("basic"), &json!("strict")));
+    assert_eq!(
+        (&shown["sandbox_notes"], &shown["drift"][0]),
+        (&json!(["No."]), &json!("hello has changed"))
+    );
+
+    for bad in [
+        json!({"all": true, "sandbox": "loose"}),
+        json!({"all": true, "isolation": "none"}),
+        json!({"all": true, "limits": {"processes": 0}}),
+        json!({"all": true, "limits": {"memory": 1}}),
+    ] {
+        edge.post(&path, bad).await.refused(400, "request.invalid");
+    }
+    let revoked = edge.act("revoke").await;
+    assert_eq!((&revoked["state"], revoked.get("permissions_approved")), (&json!("added"), None));
+}
+
+#[tokio::test]
+async fn a_scan_shows_what_lies_below_a_folder_and_adds_nothing() {
+    let edge = edge_with(&ScriptedAgents::new()).await;
+    let scan =
+        async || edge.post("/v1/agents/scan", json!({"folder": "/agents/dev.x"})).await.json();
+    let found = scan().await;
+    assert_eq!(found["items"][0]["agent_id"], "dev.x");
+    assert_eq!(found["items"][0]["permissions"].as_array().map(Vec::len), Some(2));
+    assert_eq!(found["items"][1]["error"]["code"], "agent.manifest_invalid");
+    assert_eq!(found["cut_short"], "It looked at 2 folders.");
+    assert_eq!(edge.get("/v1/agents").await.json()["items"], json!([]));
+    edge.add_agent("dev.x").await;
+    assert_eq!(scan().await["items"][0]["state"], "added");
+    edge.post("/v1/agents/scan", json!({"folder": "x"})).await.refused(400, "request.invalid");
+}
+
+#[tokio::test]
+async fn a_changed_tool_is_shown_beside_what_was_taken_on_and_can_be_approved() {
+    let agents = ScriptedAgents::new();
+    let edge = edge_with(&agents).await;
+    edge.add_agent(HELLO).await;
+    let id = ToolId::new("dev.example.hello/echo").expect("valid");
+    let old = ToolDef::new(id.clone(), "echoes", json!({"type": "object"}));
+    let new = ToolDef { side_effects: Some(true), description: "sends".into(), ..old.clone() };
+    agents.set(HELLO, |view| {
+        view.agent.pinned.insert(id.clone(), old.clone());
+        view.agent.tools = vec![new.clone()];
+    });
+    assert_eq!(edge.get(PATH).await.json()["quarantined"], json!(["dev.example.hello/echo"]));
+    let diff = edge.get("/v1/tools/dev.example.hello/echo/diff").await.json();
+    assert_eq!(
+        (&diff["changed"], &diff["changes"]),
+        (&json!(true), &json!(["description", "side_effects"]))
+    );
+    assert_eq!(diff["pinned"]["description"], "echoes");
+    assert_eq!(diff["offered"]["description"], "sends");
+    assert_eq!(diff["offered"]["hash"], new.hash().as_str());
+
+    let path = "/v1/tools/dev.example.hello/echo/approve";
+    // The tool stands in no catalog here, but it is taken on all the same.
+    edge.call("POST", path).send().await.refused(404, "tool.not_found");
+    let diff = edge.get("/v1/tools/dev.example.hello/echo/diff").await.json();
+    assert_eq!((&diff["changed"], &diff["pinned"]), (&json!(false), &diff["offered"]));
+
+    // Tools of the core do not change, and others are not there.
+    assert_eq!(edge.get("/v1/tools/wharf/echo/diff").await.json()["changed"], false);
+    for path in ["/v1/tools/dev.example.hello/none/diff", "/v1/tools/wharf/none/diff"] {
+        edge.get(path).await.refused(404, "tool.not_found");
+    }
+    let none = edge.call("POST", "/v1/tools/dev.example.hello/none/approve").send().await;
+    none.refused(404, "tool.not_found");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The API over real sockets, with the memory store behind it.
 
+mod access;
 mod agent_logs;
 mod agents;
 mod asks;
@@ -10,5 +11,7 @@ mod limits;
 mod lists;
 mod refusals;
 mod runs;
+mod secrets;
 mod stop;
 mod support;
+mod tokens;

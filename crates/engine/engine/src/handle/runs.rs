@@ -152,7 +152,7 @@ impl Handle {
 
     /// Removes a run that is over, with its inputs, outputs, progress and asks. The audit stays.
     pub async fn purge_run(&self, caller: &Caller, key: &RunKey) -> Result<(), Fault> {
-        let allowed = self.authorise(caller, Verb::Operate, &key.world);
+        let allowed = self.authorise(caller, Verb::Admin, &key.world);
         self.audited(caller, format!("run:{key}"), allowed)?;
         let run = self.run(key).await?;
         if !run.is_over() {

@@ -1,7 +1,12 @@
 //! Agents: what is shown of them, what can be asked for, and the lines of their logs.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use wharf_vocab::{Isolation, SandboxLevel};
+
+use super::ErrorInfo;
 
 /// An agent and how it fares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,7 +28,8 @@ pub struct Agent {
     /// When it last said that it is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_heartbeat: Option<String>,
-    /// How it is fenced in: `none`, `basic`, `standard` or `strict`.
+    /// How it is fenced in: `none`, `basic`, `standard` or `strict`. While it runs this is what
+    /// was achieved, else what was approved.
     pub sandbox: String,
     /// The ids of the tools it has offered; they keep their place while it is away.
     pub tools: Vec<String>,
@@ -44,6 +50,159 @@ pub struct Agent {
     /// What of it was approved; absent until the manifest it has now is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions_approved: Option<Vec<String>>,
+    /// The same, each with what it means.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<AgentPermission>,
+    /// How firmly it is to be fenced in, once approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_wanted: Option<String>,
+    /// What of the fence is missing or done in another way, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sandbox_notes: Vec<String>,
+    /// Which runs share a process, once approved: `shared`, `world` or `run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<String>,
+    /// How many of its processes run.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub instances: u64,
+    /// The limits that hold: the stricter of the manifest's and the owner's.
+    #[serde(default, skip_serializing_if = "AgentLimits::is_empty")]
+    pub limits: AgentLimits,
+    /// Hash of its manifest.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub manifest_hash: String,
+    /// Digests of the files that were approved with it, by their paths from the folder.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pinned_files: BTreeMap<String, String>,
+    /// How its files differ from what was approved, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drift: Vec<String>,
+    /// Tools that are offered with another definition than was taken on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<String>,
+    /// Where its source comes from, as it says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// A permission that a manifest asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AgentPermission {
+    /// As the manifest says it.
+    pub permission: String,
+    /// What it lets the agent do, in words for people.
+    pub meaning: String,
+    /// Whether it was approved as it stands.
+    pub approved: bool,
+    /// What was approved instead, when that is less.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub narrowed_to: Vec<String>,
+}
+
+/// How much an agent may be asked and may use up. What is absent is bounded only by the core.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentLimits {
+    /// Calls under way at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_max: Option<u32>,
+    /// Calls in a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// How long one call may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_ms: Option<u64>,
+    /// Largest inputs of a call, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_bytes: Option<u64>,
+    /// Largest outputs of a call, as JSON text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
+    /// Progress one call may write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stream_bytes: Option<u64>,
+    /// Memory of all its processes together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Processor time of all together, over the whole life of a launch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u64>,
+    /// Share of processors, in thousandths of one; kept where the system can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_millicores: Option<u64>,
+    /// Processes and threads at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+    /// Open files of each process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u64>,
+    /// Bytes in its own folders, and size of any one file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
+}
+
+impl AgentLimits {
+    /// Whether nothing is limited.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// So many in so much time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    /// How many.
+    pub count: u32,
+    /// In how much time.
+    pub per_ms: u64,
+}
+
+/// `POST /v1/agents/scan`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScanAgents {
+    /// Where to look for manifests: an absolute path on the core's machine.
+    pub folder: String,
+}
+
+/// What a scan found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FoundAgents {
+    /// What was found, in the order of folders.
+    pub items: Vec<FoundAgent>,
+    /// Why it did not look everywhere, if it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_short: Option<String>,
+}
+
+/// A folder with a manifest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FoundAgent {
+    /// The folder.
+    pub folder: String,
+    /// The agent's id, if the manifest can be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    /// Its name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What it asks for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub permissions: Vec<AgentPermission>,
+    /// How an agent of this id fares that was added already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Why the manifest cannot be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorInfo>,
 }
 
 /// `POST /v1/agents`.
@@ -64,6 +223,18 @@ pub struct ApproveAgent {
     /// Everything the manifest asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
+    /// How firmly it is fenced in: `none`, `basic`, `standard` or `strict`; the core's default when
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub sandbox: Option<SandboxLevel>,
+    /// Which runs share a process: `shared`, `world` or `run`; what the manifest says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub isolation: Option<Isolation>,
+    /// The owner's limits; the manifest's hold where they are stricter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<AgentLimits>,
 }
 
 /// A line of an agent's log; also the data of the event `log` that follows it.
@@ -75,6 +246,10 @@ pub struct AgentLogLine {
     pub source: String,
     /// What it says, without the line's end.
     pub text: String,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]
@@ -100,11 +275,13 @@ mod tests {
                 "Agent" => survives::<Agent>(data),
                 "AddAgent" => survives::<AddAgent>(data),
                 "ApproveAgent" => survives::<ApproveAgent>(data),
+                "ScanAgents" => survives::<ScanAgents>(data),
+                "FoundAgents" => survives::<FoundAgents>(data),
                 "AgentLogLine" => survives::<AgentLogLine>(data),
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 4, "each message has an example");
+        assert_eq!(names.len(), 6, "each message has an example");
     }
 
     #[test]

@@ -4,18 +4,31 @@
 //! Requests refuse unknown fields, so that a misspelt one is noticed; answers may grow.
 
 mod agent;
+mod ask;
 mod event;
+mod secret;
+mod token;
+mod tool;
+mod world;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wharf_vocab::{AskKind, Durability, Mode, Object, RunStatus};
+use wharf_vocab::{Durability, Mode, Object, RunStatus};
 
-pub use agent::{AddAgent, Agent, AgentLogLine, ApproveAgent};
+pub use agent::{
+    AddAgent, Agent, AgentLimits, AgentLogLine, AgentPermission, ApproveAgent, FoundAgent,
+    FoundAgents, Rate, ScanAgents,
+};
+pub use ask::{AnswerQuestion, Ask, DecideApproval};
 pub use event::{
     AskEvent, AttemptEvent, DecidedEvent, Event, FinishedEvent, GapEvent, LogEvent, MarkEvent,
     PartialEvent, ProgressEvent, TextEvent,
 };
+pub use secret::Secret;
+pub use token::{CreateToken, Keys, RotateKeys, Token};
+pub use tool::{Tool, ToolDefinition, ToolDiff};
+pub use world::{CreateWorld, SetBudget, World};
 
 /// `POST /v1/runs`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -58,6 +71,25 @@ pub struct CreateRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub durability: Option<Durability>,
+    /// What surrounds the call, for providers that ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<RunContext>,
+}
+
+/// What surrounds a call. It tells a provider where its caller stands, and permits nothing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunContext {
+    /// The folder of the project that the caller works on, an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_root: Option<String>,
+    /// Further files and folders the call is about.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resource_paths: Vec<String>,
+    /// How the caller shows things, as an object.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    #[schema(value_type = Object)]
+    pub ui: Object,
 }
 
 /// What `POST /v1/runs` answers with when it does not wait.
@@ -122,62 +154,6 @@ pub struct Run {
     pub parent: Option<String>,
 }
 
-/// An open ask as `GET /v1/inbox` shows it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Ask {
-    /// The ask's id.
-    pub ask_id: String,
-    /// `question` or `approval`.
-    #[schema(value_type = String)]
-    pub kind: AskKind,
-    /// The run that waits.
-    pub run_id: String,
-    /// The tool of that run.
-    pub tool: String,
-    /// The world of that run.
-    pub world: String,
-    /// What is asked, in one line.
-    pub title: String,
-    /// JSON Schema of the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schema: Option<Value>,
-    /// Digest of the arguments an approval is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub args_digest: Option<String>,
-    /// Who may decide: `person`, `seat:S-…` or `any`.
-    pub audience: String,
-    /// When the ask expires.
-    pub deadline: String,
-    /// When it was raised.
-    pub created_at: String,
-}
-
-/// `POST /v1/questions/{ask_id}/answer`: a value, or a status when there is none.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct AnswerQuestion {
-    /// The answer, fitting the question's schema; null is an answer too.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    pub value: Option<Value>,
-    /// `declined`, `cancelled` or `off_script`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
-    /// Free text that goes with `off_script`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-}
-
-/// `POST /v1/approvals/{ask_id}/decide`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DecideApproval {
-    /// `allow` or `deny`.
-    pub decision: String,
-    /// Why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
-
 /// `POST /v1/runs/{id}/cancel`; the body may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -185,77 +161,6 @@ pub struct CancelRun {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-/// A tool of the catalog.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Tool {
-    /// `provider/name`.
-    pub tool_id: String,
-    /// The name alone.
-    pub name: String,
-    /// What it does.
-    pub description: String,
-    /// Who executes it.
-    pub provider: String,
-    /// JSON Schema of the inputs.
-    pub input_schema: Value,
-    /// JSON Schema of the outputs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Value>,
-    /// Whether it acts on the world.
-    pub side_effects: bool,
-    /// Whether each run needs an approval.
-    pub requires_directive: bool,
-    /// `available`, `starting`, `unavailable`, `disabled` or `quarantined`.
-    pub state: String,
-    /// Why it is in that state, when there is something to say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state_reason: Option<String>,
-}
-
-/// A world and its account.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct World {
-    /// The world's id.
-    pub world: String,
-    /// When it was made.
-    pub created_at: String,
-    /// The most its runs may cost; absent means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit_micro: Option<u64>,
-    /// What is set aside for runs under way.
-    pub held_micro: u64,
-    /// What its runs have cost.
-    pub spent_micro: u64,
-    /// What is set aside for a run whose tool names no price.
-    pub default_hold_micro: u64,
-}
-
-/// `POST /v1/worlds`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CreateWorld {
-    /// The world's id.
-    pub world: String,
-    /// The most its runs may cost; absent means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit_micro: Option<u64>,
-    /// What is set aside for a run whose tool names no price.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default_hold_micro: Option<u64>,
-}
-
-/// `PUT /v1/worlds/{w}/budget`: replaces the limit; what is absent means "no limit" and "hold 0".
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SetBudget {
-    /// The most the world's runs may cost; absent means no limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit_micro: Option<u64>,
-    /// What is set aside for a run whose tool names no price.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default_hold_micro: Option<u64>,
 }
 
 /// One record of the audit.
@@ -330,7 +235,39 @@ pub struct CoreInfo {
     pub version: String,
 }
 
-/// Reads a field that is there, so that null counts as a value and only absence as none.
-fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(from).map(Some)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::DeserializeOwned;
+    use std::fmt::Debug;
+
+    #[track_caller]
+    fn survives<T: Serialize + DeserializeOwned + Debug + PartialEq>(line: &str) {
+        let message: T = serde_json::from_str(line).expect("readable");
+        assert_eq!(serde_json::to_string(&message).expect("writes"), line);
+    }
+
+    #[test]
+    fn every_message_survives_its_text_form() {
+        let examples = include_str!("../../testdata/rest_v1/messages.ndjson");
+        let mut names = std::collections::BTreeSet::new();
+        for line in examples.lines() {
+            let (name, data) = line.split_once(' ').expect("name and data");
+            names.insert(name);
+            match name {
+                "CreateRun" => survives::<CreateRun>(data),
+                "Ask" => survives::<Ask>(data),
+                "DecideApproval" => survives::<DecideApproval>(data),
+                "Tool" => survives::<Tool>(data),
+                "ToolDiff" => survives::<ToolDiff>(data),
+                "CreateToken" => survives::<CreateToken>(data),
+                "Token" => survives::<Token>(data),
+                "RotateKeys" => survives::<RotateKeys>(data),
+                "Keys" => survives::<Keys>(data),
+                "Secret" => survives::<Secret>(data),
+                other => panic!("{other} is no message"),
+            }
+        }
+        assert_eq!(names.len(), 10, "each message has an example");
+    }
 }

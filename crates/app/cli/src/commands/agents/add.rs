@@ -1,6 +1,6 @@
 //! `wharf agents add`.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
 use reqwest::Method;
 use serde_json::Value;
@@ -8,9 +8,9 @@ use wharf_wire::rest_v1::{AddAgent, Agent};
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::Output;
-use crate::{plain, table};
+use crate::{folder, plain, table};
 
 use super::words;
 
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 /// Adds the agent, and shows what it asks for.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let body = AddAgent { folder: absolute(&args.folder)? };
+    let body = AddAgent { folder: folder::absolute(&args.folder)? };
     let client = context.client()?;
     let raw: Value = client.send_json(Method::POST, &["v1", "agents"], &body).await?;
     if output.is_json() {
@@ -41,18 +41,6 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         output.text(&text_of(&table::typed(raw)?, output))?;
     }
     Ok(Exit::Done)
-}
-
-/// The path from the root, because the core has another working directory.
-fn absolute(folder: &Path) -> Result<String> {
-    let unreadable = |error| Failure::unreadable(folder.display(), &error);
-    let mut path = std::path::absolute(folder).map_err(unreadable)?;
-    // Where `..` leads depends on what is linked where, so the system must say.
-    if path.components().any(|part| part == Component::ParentDir) {
-        path = path.canonicalize().map_err(unreadable)?;
-    }
-    let wrong = |_| Failure::usage(format!("{} is not valid UTF-8", folder.display()));
-    path.into_os_string().into_string().map_err(wrong)
 }
 
 fn text_of(agent: &Agent, output: Output) -> String {
@@ -76,19 +64,6 @@ fn text_of(agent: &Agent, output: Output) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_folder_is_told_by_its_path_from_the_root() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let here = std::env::current_dir().expect("a directory");
-        let text = |path: &Path| path.to_str().expect("text").to_owned();
-        assert_eq!(absolute(dir.path()), Ok(text(dir.path())));
-        assert_eq!(absolute(Path::new("./hello")), Ok(text(&here.join("hello"))));
-        std::fs::create_dir(dir.path().join("a")).expect("made");
-        let real = dir.path().canonicalize().expect("there");
-        assert_eq!(absolute(&dir.path().join("a/../a")), Ok(text(&real.join("a"))));
-        assert!(absolute(&dir.path().join("none/../a")).is_err());
-    }
 
     #[test]
     fn a_new_agent_is_introduced_and_a_known_one_is_not() {

@@ -39,8 +39,8 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     let id = find::find_id(&client, &args.agent).await?;
     let body = match args.all {
-        true => ApproveAgent { all: Some(true), permissions: None },
-        false => ApproveAgent { all: None, permissions: Some(args.permissions) },
+        true => ApproveAgent { all: Some(true), ..ApproveAgent::default() },
+        false => ApproveAgent { permissions: Some(args.permissions), ..ApproveAgent::default() },
     };
     let path = ["v1", "agents", &id, "approve"];
     let raw: Value = client.send_json(Method::POST, &path, &body).await?;

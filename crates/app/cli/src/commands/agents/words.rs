@@ -105,6 +105,17 @@ pub(super) fn example(state: &str) -> Agent {
         added_at: "2026-11-15T09:00:00.000Z".into(),
         permissions_requested: vec!["network:egress:example.dev".into(), "env:read:LANG".into()],
         permissions_approved: None,
+        permissions: Vec::new(),
+        sandbox_wanted: None,
+        sandbox_notes: Vec::new(),
+        isolation: None,
+        instances: 0,
+        limits: wharf_wire::rest_v1::AgentLimits::default(),
+        manifest_hash: String::new(),
+        pinned_files: std::collections::BTreeMap::new(),
+        drift: Vec::new(),
+        quarantined: Vec::new(),
+        source: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod client;
+pub(crate) mod vault;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use wharf_ports::memory::MemoryStore;
 use wharf_vocab::{NodeId, WorldId};
 
 use client::{Answer, Call, EventReader};
+use vault::MemoryVault;
 
 pub(crate) const TOKEN: &str = "owners-own-token";
 
@@ -25,6 +27,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Edge {
     pub(crate) server: Server,
     pub(crate) handle: Handle,
+    pub(crate) vault: Arc<MemoryVault>,
 }
 
 impl Edge {
@@ -36,18 +39,21 @@ impl Edge {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let options = wharf_engine::Options::new(node, store, clock, 1);
+        let vault = MemoryVault::new();
+        let mut options = wharf_engine::Options::new(node, store, clock, 1);
+        options.keyring = vault.ring();
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
         let world = WorldId::new("default").expect("valid");
         let made = handle.create_world(&Caller::owner(), world, WorldSettings::default()).await;
         made.expect("a world");
         let mut options = Options::new(OwnerToken::new(TOKEN));
+        options.vault = Some(vault.clone());
         adjust(&mut options);
         let addr = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);
-        Self { server, handle }
+        Self { server, handle, vault }
     }
 
     pub(crate) async fn start_limited(limits: Limits) -> Self {
@@ -56,6 +62,19 @@ impl Edge {
 
     pub(crate) fn call(&self, method: &str, path: &str) -> Call {
         Call::new(self.server.addr(), method, path).header("authorization", &bearer())
+    }
+
+    /// A call with another token than the owner's.
+    pub(crate) fn call_as(&self, token: &str, method: &str, path: &str) -> Call {
+        let token = format!("Bearer {token}");
+        Call::new(self.server.addr(), method, path).header("authorization", &token)
+    }
+
+    /// Makes a token.
+    pub(crate) async fn token(&self, request: Value) -> Value {
+        let answer = self.post("/v1/tokens", request).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.json()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {

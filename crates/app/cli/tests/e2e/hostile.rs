@@ -1,0 +1,220 @@
+//! The hostile agent under the fence that every agent gets: each attempt is made for real, must be
+//! stopped, and what stopped it is what `docs/security.md` shows.
+
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::security_page::{Attempt, Page};
+use crate::support::{Core, TestHome, wait_for};
+
+const HOSTILE: &str = "dev.wharf.hostile";
+
+/// Everything outside that the attempts aim at. All of it is real and would answer.
+struct Targets {
+    dir: tempfile::TempDir,
+    tcp: TcpListener,
+    udp: UdpSocket,
+    _container_socket: UnixListener,
+    sibling: i64,
+}
+
+impl Targets {
+    fn set_up(home: &TestHome) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::write(dir.path().join("diary.txt"), "private").expect("written");
+        let container_socket =
+            UnixListener::bind(dir.path().join("container.sock")).expect("a socket");
+        start(home, "hello-python", "dev.wharf.hello-python");
+        let sibling = running(home, "dev.wharf.hello-python");
+        Self {
+            tcp: TcpListener::bind("127.0.0.1:0").expect("a port"),
+            udp: UdpSocket::bind("127.0.0.1:0").expect("a port"),
+            _container_socket: container_socket,
+            dir,
+            sibling,
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
+    }
+}
+
+fn start(home: &TestHome, folder: &str, id: &str) {
+    let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../examples/agents");
+    let folder = examples.join(folder);
+    home.run(&["agents", "add", folder.to_str().expect("text")]).code(0);
+    home.run(&["agents", "approve", id, "--all"]).code(0);
+    home.run(&["agents", "start", id]).code(0);
+}
+
+fn running(home: &TestHome, id: &str) -> i64 {
+    wait_for("the agent to run", || {
+        let agent = home.run(&["agents", "show", id, "--json"]).code(0).json();
+        (agent["state"] == "running").then(|| agent["pid"].as_i64())?
+    })
+}
+
+/// What is tried and what comes of it when nothing is taken too much of.
+fn attempts(home: &TestHome, core: &Core, targets: &Targets) -> Vec<(Attempt, Value)> {
+    let core_port = core.url().rsplit_once(':').expect("a port").1.parse::<u16>().expect("a port");
+    let tcp = targets.tcp.local_addr().expect("bound").port();
+    let udp = targets.udp.local_addr().expect("bound").port();
+    let in_home = |name: &str| home.path().join(name).display().to_string();
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../examples/agents/hostile");
+    let own = own.canonicalize().expect("there").join("agent.py").display().to_string();
+    let core_pid = core.pid();
+    let of = Attempt::new;
+    vec![
+        (of("read_file", "reads a file outside", "mount namespace: the file is not there"),
+         json!({"path": targets.path("diary.txt")})),
+        (of("read_file", "reads the owner's token", "mount namespace: the home is not there"),
+         json!({"path": in_home("run/owner.token")})),
+        (of("read_file", "reads the database", "mount namespace: the home is not there"),
+         json!({"path": in_home("wharf.db")})),
+        (of("write_file", "writes a file outside", "mount namespace: the folder is not there"),
+         json!({"path": targets.path("planted.txt")})),
+        (of("write_file", "changes its own program", "read-only mount and Landlock"),
+         json!({"path": own})),
+        (of("write_file", "changes a program of the system", "read-only mount and Landlock"),
+         json!({"path": "/usr/bin/env"})),
+        (of("connect_tcp", "connects out by TCP", "network namespace and Landlock"),
+         json!({"host": "127.0.0.1", "port": tcp})),
+        (of("connect_tcp", "connects to the core's API", "network namespace and Landlock"),
+         json!({"host": "127.0.0.1", "port": core_port})),
+        (of("send_udp", "sends out by UDP", "seccomp: no datagram sockets"),
+         json!({"host": "127.0.0.1", "port": udp})),
+        (of("by_proxy", "asks the way out for a host nobody approved", "the core's proxy"),
+         json!({"host": "elsewhere.invalid:443"})),
+        (of("connect_unix", "opens a container socket", "mount namespace: it is not there"),
+         json!({"path": targets.path("container.sock")})),
+        (of("connect_unix", "opens the other agents' socket", "mount namespace: it is not there"),
+         json!({"path": in_home("run/agents.sock")})),
+        (of("connect_abstract", "opens an abstract socket", "network namespace and Landlock"),
+         json!({"name": "wharf-test-abstract"})),
+        (of("ptrace", "attaches to a sibling as a debugger", "seccomp: no ptrace"),
+         json!({"pid": targets.sibling})),
+        (of("signal_other", "kills a sibling", "pid namespace: it has no such process"),
+         json!({"pid": targets.sibling})),
+        (of("see_processes", "looks for the core among processes", "pid namespace"),
+         json!({"pid": core_pid})),
+        (of("unshare", "makes a namespace to become root in", "seccomp"), json!({})),
+        (of("mount", "mounts over its own view", "seccomp and no capabilities"), json!({})),
+        (of("replay_token", "says hello again with its token", "single-use token"), json!({})),
+        (of("call_tool", "calls a tool nobody let it call", "the router's permission check"),
+         json!({"tool_id": "wharf/sleep", "input": {"ms": 1}})),
+    ]
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn r083_r151_a_hostile_agent_is_stopped_at_every_attempt_and_each_is_written_down() {
+    if !crate::agents::has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let core = home.up();
+    let targets = Targets::set_up(&home);
+    start(&home, "hostile", HOSTILE);
+    running(&home, HOSTILE);
+    let mut page = Page::of(&home, HOSTILE);
+    for (attempt, input) in attempts(&home, &core, &targets) {
+        let tool = format!("{HOSTILE}/{}", attempt.tool);
+        let run = home.run(&["run", &tool, "--input", &input.to_string()]).code(0).json();
+        let outputs = &run["outputs"];
+        assert_eq!(outputs["stopped"], true, "{} was not stopped: {run}", attempt.title);
+        page.add(&home, attempt, outputs["how"].as_str().unwrap_or(""));
+    }
+    assert!(!targets.dir.path().join("planted.txt").exists());
+    assert!(targets.tcp.set_nonblocking(true).is_ok() && targets.tcp.accept().is_err());
+    swaps_a_tool(&home, &mut page);
+    floods_frames(&home, &mut page);
+    takes_too_much(&home, &mut page);
+    leaves_nothing_behind(&home, &mut page);
+    // The others went on all the while.
+    home.run(&["run", "dev.wharf.hello-python/hello_world"]).code(0);
+    assert_eq!(running(&home, "dev.wharf.hello-python"), targets.sibling);
+    core.stop().code(0);
+    page.check();
+}
+
+/// A tool that changes its definition is set aside until somebody has looked at it.
+fn swaps_a_tool(home: &TestHome, page: &mut Page) {
+    let innocent = format!("{HOSTILE}/innocent");
+    home.run(&["run", &innocent]).code(0);
+    home.run(&["run", &format!("{HOSTILE}/swap_tool")]).code(0);
+    let refused = wait_for("the quarantine", || {
+        let run = home.run(&["run", &innocent]);
+        (run.code != Some(0)).then_some(run)
+    });
+    assert!(refused.stdout.contains("tool.quarantined") || refused.stderr.contains("quarantine"));
+    let diff = home.run(&["tools", "diff", &innocent]).code(0).stdout;
+    assert!(diff.contains("sends your files away"), "{diff}");
+    let attempt = Attempt::new("swap_tool", "swaps a tool's definition", "pinned definitions");
+    page.add(home, attempt, "tool.quarantined");
+}
+
+/// A flood of output ends the call that makes it, and nothing else.
+fn floods_frames(home: &TestHome, page: &mut Page) {
+    let run = home.run(&["run", &format!("{HOSTILE}/flood_frames")]).code(1).json();
+    assert_eq!(run["error"]["code"], "tool.output_too_large", "{run}");
+    let attempt = Attempt::new("flood_frames", "streams without end", "the call's stream budget");
+    page.add(home, attempt, "tool.output_too_large");
+}
+
+/// Whoever takes too much of something is stopped and named.
+fn takes_too_much(home: &TestHome, page: &mut Page) {
+    for (tool, title, resource) in [
+        ("fork_bomb", "forks without end", "processes"),
+        ("eat_memory", "takes memory without end", "memory"),
+        ("fill_disk", "fills its folder without end", "disk"),
+        ("flood_log", "writes lines without end", "log"),
+        ("spin", "keeps the processors busy for ever", "cpu"),
+    ] {
+        home.run(&["agents", "start", HOSTILE]).code(0);
+        running(home, HOSTILE);
+        let run = home.run(&["run", &format!("{HOSTILE}/{tool}")]).code(1).json();
+        assert_eq!(run["error"]["code"], "tool.agent_lost", "{run}");
+        let named = wait_for("the end to be named", || {
+            let records = Page::records(home, HOSTILE);
+            records.into_iter().find(|record| {
+                record["event_type"] == "agent.resource_exceeded"
+                    && record["metadata"]["resource"] == resource
+            })
+        });
+        assert_eq!(named["severity"], "security");
+        let attempt = Attempt::new(tool, title, "the launch's limits");
+        page.add(home, attempt, &format!("stopped: it went over its limit of {resource}"));
+    }
+}
+
+/// Stop means stop, for a program that will not hear and for what it left behind.
+fn leaves_nothing_behind(home: &TestHome, page: &mut Page) {
+    home.run(&["agents", "start", HOSTILE]).code(0);
+    running(home, HOSTILE);
+    let marker = format!("left-behind-{}", std::process::id());
+    let input = json!({"marker": marker}).to_string();
+    home.run(&["run", &format!("{HOSTILE}/fork_away"), "--input", &input]).code(0);
+    wait_for("the grandchild", || is_anywhere(&marker).then_some(()));
+    home.run(&["run", &format!("{HOSTILE}/ignore_term")]).code(0);
+    home.run(&["agents", "stop", HOSTILE]).code(0);
+    assert!(!is_anywhere(&marker), "a grandchild outlived its agent");
+    let how = "gone when the stop was answered";
+    let attempt = Attempt::new("fork_away", "forks away into its own session", "pid namespace");
+    page.add(home, attempt, how);
+    let attempt = Attempt::new("ignore_term", "ignores TERM and goodbye", "KILL after the grace");
+    page.add(home, attempt, how);
+}
+
+/// Whether any process has this among its arguments.
+fn is_anywhere(marker: &str) -> bool {
+    let entries = std::fs::read_dir("/proc").expect("readable");
+    let own = std::process::id().to_string();
+    entries.flatten().filter(|entry| entry.file_name() != own.as_str()).any(|entry| {
+        std::fs::read(entry.path().join("cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(marker))
+    })
+}

@@ -1,0 +1,124 @@
+//! `[approvals]` and `[[policy]]`: which runs need somebody's yes.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::{Audience, Policy, When};
+
+/// `[approvals]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Approvals {
+    /// Whether tools that act, or do not say whether they do, need an approval when no rule
+    /// speaks of them.
+    strict: bool,
+}
+
+/// One `[[policy]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rule {
+    #[serde(deserialize_with = "tool")]
+    tool: ToolPattern,
+    #[serde(default = "always", deserialize_with = "when")]
+    when: When,
+    #[serde(default = "yes")]
+    approve: bool,
+    #[serde(default = "person", deserialize_with = "audience")]
+    audience: Audience,
+}
+
+/// The rules in the order in which they stand.
+pub(super) fn to_policy(approvals: &Approvals, rules: Vec<Rule>) -> Policy {
+    let each = |rule: Rule| wharf_domain::Rule {
+        tool: rule.tool,
+        when: rule.when,
+        approve: rule.approve,
+        audience: rule.audience,
+    };
+    Policy { rules: rules.into_iter().map(each).collect(), strict: approvals.strict }
+}
+
+fn always() -> When {
+    When::Always
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn person() -> Audience {
+    Audience::Person
+}
+
+fn tool<'de, D: Deserializer<'de>>(from: D) -> Result<ToolPattern, D::Error> {
+    let text = String::deserialize(from)?;
+    ToolPattern::parse(&text).map_err(|error| D::Error::custom(format!("the key `tool` {error}")))
+}
+
+fn when<'de, D: Deserializer<'de>>(from: D) -> Result<When, D::Error> {
+    let text = String::deserialize(from)?;
+    let cost = || text.strip_prefix("cost")?.trim_start().strip_prefix('>')?.trim().parse().ok();
+    match text.as_str() {
+        "always" => Ok(When::Always),
+        "first-use" => Ok(When::FirstUse),
+        _ => cost().map(When::CostAbove).ok_or_else(|| {
+            let message = "the key `when` must be `always`, `first-use` or `cost>N`, with N in \
+                           millionths of a dollar";
+            D::Error::custom(message)
+        }),
+    }
+}
+
+fn audience<'de, D: Deserializer<'de>>(from: D) -> Result<Audience, D::Error> {
+    let text = String::deserialize(from)?;
+    Audience::try_from(text).map_err(|_| {
+        D::Error::custom("the key `audience` must be `person`, `any` or `seat:` and a seat")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct File {
+        #[serde(default)]
+        approvals: Approvals,
+        policy: Vec<Rule>,
+    }
+
+    fn read(text: &str) -> Result<Policy, String> {
+        let file: File = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+        Ok(to_policy(&file.approvals, file.policy))
+    }
+
+    #[test]
+    fn rules_are_read_in_their_order() {
+        let text = "[approvals]\nstrict = true\n[[policy]]\ntool = \"mail/*\"\n\
+                    [[policy]]\ntool = \"*\"\nwhen = \"cost > 5\"\naudience = \"any\"\n\
+                    [[policy]]\ntool = \"*/echo\"\nwhen = \"first-use\"\napprove = false\n";
+        let policy = read(text).expect("fits");
+        assert!(policy.strict);
+        let [mail, dear, echo] = policy.rules.as_slice() else { panic!("{policy:?}") };
+        assert_eq!((mail.when, mail.approve), (When::Always, true));
+        assert_eq!(mail.audience, Audience::Person);
+        assert_eq!((dear.when, &dear.audience), (When::CostAbove(5), &Audience::Any));
+        assert_eq!((echo.when, echo.approve), (When::FirstUse, false));
+    }
+
+    #[test]
+    fn a_rule_that_cannot_be_meant_is_refused() {
+        for (rule, said) in [
+            ("when = \"always\"", "missing field `tool`"),
+            ("tool = \"mail\"", "`tool` does not name tools as provider/name"),
+            ("tool = \"a/b\"\nwhen = \"sometimes\"", "`always`, `first-use` or `cost>N`"),
+            ("tool = \"a/b\"\nwhen = \"cost>-1\"", "`always`, `first-use` or `cost>N`"),
+            ("tool = \"a/b\"\naudience = \"everybody\"", "`person`, `any` or `seat:`"),
+            ("tool = \"a/b\"\napproves = true", "unknown field `approves`"),
+        ] {
+            let error = read(&format!("[[policy]]\n{rule}\n")).expect_err(rule);
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a request needs to be allowed, and the checks that only a route can make.
+//!
+//! The verb is checked before a route sees the request; the table of routes says which. Where a
+//! world matters, the route checks it as soon as it knows which one, and before it looks anything
+//! up: a token learns nothing of worlds it is not for, not even whether a run exists there.
+
+use wharf_domain::{Ask, Caller, Grant};
+use wharf_engine::Handle;
+use wharf_vocab::{AskId, Code, Fault, ToolId, Verb, WorldId};
+
+use crate::answer::Refused;
+
+/// What a request needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Not even a token.
+    Nothing,
+    /// This verb; the route sees to the world, or shows only what lies within reach.
+    Verb(Verb),
+    /// This verb, and a token that is not limited to some worlds: what is behind it concerns all.
+    Everywhere(Verb),
+}
+
+impl Need {
+    /// Whether a caller has what is needed.
+    pub(crate) fn check(self, caller: &Caller) -> Result<(), Fault> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Verb(verb) => caller.rights.check_verb(verb),
+            Self::Everywhere(verb) => {
+                caller.rights.check_verb(verb)?;
+                everywhere(caller)
+            }
+        }
+    }
+}
+
+fn everywhere(caller: &Caller) -> Result<(), Fault> {
+    if caller.rights.worlds.is_none() {
+        return Ok(());
+    }
+    let message = "This concerns all worlds, and this token is only for some.";
+    Err(Fault::new(Code::PermissionDenied, message).with("world", "*"))
+}
+
+/// Whether a caller may do this in a world.
+pub(crate) fn world(caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), Refused> {
+    caller.rights.check(verb, world).map_err(Refused::denied)
+}
+
+/// Whether a caller may have to do with a tool.
+pub(crate) fn tool(caller: &Caller, tool: &ToolId) -> Result<(), Refused> {
+    caller.rights.check_tool(tool).map_err(Refused::denied)
+}
+
+/// The ask that may be decided with this verb. A token for some worlds is not told whether there
+/// is an ask in another one.
+pub(crate) async fn ask(
+    handle: &Handle,
+    caller: &Caller,
+    verb: Verb,
+    id: &AskId,
+) -> Result<Ask, Refused> {
+    let out_of_reach = || {
+        let message = "This token is not for the world of this ask, or there is no such ask.";
+        let fault = Fault::new(Code::PermissionDenied, message);
+        Refused::denied(fault.with("ask_id", id.as_str()))
+    };
+    let ask = match handle.find_ask(id).await {
+        Err(fault) if fault.is(Code::AskNotFound) && caller.rights.worlds.is_some() => {
+            return Err(out_of_reach());
+        }
+        found => found?,
+    };
+    if !caller.rights.in_world(&ask.spec.run.world) {
+        return Err(out_of_reach());
+    }
+    world(caller, verb, &ask.spec.run.world)?;
+    tool(caller, &ask.spec.tool)?;
+    Ok(ask)
+}
+
+/// Whether a caller may know of a grant: one that reaches no further than the caller's worlds.
+pub(crate) fn knows(caller: &Caller, grant: &Grant) -> bool {
+    match (&caller.rights.worlds, &grant.rights.worlds) {
+        (None, _) => true,
+        (Some(own), Some(worlds)) => worlds.is_subset(own),
+        (Some(_), None) => false,
+    }
+}
+
+/// The worlds to look in when a request names one or none. `None` stands for all.
+pub(crate) fn worlds(
+    caller: &Caller,
+    named: Option<&WorldId>,
+) -> Result<Option<Vec<WorldId>>, Refused> {
+    if let Some(named) = named {
+        world(caller, Verb::Read, named)?;
+        return Ok(Some(vec![named.clone()]));
+    }
+    Ok(caller.rights.worlds.as_ref().map(|worlds| worlds.iter().cloned().collect()))
+}

@@ -1,0 +1,51 @@
+//! The keys that tokens are sealed with.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use wharf_domain::{AuditRecord, Caller};
+use wharf_vocab::StreamId;
+use wharf_wire::rest_v1::{ErrorBody, Keys, RotateKeys};
+
+use super::agents::to_its_end;
+use super::secrets::vault;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::body::OptionalJsonBody;
+
+/// Makes a new key that seals tokens from now on. Tokens sealed with older keys stay good unless
+/// those are dropped.
+#[utoipa::path(
+    post, path = "/v1/tokens/rotate", tag = "tokens",
+    operation_id = "rotate_keys",
+    request_body = Option<RotateKeys>,
+    responses(
+        (status = 200, description = "The names of the keys that are good now.", body = Keys),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn rotate(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    OptionalJsonBody(request): OptionalJsonBody<RotateKeys>,
+) -> Answer {
+    let drop_old = request.and_then(|request| request.drop_old).unwrap_or(false);
+    let (vault, handle) = (vault(&app)?, app.handle.clone());
+    // A key that was written must also count, whether or not somebody still listens.
+    let keys = to_its_end(async move {
+        let keyring = vault.rotate(drop_old).await?;
+        let keys =
+            Keys { current: keyring.current.clone(), keys: keyring.keys.keys().cloned().collect() };
+        handle.set_keyring(keyring);
+        let actor = format!("grant:{}", caller.grant);
+        let record = AuditRecord::new("grant.keys_rotated", actor, "core")
+            .fact("key", keys.current.as_str())
+            .fact("drop_old", drop_old);
+        handle.record(&StreamId::Grant(caller.grant), record).await?;
+        Ok(keys)
+    })
+    .await?;
+    Ok(answer::json(StatusCode::OK, &keys))
+}

@@ -1,0 +1,122 @@
+//! Secrets: setting, listing their names, removing. What was set never comes out here.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use wharf_domain::{AuditRecord, Caller};
+use wharf_engine::launcher::Secret;
+use wharf_engine::vault::Vault;
+use wharf_vocab::{Code, Fault, SecretName, StreamId};
+use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
+
+use super::agents::to_its_end;
+use super::segments::Segments;
+use crate::answer::{self, Answer, invalid};
+use crate::app::App;
+use crate::body::SecretBody;
+use crate::cursor::{self, List, Position};
+use crate::params::Params;
+use crate::{from_wire, to_wire};
+
+/// Keeps the body, byte by byte, as a secret, in place of an older one of this name.
+#[utoipa::path(
+    put, path = "/v1/secrets/{name}", tag = "secrets",
+    operation_id = "set_secret",
+    params(("name" = String, Path, description = "The secret's name.")),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream",
+        description = "The secret itself, 1 byte to 64 KiB."),
+    responses(
+        (status = 204, description = "The secret is kept."),
+        (status = 413, description = "It is too large.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn set(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    SecretBody(bytes): SecretBody,
+) -> Answer {
+    let name = from_wire::secret_name(segments.get("name"))?;
+    let vault = vault(&app)?;
+    if bytes.is_empty() {
+        return Err(invalid("body", "A secret has at least one byte.").into());
+    }
+    let work = async move {
+        vault.set(name.clone(), Secret::new(bytes)).await?;
+        audit(&app, &caller, "secret.set", &name).await
+    };
+    to_its_end(work).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Lists the names of secrets.
+#[utoipa::path(
+    get, path = "/v1/secrets", tag = "secrets",
+    operation_id = "list_secrets",
+    params(
+        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "A page of names.", body = Page<wire::Secret>),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+    let limit = params.limit()?;
+    let after = match params.cursor(List::Secrets)? {
+        Some(Position::Name(name)) => name,
+        Some(Position::Number(_)) | None => String::new(),
+    };
+    let mut kept = vault(&app)?.list().await?;
+    kept.sort_by(|a, b| a.name.cmp(&b.name));
+    kept.retain(|secret| secret.name.as_str() > after.as_str());
+    let more = kept.len() > limit;
+    kept.truncate(limit);
+    let items: Vec<_> = kept.iter().map(to_wire::secret).collect();
+    let next = items.last().filter(|_| more);
+    let next = next.map(|last| cursor::write(List::Secrets, &Position::Name(last.name.clone())));
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+/// Forgets a secret. Providers that were given it keep what they have until they end.
+#[utoipa::path(
+    delete, path = "/v1/secrets/{name}", tag = "secrets",
+    operation_id = "remove_secret",
+    params(("name" = String, Path, description = "The secret's name.")),
+    responses(
+        (status = 204, description = "The secret is gone."),
+        (status = 404, description = "There is no such secret.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let name = from_wire::secret_name(segments.get("name"))?;
+    let vault = vault(&app)?;
+    let work = async move {
+        vault.remove(name.clone()).await?;
+        audit(&app, &caller, "secret.removed", &name).await
+    };
+    to_its_end(work).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Who keeps secrets.
+pub(super) fn vault(app: &App) -> Result<Arc<dyn Vault>, Fault> {
+    let none = || Fault::new(Code::SecretNotFound, "This core has no secrets and takes none.");
+    app.vault.clone().ok_or_else(none)
+}
+
+async fn audit(app: &App, caller: &Caller, event: &str, name: &SecretName) -> Result<(), Fault> {
+    let actor = format!("grant:{}", caller.grant);
+    let record = AuditRecord::new(event, actor, format!("secret:{name}"));
+    app.handle.record(&StreamId::Grant(caller.grant.clone()), record).await
+}

@@ -1,0 +1,107 @@
+//! Tokens: making, listing, revoking.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use wharf_domain::Caller;
+use wharf_vocab::{Code, Fault};
+use wharf_wire::rest_v1::{CreateToken, ErrorBody, Page, Token};
+
+use super::segments::Segments;
+use crate::answer::{self, Answer, Refused};
+use crate::app::App;
+use crate::body::JsonBody;
+use crate::cursor::{self, List, Position};
+use crate::params::Params;
+use crate::{access, from_wire, to_wire};
+
+/// Makes a token. This answer is the only place where it is ever shown.
+#[utoipa::path(
+    post, path = "/v1/tokens", tag = "tokens",
+    operation_id = "create_token",
+    request_body = CreateToken,
+    responses(
+        (status = 201, description = "The token.", body = Token),
+        (status = 403, description = "It would give more than this token has.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(request): JsonBody<CreateToken>,
+) -> Answer {
+    let now = app.handle.now();
+    let new = from_wire::new_grant(request, now)?;
+    let (grant, token) = app.handle.make_grant(&caller, new).await.map_err(Refused::denied)?;
+    let shown = Token { token: Some(token.expose().to_owned()), ..to_wire::token(&grant, now) };
+    Ok(answer::json(StatusCode::CREATED, &shown))
+}
+
+/// Lists tokens, oldest first, without their text. A token for some worlds sees those that reach
+/// no further.
+#[utoipa::path(
+    get, path = "/v1/tokens", tag = "tokens",
+    operation_id = "list_tokens",
+    params(
+        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "A page of tokens.", body = Page<Token>),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Answer {
+    let limit = params.limit()?;
+    let after = match params.cursor(List::Tokens)? {
+        Some(Position::Name(name)) => name,
+        Some(Position::Number(_)) | None => String::new(),
+    };
+    let now = app.handle.now();
+    let mut grants = app.handle.grants();
+    // Ids begin with the time they were made at.
+    grants.sort_by(|a, b| a.id.cmp(&b.id));
+    grants.retain(|grant| access::knows(&caller, grant) && grant.id.as_str() > after.as_str());
+    let more = grants.len() > limit;
+    grants.truncate(limit);
+    let items: Vec<_> = grants.iter().map(|grant| to_wire::token(grant, now)).collect();
+    let next = items.last().filter(|_| more);
+    let next = next.map(|last| cursor::write(List::Tokens, &Position::Name(last.token_id.clone())));
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+/// Makes a token, and every token narrowed from it, worthless at once.
+#[utoipa::path(
+    delete, path = "/v1/tokens/{token_id}", tag = "tokens",
+    operation_id = "revoke_token",
+    params(("token_id" = String, Path, description = "The token's id.")),
+    responses(
+        (status = 204, description = "It is worth nothing any more."),
+        (status = 404, description = "There is no such token.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn revoke(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let id = from_wire::grant_id(segments.get("token_id"))?;
+    let known = app.handle.grants().into_iter().find(|grant| grant.id == id);
+    let reached = known.as_ref().is_some_and(|grant| access::knows(&caller, grant));
+    if caller.rights.worlds.is_some() && !reached {
+        let message = "This token is not for all worlds of that token, or there is none such.";
+        let fault = Fault::new(Code::PermissionDenied, message).with("world", "*");
+        return Err(Refused::denied(fault));
+    }
+    app.handle.revoke_grant(&caller, id).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

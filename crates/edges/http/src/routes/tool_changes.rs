@@ -1,0 +1,91 @@
+//! How a tool's definition changed, and taking the change on.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use wharf_domain::{Caller, ToolDef};
+use wharf_vocab::{AgentId, Code, Fault, ToolId};
+use wharf_wire::rest_v1::{self as wire, ErrorBody, ToolDiff};
+
+use super::agents::{control, to_its_end};
+use super::segments::Segments;
+use crate::answer::{self, Answer};
+use crate::app::App;
+use crate::{from_wire, to_wire};
+
+/// Shows how the definition a tool is offered with differs from the one that was taken on.
+#[utoipa::path(
+    get, path = "/v1/tools/{provider}/{name}/diff", tag = "tools",
+    operation_id = "diff_tool",
+    params(
+        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
+        ("name" = String, Path, description = "The part behind it, version included."),
+    ),
+    responses(
+        (status = 200, description = "Both definitions.", body = ToolDiff),
+        (status = 404, description = "There is no such tool.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn diff(State(app): State<Arc<App>>, segments: Segments) -> Answer {
+    let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
+    let (pinned, offered) = definitions(&app, &id)?;
+    let diff = to_wire::tool_diff(&id, pinned.as_ref(), offered.as_ref());
+    Ok(answer::json(StatusCode::OK, &diff))
+}
+
+/// Takes on a tool as it is offered now; it may be called again.
+#[utoipa::path(
+    post, path = "/v1/tools/{provider}/{name}/approve", tag = "tools",
+    operation_id = "approve_tool",
+    params(
+        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
+        ("name" = String, Path, description = "The part behind it, version included."),
+    ),
+    responses(
+        (status = 200, description = "The tool.", body = wire::Tool),
+        (status = 404, description = "There is no such tool.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn approve(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
+    let agent = agent_of(&id).ok_or_else(|| not_found(&id))?;
+    let control = control(&app)?;
+    if !control.show(&agent)?.agent.tools.iter().any(|def| def.tool == id) {
+        return Err(not_found(&id).into());
+    }
+    let tools = vec![id.clone()];
+    to_its_end(async move { control.approve_tools(caller, agent, tools).await }).await?;
+    Ok(answer::json(StatusCode::OK, &to_wire::tool(&app.handle.tool(&id)?)))
+}
+
+/// What was taken on and what is offered. A tool that no agent offers cannot change.
+fn definitions(app: &App, id: &ToolId) -> Result<(Option<ToolDef>, Option<ToolDef>), Fault> {
+    let agent = agent_of(id).zip(app.agents.as_ref());
+    let agent = agent.and_then(|(agent, control)| control.show(&agent).ok());
+    let Some(agent) = agent.map(|view| view.agent) else {
+        let def = app.handle.tool(id)?.def;
+        return Ok((Some(def.as_ref().clone()), Some(def.as_ref().clone())));
+    };
+    let offered = agent.tools.iter().find(|def| def.tool == *id).cloned();
+    let pinned = agent.pinned.get(id).cloned();
+    if pinned.is_none() && offered.is_none() {
+        return Err(not_found(id));
+    }
+    Ok((pinned, offered))
+}
+
+fn agent_of(id: &ToolId) -> Option<AgentId> {
+    AgentId::new(id.provider().as_str()).ok()
+}
+
+fn not_found(id: &ToolId) -> Fault {
+    Fault::new(Code::ToolNotFound, format!("There is no tool {id}."))
+}

@@ -1,0 +1,138 @@
+//! Agents as peers read of them.
+
+use std::collections::BTreeMap;
+
+use wharf_domain::AgentManifest;
+use wharf_domain::agent::{AgentLimits, Approval};
+use wharf_domain::permission::Permission;
+use wharf_engine::agents::{AgentView, Found, Scan};
+use wharf_wire::rest_v1 as wire;
+
+use super::{error, time};
+
+/// An agent and how it fares.
+pub(crate) fn agent(view: &AgentView) -> wire::Agent {
+    let agent = &view.agent;
+    let manifest = &agent.manifest;
+    let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
+    let approval = agent.approval.as_ref().filter(same);
+    let command = std::iter::once(&manifest.entrypoint.program).chain(&manifest.entrypoint.args);
+    let wanted = approval.map(|approval| approval.terms.sandbox.as_str());
+    let achieved = view.fence.as_ref().map(|fence| fence.level.as_str());
+    let limits = match approval {
+        Some(approval) => manifest.limits.stricter(&approval.terms.limits),
+        None => manifest.limits.clone(),
+    };
+    let pinned = approval.map(|approval| {
+        approval.files.iter().map(|(path, digest)| (path.clone(), digest.to_string())).collect()
+    });
+    wire::Agent {
+        agent_id: agent.id.to_string(),
+        state: view.state.as_str().to_owned(),
+        reason: view.reason.clone(),
+        pid: view.pid,
+        launch_id: view.launch.as_ref().map(ToString::to_string),
+        last_heartbeat: view.last_heartbeat.map(time),
+        sandbox: achieved.or(wanted).unwrap_or("none").to_owned(),
+        tools: agent.tools.iter().map(|def| def.tool.to_string()).collect(),
+        name: manifest.name.clone(),
+        version: manifest.version.clone(),
+        description: manifest.description.clone(),
+        folder: agent.folder.clone(),
+        command: command.cloned().collect(),
+        added_at: time(agent.added_at),
+        permissions_requested: manifest.permissions.clone(),
+        permissions_approved: approval.map(|approval| approval.permissions.clone()),
+        permissions: permissions(manifest, approval.map_or(&[], |given| &given.permissions)),
+        sandbox_wanted: wanted.map(str::to_owned),
+        sandbox_notes: view.fence.as_ref().map_or_else(Vec::new, |fence| fence.notes.clone()),
+        isolation: approval.map(|approval| approval.terms.isolation.as_str().to_owned()),
+        instances: view.instances as u64,
+        limits: to_limits(&limits),
+        manifest_hash: agent.manifest_hash.to_string(),
+        pinned_files: pinned.unwrap_or_else(BTreeMap::new),
+        drift: agent.drift.clone(),
+        quarantined: agent.quarantined().map(|def| def.tool.to_string()).collect(),
+        source: manifest.source.clone(),
+    }
+}
+
+/// What a scan found, and how agents fare that are known already.
+pub(crate) fn found_agents(scan: &Scan, known: &[AgentView]) -> wire::FoundAgents {
+    let each = |found: &Found| {
+        let folder = found.folder.display().to_string();
+        match &found.manifest {
+            Ok((id, manifest)) => {
+                let known = known.iter().find(|view| view.agent.id == *id);
+                wire::FoundAgent {
+                    folder,
+                    agent_id: Some(id.to_string()),
+                    name: Some(manifest.name.clone()),
+                    version: Some(manifest.version.clone()),
+                    description: Some(manifest.description.clone()),
+                    permissions: permissions(manifest, &[]),
+                    state: known.map(|view| view.state.as_str().to_owned()),
+                    error: None,
+                }
+            }
+            Err(fault) => wire::FoundAgent {
+                folder,
+                agent_id: None,
+                name: None,
+                version: None,
+                description: None,
+                permissions: Vec::new(),
+                state: None,
+                error: Some(error(fault)),
+            },
+        }
+    };
+    let items = scan.found.iter().map(each).collect();
+    wire::FoundAgents { items, cut_short: scan.cut_short.clone() }
+}
+
+/// What a manifest asks for, and what of it was given.
+fn permissions(manifest: &AgentManifest, given: &[String]) -> Vec<wire::AgentPermission> {
+    let each = |asked: &String| {
+        let wide = Permission::parse(asked).ok();
+        let within = |text: &&String| {
+            let narrow = Permission::parse(text).ok();
+            wide.as_ref().zip(narrow).is_some_and(|(wide, narrow)| wide.covers(&narrow))
+        };
+        let approved = given.contains(asked);
+        let narrowed = given.iter().filter(|_| !approved).filter(within).cloned().collect();
+        wire::AgentPermission {
+            permission: asked.clone(),
+            meaning: meaning(asked),
+            approved,
+            narrowed_to: narrowed,
+        }
+    };
+    manifest.permissions.iter().map(each).collect()
+}
+
+/// What a permission means in words for people.
+fn meaning(text: &str) -> String {
+    match Permission::parse(text) {
+        Ok(permission) => permission.describe(),
+        Err(_) => format!("do what it calls {text}, for which this core gives nothing"),
+    }
+}
+
+fn to_limits(limits: &AgentLimits) -> wire::AgentLimits {
+    let usage = &limits.usage;
+    wire::AgentLimits {
+        calls_max: limits.calls_max,
+        rate: limits.rate.map(|rate| wire::Rate { count: rate.count, per_ms: rate.per_ms }),
+        call_ms: limits.call_ms,
+        input_bytes: limits.input_bytes,
+        output_bytes: limits.output_bytes,
+        stream_bytes: limits.stream_bytes,
+        memory_bytes: usage.memory_bytes,
+        cpu_ms: usage.cpu_ms,
+        cpu_millicores: usage.cpu_millicores,
+        processes: usage.processes,
+        open_files: usage.open_files,
+        disk_bytes: usage.disk_bytes,
+    }
+}

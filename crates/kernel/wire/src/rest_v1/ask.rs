@@ -1,0 +1,81 @@
+//! Asks: what runs wait for, and how they are decided.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use wharf_vocab::AskKind;
+
+/// An open ask as `GET /v1/inbox` shows it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Ask {
+    /// The ask's id.
+    pub ask_id: String,
+    /// `question` or `approval`.
+    #[schema(value_type = String)]
+    pub kind: AskKind,
+    /// The run that waits.
+    pub run_id: String,
+    /// The tool of that run.
+    pub tool: String,
+    /// The world of that run.
+    pub world: String,
+    /// What is asked, in one line.
+    pub title: String,
+    /// What the decision is about: what a provider proposes, as an object, or why the core asks,
+    /// as text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Value>,
+    /// JSON Schema of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// Digest of the arguments an approval is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_digest: Option<String>,
+    /// Hash of the tool's definition an approval is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_hash: Option<String>,
+    /// The grant whose run it is.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub caller: String,
+    /// Who may decide: `person`, `seat:S-…` or `any`.
+    pub audience: String,
+    /// When the ask expires.
+    pub deadline: String,
+    /// When it was raised.
+    pub created_at: String,
+}
+
+/// `POST /v1/questions/{ask_id}/answer`: a value, or a status when there is none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerQuestion {
+    /// The answer, fitting the question's schema; null is an answer too.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub value: Option<Value>,
+    /// `declined`, `cancelled` or `off_script`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+    /// Free text that goes with `off_script`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// `POST /v1/approvals/{ask_id}/decide`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecideApproval {
+    /// `allow` or `deny`.
+    pub decision: String,
+    /// How far an allowance reaches: `run`, only this run (the default), or `parent`, also later
+    /// runs of the same tool and caller within the same parent run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Reads a field that is there, so that null counts as a value and only absence as none.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}

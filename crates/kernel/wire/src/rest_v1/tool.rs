@@ -1,0 +1,74 @@
+//! Tools of the catalog, and how their definitions changed.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A tool of the catalog.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Tool {
+    /// `provider/name`.
+    pub tool_id: String,
+    /// The name alone.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// Who executes it.
+    pub provider: String,
+    /// JSON Schema of the inputs.
+    pub input_schema: Value,
+    /// JSON Schema of the outputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// Whether it acts on the world.
+    pub side_effects: bool,
+    /// Whether each run needs an approval.
+    pub requires_directive: bool,
+    /// `available`, `starting`, `unavailable`, `disabled` or `quarantined`.
+    pub state: String,
+    /// Why it is in that state, when there is something to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_reason: Option<String>,
+}
+
+/// `GET /v1/tools/{provider}/{name}/diff`: what was taken on, and what is offered now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ToolDiff {
+    /// `provider/name`.
+    pub tool_id: String,
+    /// Whether the two differ; then the tool may not be called until it is approved again.
+    pub changed: bool,
+    /// The parts that differ, such as `description` or `input_schema`.
+    pub changes: Vec<String>,
+    /// The definition that was taken on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pinned: Option<ToolDefinition>,
+    /// The definition that is offered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered: Option<ToolDefinition>,
+}
+
+/// A tool's definition with all that an approval is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ToolDefinition {
+    /// Hash of the whole definition.
+    pub hash: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of the inputs.
+    pub input_schema: Value,
+    /// JSON Schema of the outputs.
+    pub output_schema: Option<Value>,
+    /// Whether it acts on the world; null when it does not say.
+    pub side_effects: Option<bool>,
+    /// Whether each run needs an approval.
+    pub requires_directive: bool,
+    /// Whether it can pretend.
+    pub mock: bool,
+    /// Whether its provider keeps idempotency keys.
+    pub idempotency: bool,
+    /// Longest running time of an attempt.
+    pub timeout_ms: Option<u64>,
+    /// What is held for an attempt.
+    pub max_cost_micro: Option<u64>,
+}
