@@ -131,7 +131,7 @@ impl Resolution {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum AskEntry {
     /// It was raised.
-    Raised(AskSpec),
+    Raised(Box<AskSpec>),
     /// It ended.
     Resolved {
         /// How.
@@ -165,7 +165,7 @@ impl Ask {
         let mut ask: Option<Self> = None;
         for (at, entry) in entries {
             match (entry, &mut ask) {
-                (AskEntry::Raised(spec), None) => ask = Some(Self::raised(spec, at)),
+                (AskEntry::Raised(spec), None) => ask = Some(Self::raised(*spec, at)),
                 (AskEntry::Resolved { resolution, by }, Some(ask)) => {
                     ask.resolved = Some((resolution, by));
                 }

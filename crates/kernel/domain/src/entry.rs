@@ -14,7 +14,7 @@ pub enum Entry {
     /// Of a world.
     World(WorldEntry),
     /// Of an agent.
-    Agent(AgentEntry),
+    Agent(Box<AgentEntry>),
     /// Of a seat.
     Seat(SeatEntry),
     /// Of a grant.

@@ -98,15 +98,15 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
             let ToolAllowed { tool, allowance, by } = piece.read()?;
             Entry::World(WorldEntry::ToolAllowed { tool, allowance, by })
         }
-        Kind::AgentAdded => Entry::Agent(AgentEntry::Added(piece.read()?)),
-        Kind::AgentApproved => Entry::Agent(AgentEntry::Approved(piece.read()?)),
-        Kind::AgentWanted => Entry::Agent(AgentEntry::Wanted(piece.read()?)),
-        Kind::AgentStopped => Entry::Agent(AgentEntry::Stopped(piece.read()?)),
-        Kind::AgentToolsOffered => Entry::Agent(AgentEntry::ToolsOffered(piece.read()?)),
-        Kind::AgentRevoked => Entry::Agent(AgentEntry::Revoked(piece.read()?)),
-        Kind::AgentDrifted => Entry::Agent(AgentEntry::Drifted(piece.read()?)),
-        Kind::AgentToolsApproved => Entry::Agent(AgentEntry::ToolsApproved(piece.read()?)),
-        Kind::AgentRemoved => Entry::Agent(AgentEntry::Removed(piece.read()?)),
+        Kind::AgentAdded => agent(AgentEntry::Added(piece.read()?)),
+        Kind::AgentApproved => agent(AgentEntry::Approved(piece.read()?)),
+        Kind::AgentWanted => agent(AgentEntry::Wanted(piece.read()?)),
+        Kind::AgentStopped => agent(AgentEntry::Stopped(piece.read()?)),
+        Kind::AgentToolsOffered => agent(AgentEntry::ToolsOffered(piece.read()?)),
+        Kind::AgentRevoked => agent(AgentEntry::Revoked(piece.read()?)),
+        Kind::AgentDrifted => agent(AgentEntry::Drifted(piece.read()?)),
+        Kind::AgentToolsApproved => agent(AgentEntry::ToolsApproved(piece.read()?)),
+        Kind::AgentRemoved => agent(AgentEntry::Removed(piece.read()?)),
         Kind::SeatCreated => {
             let SeatMade { desc, token } = piece.read()?;
             Entry::Seat(SeatEntry::Created { desc, token })
@@ -123,6 +123,10 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         | Kind::ProgressPhase
         | Kind::ProgressGap) => return Err(Error::Misplaced { kind, row: "entries" }),
     })
+}
+
+fn agent(entry: AgentEntry) -> Entry {
+    Entry::Agent(Box::new(entry))
 }
 
 fn progress(piece: Piece<'_>) -> Result<Progress, Error> {

@@ -55,8 +55,8 @@ kinds! {
     WorldCreated = "world.created", 1;
     WorldChanged = "world.changed", 1;
     WorldToolAllowed = "world.tool_allowed", 1;
-    AgentAdded = "agent.added", 1;
-    AgentApproved = "agent.approved", 1;
+    AgentAdded = "agent.added", 2;
+    AgentApproved = "agent.approved", 2;
     AgentWanted = "agent.wanted", 1;
     AgentStopped = "agent.stopped", 1;
     AgentToolsOffered = "agent.tools_offered", 1;

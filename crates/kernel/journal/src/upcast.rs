@@ -23,7 +23,12 @@ pub(crate) struct Versions {
 /// What this version of Wharf reads.
 pub(crate) const VERSIONS: Versions = Versions {
     newest: Kind::newest,
-    steps: &[Upcast { kind: Kind::RunCreated, from: 1, up: gate_of_run }],
+    steps: &[
+        Upcast { kind: Kind::RunCreated, from: 1, up: gate_of_run },
+        // Limits, isolation, pinned files and terms joined; what is absent has a default.
+        Upcast { kind: Kind::AgentAdded, from: 1, up: |data| data },
+        Upcast { kind: Kind::AgentApproved, from: 1, up: |data| data },
+    ],
 };
 
 /// Whether a run needed an approval was a plain yes or no, and only a person could give it.

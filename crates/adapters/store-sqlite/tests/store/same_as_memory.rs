@@ -185,7 +185,7 @@ fn to_ask(n: usize, raise: bool) -> Append {
     use wharf_domain::{AskEntry, Entry, Resolution};
     let id = ask(n);
     let resolved = AskEntry::Resolved { resolution: Resolution::ALLOW, by: "core".into() };
-    let entry = if raise { AskEntry::Raised(question(&id)) } else { resolved };
+    let entry = if raise { AskEntry::Raised(Box::new(question(&id))) } else { resolved };
     Append {
         stream: StreamId::Ask(id),
         expected: Seq(u64::from(!raise)),

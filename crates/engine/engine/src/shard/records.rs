@@ -223,7 +223,7 @@ impl Record for Agent {
         };
         let next = Agent::apply(current.cloned(), id, now, &entry)
             .ok_or_else(|| Fault::new(Code::CoreInternal, "The agent's record does not fit."))?;
-        Ok(Some(Change { next, entry: Entry::Agent(entry), ledger: Vec::new(), record }))
+        Ok(Some(Change { next, entry: Entry::Agent(Box::new(entry)), ledger: Vec::new(), record }))
     }
 
     fn stream(id: &AgentId) -> StreamId {

@@ -78,7 +78,7 @@ impl Desk {
         batch.appends.push(Append {
             stream: StreamId::Ask(ask.clone()),
             expected: Seq(0),
-            body: Body::Entries(vec![Entry::Ask(AskEntry::Raised(question(ask)))]),
+            body: Body::Entries(vec![Entry::Ask(AskEntry::Raised(Box::new(question(ask))))]),
             head: Head { open: true, run: None },
         });
         batch

@@ -93,7 +93,7 @@ pub struct AttemptFailed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AskRaised {
     /// The ask.
-    pub ask: AskSpec,
+    pub ask: Box<AskSpec>,
     /// Whether the run may not be dispatched before it is allowed.
     #[serde(default)]
     pub gate: bool,

@@ -24,7 +24,7 @@ pub use entry::{
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
 pub use spec::{RunContext, RunSpec};
 
-use crate::{Ask, Outcome, Resolution};
+use crate::{Ask, AskSpec, Outcome, Resolution};
 
 /// A run as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -201,7 +201,7 @@ impl Run {
                 self.acted = self.acted_with(entry.executed);
             }
             RunEntry::AskRaised(entry) => {
-                let ask = Ask::raised(entry.ask.clone(), at);
+                let ask = Ask::raised(AskSpec::clone(&entry.ask), at);
                 if entry.gate {
                     // It goes on when the ask is decided, not after a while.
                     self.pause = None;

@@ -283,6 +283,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             .fact("ask_id", ask.ask_id.as_str())
             .fact("kind", ask.kind.as_str());
         self.audit.push(record);
+        let ask = Box::new(ask);
         self.asks.push((ask.ask_id.clone(), AskEntry::Raised(ask.clone())));
         self.push(RunEntry::AskRaised(AskRaised { ask, gate }));
     }

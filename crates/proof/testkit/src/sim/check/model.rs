@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wharf_domain::{Ask, AskEntry, Entry, Run, RunEntry, World};
+use wharf_domain::{Ask, AskEntry, AskSpec, Entry, Run, RunEntry, World};
 use wharf_ports::{Append, Batch, Body};
 use wharf_vocab::{
     AskId, AttemptId, CommitNo, Epoch, RunKey, Seq, ShardId, StreamId, Timestamp, WorldId,
@@ -144,7 +144,7 @@ impl Model {
         for entry in entries {
             match (entry, self.asks.get_mut(id)) {
                 (Entry::Ask(AskEntry::Raised(spec)), None) => {
-                    self.asks.insert(id.clone(), Ask::raised(spec.clone(), at));
+                    self.asks.insert(id.clone(), Ask::raised(AskSpec::clone(spec), at));
                     self.ask_order.push(id.clone());
                 }
                 (Entry::Ask(AskEntry::Resolved { resolution, by }), Some(ask)) if ask.is_open() => {
