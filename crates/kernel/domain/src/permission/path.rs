@@ -62,7 +62,7 @@ impl PathGlob {
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
         // The root folder is what every path is below of, before the first separator.
-        is_canonical(path) && self.pattern.matches(if path == "/" { "" } else { path })
+        self.pattern.matches(if path == "/" { "" } else { path }) && is_canonical(path)
     }
 
     /// Whether every path that `narrow` fits is fit by this one too. A pattern from `~` and one
