@@ -1,1 +1,117 @@
 //! The way out for fenced processes: a proxy that lets through only approved hosts.
+//!
+//! Each agent has a door of its own: a Unix socket on which it speaks to an HTTP/1.1 proxy. A
+//! `CONNECT` opens a tunnel, a request with a whole `http://` address is forwarded, one per
+//! connection. A host is let through when an approved pattern fits it; then its name is resolved
+//! here, and the connection goes to the very address that was checked. A name is never followed
+//! to an address of this machine or its networks: only a pattern that names the address itself,
+//! or `localhost`, leads there.
+//!
+//! What passes a tunnel is not looked at. The name in a TLS greeting or an inner `Host` may differ
+//! from the approved one; a server that serves several names at one address can be asked for all
+//! of them. Refusals are audited with host and port, never with anything else that was sent.
+
+mod address;
+mod body;
+mod connection;
+mod door;
+mod forward;
+mod gate;
+mod head;
+mod meter;
+mod refusal;
+mod request;
+mod resolve;
+mod response;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use wharf_domain::permission::HostPattern;
+use wharf_engine::Handle;
+use wharf_engine::egress::{Egress, EgressDoor};
+use wharf_vocab::{AgentId, Fault};
+
+use crate::door::Door;
+use crate::gate::Gate;
+use crate::resolve::{Resolve, System};
+
+/// Opens doors through which agents reach approved hosts.
+#[derive(Debug)]
+pub struct EgressProxy {
+    shared: Arc<Shared>,
+}
+
+/// What all doors share.
+struct Shared {
+    handle: Handle,
+    resolver: Box<dyn Resolve>,
+    limits: Limits,
+}
+
+/// How long things may take and how many there may be.
+#[derive(Debug, Clone)]
+struct Limits {
+    /// Connections through one door.
+    connections_max: usize,
+    /// Until a request's head is there.
+    head: Duration,
+    /// Until a name is resolved.
+    resolve: Duration,
+    /// Until one address answers.
+    connect: Duration,
+    /// Until any address answers.
+    connect_all: Duration,
+    /// Without a byte either way.
+    idle: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 64,
+            head: Duration::from_secs(10),
+            resolve: Duration::from_secs(10),
+            connect: Duration::from_secs(10),
+            connect_all: Duration::from_secs(30),
+            idle: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+impl EgressProxy {
+    /// A proxy that audits what it refuses through this engine.
+    #[must_use]
+    pub fn new(handle: Handle) -> Self {
+        Self::with(handle, Box::new(System), Limits::default())
+    }
+
+    fn with(handle: Handle, resolver: Box<dyn Resolve>, limits: Limits) -> Self {
+        Self { shared: Arc::new(Shared { handle, resolver, limits }) }
+    }
+}
+
+impl Egress for EgressProxy {
+    fn open(
+        &self,
+        agent: AgentId,
+        socket: PathBuf,
+        allowed: Vec<HostPattern>,
+    ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>> {
+        let gate = Gate::new(agent, allowed, Arc::clone(&self.shared));
+        async move { Door::open(socket, gate).map(|door| Arc::new(door) as Arc<dyn EgressDoor>) }
+            .boxed()
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}

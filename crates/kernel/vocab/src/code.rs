@@ -117,6 +117,8 @@ codes! {
     GrantNotFound = "grant.not_found", 404, false;
     /// There is no such secret.
     SecretNotFound = "secret.not_found", 404, false;
+    /// An approved host cannot be found or reached from here.
+    EgressUnreachable = "egress.unreachable", 502, true;
 
     /// There is no such tool in the catalog.
     ToolNotFound = "tool.not_found", 404, false;

@@ -1,0 +1,62 @@
+//! One connection of an agent: a head, a decision, and then what was asked for.
+
+use std::sync::Arc;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional_with_sizes, join};
+use tokio::net::UnixStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::forward::forward;
+use crate::gate::Gate;
+use crate::head::{self, End};
+use crate::meter::{Meter, Metered, Traffic};
+use crate::request::Request;
+
+/// How much is read at once.
+pub(crate) const BUFFER_BYTES: usize = 16 * 1024;
+
+/// The way to a host, counted.
+pub(crate) struct Outside {
+    pub(crate) from: Metered<OwnedReadHalf>,
+    pub(crate) to: Metered<OwnedWriteHalf>,
+}
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(mut stream: UnixStream, gate: &Gate, traffic: Arc<Traffic>) {
+    if let Err(End::Refused(refusal)) = exchange(&mut stream, gate, traffic).await {
+        refusal.send(&mut stream).await;
+    }
+}
+
+async fn exchange(stream: &mut UnixStream, gate: &Gate, traffic: Arc<Traffic>) -> Result<(), End> {
+    let head = head::read(stream, gate.limits().head).await?;
+    let request = Request::parse(&head.bytes)?;
+    let reached = gate.reach(request.target()).await?;
+    reached.set_nodelay(true)?;
+    let (from, to) = reached.into_split();
+    let meter = Meter::new(traffic);
+    let outside = Outside {
+        from: Metered { inner: from, meter: Arc::clone(&meter) },
+        to: Metered { inner: to, meter: Arc::clone(&meter) },
+    };
+    let passing = async {
+        match &request {
+            Request::Tunnel(_) => tunnel(stream, &head.rest, outside).await,
+            Request::Forward(request) => forward(stream, &head.rest, outside, request).await,
+        }
+    };
+    tokio::select! {
+        done = passing => done,
+        () = meter.idle(gate.limits().idle) => Err(End::Cut),
+    }
+}
+
+/// Passes everything both ways until both have ended.
+async fn tunnel(stream: &mut UnixStream, rest: &[u8], outside: Outside) -> Result<(), End> {
+    stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
+    let (from, to) = stream.split();
+    let mut agent = join(rest.chain(from), to);
+    let mut outside = join(outside.from, outside.to);
+    copy_bidirectional_with_sizes(&mut agent, &mut outside, BUFFER_BYTES, BUFFER_BYTES).await?;
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! Decides who may go where, and goes there.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use wharf_domain::AuditRecord;
+use wharf_domain::permission::HostPattern;
+use wharf_vocab::{AgentId, Code};
+
+use crate::refusal::Refusal;
+use crate::target::{Host, Target};
+use crate::{Limits, Shared, address};
+
+/// Most addresses of one name that are tried.
+const ADDRESSES_MAX: usize = 8;
+
+/// What one agent may reach.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    agent: AgentId,
+    allowed: Vec<HostPattern>,
+    shared: Arc<Shared>,
+}
+
+/// How far an approved pattern reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    /// To addresses outside only.
+    Outside,
+    /// To whatever address it names.
+    Anywhere,
+}
+
+impl Gate {
+    pub(crate) fn new(agent: AgentId, allowed: Vec<HostPattern>, shared: Arc<Shared>) -> Self {
+        Self { agent, allowed, shared }
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.shared.limits
+    }
+
+    pub(crate) fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
+    /// Connects to where an agent wants to go, if it may.
+    pub(crate) async fn reach(&self, target: &Target) -> Result<TcpStream, Refusal> {
+        let reach = self.reach_of(target).ok_or_else(|| self.not_approved(target))?;
+        let mut addresses = self.addresses(&target.host).await?;
+        if reach == Reach::Outside {
+            addresses.retain(|address| address::is_outside(*address));
+            if addresses.is_empty() {
+                return Err(self.leads_inside(target));
+            }
+        }
+        addresses.truncate(ADDRESSES_MAX);
+        let stream = connect(&addresses, target, self.limits()).await?;
+        if reach == Reach::Outside && ends_here(&stream) {
+            return Err(self.leads_inside(target));
+        }
+        Ok(stream)
+    }
+
+    fn reach_of(&self, target: &Target) -> Option<Reach> {
+        let host = target.host.text();
+        let fits = |pattern: &&HostPattern| pattern.matches(&host, target.port);
+        let mut fitting = self.allowed.iter().filter(fits).peekable();
+        fitting.peek()?;
+        let literal = fitting.any(HostPattern::is_literal);
+        Some(if literal { Reach::Anywhere } else { Reach::Outside })
+    }
+
+    async fn addresses(&self, host: &Host) -> Result<Vec<IpAddr>, Refusal> {
+        let name = match host {
+            Host::Address(address) => return Ok(vec![*address]),
+            // This name means this machine, whatever a resolver says.
+            Host::Name(name) if name == "localhost" => {
+                return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);
+            }
+            Host::Name(name) => name,
+        };
+        let unknown = || unreachable(502, format!("The host {name} is not known."));
+        match timeout(self.limits().resolve, self.shared.resolver.resolve(name.clone())).await {
+            Ok(Ok(found)) if !found.is_empty() => Ok(found),
+            Ok(_) => Err(unknown()),
+            Err(_) => Err(unreachable(504, format!("Looking up the host {name} took too long."))),
+        }
+    }
+
+    fn not_approved(&self, target: &Target) -> Refusal {
+        self.audit(target, "not_approved");
+        let permission = target.permission();
+        let message = format!("The permission {permission} is missing or was not approved.");
+        Refusal::new(Code::PermissionDenied, message)
+    }
+
+    fn leads_inside(&self, target: &Target) -> Refusal {
+        self.audit(target, "inside_address");
+        let message = format!(
+            "{} leads to an address of this machine or its networks, for which the permission {} \
+             is missing or was not approved: it must name the address itself.",
+            target.host,
+            target.permission()
+        );
+        Refusal::new(Code::PermissionDenied, message)
+    }
+
+    /// Writes down who was refused what and why, and nothing else of what they sent.
+    fn audit(&self, target: &Target, reason: &str) {
+        let (actor, subject) =
+            (format!("provider:{}", self.agent), format!("agent:{}", self.agent));
+        let record = AuditRecord::new("security.denied", actor, subject)
+            .fact("host", target.host.to_string())
+            .fact("port", target.port)
+            .fact("permission", target.permission())
+            .fact("reason", reason)
+            .fact("error_code", Code::PermissionDenied.as_str());
+        self.shared.handle.denied(record);
+    }
+}
+
+/// Connects to the first address that answers.
+async fn connect(
+    addresses: &[IpAddr],
+    target: &Target,
+    limits: &Limits,
+) -> Result<TcpStream, Refusal> {
+    let mut late = false;
+    let attempts = async {
+        for address in addresses {
+            let attempt = TcpStream::connect(SocketAddr::new(*address, target.port));
+            match timeout(limits.connect, attempt).await {
+                Ok(Ok(stream)) => return Some(stream),
+                Ok(Err(_)) => late = false,
+                Err(_) => late = true,
+            }
+        }
+        None
+    };
+    let connected = match timeout(limits.connect_all, attempts).await {
+        Ok(connected) => connected,
+        Err(_) => {
+            late = true;
+            None
+        }
+    };
+    connected.ok_or_else(|| match late {
+        true => unreachable(504, format!("Connecting to {target} took too long.")),
+        false => unreachable(502, format!("{target} cannot be reached.")),
+    })
+}
+
+/// Whether a connection ends on this machine: it reaches its own public address from that address.
+fn ends_here(stream: &TcpStream) -> bool {
+    let ends = stream.local_addr().ok().zip(stream.peer_addr().ok());
+    ends.is_none_or(|(own, peer)| own.ip() == peer.ip())
+}
+
+fn unreachable(status: u16, message: String) -> Refusal {
+    Refusal::with_status(status, Code::EgressUnreachable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_to_this_machine_is_told_by_its_two_ends() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).await;
+        assert!(ends_here(&stream.expect("connects")));
+        // Another address of this machine stands for another machine.
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind("127.0.0.2:0".parse().expect("an address")).expect("binds");
+        let stream = socket.connect(listener.local_addr().expect("bound")).await;
+        assert!(!ends_here(&stream.expect("connects")));
+    }
+}
