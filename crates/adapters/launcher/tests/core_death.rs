@@ -6,7 +6,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::Signal;
-use support::{PROBE, eventually, marked, parent_of, signal, stat};
+use support::{Bench, PROBE, eventually, marked, parent_of, signal, stat};
+use wharf_ports::launcher::Launcher;
+use wharf_vocab::SandboxLevel;
 
 /// A core in a process of its own, with a family launched below it.
 struct Core {
@@ -21,10 +23,15 @@ struct Core {
 
 impl Core {
     async fn start(name: &str) -> Self {
+        Self::start_at(name, SandboxLevel::Basic).await
+    }
+
+    async fn start_at(name: &str, level: SandboxLevel) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let mark = format!("{name}-{}", std::process::id());
         let mut process = Command::new(PROBE)
             .args(["core", &dir.path().display().to_string(), &mark, "family"])
+            .env("WHARF_TEST_LEVEL", level.as_str())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -34,7 +41,12 @@ impl Core {
         stdout.read_line(&mut line).expect("reads");
         let program = line.trim().strip_prefix("program ").expect("the program's id");
         let program = program.parse().expect("a number");
-        let shim = parent_of(program);
+        let parent = parent_of(program);
+        // In namespaces there is one more process between them.
+        let shim = match level {
+            SandboxLevel::Basic => parent,
+            _ => parent_of(parent.unsigned_abs()),
+        };
         let mut lines = stdout.by_ref().lines().map(|line| line.expect("text"));
         assert!(lines.any(|line| line == "family complete"), "the family never came");
         // A process that has just begun does not show its environment at once.
@@ -87,4 +99,27 @@ async fn a_core_that_dies_together_with_its_shim_takes_the_program_along() {
         signal(pid, Signal::KILL);
     }
     eventually("the test leaves nothing", || marked(&core.mark).is_empty()).await;
+}
+
+#[tokio::test]
+async fn in_namespaces_nothing_at_all_survives_core_and_shim() {
+    if Bench::new().launcher.probe().await.level < SandboxLevel::Standard {
+        return tell("NOT TESTED: this machine has no namespaces");
+    }
+    for signal_core in [Signal::KILL, Signal::TERM] {
+        let core = Core::start_at(&format!("fenced-{signal_core:?}"), SandboxLevel::Standard).await;
+        core.signal(signal_core);
+        core.assert_all_gone().await;
+    }
+    let core = Core::start_at("fenced-both", SandboxLevel::Standard).await;
+    // Halted, the core cannot clear up between the two deaths.
+    core.signal(Signal::STOP);
+    signal(core.shim, Signal::KILL);
+    core.signal(Signal::KILL);
+    core.assert_all_gone().await;
+}
+
+#[expect(clippy::print_stderr, reason = "a test that could not test must say so")]
+fn tell(text: &str) {
+    eprintln!("{text}");
 }

@@ -16,8 +16,8 @@ use std::thread;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, test_kill_process_group,
-    wait,
+    DumpableBehavior, Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open,
+    set_dumpable_behavior, test_kill_process_group, wait,
 };
 
 use super::enter::{not_begun, program};
@@ -40,6 +40,8 @@ pub(super) fn run(
     inherited: Option<OwnedFd>,
 ) -> Result<Voice, Failure> {
     rustix::thread::set_name(c"wharf-init").at(Step::Prepare)?;
+    // It holds the order with all its secrets, and the program may be the same user.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Prepare)?;
     let fence = &order.fence;
     let own_network = fence.tcp_port.is_none();
     namespaces::leave_the_rest(own_network).at(Step::Namespaces)?;

@@ -2,6 +2,8 @@
 //! hidden word it is the shim. No process of it lives longer than [`LIFE`], so that a failed
 //! test leaves nothing on the machine for long.
 
+mod attempts;
+
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
@@ -11,6 +13,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
 use tokio::signal::unix::{SignalKind, signal};
 use wharf_launcher::{Options, ProcessLauncher, shim};
+use wharf_vocab::SandboxLevel;
 
 /// Longest life of any process of a test.
 const LIFE: Duration = Duration::from_secs(120);
@@ -46,6 +49,20 @@ fn run(words: &[&str]) -> io::Result<ExitCode> {
         ["drip", text] => drip(text)?,
         ["flood"] => flood()?,
         ["count", last] => count(last.parse().unwrap_or(0))?,
+        ["attempt", rest @ ..] => attempts::attempt_all(rest)?,
+        ["attempt-and-live", rest @ ..] => {
+            attempts::attempt_all(rest)?;
+            live()?;
+        }
+        ["fork-bomb"] => fork_bomb()?,
+        ["eat-memory"] => eat_memory()?,
+        ["spin"] => spin(),
+        ["spin-in-children"] => loop {
+            probe(&["spin-a-little"])?.spawn()?.wait()?;
+        },
+        ["spin-a-little"] => spin_for(Duration::from_millis(20)),
+        ["fill", dir] => fill(dir)?,
+        ["threads"] => many_threads()?,
         ["live"] => live()?,
         ["polite"] => return terminated(Some(7)),
         ["stubborn"] => return terminated(None),
@@ -118,6 +135,60 @@ fn show_status() -> io::Result<()> {
     status.lines().filter(|line| line.starts_with("NoNewPrivs")).try_for_each(say)?;
     let limits = fs::read_to_string("/proc/self/limits")?;
     limits.lines().filter(|line| line.starts_with("Max core")).try_for_each(say)
+}
+
+/// Children that start children, all of which stay. Each level ends after a while, so that a
+/// fence that does not hold does not take the machine along.
+fn fork_bomb() -> io::Result<()> {
+    let mut children = Vec::new();
+    for _ in 0..400 {
+        match probe(&["live"])?.spawn() {
+            Ok(child) => children.push(child),
+            Err(_) => break,
+        }
+    }
+    std::thread::sleep(LIFE);
+    Ok(())
+}
+
+fn eat_memory() -> io::Result<()> {
+    let mut eaten: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..256 {
+        eaten.push(vec![1; 4 * 1024 * 1024]);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    say(&format!("ate {} blocks", eaten.len()))?;
+    std::thread::sleep(LIFE);
+    Ok(())
+}
+
+fn spin() {
+    spin_for(LIFE);
+}
+
+fn spin_for(time: Duration) {
+    let until = std::time::Instant::now() + time;
+    while std::time::Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Many files, each small enough to be allowed.
+fn fill(dir: &str) -> io::Result<()> {
+    for number in 0..256 {
+        fs::write(format!("{dir}/{number}"), vec![1; 256 * 1024])?;
+    }
+    std::thread::sleep(LIFE);
+    Ok(())
+}
+
+fn many_threads() -> io::Result<()> {
+    for _ in 0..200 {
+        let builder = std::thread::Builder::new().stack_size(64 * 1024);
+        let _ = builder.spawn(|| std::thread::sleep(LIFE));
+    }
+    std::thread::sleep(LIFE);
+    Ok(())
 }
 
 /// Every byte in a write of its own.
@@ -221,6 +292,9 @@ fn core(words: &[&str]) -> io::Result<ExitCode> {
         let id = wharf_vocab::LaunchId::new("of-a-core").map_err(io::Error::other)?;
         let log = LogSpec::at(format!("{dir}/of-a-core.log"));
         let mut spec = LaunchSpec::new(id, std::env::current_exe()?, *dir, log);
+        if let Ok(level) = std::env::var("WHARF_TEST_LEVEL") {
+            spec.fence.level = SandboxLevel::parse(&level).ok_or(io::ErrorKind::InvalidInput)?;
+        }
         spec.args = args.iter().map(|&arg| arg.to_owned()).collect();
         spec.env.insert("WHARF_TEST_MARK".to_owned(), (*mark).to_owned());
         let launched = launcher.launch(spec).await.map_err(io::Error::other)?;

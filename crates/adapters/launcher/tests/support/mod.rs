@@ -12,7 +12,7 @@ use futures::StreamExt;
 use tokio::time::{Instant, sleep, timeout};
 use wharf_launcher::{Options, ProcessLauncher};
 use wharf_ports::launcher::{Exit, LaunchSpec, Launched, Launcher, LogLine, LogSpec};
-use wharf_vocab::{Fault, LaunchId};
+use wharf_vocab::{Fault, LaunchId, SandboxLevel};
 
 /// The program that behaves as it is told.
 pub(crate) const PROBE: &str = env!("CARGO_BIN_EXE_wharf-launcher-probe");
@@ -49,6 +49,28 @@ impl Bench {
         let mark = format!("{}-{number}", std::process::id());
         spec.env.insert("WHARF_TEST_MARK".to_owned(), mark);
         spec
+    }
+
+    /// A launch that is fenced in, with a home and a folder for temporary files.
+    pub(crate) fn fenced(&self, level: SandboxLevel, args: &[&str]) -> LaunchSpec {
+        let mut spec = self.spec(args);
+        let own = self.dir.path().join(format!("own-{}", spec.launch));
+        spec.private_dirs = vec![own.join("home"), own.join("tmp")];
+        spec.env.insert("HOME".to_owned(), own.join("home").display().to_string());
+        spec.env.insert("TMPDIR".to_owned(), own.join("tmp").display().to_string());
+        spec.env.insert("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
+        // A folder of its own, so that it does not see everything of the test.
+        spec.cwd = self.dir.path().join("agent");
+        fs::create_dir_all(&spec.cwd).expect("makes it");
+        spec.fence.level = level;
+        spec
+    }
+
+    /// Launches, waits for the end, and gives back what was said.
+    pub(crate) async fn said(&self, spec: LaunchSpec) -> Vec<String> {
+        let launched = self.launch(spec).await;
+        ended(launched.exited()).await;
+        output(&*launched).await
     }
 
     pub(crate) async fn launch(&self, spec: LaunchSpec) -> Arc<dyn Launched> {

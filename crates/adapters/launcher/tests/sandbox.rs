@@ -1,0 +1,416 @@
+//! What a program that is fenced in sees, and what it is denied.
+#![cfg(target_os = "linux")]
+
+mod support;
+
+use std::fs;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::Path;
+
+use support::{Bench, PROBE, ended, output};
+use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
+use wharf_vocab::SandboxLevel::{self, Basic, Standard, Strict};
+
+const FIRM: [SandboxLevel; 2] = [Standard, Strict];
+
+/// Whether this machine can do it; says so if not, because then only the fallback is tested.
+async fn can(bench: &Bench, level: SandboxLevel) -> bool {
+    let achieved = bench.launcher.probe().await;
+    if achieved.level < level {
+        tell(&format!(
+            "NOT TESTED at {level}, this machine has {}: {:?}",
+            achieved.level, achieved.notes
+        ));
+    }
+    achieved.level >= level
+}
+
+#[expect(clippy::print_stderr, reason = "a test that could not test must say so")]
+fn tell(text: &str) {
+    eprintln!("{text}");
+}
+
+/// What came of each attempt, without what was read.
+async fn attempts(bench: &Bench, mut spec: LaunchSpec, what: &[&str]) -> Vec<(String, bool)> {
+    spec.args = ["attempt"].iter().chain(what).map(|&word| word.to_owned()).collect();
+    let launched = bench.launch(spec).await;
+    let exit = ended(launched.exited()).await;
+    let lines = output(&*launched).await;
+    assert_eq!(lines.len(), what.len(), "{exit} {lines:?}");
+    what.iter()
+        .zip(lines)
+        .map(|(word, line)| {
+            let answer = line.strip_prefix(*word).expect("in order").to_owned();
+            (format!("{word}{answer}"), answer.starts_with(": yes"))
+        })
+        .collect()
+}
+
+async fn all_denied(bench: &Bench, spec: LaunchSpec, what: &[&str]) {
+    for (line, allowed) in attempts(bench, spec, what).await {
+        assert!(!allowed, "{line}");
+    }
+}
+
+async fn all_allowed(bench: &Bench, spec: LaunchSpec, what: &[&str]) {
+    for (line, allowed) in attempts(bench, spec, what).await {
+        assert!(allowed, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_level_that_was_asked_for_is_the_level_that_is_told() {
+    let bench = Bench::new();
+    for level in [SandboxLevel::None, Basic, Standard, Strict] {
+        if can(&bench, level).await {
+            let launched = bench.launch(bench.fenced(level, &["exit", "0"])).await;
+            assert_eq!(launched.fence().level, level, "{:?}", launched.fence());
+            assert_eq!(ended(launched.exited()).await.how, ExitHow::Code(0));
+        }
+    }
+}
+
+#[tokio::test]
+async fn its_own_folders_can_be_written_and_its_working_directory_only_read() {
+    let bench = Bench::new();
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let spec = bench.fenced(level, &[]);
+        fs::write(spec.cwd.join("data"), "there").expect("writes");
+        let own = spec.private_dirs.clone();
+        let (home, tmp) = (own[0].display(), own[1].display());
+        let cwd = spec.cwd.display().to_string();
+        let allowed = [
+            &format!("read:{cwd}/data"),
+            &format!("list:{cwd}"),
+            &format!("write:{home}/new"),
+            &format!("mkdir:{tmp}/new"),
+            "write:/dev/null",
+            "write:/dev/shm/new",
+            "list:/etc",
+            "read:/proc/self/stat",
+        ];
+        all_allowed(&bench, spec.clone(), &allowed).await;
+        assert_eq!(fs::read_to_string(own[0].join("new")).expect("is there"), "written");
+        let denied = [
+            &format!("write:{cwd}/data"),
+            &format!("write:{cwd}/new"),
+            &format!("mkdir:{cwd}/new"),
+            "write:/new",
+            "write:/etc/passwd",
+            "write:/usr/new",
+            "write:/proc/sys/kernel/core_pattern",
+            "write:/proc/self/oom_score_adj",
+        ];
+        all_denied(&bench, spec, &denied).await;
+        assert_eq!(fs::read_to_string(bench.dir.path().join("agent/data")).expect("is"), "there");
+    }
+}
+
+#[tokio::test]
+async fn what_was_granted_is_seen_under_its_path_and_nothing_beside_it() {
+    let bench = Bench::new();
+    let dir = bench.dir.path();
+    for name in ["readable", "writable", "hidden"] {
+        fs::create_dir(dir.join(name)).expect("makes it");
+        fs::write(dir.join(name).join("file"), name).expect("writes");
+    }
+    fs::write(dir.join("single"), "one").expect("writes");
+    std::os::unix::fs::symlink(dir.join("readable"), dir.join("link")).expect("links");
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let mut spec = bench.fenced(level, &[]);
+        spec.fence.read =
+            vec![dir.join("link"), dir.join("single"), dir.join("there is nothing here")];
+        spec.fence.write = vec![dir.join("writable")];
+        let path = |name: &str| dir.join(name).display().to_string();
+        let allowed = [
+            &format!("read:{}", path("readable/file")),
+            &format!("read:{}", path("link/file")),
+            &format!("read:{}", path("single")),
+            &format!("read:{}", path("writable/file")),
+            &format!("write:{}", path("writable/file")),
+            &format!("mkdir:{}", path(&format!("writable/{level}"))),
+        ];
+        all_allowed(&bench, spec.clone(), &allowed.map(|word| word.as_str())).await;
+        let denied = [
+            &format!("write:{}", path("readable/file")),
+            &format!("write:{}", path("single")),
+            &format!("see:{}", path("hidden")),
+            &format!("read:{}", path("hidden/file")),
+            &format!("list:{}", dir.display()),
+        ];
+        all_denied(&bench, spec, &denied.map(|word| word.as_str())).await;
+    }
+}
+
+#[tokio::test]
+async fn the_rest_of_the_machine_is_out_of_sight() {
+    let bench = Bench::new();
+    let home = std::env::home_dir().expect("a home").display().to_string();
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let (see_home, list_home) = (format!("see:{home}/.profile"), format!("list:{home}"));
+        let denied = [
+            "list:/",
+            "list:/tmp",
+            "see:/etc/shadow",
+            "see:/etc/ssl/private",
+            "see:/var/run/docker.sock",
+            "see:/run/docker.sock",
+            "see:/run/user",
+            "see:/var",
+            "see:/sys",
+            "see:/dev/tty",
+            "see:/dev/mem",
+            &see_home,
+            &list_home,
+        ];
+        all_denied(&bench, bench.fenced(level, &[]), &denied).await;
+    }
+    if can(&bench, Strict).await {
+        let denied = ["see:/usr/bin/env", "see:/bin/sh", "see:/usr/share", "see:/proc/cpuinfo"];
+        all_denied(&bench, bench.fenced(Strict, &[]), &denied).await;
+    }
+}
+
+#[tokio::test]
+async fn no_network_is_reached_by_any_protocol() {
+    let bench = Bench::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("listens");
+    let port = listener.local_addr().expect("an address").port();
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").expect("binds");
+    let udp_port = receiver.local_addr().expect("an address").port();
+    receiver.set_nonblocking(true).expect("sets");
+    let (tcp, udp) = (format!("tcp:127.0.0.1:{port}"), format!("udp:127.0.0.1:{udp_port}"));
+    all_allowed(&bench, bench.fenced(Basic, &[]), &[&tcp, &udp]).await;
+    receiver.recv(&mut [0; 8]).expect("the basic level does not hinder it");
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let denied = [&tcp, &udp, "tcp:[::1]:1", "listen:127.0.0.1:0", "raw", "packet", "netlink"];
+        all_denied(&bench, bench.fenced(level, &[]), &denied).await;
+    }
+    assert!(receiver.recv(&mut [0; 8]).is_err(), "nothing came through");
+}
+
+#[tokio::test]
+async fn only_its_own_socket_can_be_connected_to() {
+    let bench = Bench::new();
+    let dir = bench.dir.path().join("sockets");
+    fs::create_dir(&dir).expect("makes it");
+    let _own = UnixListener::bind(dir.join("own")).expect("listens");
+    let _other = UnixListener::bind(dir.join("other")).expect("listens");
+    let name = format!("wharf-test-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).expect("a name");
+    let _abstract = UnixListener::bind_addr(&address).expect("listens");
+    let (own, other) = (dir.join("own"), dir.join("other"));
+    let own_word = format!("unix:{}", own.display());
+    let denied = [&format!("unix:{}", other.display()), &format!("abstract:{name}")];
+    let denied = denied.map(|word| word.as_str());
+    all_allowed(&bench, bench.fenced(Basic, &[]), &denied).await;
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let mut spec = bench.fenced(level, &[]);
+        spec.fence.sockets = vec![own.clone()];
+        all_allowed(&bench, spec.clone(), &[&own_word]).await;
+        all_denied(&bench, spec, &denied).await;
+    }
+}
+
+#[tokio::test]
+async fn other_processes_are_neither_seen_nor_signalled() {
+    let bench = Bench::new();
+    let other = bench.launch(bench.spec(&["live"])).await;
+    let words = [
+        format!("kill:{}", other.pid()),
+        format!("read:/proc/{}/environ", other.pid()),
+        format!("see:/proc/{}", other.pid()),
+    ];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    all_allowed(&bench, bench.fenced(Basic, &[]), &words).await;
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        all_denied(&bench, bench.fenced(level, &[]), &words).await;
+        let denied = ["kill:1", "read:/proc/1/environ", "read:/proc/1/maps", "list:/proc/1/root"];
+        all_denied(&bench, bench.fenced(level, &[]), &denied).await;
+        let said = bench.said(bench.fenced(level, &["attempt", "list:/proc"])).await;
+        let seen = said[0].split(' ').filter(|name| name.parse::<u32>().is_ok()).count();
+        assert_eq!(seen, 2, "itself and the first process: {said:?}");
+    }
+    ended(other.kill()).await;
+}
+
+#[tokio::test]
+async fn a_sibling_cannot_be_looked_into_nor_signalled() {
+    let bench = Bench::new();
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let sibling = bench.launch(bench.fenced(level, &["live"])).await;
+        let words = [format!("kill:{}", sibling.pid()), format!("see:/proc/{}", sibling.pid())];
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        all_denied(&bench, bench.fenced(level, &[]), &words).await;
+        ended(sibling.kill()).await;
+    }
+}
+
+#[tokio::test]
+async fn the_machine_cannot_be_changed() {
+    let bench = Bench::new();
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let spec = bench.fenced(level, &[]);
+        let mount = format!("mount:{}", spec.private_dirs[0].display());
+        all_denied(&bench, spec, &[&mount, "unshare", "host"]).await;
+    }
+}
+
+#[tokio::test]
+async fn privileges_are_gone_for_good() {
+    let bench = Bench::new();
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let said = bench.said(bench.fenced(level, &["attempt", "read:/proc/self/status"])).await;
+        let value = |name: &str| {
+            let line = said.iter().find(|line| line.starts_with(name)).expect("is told");
+            line.split_whitespace().nth(1).expect("a value").to_owned()
+        };
+        for name in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+            assert_eq!(value(name), "0000000000000000", "{name} {level}");
+        }
+        assert_eq!(value("NoNewPrivs:"), "1");
+        assert_eq!(value("Seccomp:"), "2");
+    }
+}
+
+#[tokio::test]
+async fn r066_the_environment_is_exact_at_every_level() {
+    let bench = Bench::new();
+    for level in [SandboxLevel::None, Basic, Standard, Strict] {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let mut spec = bench.fenced(level, &["env"]);
+        spec.env = [("ONLY".to_owned(), "this".to_owned())].into();
+        assert_eq!(bench.said(spec).await, ["ONLY=this"], "{level}");
+    }
+}
+
+#[tokio::test]
+async fn no_descriptor_reaches_the_program_but_its_connection() {
+    let bench = Bench::new();
+    let careless = fs::File::create(bench.dir.path().join("careless")).expect("creates");
+    rustix::io::fcntl_setfd(&careless, rustix::io::FdFlags::empty()).expect("marks");
+    for level in [SandboxLevel::None, Basic, Standard, Strict] {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let said = bench.said(bench.fenced(level, &["fds"])).await;
+        assert_eq!(said.len(), 3, "{level} {said:?}");
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let mut spec = bench.fenced(level, &["fds"]);
+        spec.connection = Some(std::sync::Arc::new(theirs.into()));
+        let said = bench.said(spec).await;
+        assert_eq!(said.len(), 4, "{level} {said:?}");
+        assert!(said[3].starts_with("3 socket:"), "{level} {said:?}");
+        drop(ours);
+    }
+    drop(careless);
+}
+
+#[tokio::test]
+async fn a_program_speaks_on_the_connection_it_inherited() {
+    use std::io::Read;
+    let bench = Bench::new();
+    for level in [SandboxLevel::None, Basic, Standard] {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+        let mut spec = bench.fenced(level, &["-c", "echo hello >&3"]);
+        spec.program = "sh".into();
+        spec.connection = Some(std::sync::Arc::new(theirs.into()));
+        let launched = bench.launch(spec).await;
+        assert_eq!(ended(launched.exited()).await.how, ExitHow::Code(0), "{level}");
+        let mut heard = String::new();
+        // All other holders are gone, so this ends.
+        ours.read_to_string(&mut heard).expect("reads");
+        assert_eq!(heard, "hello\n", "{level}");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_with_spaces_and_odd_letters_is_no_obstacle() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("my agent's ü \\ folder");
+    fs::create_dir(&folder).expect("makes it");
+    fs::copy(PROBE, folder.join("my program")).expect("copies");
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let mut spec = bench.fenced(level, &["where"]);
+        spec.cwd = folder.clone();
+        spec.program = "./my program".into();
+        let expect = folder.canonicalize().expect("exists").display().to_string();
+        assert_eq!(bench.said(spec).await, [expect]);
+    }
+}
+
+#[tokio::test]
+async fn neither_the_whole_machine_nor_its_processes_can_be_granted() {
+    let bench = Bench::new();
+    if !can(&bench, Standard).await {
+        return;
+    }
+    for path in ["/", "/proc", "/usr/.."] {
+        let mut spec = bench.fenced(Standard, &["exit", "0"]);
+        spec.fence.read = vec![path.into()];
+        let fault = bench.try_launch(spec).await.expect_err("refused");
+        let expect = format!("The path {path} cannot be opened to a program that is fenced in.");
+        assert_eq!(fault.message, expect);
+        let mut spec = bench.fenced(Standard, &["exit", "0"]);
+        spec.cwd = path.into();
+        assert!(bench.try_launch(spec).await.is_err());
+    }
+    assert!(Path::new("/").exists());
+}
+
+#[tokio::test]
+async fn what_cannot_start_is_told_as_without_a_fence() {
+    let bench = Bench::new();
+    if !can(&bench, Standard).await {
+        return;
+    }
+    let refused = async |spec| bench.try_launch(spec).await.expect_err("cannot start").message;
+    let mut spec = bench.fenced(Standard, &[]);
+    spec.program = "no-such-program".into();
+    let expect = "The program no-such-program was not found; check its path, or install it.";
+    assert_eq!(refused(spec).await, expect);
+    let mut spec = bench.fenced(Standard, &[]);
+    spec.cwd = "/no/such/folder".into();
+    assert_eq!(refused(spec).await, "The working directory /no/such/folder does not exist.");
+    let mut spec = bench.fenced(Standard, &[]);
+    fs::write(spec.cwd.join("plain"), "#!/bin/sh\n").expect("writes");
+    spec.program = "./plain".into();
+    let expect = "The program ./plain may not be executed; make it executable.";
+    assert_eq!(refused(spec).await, expect);
+}
