@@ -22,6 +22,7 @@ use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
 use wharf_vocab::{AgentId, AttemptId, Code, Fault, LaunchId};
 use wharf_wire::agent_v1::{CallId, QuestionId, SessionId, ToolDefinition};
 
+use crate::admit::Origin;
 use crate::control::Shared;
 use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
 use crate::live::Live;
@@ -63,6 +64,8 @@ pub(crate) struct Connection {
     waiting: VecDeque<Attempt>,
     invokes: Invokes,
     offered: Vec<ToolDefinition>,
+    /// Where it comes from.
+    origin: Origin,
     peer: Option<Peer>,
     commands: mpsc::Sender<Command>,
 }
@@ -83,10 +86,12 @@ struct Peer {
 pub(crate) async fn serve(
     shared: Arc<Shared>,
     stream: impl AsyncRead + AsyncWrite + Unpin,
+    origin: Origin,
 ) -> Result<(), Fault> {
     let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (news, mut tidings) = mpsc::channel(TIDINGS_WAITING_MAX);
     let mut connection = Connection::new(shared, commands, news)?;
+    connection.origin = origin;
     let (mut reader, mut writer) = tokio::io::split(stream);
     let mut input = vec![0; READ_BYTES].into_boxed_slice();
     let mut output = Cursor::new(Vec::new());
@@ -164,6 +169,7 @@ impl Connection {
             waiting: VecDeque::new(),
             invokes: Invokes::new(news),
             offered: Vec::new(),
+            origin: Origin::default(),
             peer: None,
             commands,
         })

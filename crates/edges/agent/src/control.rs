@@ -1,6 +1,6 @@
 //! Steering agents: adding, approving, starting, stopping, looking.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,19 +10,21 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use wharf_domain::agent::Terms;
-use wharf_domain::{Agent, AgentInput, Availability, Caller};
+use wharf_domain::agent::{Approval, Terms};
+use wharf_domain::permission::Permission;
+use wharf_domain::{Agent, AgentInput, Caller};
 use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
 use wharf_engine::launcher::LogLine;
 use wharf_vocab::{AgentId, Code, Fault, Isolation, ToolId};
 
 use crate::conn::provider;
 use crate::fence::{self, Ground};
+use crate::launch::{self, Places};
 use crate::listen::Listener;
-use crate::live::Live;
+use crate::live::{Live, Rest};
 use crate::options::Options;
 use crate::sink::Sink;
-use crate::supervisor::{Order, Places, Supervisor};
+use crate::supervisor::{Order, Supervisor};
 use crate::throttle::Gates;
 use crate::tokens::Tokens;
 use crate::{files, manifest, scan};
@@ -65,6 +67,31 @@ impl Shared {
         }
     }
 
+    /// Marks the tools of an agent that are not what was taken on.
+    pub(crate) fn quarantine(&self, agent: &Agent) {
+        let Ok(provider) = provider(&agent.id) else { return };
+        let why = "its definition is not the one that was approved; compare and approve it again";
+        let changed = agent.quarantined().map(|def| (def.tool.clone(), why.to_owned()));
+        self.options.handle.set_quarantine(&provider, changed.collect());
+    }
+
+    /// Stops an agent that must not go on, without waiting for its end.
+    pub(crate) fn halt(self: &Arc<Self>, id: &AgentId, reason: String) {
+        let (shared, id) = (Arc::clone(self), id.clone());
+        tokio::spawn(async move {
+            let input = AgentInput::Stop { reason: None };
+            let changed = shared.options.handle.change_agent(&Caller::core(), &id, input).await;
+            if let Err(fault) = changed {
+                tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
+            }
+            let orders = shared.with(|agents| agents.get(&id).map(|entry| entry.orders.clone()));
+            if let Some(orders) = orders {
+                // A supervisor that has ended has nothing to stop.
+                let _ = orders.send(Order::Stop { reason, done: oneshot::channel().0 }).await;
+            }
+        });
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<AgentId, Entry>) -> T) -> T {
         work(&mut self.agents.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -105,7 +132,8 @@ impl AgentEdge {
         let entries = self.shared.with(|agents| agents.values().cloned().collect::<Vec<_>>());
         let ends = entries.into_iter().map(|entry| async move {
             let (done, stopped) = oneshot::channel();
-            if entry.orders.send(Order::Stop(done)).await.is_ok() {
+            let stop = Order::Stop { reason: "the core stops".to_owned(), done };
+            if entry.orders.send(stop).await.is_ok() {
                 // An error means that the supervisor has ended already.
                 let _ = stopped.await;
             }
@@ -121,15 +149,16 @@ impl AgentEdge {
         }
         let live = Arc::new(Live::default());
         let orders = Supervisor::spawn(&self.shared, id.clone(), Arc::clone(&live));
-        let sink = Arc::new(Sink::new(Arc::clone(&live)));
-        self.shared.with(|agents| agents.insert(id.clone(), Entry { live, orders }));
+        let sink = Arc::new(Sink::new(&self.shared, id.clone(), Arc::clone(&live)));
+        let entry = Entry { live: Arc::clone(&live), orders };
+        self.shared.with(|agents| agents.insert(id.clone(), entry));
         let handle = &self.shared.options.handle;
-        let provider = provider(&id)?;
-        handle.register(provider.clone(), agent.tools.clone(), sink).await?;
+        handle.register(provider(&id)?, agent.tools.clone(), sink).await?;
+        self.shared.quarantine(agent);
         if !agent.wanted {
-            let reason =
-                agent.stop_reason.clone().unwrap_or_else(|| "it is not started".to_owned());
-            handle.set_availability(provider, Availability::Down { reason }).await?;
+            let reason = agent.stop_reason.clone();
+            live.rest(Rest::Down(reason.unwrap_or_else(|| "it is not started".to_owned())), None);
+            live.announce(handle, &id).await;
         }
         Ok(())
     }
@@ -214,17 +243,92 @@ impl AgentEdge {
         self.change(caller, id, input).await
     }
 
+    /// Refuses a start that cannot succeed, while there is somebody to tell.
+    async fn check_start(&self, agent: &Agent) -> Result<(), Fault> {
+        launch::approved(&self.shared, &agent.id).await?;
+        let ground = self.shared.ground(&agent.folder);
+        let given = agent.approval.iter().flat_map(|approval| approval.permissions.clone());
+        let given: Vec<_> = given.collect();
+        blocking(move || fence::check(&given, &ground)).await?;
+        for permission in agent.permissions() {
+            if let Permission::Secret(name) = permission {
+                launch::secret(&self.shared, &name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings what runs under an approval that is no more to its end, and starts it anew.
+    async fn renew(&self, agent: &Agent) -> Result<(), Fault> {
+        if !agent.wanted {
+            return Ok(());
+        }
+        self.order(&agent.id, stop_for("it was approved anew")).await?;
+        self.order(&agent.id, Order::Start).await
+    }
+
     async fn stop_agent(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
         let agent = self.change(caller, id, AgentInput::Stop { reason: None }).await?;
-        self.order(id, Order::Stop).await?;
+        self.order(id, stop_for("it was stopped")).await?;
+        Ok(self.view(agent))
+    }
+
+    async fn revoke_agent(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
+        let live = self.shared.live(id);
+        // Blocked first: a call that comes while this is written down is refused already.
+        if let Some(live) = &live {
+            let message = format!("The approval of {id} was taken back.");
+            live.block(Fault::new(Code::PermissionDenied, message));
+        }
+        let agent = match self.change(caller, id, AgentInput::Revoke).await {
+            Ok(agent) => agent,
+            Err(fault) => {
+                if let Some(live) = &live {
+                    live.unblock();
+                }
+                return Err(fault);
+            }
+        };
+        self.shared.quarantine(&agent);
+        self.order(id, stop_for("its approval was taken back")).await?;
         Ok(self.view(agent))
     }
 
     async fn start_agent(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
+        if let Ok(agent) = self.shared.options.handle.agent(id)
+            && agent.is_approved()
+            && !agent.wanted
+        {
+            self.check_start(&agent).await?;
+        }
         let agent = self.change(caller, id, AgentInput::Want).await?;
         self.order(id, Order::Start).await?;
         Ok(self.view(agent))
     }
+}
+
+/// Whether what runs under one approval cannot go on under another: its fence is what it is.
+/// Which tools it may call, and how often, is asked anew each time.
+fn needs_restart(before: Option<&Approval>, now: Option<&Approval>) -> bool {
+    fn fenced(approval: &Approval) -> impl PartialEq {
+        let in_fence = |text: &&String| {
+            let permission = Permission::parse(text);
+            !matches!(permission, Ok(Permission::Invoke(_) | Permission::Unknown(_)))
+        };
+        let permissions: BTreeSet<_> = approval.permissions.iter().filter(in_fence).collect();
+        let terms = &approval.terms;
+        (permissions, terms.sandbox, terms.isolation, &terms.limits.usage, &approval.files)
+    }
+    match (before, now) {
+        (Some(before), Some(now)) => fenced(before) != fenced(now),
+        _ => true,
+    }
+}
+
+/// An order to stop, and why.
+fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> Order {
+    let reason = reason.to_owned();
+    move |done| Order::Stop { reason, done }
 }
 
 /// Does what waits for the disk on a thread that may wait.
@@ -255,7 +359,12 @@ impl AgentControl for AgentEdge {
         approve: Approve,
     ) -> BoxFuture<'_, Result<AgentView, Fault>> {
         async move {
+            let before = self.shared.options.handle.agent(&id)?.approval;
             let agent = self.approve_agent(&caller, &id, approve).await?;
+            self.shared.quarantine(&agent);
+            if needs_restart(before.as_ref(), agent.approval.as_ref()) {
+                self.renew(&agent).await?;
+            }
             Ok(self.view(agent))
         }
         .boxed()
@@ -274,12 +383,7 @@ impl AgentControl for AgentEdge {
     }
 
     fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
-        async move {
-            let agent = self.change(&caller, &id, AgentInput::Revoke).await?;
-            self.order(&id, Order::Stop).await?;
-            Ok(self.view(agent))
-        }
-        .boxed()
+        async move { self.revoke_agent(&caller, &id).await }.boxed()
     }
 
     fn approve_tools(
@@ -290,6 +394,7 @@ impl AgentControl for AgentEdge {
     ) -> BoxFuture<'_, Result<AgentView, Fault>> {
         async move {
             let agent = self.change(&caller, &id, AgentInput::ApproveTools { tools }).await?;
+            self.shared.quarantine(&agent);
             Ok(self.view(agent))
         }
         .boxed()
@@ -305,7 +410,10 @@ impl AgentControl for AgentEdge {
 
     fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
         async move {
-            self.order(&id, Order::Stop).await?;
+            self.order(&id, stop_for("it is started again")).await?;
+            if self.shared.options.handle.agent(&id)?.wanted {
+                launch::approved(&self.shared, &id).await?;
+            }
             self.start_agent(&caller, &id).await
         }
         .boxed()
@@ -314,7 +422,7 @@ impl AgentControl for AgentEdge {
     fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
         async move {
             self.change(&caller, &id, AgentInput::Remove).await?;
-            self.order(&id, Order::Stop).await?;
+            self.order(&id, stop_for("it was removed")).await?;
             self.shared.with(|agents| agents.remove(&id));
             self.shared.options.handle.remove_provider(provider(&id)?).await
         }

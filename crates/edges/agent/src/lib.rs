@@ -5,17 +5,21 @@
 //! durable about an agent (manifest, approval, wish to run, tools) lives in the engine; what is
 //! not (process, connection, health) lives here and is gone with the core.
 
+mod admit;
 mod conn;
 mod control;
 mod fence;
 mod files;
 mod from_wire;
+mod instance;
 mod invoke;
 mod json;
+mod launch;
 mod listen;
 mod live;
 mod manifest;
 mod options;
+mod pool;
 mod scan;
 mod sink;
 mod supervisor;

@@ -5,17 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use wharf_vocab::{Code, Fault};
 
+use crate::admit::{Origin, Own, Process};
 use crate::conn;
 use crate::control::Shared;
 use crate::options::Transport;
 
 /// Connections that may be open at once.
 const CONNECTIONS_MAX: usize = 16_384;
+/// Connections that may be open at once on the socket of one launch; one of them is let in.
+const OWN_CONNECTIONS_MAX: usize = 8;
 
 /// A socket that is bound.
 #[derive(Debug)]
@@ -55,8 +58,11 @@ impl Listener {
                 accepted = self.accept() => accepted,
             };
             match accepted {
-                Ok(Accepted::Unix(stream)) => serve(&shared, stream, permit),
-                Ok(Accepted::Tcp(stream)) => serve(&shared, stream, permit),
+                Ok(Accepted::Unix(stream)) => {
+                    let origin = Origin { process: peer(&stream), launch: None };
+                    serve(&shared, stream, origin, permit);
+                }
+                Ok(Accepted::Tcp(stream)) => serve(&shared, stream, Origin::default(), permit),
                 Err(error) => {
                     tracing::warn!(%error, "an agent's connection could not be accepted");
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
@@ -87,27 +93,75 @@ impl Listener {
 }
 
 enum Accepted {
-    Unix(tokio::net::UnixStream),
+    Unix(UnixStream),
     Tcp(tokio::net::TcpStream),
+}
+
+/// Who is at the other end. Without an answer nobody is, who could be let in.
+fn peer(stream: &UnixStream) -> Option<Process> {
+    let stranger = Process { uid: u32::MAX, pid: None };
+    Some(stream.peer_cred().map_or(stranger, |cred| Process {
+        uid: cred.uid(),
+        pid: cred.pid().and_then(|pid| u32::try_from(pid).ok()),
+    }))
 }
 
 fn serve(
     shared: &Arc<Shared>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    origin: Origin,
     permit: OwnedSemaphorePermit,
 ) {
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        metrics::gauge!("wharf_agent_connections").increment(1);
-        if let Err(fault) = conn::serve(shared, stream).await {
-            tracing::error!(code = %fault.code, "an agent's connection could not be served");
-        }
-        metrics::gauge!("wharf_agent_connections").decrement(1);
+        attend(shared, stream, origin).await;
         drop(permit);
     });
 }
 
-fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
+async fn attend(shared: Arc<Shared>, stream: impl AsyncRead + AsyncWrite + Unpin, origin: Origin) {
+    metrics::gauge!("wharf_agent_connections").increment(1);
+    if let Err(fault) = conn::serve(shared, stream, origin).await {
+        tracing::error!(code = %fault.code, "an agent's connection could not be served");
+    }
+    metrics::gauge!("wharf_agent_connections").decrement(1);
+}
+
+/// Serves the socket of one launch until that is over.
+pub(crate) async fn run_own(
+    shared: Arc<Shared>,
+    listener: UnixListener,
+    own: Own,
+    over: CancellationToken,
+) {
+    let permits = Arc::new(Semaphore::new(OWN_CONNECTIONS_MAX));
+    loop {
+        let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            () = over.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let origin = Origin { process: peer(&stream), launch: Some(own.clone()) };
+                serve(&shared, stream, origin, permit);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "an agent's connection could not be accepted");
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// Serves the connection that a launch has from its start.
+pub(crate) fn serve_inherited(shared: &Arc<Shared>, stream: UnixStream, own: Own) {
+    let origin = Origin { process: None, launch: Some(own) };
+    tokio::spawn(attend(Arc::clone(shared), stream, origin));
+}
+
+/// Binds a socket of the owner's alone, in a folder of the owner's alone.
+pub(crate) fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
         std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;

@@ -1,64 +1,58 @@
-//! What is known of an agent besides the journal: process, connection, health.
+//! What is known of an agent besides the journal: processes, connections, health.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
-use wharf_domain::Agent;
+use tokio::time::Instant;
+use wharf_domain::{Agent, Availability};
 use wharf_engine::agents::{AgentState, AgentView};
 use wharf_engine::launcher::Launched;
+use wharf_engine::{Dispatch, Handle};
 use wharf_protocol::agent::CoreClose;
-use wharf_vocab::{LaunchId, Timestamp};
+use wharf_vocab::{AgentId, AttemptId, Fault, Isolation, LaunchId, Timestamp};
 
-use crate::conn::Command;
+use crate::conn::{Command, provider};
+use crate::files::Watch;
+use crate::pool::{Begun, Failed, Phase, Pool, Quit, Slot};
 
 /// What is known of one agent besides the journal.
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     state: Mutex<State>,
-    /// Wakes the supervisor when a connection has ended.
-    pub(crate) disconnected: Notify,
+    /// Wakes the supervisor: a process may be needed, or be needed no more.
+    pub(crate) changed: Notify,
+    /// What the catalog was last told; held while it is told.
+    told: tokio::sync::Mutex<Option<Availability>>,
+    /// Held while pinned files are read again.
+    pub(crate) rechecking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    phase: Phase,
+    pool: Pool,
+    rest: Rest,
     reason: Option<String>,
-    launched: Option<Arc<dyn Launched>>,
-    launch: Option<LaunchId>,
-    last_heartbeat: Option<Timestamp>,
-    conn: Option<Conn>,
-    closed: Option<CoreClose>,
+    last: Option<Arc<dyn Launched>>,
+    /// Why no call is taken, although the agent may be connected.
+    blocked: Option<Fault>,
+    watch: Option<Arc<Watch>>,
+    /// Attempts that are held while files are read again, and whether they were canceled.
+    held: HashMap<AttemptId, bool>,
 }
 
-impl State {
-    /// The process of the current launch; the last one may belong to an earlier launch.
-    fn current(&self) -> Option<&Arc<dyn Launched>> {
-        let launch = self.launch.as_ref()?;
-        self.launched.as_ref().filter(|launched| launched.id() == launch)
-    }
-}
-
-/// How the process fares.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// There is none.
+/// How an agent fares that has no process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It is down, and why.
     #[default]
-    Idle,
-    /// It starts, or has not connected yet.
-    Starting,
-    /// It is connected and well.
-    Running,
-    /// It is connected and not well.
-    Unhealthy,
+    Unknown,
+    Down(String),
     /// It ended and will be started again.
     BackingOff,
-}
-
-/// A connection of a launch.
-#[derive(Debug, Clone)]
-pub(crate) struct Conn {
-    pub(crate) launch: LaunchId,
-    pub(crate) commands: mpsc::Sender<Command>,
+    /// It is about to start.
+    Coming,
 }
 
 impl Live {
@@ -66,89 +60,239 @@ impl Live {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn starting(&self, launch: &LaunchId) {
+    /// The agent is to run: which runs share a process, and which files it is pinned to.
+    pub(crate) fn prepare(&self, isolation: Isolation, watch: Watch) {
         let mut state = self.lock();
-        state.phase = Phase::Starting;
+        state.pool.set_isolation(isolation);
+        state.watch = Some(Arc::new(watch));
+        state.blocked = None;
+    }
+
+    pub(crate) fn begin(&self, launch: &LaunchId) -> Begun {
+        let mut state = self.lock();
+        state.rest = Rest::Coming;
         state.reason = None;
-        state.launch = Some(launch.clone());
-        state.last_heartbeat = None;
-        state.closed = None;
+        state.pool.begin(launch)
     }
 
-    pub(crate) fn launched(&self, launched: Arc<dyn Launched>) {
-        self.lock().launched = Some(launched);
-    }
-
-    /// The process is gone; its log stays readable.
-    pub(crate) fn ended(&self, phase: Phase, reason: Option<String>) {
+    pub(crate) fn launched(&self, launch: &LaunchId, launched: &Arc<dyn Launched>) {
         let mut state = self.lock();
-        state.phase = phase;
+        state.last = Some(Arc::clone(launched));
+        if let Some(slot) = state.pool.slot(launch) {
+            slot.launched.send_replace(Some(Arc::clone(launched)));
+        }
+    }
+
+    /// The process of a launch, once it is there. A hello may well come before whoever started
+    /// the process knows of it.
+    pub(crate) async fn process(
+        &self,
+        launch: &LaunchId,
+        patience: Duration,
+    ) -> Option<Arc<dyn Launched>> {
+        let mut launched = self.lock().pool.slot(launch)?.launched.subscribe();
+        let ready = tokio::time::timeout(patience, launched.wait_for(Option::is_some)).await;
+        ready.ok()?.ok()?.clone()
+    }
+
+    /// A process is gone; its log stays readable.
+    pub(crate) fn end(&self, launch: &LaunchId) {
+        self.lock().pool.end(launch);
+    }
+
+    /// How the agent fares while it has no process.
+    pub(crate) fn rest(&self, rest: Rest, reason: Option<String>) {
+        let mut state = self.lock();
+        state.rest = rest;
         state.reason = reason;
-        state.launch = None;
-        state.conn = None;
     }
 
-    pub(crate) fn set_phase(&self, phase: Phase) {
-        self.lock().phase = phase;
-    }
-
-    pub(crate) fn heartbeat(&self, now: Timestamp) {
-        self.lock().last_heartbeat = Some(now);
-    }
-
-    /// Takes a connection of the current launch; `false` if there is one already.
-    pub(crate) fn connect(&self, conn: Conn) -> bool {
+    pub(crate) fn set_phase(&self, launch: &LaunchId, phase: Phase) -> Failed {
         let mut state = self.lock();
-        if state.conn.is_some() || state.launch.as_ref() != Some(&conn.launch) {
+        if let Some(slot) = state.pool.slot(launch) {
+            slot.phase = phase;
+        }
+        state.pool.serve_waiting()
+    }
+
+    /// The agent itself says that this process takes no more calls.
+    pub(crate) fn leaving(&self, launch: &LaunchId) {
+        if let Some(slot) = self.lock().pool.slot(launch) {
+            slot.leaving = true;
+        }
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn heartbeat(&self, launch: &LaunchId, now: Timestamp) {
+        if let Some(slot) = self.lock().pool.slot(launch) {
+            slot.last_heartbeat = Some(now);
+        }
+    }
+
+    /// Takes the connection of a launch; `false` if there is one already, or no such launch.
+    pub(crate) fn connect(&self, launch: &LaunchId, commands: mpsc::Sender<Command>) -> bool {
+        let mut state = self.lock();
+        let Some(slot) = state.pool.slot(launch) else { return false };
+        if slot.conn.is_some() || slot.closed.is_some() {
             return false;
         }
-        state.conn = Some(conn);
+        slot.conn = Some(commands);
         true
     }
 
     pub(crate) fn disconnect(&self, launch: &LaunchId, why: CoreClose) {
-        let mut state = self.lock();
-        if state.conn.as_ref().is_some_and(|conn| conn.launch == *launch) {
-            state.conn = None;
-            state.closed = Some(why);
-            drop(state);
-            self.disconnected.notify_one();
+        if let Some(slot) = self.lock().pool.slot(launch) {
+            slot.conn = None;
+            slot.closed = Some(why);
+            slot.wake.notify_one();
         }
+        self.changed.notify_one();
     }
 
-    /// Why the connection of this launch ended, if it has.
-    pub(crate) fn closed(&self) -> Option<CoreClose> {
-        self.lock().closed
+    /// Whether a launch has a connection now, and why its last one ended.
+    pub(crate) fn connection(&self, launch: &LaunchId) -> (bool, Option<CoreClose>) {
+        let mut state = self.lock();
+        state.pool.slot(launch).map_or((false, None), |slot| (slot.conn.is_some(), slot.closed))
     }
 
-    pub(crate) fn conn(&self) -> Option<Conn> {
-        self.lock().conn.clone()
+    pub(crate) fn commands(&self, launch: &LaunchId) -> Option<mpsc::Sender<Command>> {
+        self.lock().pool.slot(launch)?.conn.clone()
+    }
+
+    /// Tells all processes to end.
+    pub(crate) fn quit_all(&self, how: Quit) {
+        self.lock().pool.slots.iter_mut().for_each(|slot| slot.quit(how));
+    }
+
+    pub(crate) fn missing(&self) -> usize {
+        self.lock().pool.missing()
+    }
+
+    pub(crate) fn has_usable(&self) -> bool {
+        self.lock().pool.slots.iter().any(Slot::is_usable)
+    }
+
+    pub(crate) fn end_idle(&self, now: Instant) -> Option<Instant> {
+        self.lock().pool.end_idle(now)
+    }
+
+    pub(crate) fn call_over(&self, launch: &LaunchId, attempt: &AttemptId, unresponsive: bool) {
+        self.lock().pool.call_over(launch, attempt, unresponsive);
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn place(&self, dispatch: Dispatch) -> Result<(), Fault> {
+        let mut state = self.lock();
+        if let Some(fault) = &state.blocked {
+            return Err(fault.clone());
+        }
+        let placed = state.pool.place(dispatch);
+        drop(state);
+        self.changed.notify_one();
+        placed
+    }
+
+    pub(crate) fn pass_on(&self, attempt: &AttemptId, command: Command) {
+        self.lock().pool.pass_on(attempt, command);
+    }
+
+    pub(crate) fn take_waiting(&self, attempt: &AttemptId) -> Option<Dispatch> {
+        self.lock().pool.take_waiting(attempt)
+    }
+
+    pub(crate) fn fail_waiting(&self, fault: &Fault) -> Failed {
+        self.lock().pool.fail_waiting(fault)
+    }
+
+    /// Takes no more calls, for this reason.
+    pub(crate) fn block(&self, fault: Fault) {
+        self.lock().blocked = Some(fault);
+    }
+
+    pub(crate) fn unblock(&self) {
+        self.lock().blocked = None;
+    }
+
+    pub(crate) fn blocked(&self) -> Option<Fault> {
+        self.lock().blocked.clone()
+    }
+
+    pub(crate) fn watch(&self) -> Option<Arc<Watch>> {
+        self.lock().watch.clone()
+    }
+
+    /// Holds an attempt while files are read again.
+    pub(crate) fn hold(&self, attempt: &AttemptId) {
+        self.lock().held.insert(attempt.clone(), false);
+    }
+
+    /// Marks a held attempt as canceled; `false` if it is not held.
+    pub(crate) fn cancel_held(&self, attempt: &AttemptId) -> bool {
+        self.lock().held.get_mut(attempt).map(|canceled| *canceled = true).is_some()
+    }
+
+    /// Lets go of a held attempt; whether it was canceled meanwhile.
+    pub(crate) fn release(&self, attempt: &AttemptId) -> bool {
+        self.lock().held.remove(attempt).unwrap_or(false)
     }
 
     /// The last launch, alive or dead.
     pub(crate) fn last_launched(&self) -> Option<Arc<dyn Launched>> {
-        self.lock().launched.clone()
+        self.lock().last.clone()
+    }
+
+    /// Tells the catalog whether calls can be made now.
+    pub(crate) async fn announce(&self, handle: &Handle, id: &AgentId) {
+        let Ok(provider) = provider(id) else { return };
+        let mut told = self.told.lock().await;
+        let availability = self.availability();
+        if told.as_ref() == Some(&availability) {
+            return;
+        }
+        *told = Some(availability.clone());
+        // When the engine is gone nobody needs to know.
+        let _ = handle.set_availability(provider, availability).await;
+    }
+
+    fn availability(&self) -> Availability {
+        let state = self.lock();
+        if let Rest::Down(reason) = &state.rest {
+            return Availability::Down { reason: reason.clone() };
+        }
+        let usable = || state.pool.slots.iter().filter(|slot| slot.is_usable());
+        if usable().any(|slot| slot.phase == Phase::Running) {
+            Availability::Up
+        } else if usable().next().is_some() {
+            Availability::Unhealthy
+        } else {
+            Availability::Coming
+        }
     }
 
     /// The agent as others see it.
     pub(crate) fn view(&self, agent: Agent) -> AgentView {
         let state = self.lock();
-        let alive = state.launch.is_some();
-        let shown = match state.phase {
-            Phase::Starting => AgentState::Starting,
-            Phase::Running => AgentState::Running,
-            Phase::Unhealthy => AgentState::Unhealthy,
-            Phase::BackingOff => AgentState::BackingOff,
-            Phase::Idle => at_rest(&agent, state.launched.is_some()),
+        let slots = || state.pool.slots.iter().filter(|slot| slot.closed.is_none());
+        let rank = |slot: &&Slot| (slot.leaving, slot.phase != Phase::Running, !slot.is_usable());
+        let front = slots().min_by_key(rank);
+        let shown = match (front.map(|slot| slot.phase), &state.rest) {
+            (Some(Phase::Starting), _) => AgentState::Starting,
+            (Some(Phase::Running), _) => AgentState::Running,
+            (Some(Phase::Unhealthy), _) => AgentState::Unhealthy,
+            (None, Rest::BackingOff) => AgentState::BackingOff,
+            (None, Rest::Coming) => AgentState::Starting,
+            (None, Rest::Unknown | Rest::Down(_)) => at_rest(&agent, state.last.is_some()),
         };
+        let process = front.and_then(Slot::process);
+        let drift = (!agent.drift.is_empty()).then(|| agent.drift.join("; "));
         AgentView {
             state: shown,
-            reason: state.reason.clone().or_else(|| agent.stop_reason.clone()),
-            pid: state.current().map(|launched| launched.pid()),
-            launch: state.launch.clone(),
-            last_heartbeat: state.last_heartbeat.filter(|_| alive),
-            fence: state.current().map(|launched| launched.fence().clone()),
-            instances: usize::from(state.current().is_some()),
+            reason: state.reason.clone().or(drift).or_else(|| agent.stop_reason.clone()),
+            pid: process.as_ref().map(|launched| launched.pid()),
+            launch: front.map(|slot| slot.launch.clone()),
+            last_heartbeat: front.and_then(|slot| slot.last_heartbeat),
+            fence: process.as_ref().map(|launched| launched.fence().clone()),
+            instances: slots().filter(|slot| slot.process().is_some()).count(),
             agent,
         }
     }
@@ -156,8 +300,8 @@ impl Live {
 
 fn at_rest(agent: &Agent, was_launched: bool) -> AgentState {
     match &agent.approval {
-        _ if agent.stop_reason.is_some() => AgentState::Crashed,
         Some(_) if !agent.is_approved() => AgentState::Drifted,
+        _ if agent.stop_reason.is_some() => AgentState::Crashed,
         None => AgentState::Added,
         Some(_) if was_launched || !agent.tools.is_empty() => AgentState::Stopped,
         Some(_) => AgentState::Approved,
@@ -172,21 +316,22 @@ mod tests {
         LaunchId::new(id).expect("valid")
     }
 
-    fn conn(id: &str) -> Conn {
-        Conn { launch: launch(id), commands: mpsc::channel(1).0 }
+    fn commands() -> mpsc::Sender<Command> {
+        mpsc::channel(1).0
     }
 
     #[test]
-    fn r054_one_agent_has_one_connection_and_only_of_its_current_launch() {
+    fn r054_a_launch_has_one_connection_and_a_stranger_has_none() {
         let live = Live::default();
-        assert!(!live.connect(conn("l1")), "nothing was launched");
-        live.starting(&launch("l1"));
-        assert!(!live.connect(conn("l0")), "another launch");
-        assert!(live.connect(conn("l1")));
-        assert!(!live.connect(conn("l1")), "a second session");
+        assert!(!live.connect(&launch("l1"), commands()), "nothing was launched");
+        live.begin(&launch("l1"));
+        assert!(!live.connect(&launch("l0"), commands()), "another launch");
+        assert!(live.connect(&launch("l1"), commands()));
+        assert!(!live.connect(&launch("l1"), commands()), "a second session");
         live.disconnect(&launch("l0"), CoreClose::Goodbye);
-        assert!(live.conn().is_some(), "a stranger's end changes nothing");
+        assert!(live.connection(&launch("l1")).0, "a stranger's end changes nothing");
         live.disconnect(&launch("l1"), CoreClose::Goodbye);
-        assert!(live.conn().is_none());
+        assert_eq!(live.connection(&launch("l1")), (false, Some(CoreClose::Goodbye)));
+        assert!(!live.connect(&launch("l1"), commands()), "a launch connects once");
     }
 }

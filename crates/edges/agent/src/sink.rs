@@ -1,53 +1,113 @@
-//! The engine's way to one agent: attempts, cancels and answers go to its connection.
+//! The engine's way to one agent: attempts, cancels and answers go to its processes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use tokio::sync::mpsc::error::TrySendError;
 use wharf_domain::Resolution;
-use wharf_engine::{Dispatch, ProviderSink};
-use wharf_vocab::{AttemptId, Code, Fault};
+use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink};
+use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault};
 
 use crate::conn::Command;
+use crate::control::{Shared, blocking};
+use crate::files::{self, Watch};
+use crate::launch::record_drift;
 use crate::live::Live;
 
+/// The way to one agent. The engine keeps it, so it must not keep the engine.
 pub(crate) struct Sink {
+    shared: Weak<Shared>,
+    id: AgentId,
     live: Arc<Live>,
 }
 
 impl Sink {
-    pub(crate) fn new(live: Arc<Live>) -> Self {
-        Self { live }
-    }
-
-    fn send(&self, command: Command) -> Result<(), Fault> {
-        let Some(conn) = self.live.conn() else { return Err(gone()) };
-        conn.commands.try_send(command).map_err(|error| match error {
-            TrySendError::Full(_) => {
-                Fault::new(Code::ToolBusy, "The agent has too much to do; try again later.")
-            }
-            TrySendError::Closed(_) => gone(),
-        })
+    pub(crate) fn new(shared: &Arc<Shared>, id: AgentId, live: Arc<Live>) -> Self {
+        Self { shared: Arc::downgrade(shared), id, live }
     }
 }
 
 impl ProviderSink for Sink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
-        self.send(Command::Call(Box::new(dispatch)))
+        if let Some(fault) = self.live.blocked() {
+            return Err(fault);
+        }
+        if self.live.watch().is_none_or(|watch| watch.is_unchanged()) {
+            return self.live.place(dispatch);
+        }
+        let shared = self.shared.upgrade().ok_or_else(stopping)?;
+        self.live.hold(&dispatch.attempt_id);
+        let (id, live) = (self.id.clone(), Arc::clone(&self.live));
+        tokio::spawn(async move { look_then_place(&shared, &id, &live, dispatch).await });
+        Ok(())
     }
 
     fn cancel(&self, attempt_id: &AttemptId, reason: &str, grace_ms: u64) {
-        let (attempt_id, reason) = (attempt_id.clone(), reason.to_owned());
-        // Without a connection the attempt is lost already, which ends it too.
-        let _ = self.send(Command::Cancel { attempt_id, reason, grace_ms });
+        if self.live.cancel_held(attempt_id) {
+            return;
+        }
+        if let Some(dispatch) = self.live.take_waiting(attempt_id) {
+            let Some(shared) = self.shared.upgrade() else { return };
+            tokio::spawn(async move { canceled(&shared.options.handle, dispatch).await });
+            return;
+        }
+        let (attempt, reason) = (attempt_id.clone(), reason.to_owned());
+        let command = Command::Cancel { attempt_id: attempt, reason, grace_ms };
+        self.live.pass_on(attempt_id, command);
     }
 
     fn answer(&self, attempt_id: &AttemptId, key: &str, resolution: &Resolution) {
-        let (attempt_id, key) = (attempt_id.clone(), key.to_owned());
+        let (attempt, key) = (attempt_id.clone(), key.to_owned());
+        let command = Command::Answer { attempt_id: attempt, key, resolution: resolution.clone() };
         // Without a connection nobody waits for the answer; it stays recorded with the run.
-        let _ = self.send(Command::Answer { attempt_id, key, resolution: resolution.clone() });
+        self.live.pass_on(attempt_id, command);
     }
 }
 
-fn gone() -> Fault {
-    Fault::new(Code::ToolAgentLost, "The agent is not connected.")
+/// Reads files again that look different, and hands the attempt over if they are the same.
+async fn look_then_place(shared: &Arc<Shared>, id: &AgentId, live: &Live, dispatch: Dispatch) {
+    let looked = recheck(shared, id, live).await;
+    if live.release(&dispatch.attempt_id) {
+        return canceled(&shared.options.handle, dispatch).await;
+    }
+    if let Err(fault) = looked.and_then(|()| live.place(dispatch.clone())) {
+        let attempt = Attempt::new(shared.options.handle.clone(), dispatch);
+        // When the engine is gone there is nobody left to tell.
+        let _ = attempt.failed(fault, Executed::No).await;
+    }
+}
+
+/// Compares an agent's files with what was approved. If they differ it is written down, no call
+/// is taken any more, and the agent is stopped.
+async fn recheck(shared: &Arc<Shared>, id: &AgentId, live: &Live) -> Result<(), Fault> {
+    let _alone = live.rechecking.lock().await;
+    if let Some(fault) = live.blocked() {
+        return Err(fault);
+    }
+    let Some(watch) = live.watch() else { return Ok(()) };
+    if watch.is_unchanged() {
+        return Ok(());
+    }
+    let agent = shared.options.handle.agent(id)?;
+    let (seen, difference) =
+        blocking(move || Ok((Watch::of(&agent), files::differences(&agent)))).await?;
+    if difference.is_empty() {
+        watch.replace(seen);
+        return Ok(());
+    }
+    let fault = record_drift(shared, id, difference).await;
+    live.block(fault.clone());
+    shared.halt(id, fault.message.clone());
+    Err(fault)
+}
+
+async fn canceled(handle: &Handle, dispatch: Dispatch) {
+    let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
+        .executed(Executed::No);
+    let report = AttemptReport { result: Err(AttemptError::Canceled(fault)), cost_micro: 0 };
+    // When the engine is gone there is nobody left to tell.
+    let _ = Attempt::new(handle.clone(), dispatch).ended(report).await;
+}
+
+fn stopping() -> Fault {
+    Fault::new(Code::CoreStopping, "The core is stopping.")
 }

@@ -57,6 +57,17 @@ impl Tokens {
         Ok(token)
     }
 
+    /// The launch a token was made for. It stays good.
+    pub(crate) fn find(&self, token: &SessionToken, agent_id: &str) -> Result<LaunchId, Unfit> {
+        let digest = digest(token.expose());
+        self.with(|tokens| match tokens.get(&digest) {
+            Some(issued) if issued.agent.as_str() != agent_id => Err(Unfit::OtherAgent),
+            Some(issued) if issued.until < Instant::now() => Err(Unfit::Expired),
+            Some(issued) => Ok(issued.launch.clone()),
+            None => Err(Unfit::Unknown),
+        })
+    }
+
     /// Takes a token, which is spent whatever comes of it once it was found.
     pub(crate) fn redeem(&self, token: &SessionToken, agent_id: &str) -> Result<LaunchId, Unfit> {
         let digest = digest(token.expose());
@@ -135,10 +146,13 @@ mod tests {
         };
         let token = issue("l1");
         assert_eq!(tokens.redeem(&token, "b"), Err(Unfit::OtherAgent));
+        assert_eq!(tokens.find(&token, "b"), Err(Unfit::OtherAgent));
+        assert_eq!(tokens.find(&token, "a"), Ok(launch("l1")));
         assert_eq!(tokens.redeem(&token, "a"), Ok(launch("l1")));
         assert_eq!(tokens.redeem(&token, "a"), Err(Unfit::Unknown));
         let late = issue("l2");
         tokio::time::advance(Duration::from_secs(61)).await;
+        assert_eq!(tokens.find(&late, "a"), Err(Unfit::Expired));
         assert_eq!(tokens.redeem(&late, "a"), Err(Unfit::Expired));
         let revoked = issue("l3");
         tokens.revoke(&launch("l3"));

@@ -14,7 +14,7 @@ use wharf_wire::agent_v1::CallId;
 
 use super::{COMMANDS_WAITING_MAX, Connection};
 use crate::control::Shared;
-use crate::supervisor::Places;
+use crate::launch::Places;
 use crate::throttle::{self, Gate, Place};
 use crate::workdir::{self, Room, Rooms};
 use crate::{from_wire, to_wire};
@@ -61,7 +61,20 @@ impl Connection {
                 self.waiting.push_back(attempt);
                 self.send_waiting().await;
             }
-            Err(fault) => refuse(&attempt, fault).await,
+            Err(fault) => self.turn_back(&attempt, fault).await,
+        }
+    }
+
+    /// Ends an attempt that was never sent.
+    async fn turn_back(&self, attempt: &Attempt, fault: Fault) {
+        self.over(attempt, false);
+        refuse(attempt, fault).await;
+    }
+
+    /// The agent has nothing more to do with an attempt.
+    fn over(&self, attempt: &Attempt, unresponsive: bool) {
+        if let Some(peer) = &self.peer {
+            peer.live.call_over(&peer.launch, &attempt.dispatch().attempt_id, unresponsive);
         }
     }
 
@@ -118,7 +131,7 @@ impl Connection {
     async fn send_call(&mut self, attempt: Attempt, place: Place) {
         let room = match self.room_for(&attempt) {
             Ok(room) => room,
-            Err(fault) => return refuse(&attempt, fault).await,
+            Err(fault) => return self.turn_back(&attempt, fault).await,
         };
         let now = self.now();
         let limits = self.peer.as_ref().map(|peer| &peer.bounds.limits);
@@ -135,7 +148,7 @@ impl Connection {
             }
             Err(fault) => {
                 self.leave(room, true);
-                refuse(&attempt, fault).await;
+                self.turn_back(&attempt, fault).await;
             }
         }
     }
@@ -173,6 +186,7 @@ impl Connection {
     pub(super) async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
         let Some(Call { attempt, room, .. }) = self.calls.remove(call_id) else { return };
         self.invokes.parent_ended(call_id);
+        self.over(&attempt, end.unresponsive);
         let AttemptReport { result, cost_micro } = from_wire::ended(end);
         match result {
             Ok(outputs) if workdir::has_written(&outputs) => {
@@ -221,6 +235,7 @@ impl Connection {
         let place =
             self.waiting.iter().position(|waiting| waiting.dispatch().attempt_id == *attempt_id);
         if let Some(attempt) = place.and_then(|place| self.waiting.remove(place)) {
+            self.over(&attempt, false);
             let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
                 .executed(Executed::No);
             let result = Err(AttemptError::Canceled(fault));

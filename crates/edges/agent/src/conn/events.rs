@@ -1,9 +1,7 @@
 //! What a session tells, and what the core makes of it.
 
-use std::sync::Arc;
-
 use wharf_domain::permission::Permission;
-use wharf_domain::{AgentInput, AuditRecord, Availability, Caller, Severity};
+use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
 use wharf_protocol::agent::{
     Additions, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
@@ -12,9 +10,11 @@ use wharf_vocab::{AgentId, Code, Fault, ProviderId, StreamId};
 use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
 
 use super::{Bounds, Connection, Peer};
+use crate::admit::{Admitted, admit};
 use crate::from_wire;
 use crate::invoke::{Tidings, What};
-use crate::live::{Conn, Phase};
+use crate::pool::Phase;
+use crate::supervisor;
 
 impl Connection {
     pub(super) async fn event(&mut self, event: CoreEvent) {
@@ -35,7 +35,7 @@ impl Connection {
             CoreEvent::CallEnded { call_id, end } => self.call_ended(&call_id, *end).await,
             CoreEvent::Heartbeat { .. } => {
                 if let Some(peer) = &self.peer {
-                    peer.live.heartbeat(self.shared.options.handle.now());
+                    peer.live.heartbeat(&peer.launch, self.shared.options.handle.now());
                 }
             }
             CoreEvent::HeartbeatMissed { silent_ms } => {
@@ -59,7 +59,12 @@ impl Connection {
             CoreEvent::LateResult { .. } => {
                 metrics::counter!("wharf_agent_late_results_total").increment(1);
             }
-            CoreEvent::Goodbye { .. } => self.available(Availability::Coming).await,
+            CoreEvent::Goodbye { .. } => {
+                if let Some(peer) = &self.peer {
+                    peer.live.leaving(&peer.launch);
+                }
+                self.announce().await;
+            }
             CoreEvent::CancelAcknowledged { .. }
             | CoreEvent::PingLost
             | CoreEvent::Pong { .. }
@@ -70,7 +75,7 @@ impl Connection {
 
     async fn hello(&mut self, hello: &HelloReceived) {
         let now = self.now();
-        let refused = match self.admit(hello) {
+        let refused = match self.admit(hello).await {
             Ok(peer) => {
                 self.peer = Some(peer);
                 let granted = Additions::ALL;
@@ -94,26 +99,10 @@ impl Connection {
             .await;
     }
 
-    /// Checks token, agent, manifest and that nobody else is connected in its name.
-    fn admit(&self, hello: &HelloReceived) -> Result<Peer, (Refusal, &'static str)> {
-        let launch = self
-            .shared
-            .tokens
-            .redeem(&hello.token, &hello.agent_id)
-            .map_err(|unfit| (Refusal::Unauthorized, unfit.as_str()))?;
-        let unknown = (Refusal::Unauthorized, "agent unknown");
-        let agent = AgentId::new(&hello.agent_id).map_err(|_| unknown)?;
-        let known = self.shared.options.handle.agent(&agent).map_err(|_| unknown)?;
-        if let Some(hash) = &hello.manifest_hash
-            && hash.strip_prefix("sha256:").unwrap_or(hash) != known.manifest_hash.as_str()
-        {
-            return Err((Refusal::ManifestDrift, "manifest hash"));
-        }
-        let live = self.shared.live(&agent).ok_or(unknown)?;
-        let conn = Conn { launch: launch.clone(), commands: self.commands.clone() };
-        if !live.connect(conn) {
-            return Err((Refusal::Conflict, "connected already"));
-        }
+    async fn admit(&self, hello: &HelloReceived) -> Result<Peer, (Refusal, &'static str)> {
+        let commands = self.commands.clone();
+        let Admitted { agent, launch, live } =
+            admit(&self.shared, &self.origin, hello, commands).await?;
         let (gate, bounds) = (self.shared.gates.of(&agent), Bounds::read(&self.shared, &agent));
         let idempotency = hello.idempotency.is_some();
         Ok(Peer { agent, launch, live, idempotency, gate, bounds, rooms: None })
@@ -131,18 +120,19 @@ impl Connection {
         let tools: Vec<_> =
             self.offered.iter().filter_map(|tool| from_wire::tool(tool, idempotency)).collect();
         let handle = &self.shared.options.handle;
-        let (agent, live) = (peer.agent.clone(), Arc::clone(&peer.live));
+        let agent = peer.agent.clone();
         let offered = async {
             let input = AgentInput::Offer { tools: tools.clone() };
-            handle.change_agent(&Caller::core(), &agent, input).await?;
+            let known = handle.change_agent(&Caller::core(), &agent, input).await?;
+            // What changed is set apart before it can be seen.
+            self.shared.quarantine(&known);
             handle.set_tools(&provider(&agent)?, tools)
         };
         if let Err(fault) = offered.await {
             tracing::warn!(%agent, code = %fault.code, "the tools of an agent were not taken");
             return;
         }
-        live.set_phase(Phase::Running);
-        self.available(Availability::Up).await;
+        self.fares(Phase::Running).await;
     }
 
     /// Starts a child run on behalf of a call, with the tools that the agent may call now.
@@ -184,16 +174,10 @@ impl Connection {
     }
 
     async fn health(&mut self, health: Health) {
-        let Some(peer) = &self.peer else { return };
-        let live = Arc::clone(&peer.live);
         match health {
-            Health::Healthy | Health::Degraded => {
-                live.set_phase(Phase::Running);
-                self.available(Availability::Up).await;
-            }
+            Health::Healthy | Health::Degraded => self.fares(Phase::Running).await,
             Health::Unhealthy => {
-                live.set_phase(Phase::Unhealthy);
-                self.available(Availability::Unhealthy).await;
+                self.fares(Phase::Unhealthy).await;
                 self.audit("agent.marked_unhealthy", Severity::Warn, |record| record).await;
             }
         }
@@ -247,17 +231,23 @@ impl Connection {
             }
         }
         if let Some(peer) = &self.peer {
-            let (live, launch) = (Arc::clone(&peer.live), peer.launch.clone());
-            self.available(Availability::Coming).await;
-            live.disconnect(&launch, why);
+            peer.live.disconnect(&peer.launch, why);
+            self.announce().await;
         }
     }
 
-    async fn available(&self, availability: Availability) {
+    /// The process fares like this now.
+    async fn fares(&self, phase: Phase) {
         let Some(peer) = &self.peer else { return };
-        if let Ok(provider) = provider(&peer.agent) {
-            // When the engine is gone nobody needs to know.
-            let _ = self.shared.options.handle.set_availability(provider, availability).await;
+        let failed = peer.live.set_phase(&peer.launch, phase);
+        self.announce().await;
+        supervisor::fail(&self.shared, failed).await;
+    }
+
+    /// Lets the catalog know whether the agent can take calls now.
+    async fn announce(&self) {
+        if let Some(peer) = &self.peer {
+            peer.live.announce(&self.shared.options.handle, &peer.agent).await;
         }
     }
 

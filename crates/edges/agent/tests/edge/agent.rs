@@ -24,7 +24,11 @@ pub(crate) struct Agent {
 impl Agent {
     /// Connects to where a launch was told to.
     pub(crate) async fn connect(launch: &Launch) -> Self {
-        let address = launch.env("OPENSENTIENCE_SOCKET");
+        Self::at(launch.env("OPENSENTIENCE_SOCKET")).await
+    }
+
+    /// Connects to an address.
+    pub(crate) async fn at(address: &str) -> Self {
         let stream: Pin<Box<dyn Stream>> = match address.strip_prefix("tcp:") {
             Some(addr) => Box::pin(TcpStream::connect(addr).await.expect("connects")),
             None => Box::pin(UnixStream::connect(address).await.expect("connects")),

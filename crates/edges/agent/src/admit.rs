@@ -1,0 +1,115 @@
+//! Who may come in: the token, the process that shows it, the agent it stands for.
+//!
+//! Whoever is turned away learns nothing about why; only the audit is told which check failed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use wharf_protocol::agent::{HelloReceived, Refusal};
+use wharf_vocab::{AgentId, LaunchId};
+
+use crate::conn::Command;
+use crate::control::Shared;
+use crate::live::Live;
+
+/// How long a hello waits for the launch it belongs to: a process can be faster than the word of
+/// its start.
+const LAUNCH_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where a connection comes from.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Origin {
+    /// The process at the other end; unknown over TCP.
+    pub(crate) process: Option<Process>,
+    /// The launch whose own socket it came by.
+    pub(crate) launch: Option<Own>,
+}
+
+/// A process as the system names it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process {
+    pub(crate) uid: u32,
+    pub(crate) pid: Option<u32>,
+}
+
+/// A launch that a connection can only belong to.
+#[derive(Debug, Clone)]
+pub(crate) struct Own {
+    pub(crate) agent: AgentId,
+    pub(crate) launch: LaunchId,
+    /// Whether the process has the connection from its start, which proves who it is.
+    pub(crate) inherited: bool,
+}
+
+/// Who was let in.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(crate) agent: AgentId,
+    pub(crate) launch: LaunchId,
+    pub(crate) live: Arc<Live>,
+}
+
+/// A refusal, and the check that failed.
+type Refused = (Refusal, &'static str);
+
+/// Checks token, process, agent, manifest and that nobody else is connected in its name.
+pub(crate) async fn admit(
+    shared: &Shared,
+    origin: &Origin,
+    hello: &HelloReceived,
+    commands: mpsc::Sender<Command>,
+) -> Result<Admitted, Refused> {
+    let launch = match &origin.launch {
+        Some(own) if own.inherited => {
+            if own.agent.as_str() != hello.agent_id {
+                return Err((Refusal::Unauthorized, "connection of another agent"));
+            }
+            own.launch.clone()
+        }
+        _ => by_token(shared, origin, hello).await?,
+    };
+    let unknown = (Refusal::Unauthorized, "agent unknown");
+    let agent = AgentId::new(&hello.agent_id).map_err(|_| unknown)?;
+    let known = shared.options.handle.agent(&agent).map_err(|_| unknown)?;
+    if let Some(hash) = &hello.manifest_hash
+        && hash.strip_prefix("sha256:").unwrap_or(hash) != known.manifest_hash.as_str()
+    {
+        return Err((Refusal::ManifestDrift, "manifest hash"));
+    }
+    let live = shared.live(&agent).ok_or(unknown)?;
+    if !live.connect(&launch, commands) {
+        return Err((Refusal::Conflict, "connected already"));
+    }
+    Ok(Admitted { agent, launch, live })
+}
+
+/// The launch that a token was made for, if the right process shows it. A token that a stranger
+/// shows is not spent, so that strangers cannot keep an agent out.
+async fn by_token(
+    shared: &Shared,
+    origin: &Origin,
+    hello: &HelloReceived,
+) -> Result<LaunchId, Refused> {
+    let unfit = |check| (Refusal::Unauthorized, check);
+    let launch =
+        shared.tokens.find(&hello.token, &hello.agent_id).map_err(|why| unfit(why.as_str()))?;
+    if origin.launch.as_ref().is_some_and(|own| own.launch != launch) {
+        return Err(unfit("token of another launch"));
+    }
+    if let Some(process) = origin.process {
+        if process.uid != rustix::process::geteuid().as_raw() {
+            return Err(unfit("process of another user"));
+        }
+        let live = AgentId::new(&hello.agent_id).ok().and_then(|agent| shared.live(&agent));
+        let launched = match live {
+            Some(live) => live.process(&launch, LAUNCH_PATIENCE).await,
+            None => None,
+        };
+        let owned = launched.zip(process.pid).is_some_and(|(launched, pid)| launched.owns(pid));
+        if !owned {
+            return Err(unfit("process outside the launch"));
+        }
+    }
+    shared.tokens.redeem(&hello.token, &hello.agent_id).map_err(|why| unfit(why.as_str()))
+}

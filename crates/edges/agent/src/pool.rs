@@ -1,0 +1,343 @@
+//! The processes of one agent, and which attempt goes to which of them.
+//!
+//! Pure but for the channels it holds. Where all runs share a process there is one. Where each
+//! world or each run has its own, one more is kept connected as a spare: an attempt takes it at
+//! once and another spare is started behind it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::Instant;
+use wharf_engine::Dispatch;
+use wharf_engine::launcher::Launched;
+use wharf_protocol::agent::CoreClose;
+use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
+
+use crate::conn::Command;
+
+/// Processes that one agent may have.
+pub(crate) const INSTANCES_MAX: usize = 64;
+/// How long the process of a world may have nothing to do.
+pub(crate) const IDLE_MAX: Duration = Duration::from_secs(300);
+
+/// How a process fares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It starts, or has not offered its tools yet.
+    Starting,
+    /// It is connected and well.
+    Running,
+    /// It is connected and not well.
+    Unhealthy,
+}
+
+/// How a process is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quit {
+    /// In order, soon.
+    Stop,
+    /// In order, once the calls that are under way have ended.
+    Drain,
+    /// At once.
+    Kill,
+}
+
+/// Whose process it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Owner {
+    /// Nobody's yet.
+    Spare,
+    /// Everybody's.
+    All,
+    /// A world's.
+    World(WorldId),
+    /// A run's.
+    Run,
+}
+
+/// One process, from before its start until after its end.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub(crate) launch: LaunchId,
+    pub(crate) phase: Phase,
+    pub(crate) launched: watch::Sender<Option<Arc<dyn Launched>>>,
+    pub(crate) last_heartbeat: Option<Timestamp>,
+    pub(crate) conn: Option<mpsc::Sender<Command>>,
+    /// Why its connection has ended.
+    pub(crate) closed: Option<CoreClose>,
+    /// Wakes whoever looks after it when its connection has ended.
+    pub(crate) wake: Arc<Notify>,
+    /// It gets no more attempts.
+    pub(crate) leaving: bool,
+    quits: mpsc::Sender<Quit>,
+    owner: Owner,
+    calls: usize,
+    /// Whether an attempt of it was canceled.
+    canceled: bool,
+    idle_since: Instant,
+}
+
+/// What looking after a new process takes.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) quits: mpsc::Receiver<Quit>,
+    pub(crate) wake: Arc<Notify>,
+}
+
+/// Attempts that cannot be handed over after all.
+pub(crate) type Failed = Vec<(Dispatch, Fault)>;
+
+/// The processes of one agent.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    isolation: Isolation,
+    pub(crate) slots: Vec<Slot>,
+    waiting: VecDeque<Dispatch>,
+    attempts: HashMap<AttemptId, LaunchId>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            isolation: Isolation::Shared,
+            slots: Vec::new(),
+            waiting: VecDeque::new(),
+            attempts: HashMap::new(),
+        }
+    }
+}
+
+impl Slot {
+    /// Whether attempts can go to it.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.leaving && self.conn.is_some() && self.phase != Phase::Starting
+    }
+
+    pub(crate) fn process(&self) -> Option<Arc<dyn Launched>> {
+        self.launched.borrow().clone()
+    }
+
+    pub(crate) fn quit(&mut self, how: Quit) {
+        self.leaving = true;
+        // A full channel holds orders enough; a closed one belongs to a process that is gone.
+        let _ = self.quits.try_send(how);
+    }
+
+    fn send(&self, command: Command) -> Result<(), Fault> {
+        let Some(conn) = &self.conn else { return Err(gone()) };
+        conn.try_send(command).map_err(|error| match error {
+            TrySendError::Full(_) => busy("The agent has too much to do; try again later."),
+            TrySendError::Closed(_) => gone(),
+        })
+    }
+}
+
+impl Pool {
+    /// Which runs share a process from now on.
+    pub(crate) fn set_isolation(&mut self, isolation: Isolation) {
+        self.isolation = isolation;
+    }
+
+    /// Makes room for a process that is about to start.
+    pub(crate) fn begin(&mut self, launch: &LaunchId) -> Begun {
+        let (quits, quit_orders) = mpsc::channel(4);
+        let wake = Arc::new(Notify::new());
+        self.slots.push(Slot {
+            launch: launch.clone(),
+            phase: Phase::Starting,
+            launched: watch::Sender::new(None),
+            last_heartbeat: None,
+            conn: None,
+            closed: None,
+            wake: Arc::clone(&wake),
+            leaving: false,
+            quits,
+            owner: if self.isolation == Isolation::Shared { Owner::All } else { Owner::Spare },
+            calls: 0,
+            canceled: false,
+            idle_since: Instant::now(),
+        });
+        Begun { quits: quit_orders, wake }
+    }
+
+    /// Forgets a process that is gone.
+    pub(crate) fn end(&mut self, launch: &LaunchId) {
+        self.slots.retain(|slot| slot.launch != *launch);
+        self.attempts.retain(|_, at| at != launch);
+    }
+
+    pub(crate) fn slot(&mut self, launch: &LaunchId) -> Option<&mut Slot> {
+        self.slots.iter_mut().find(|slot| slot.launch == *launch)
+    }
+
+    /// How many more processes are needed now.
+    pub(crate) fn missing(&self) -> usize {
+        let staying = self.slots.iter().filter(|slot| !slot.leaving && slot.closed.is_none());
+        let free = staying.filter(|slot| matches!(slot.owner, Owner::Spare | Owner::All)).count();
+        let wanted = match self.isolation {
+            Isolation::Shared => 1,
+            Isolation::World => self.waiting_worlds().len() + 1,
+            Isolation::Run => self.waiting.len() + 1,
+        };
+        wanted.saturating_sub(free).min(INSTANCES_MAX.saturating_sub(self.slots.len()))
+    }
+
+    fn waiting_worlds(&self) -> BTreeSet<&WorldId> {
+        self.waiting.iter().map(|dispatch| &dispatch.run.world).collect()
+    }
+
+    /// Hands an attempt to the process it belongs to, or lets it wait for one.
+    pub(crate) fn place(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
+        let (at, owner) = match self.isolation {
+            Isolation::Shared => (self.best(), None),
+            Isolation::World => {
+                let world = Owner::World(dispatch.run.world.clone());
+                let own = |slot: &Slot| slot.owner == world && slot.is_usable();
+                match self.slots.iter().position(own) {
+                    Some(at) => (Some(at), None),
+                    None => (self.spare(), Some(world)),
+                }
+            }
+            Isolation::Run => (self.spare(), Some(Owner::Run)),
+        };
+        match (at, owner) {
+            (Some(at), owner) => self.hand_over(at, owner, dispatch),
+            (None, None) => Err(gone()),
+            (None, Some(_)) => self.wait(dispatch),
+        }
+    }
+
+    /// The process that takes the attempts of all: a well one if there is one, else any.
+    fn best(&self) -> Option<usize> {
+        let well = |slot: &Slot| slot.is_usable() && slot.phase == Phase::Running;
+        let any = || self.slots.iter().rposition(Slot::is_usable);
+        self.slots.iter().rposition(well).or_else(any)
+    }
+
+    fn spare(&self) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.owner == Owner::Spare && slot.is_usable())
+    }
+
+    fn hand_over(
+        &mut self,
+        at: usize,
+        owner: Option<Owner>,
+        dispatch: Dispatch,
+    ) -> Result<(), Fault> {
+        let slot = &mut self.slots[at];
+        let attempt = dispatch.attempt_id.clone();
+        slot.send(Command::Call(Box::new(dispatch)))?;
+        slot.calls += 1;
+        if let Some(owner) = owner {
+            slot.owner = owner;
+        }
+        self.attempts.insert(attempt, slot.launch.clone());
+        Ok(())
+    }
+
+    fn wait(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
+        let taken = self.slots.iter().filter(|slot| slot.owner != Owner::Spare).count();
+        let needed = match self.isolation {
+            Isolation::World if self.waiting_worlds().contains(&dispatch.run.world) => 0,
+            Isolation::World => self.waiting_worlds().len() + 1,
+            _ => self.waiting.len() + 1,
+        };
+        if taken + needed > INSTANCES_MAX {
+            return Err(busy("The agent has as many processes as it may; try again later."));
+        }
+        self.waiting.push_back(dispatch);
+        Ok(())
+    }
+
+    /// Hands over what waits, as far as there are processes for it.
+    pub(crate) fn serve_waiting(&mut self) -> Failed {
+        let mut failed = Vec::new();
+        while self.spare().is_some()
+            && let Some(dispatch) = self.waiting.pop_front()
+        {
+            self.place_or_fail(dispatch, &mut failed);
+            // Others of the same world go where the first one went.
+            let rest = std::mem::take(&mut self.waiting);
+            for dispatch in rest {
+                let world = Owner::World(dispatch.run.world.clone());
+                if self.slots.iter().any(|slot| slot.owner == world && slot.is_usable()) {
+                    self.place_or_fail(dispatch, &mut failed);
+                } else {
+                    self.waiting.push_back(dispatch);
+                }
+            }
+        }
+        failed
+    }
+
+    fn place_or_fail(&mut self, dispatch: Dispatch, failed: &mut Failed) {
+        if let Err(fault) = self.place(dispatch.clone()) {
+            failed.push((dispatch, fault));
+        }
+    }
+
+    /// Gives up what waits.
+    pub(crate) fn fail_waiting(&mut self, fault: &Fault) -> Failed {
+        self.waiting.drain(..).map(|dispatch| (dispatch, fault.clone())).collect()
+    }
+
+    /// Takes an attempt back that waits for a process.
+    pub(crate) fn take_waiting(&mut self, attempt: &AttemptId) -> Option<Dispatch> {
+        let at = self.waiting.iter().position(|dispatch| dispatch.attempt_id == *attempt)?;
+        self.waiting.remove(at)
+    }
+
+    /// Passes something on to the process that has an attempt, if one has.
+    pub(crate) fn pass_on(&mut self, attempt: &AttemptId, command: Command) {
+        let Some(launch) = self.attempts.get(attempt).cloned() else { return };
+        let is_cancel = matches!(command, Command::Cancel { .. });
+        if let Some(slot) = self.slot(&launch) {
+            slot.canceled |= is_cancel;
+            // Without a connection the attempt is lost already, which ends it too.
+            let _ = slot.send(command);
+        }
+    }
+
+    /// An attempt has ended. A process that was told to stop it and did not may still be at
+    /// work: its own one is killed, one that others use is replaced.
+    pub(crate) fn call_over(&mut self, launch: &LaunchId, attempt: &AttemptId, unresponsive: bool) {
+        self.attempts.remove(attempt);
+        let Some(slot) = self.slot(launch) else { return };
+        slot.calls = slot.calls.saturating_sub(1);
+        slot.idle_since = Instant::now();
+        match slot.owner {
+            Owner::Run if slot.canceled => slot.quit(Quit::Kill),
+            Owner::Run => slot.quit(Quit::Stop),
+            _ if unresponsive && !slot.leaving => slot.quit(Quit::Drain),
+            _ => {}
+        }
+    }
+
+    /// Ends processes of worlds that have had nothing to do for long; when to look again.
+    pub(crate) fn end_idle(&mut self, now: Instant) -> Option<Instant> {
+        let mut next = None;
+        for slot in &mut self.slots {
+            if !matches!(slot.owner, Owner::World(_)) || slot.leaving || slot.calls > 0 {
+                continue;
+            }
+            let until = slot.idle_since + IDLE_MAX;
+            if until <= now {
+                slot.quit(Quit::Stop);
+            } else {
+                next = Some(next.map_or(until, |next: Instant| next.min(until)));
+            }
+        }
+        next
+    }
+}
+
+fn gone() -> Fault {
+    Fault::new(Code::ToolAgentLost, "The agent is not connected.")
+}
+
+fn busy(message: &str) -> Fault {
+    Fault::new(Code::ToolBusy, message)
+}
