@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
+use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
 use wharf_engine::launcher::RestartPolicy;
 use wharf_engine::vault::Vault;
@@ -52,7 +53,7 @@ pub(crate) async fn start(
         stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
         token_life: TOKEN_LIFE,
         vault,
-        egress: Arc::new(crate::stand_in::NoEgress),
+        egress: Arc::new(EgressProxy::new(handle.clone())),
         user_home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
         hidden: vec![home.path().to_owned()],
         sandbox: settings.sandbox,

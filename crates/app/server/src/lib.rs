@@ -19,7 +19,6 @@ mod logging;
 pub mod migrate;
 mod secrets;
 mod settings;
-mod stand_in;
 mod up;
 
 pub use core::{Core, CoreOptions};
