@@ -73,7 +73,7 @@ async fn one_connection_too_many_is_told_and_the_others_go_on() {
 #[tokio::test]
 async fn a_tunnel_through_which_nothing_passes_is_closed() {
     let server = Server::echo().await;
-    let limits = Limits { idle: Duration::from_millis(600), ..Limits::default() };
+    let limits = Limits { idle: Duration::from_millis(1500), ..Limits::default() };
     let stage = Stage::with(&[&server.address.to_string()], Names::default(), limits).await;
     let mut idle = stage.tunnel(server.address).await;
     let mut busy = stage.tunnel(server.address).await;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
 
 use super::servers::Server;
 use super::{Names, Stage, get, read_all, taken_apart};
@@ -24,7 +25,9 @@ async fn another_host_or_port_is_refused_told_and_written_down() {
     let mut server = Server::http("\r\n\r\n", "").await;
     let port = server.port();
     let other = port.wrapping_add(1).max(1);
-    let stage = Stage::open(&[&format!("127.0.0.1:{other}"), "api.example"]).await;
+    let names = Names::answering(&[&[NOWHERE]]);
+    let allowed = [&format!("127.0.0.1:{other}"), "api.example"];
+    let stage = Stage::with(&allowed, names.clone(), impatient()).await;
     let target = format!("127.0.0.1:{port}");
     for request in [connect(&target), get(&format!("http://{target}/"), &target)] {
         let (status, error) = taken_apart(&stage.ask(request).await);
@@ -45,6 +48,8 @@ async fn another_host_or_port_is_refused_told_and_written_down() {
     assert_eq!(first.facts["permission"], format!("network:egress:127.0.0.1:{port}"));
     assert_eq!(denied[2].facts["host"], "example.com");
     assert_eq!(denied.len(), 6);
+    // Not even a question about a name leaves for a host that is not approved.
+    assert!(names.asked().is_empty());
     assert!(server.saw_nobody());
     assert_eq!(stage.door().bytes(), (0, 0));
 }
@@ -130,7 +135,10 @@ async fn of_several_addresses_only_those_outside_are_tried() {
 
 #[tokio::test]
 async fn what_cannot_be_found_or_reached_is_told_as_that() {
-    let unused = Server::echo().await.address;
+    // A port that is taken, so that no other test gets it, and at which nobody listens.
+    let taken = TcpSocket::new_v4().expect("a socket");
+    taken.bind("127.0.0.1:0".parse().expect("an address")).expect("binds");
+    let unused = taken.local_addr().expect("bound");
     let stage = Stage::open(&["api.example", &unused.to_string()]).await;
     let (status, error) = taken_apart(&stage.ask(connect("api.example:443")).await);
     assert_eq!((status, error["code"].as_str()), (502, Some("egress.unreachable")));
