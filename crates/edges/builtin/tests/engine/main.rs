@@ -1,7 +1,13 @@
 //! The engine as a user of its handle meets it, with the built-in tools on a store in memory.
 
+mod approvals;
+mod authority;
+mod closed;
 mod doubt;
+mod family;
 mod life;
 mod many;
+mod peer;
+mod proposals;
 mod restart;
 mod support;

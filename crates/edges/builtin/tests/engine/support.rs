@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use wharf_domain::{Caller, Run, WorldSettings};
+use wharf_domain::grant::Keyring;
+use wharf_domain::{AuditRecord, Caller, Policy, Run, WorldSettings};
 use wharf_engine::{Accepted, Handle, HistoryItem, NewRun, Options, RunEvent};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::memory::{MemoryState, MemoryStore};
-use wharf_ports::{Store, SystemClock};
+use wharf_ports::{Clock, Store, SystemClock};
 use wharf_vocab::{Code, Fault, NodeId, Object, RunKey, Seq, ToolId, WorldId};
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -26,14 +27,23 @@ impl Bench {
 
     /// An engine on what another store held: what a core finds after kill -9.
     pub(crate) async fn on(state: MemoryState) -> Self {
-        let clock = Arc::new(SystemClock);
+        Self::with(state, Arc::new(SystemClock), Policy::default()).await
+    }
+
+    /// An engine with rules about approvals.
+    pub(crate) async fn under(policy: Policy) -> Self {
+        Self::with(MemoryState::new(&AuditKey::new([7; 32])), Arc::new(SystemClock), policy).await
+    }
+
+    pub(crate) async fn with(state: MemoryState, clock: Arc<dyn Clock>, policy: Policy) -> Self {
         let store = Arc::new(MemoryStore::with_state(state, clock.clone()));
-        let options = Options {
-            node: NodeId::new("test").expect("valid"),
-            store: Arc::clone(&store) as Arc<dyn Store>,
-            clock,
-            seed: 1,
+        let node = NodeId::new("test").expect("valid");
+        let keyring = Keyring {
+            current: "k1".to_owned(),
+            keys: [("k1".to_owned(), [9; 32])].into_iter().collect(),
         };
+        let shared = Arc::clone(&store) as Arc<dyn Store>;
+        let options = Options { keyring, policy, ..Options::new(node, shared, clock, 1) };
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
         match handle.create_world(&owner(), default_world(), WorldSettings::default()).await {
@@ -46,6 +56,24 @@ impl Bench {
     /// The engine as it would come back after a kill -9 at this moment.
     pub(crate) async fn killed(self) -> Self {
         Self::on(self.store.state()).await
+    }
+
+    /// Everything the audit holds.
+    pub(crate) async fn audit(&self) -> Vec<AuditRecord> {
+        let sealed = self.handle.audit(0, 10_000).await.expect("readable");
+        sealed.into_iter().map(|sealed| sealed.record).collect()
+    }
+
+    /// Waits until the audit holds a record like this.
+    pub(crate) async fn audited(&self, wanted: impl Fn(&AuditRecord) -> bool) -> AuditRecord {
+        let deadline = tokio::time::Instant::now() + LONG;
+        loop {
+            if let Some(found) = self.audit().await.into_iter().rev().find(|it| wanted(it)) {
+                return found;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "it is not audited");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 
     pub(crate) async fn start(&self, tool: &str, inputs: Value) -> Result<Arc<Run>, Fault> {

@@ -1,0 +1,84 @@
+//! When the audit cannot be written, nothing that needs it is done.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use wharf_domain::agent::{AgentLimits, Entrypoint, Terms};
+use wharf_domain::grant::NewGrant;
+use wharf_domain::{AgentInput, AgentManifest, Resolution, Rights};
+use wharf_ports::StoreErrorKind;
+use wharf_vocab::{AgentId, Code, Digest, Fault, RunStatus};
+
+use crate::peer::{Peer, guarded, tool};
+use crate::support::{Bench, new, owner};
+
+fn add() -> AgentInput {
+    let manifest = AgentManifest {
+        name: "Agent".into(),
+        version: "1.0.0".into(),
+        description: String::new(),
+        entrypoint: Entrypoint { program: "./agent".into(), args: vec![] },
+        permissions: vec![],
+        capabilities: vec![],
+        limits: AgentLimits::default(),
+        isolation: None,
+        inherits_connection: false,
+        source: None,
+    };
+    AgentInput::Add { folder: "agent".into(), manifest_hash: Digest::of(&[b"m"]), manifest }
+}
+
+fn approve() -> AgentInput {
+    AgentInput::Approve { permissions: vec![], files: BTreeMap::new(), terms: Terms::default() }
+}
+
+#[tokio::test]
+async fn r155_without_an_audit_nothing_privileged_happens() {
+    for (kind, code) in [
+        (StoreErrorKind::Full, Code::StoreFull),
+        (StoreErrorKind::Unavailable, Code::StoreUnavailable),
+    ] {
+        let bench = Bench::new().await;
+        let peer =
+            Peer::join(&bench.handle, "acme", vec![tool("acme/work"), guarded("acme/act")]).await;
+        let id = AgentId::new("dev.agent").expect("valid");
+        bench.handle.change_agent(&owner(), &id, add()).await.expect("added");
+        let gated = bench.start("acme/act", json!({})).await.expect("accepted");
+        let ask = gated.asks[0].ask.spec.ask_id.clone();
+        let audited = bench.audit().await.len();
+        let closed = |what: &str, result: Result<(), Fault>| {
+            let fault = result.expect_err(what);
+            assert!(fault.is(code) && fault.retryable, "{what}: {fault}");
+        };
+
+        bench.store.fail_commits(usize::MAX, kind);
+        let handle = &bench.handle;
+        let who = owner();
+        closed("approve", handle.change_agent(&who, &id, approve()).await.map(drop));
+        closed("run", handle.create_run(&who, new("acme/work", json!({}))).await.map(drop));
+        closed("decide", handle.resolve_ask(&who, &ask, Resolution::ALLOW).await.map(drop));
+        let grant = NewGrant {
+            label: "more".into(),
+            rights: Rights::all(),
+            person: false,
+            budget_micro: None,
+        };
+        closed("grant", handle.make_grant(&who, grant).await.map(drop));
+        assert!(!handle.agent(&id).expect("known").is_approved());
+        assert!(peer.is_idle().await, "nothing is sent");
+
+        bench.store.fail_commits(0, kind);
+        bench.handle.change_agent(&who, &id, approve()).await.expect("approved");
+        bench.store.fail_commits(usize::MAX, kind);
+        closed("start", handle.change_agent(&who, &id, AgentInput::Want).await.map(drop));
+        assert!(!handle.agent(&id).expect("known").wanted);
+
+        bench.store.fail_commits(0, kind);
+        let shown = handle.run(&gated.key).await.expect("known");
+        assert_eq!(shown.status(), RunStatus::Waiting, "what was refused has not happened");
+        assert!(handle.grants().is_empty() && peer.is_idle().await);
+        assert_eq!(bench.audit().await.len(), audited + 1, "only the approval was written");
+        handle.resolve_ask(&who, &ask, Resolution::ALLOW).await.expect("decided now");
+        assert_eq!(peer.next().await.dispatch().run, gated.key);
+    }
+}
