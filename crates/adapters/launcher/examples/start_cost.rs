@@ -44,7 +44,7 @@ async fn measure() {
         for (index, what) in ["runs", "first line"].iter().enumerate() {
             times.sort_by_key(|time| time[index]);
             let at = |share: usize| times[times.len() * share / 100][index];
-            println!("{name:>8} {what:<10} p50 {:?} p90 {:?}", at(50), at(90));
+            println!("{name:>8} {what:<10} p10 {:?} p50 {:?} p90 {:?}", at(10), at(50), at(90));
         }
     }
     let _ = std::fs::remove_dir_all(&dir);

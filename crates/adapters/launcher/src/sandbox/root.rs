@@ -37,6 +37,7 @@ const COPIED: [&str; 7] = [
     "/etc/ssl/openssl.cnf",
 ];
 const COPIED_BYTES_MAX: u64 = 1024 * 1024;
+const COPIED_BYTES_USUAL: usize = 64 * 1024;
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 /// Links that programs expect beside the devices.
 const DEVICE_LINKS: [(&str, &str); 4] = [
@@ -138,7 +139,7 @@ impl Site {
     fn copy_files(&mut self) -> io::Result<()> {
         for path in COPIED.iter().map(Path::new) {
             let Ok(file) = File::open(path) else { continue };
-            let mut bytes = Vec::new();
+            let mut bytes = Vec::with_capacity(COPIED_BYTES_USUAL);
             file.take(COPIED_BYTES_MAX).read_to_end(&mut bytes)?;
             self.make_parent(path)?;
             fs::write(Self::at(path), bytes)?;

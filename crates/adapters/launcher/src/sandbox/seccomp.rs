@@ -3,13 +3,17 @@
 //! It is a list of what is denied, so that interpreters with their many calls just work. Denied
 //! calls fail with "not permitted"; `clone3` fails as if the kernel were older, because its flags
 //! lie in memory where no filter sees them, and libraries then use `clone`.
+//!
+//! There are two filters. One denies calls by their numbers. It is put together here, because the
+//! kernel looks at a filter once for each call there is when it is put on, and one instruction
+//! for each number keeps a start short. The other looks at arguments and is compiled.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
-    SeccompRule, TargetArch, apply_filter,
+    SeccompRule, TargetArch, apply_filter, sock_filter,
 };
 
 /// Denied whatever their arguments.
@@ -94,29 +98,31 @@ const DENIED_HERE: &[i64] = &[];
 /// `open_tree_attr`, which is newer than the table of names; its number is the same everywhere.
 const OPEN_TREE_ATTR: i64 = 467;
 
-/// On this architecture every call has a second number that the filter must know as well.
+/// The architecture by its two names, and from which number on calls are for a second one that
+/// shares its name.
 #[cfg(target_arch = "x86_64")]
-const SECOND_NUMBERS: Option<i64> = Some(0x4000_0000);
-#[cfg(not(target_arch = "x86_64"))]
-const SECOND_NUMBERS: Option<i64> = None;
-
-#[cfg(target_arch = "x86_64")]
-const ARCHITECTURE: Option<TargetArch> = Some(TargetArch::x86_64);
+const ARCHITECTURE: Option<(TargetArch, u32, u32)> =
+    Some((TargetArch::x86_64, 0xc000_003e, 0x4000_0000));
 #[cfg(target_arch = "aarch64")]
-const ARCHITECTURE: Option<TargetArch> = Some(TargetArch::aarch64);
-#[cfg(target_arch = "riscv64")]
-const ARCHITECTURE: Option<TargetArch> = Some(TargetArch::riscv64);
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-const ARCHITECTURE: Option<TargetArch> = None;
+const ARCHITECTURE: Option<(TargetArch, u32, u32)> =
+    Some((TargetArch::aarch64, 0xc000_00b7, u32::MAX));
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ARCHITECTURE: Option<(TargetArch, u32, u32)> = None;
 
 /// Filters, ready to be put on.
 pub(crate) struct Filters([BpfProgram; 2]);
 
 impl Filters {
     pub(crate) fn new() -> io::Result<Self> {
-        let denied = denied().map_err(io::Error::other)?;
-        let newer = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
-        Ok(Self([compile(denied, libc::EPERM)?, compile(newer, libc::ENOSYS)?]))
+        let (architecture, name, second) = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
+        let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+        let by_arguments = by_arguments()
+            .and_then(|rules| {
+                SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture)
+            })
+            .and_then(BpfProgram::try_from)
+            .map_err(io::Error::other)?;
+        Ok(Self([by_arguments, by_numbers(name, second)]))
     }
 
     /// Puts them on this thread and all it starts.
@@ -133,27 +139,48 @@ impl Filters {
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Built<T> = Result<T, seccompiler::BackendError>;
 
-fn compile(mut rules: Rules, errno: i32) -> io::Result<BpfProgram> {
-    let architecture = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
-    if let Some(offset) = SECOND_NUMBERS {
-        let second: Vec<_> =
-            rules.iter().map(|(number, rules)| (number + offset, rules.clone())).collect();
-        rules.extend(second);
+/// Denies calls whatever their arguments.
+fn by_numbers(architecture: u32, second: u32) -> BpfProgram {
+    /// Load a word of the call's description; jump if equal; jump if not below; answer.
+    const LOAD: u16 = 0x20;
+    const IF_EQUAL: u16 = 0x15;
+    const IF_NOT_BELOW: u16 = 0x35;
+    const ANSWER: u16 = 0x06;
+    let numbers: Vec<u32> =
+        DENIED.iter().chain(DENIED_HERE).filter_map(|number| u32::try_from(*number).ok()).collect();
+    let step = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    // From each place so many steps are left until the first of the answers below.
+    let left = |after: usize| u8::try_from(numbers.len() - after).unwrap_or(u8::MAX);
+    let mut filter = vec![
+        step(LOAD, 0, 0, 4),
+        step(IF_EQUAL, 1, 0, architecture),
+        step(ANSWER, 0, 0, KILL),
+        step(LOAD, 0, 0, 0),
+        step(IF_NOT_BELOW, left(0) + 2, 0, second),
+        step(IF_EQUAL, left(0) + 2, 0, libc::SYS_clone3.try_into().unwrap_or(u32::MAX)),
+    ];
+    for (index, number) in numbers.iter().enumerate() {
+        filter.push(step(IF_EQUAL, left(index + 1) + 1, 0, *number));
     }
-    let refused = SeccompAction::Errno(errno.unsigned_abs());
-    SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture)
-        .and_then(BpfProgram::try_from)
-        .map_err(io::Error::other)
+    filter.push(step(ANSWER, 0, 0, ALLOW));
+    filter.push(step(ANSWER, 0, 0, ERROR | libc::EPERM.unsigned_abs()));
+    filter.push(step(ANSWER, 0, 0, ERROR | libc::ENOSYS.unsigned_abs()));
+    filter
 }
 
-fn denied() -> Built<Rules> {
-    let mut rules: Rules =
-        DENIED.iter().chain(DENIED_HERE).map(|number| (*number, Vec::new())).collect();
-    rules.insert(libc::SYS_socket, sockets()?);
-    rules.insert(libc::SYS_clone, namespace_clones()?);
-    rules.insert(libc::SYS_ioctl, terminal_tricks()?);
-    rules.insert(libc::SYS_personality, vec![odd_personality()?]);
-    Ok(rules)
+/// The kernel's numbers for its answers.
+const ALLOW: u32 = 0x7fff_0000;
+const ERROR: u32 = 0x0005_0000;
+const KILL: u32 = 0x8000_0000;
+
+/// Denies calls with certain arguments.
+fn by_arguments() -> Built<Rules> {
+    Ok(BTreeMap::from([
+        (libc::SYS_socket, sockets()?),
+        (libc::SYS_clone, namespace_clones()?),
+        (libc::SYS_ioctl, terminal_tricks()?),
+        (libc::SYS_personality, vec![odd_personality()?]),
+    ]))
 }
 
 /// All sockets but those of files and of TCP. The others would pass by the proxy.
@@ -217,4 +244,56 @@ fn odd_personality() -> Built<SeccompRule> {
 
 fn argument(index: u8, op: SeccompCmpOp, value: u64) -> Built<SeccompCondition> {
     SeccompCondition::new(index, SeccompCmpArgLen::Dword, op, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goes through the filter as the kernel does.
+    fn answer(filter: &[sock_filter], architecture: u32, number: u32) -> u32 {
+        let (mut at, mut word) = (0, 0);
+        loop {
+            let step = &filter[at];
+            let jump = |holds: bool| usize::from(if holds { step.jt } else { step.jf });
+            at += 1 + match step.code {
+                0x20 => {
+                    word = if step.k == 4 { architecture } else { number };
+                    0
+                }
+                0x15 => jump(word == step.k),
+                0x35 => jump(word >= step.k),
+                0x06 => return step.k,
+                other => panic!("unknown step {other}"),
+            };
+        }
+    }
+
+    #[test]
+    fn exactly_the_denied_numbers_are_denied() {
+        let filter = by_numbers(7, 0x4000_0000);
+        let denied: Vec<u32> = DENIED
+            .iter()
+            .chain(DENIED_HERE)
+            .map(|number| u32::try_from(*number).expect("fits"))
+            .collect();
+        assert!(denied.len() < 200, "jumps are short");
+        let newer = u32::try_from(libc::SYS_clone3).expect("fits");
+        for number in 0..600 {
+            let expect = match number {
+                number if denied.contains(&number) => ERROR | 1,
+                number if number == newer => ERROR | 38,
+                _ => ALLOW,
+            };
+            assert_eq!(answer(&filter, 7, number), expect, "{number}");
+            assert_eq!(answer(&filter, 7, number | 0x4000_0000), ERROR | 1, "{number}");
+            assert_eq!(answer(&filter, 8, number), KILL, "{number}");
+        }
+    }
+
+    #[test]
+    fn the_filters_can_be_made_here() {
+        let filters = Filters::new().expect("compiles");
+        assert!(filters.0.iter().all(|filter| filter.len() < 250), "they are short");
+    }
 }

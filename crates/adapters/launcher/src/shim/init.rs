@@ -69,8 +69,12 @@ pub(super) fn run(
         Started::Program(pid) => pid,
         Started::Nothing { landlock } => return Ok(Voice::Tried { landlock }),
     };
+    let process = pidfd_open(pid, PidfdFlags::empty()).at(Step::Prepare)?;
+    let started = encode(&Voice::Started).at(Step::Prepare)?;
+    send_with(socket, &started, &[process.as_fd(), processes.as_fd()]).at(Step::Prepare)?;
+    drop((process, processes));
     settle(&filters, passage)?;
-    let never = stay(socket, pid, &processes).at(Step::Prepare)?;
+    let never = stay(socket, pid).at(Step::Prepare)?;
     match never {}
 }
 
@@ -123,17 +127,15 @@ impl Start<'_> {
     }
 }
 
-/// Gives up what is not needed any more. The program's words to its proxy pass through here.
+/// Gives up what is not needed any more. The program's words to its proxy pass through here. If
+/// that fails, this process ends, and the program with it.
 fn settle(filters: &Filters, passage: Option<Passage>) -> Result<(), Failure> {
     namespaces::give_up_privileges().at(Step::Namespaces)?;
     filters.apply().at(Step::Seccomp)?;
     passage.map_or(Ok(()), Passage::open).at(Step::Network)
 }
 
-fn stay(socket: &UnixStream, program: Pid, processes: &OwnedFd) -> io::Result<Infallible> {
-    let process = pidfd_open(program, PidfdFlags::empty())?;
-    send_with(socket, &encode(&Voice::Started)?, &[process.as_fd(), processes.as_fd()])?;
-    drop(process);
+fn stay(socket: &UnixStream, program: Pid) -> io::Result<Infallible> {
     let ear = socket.try_clone()?;
     thread::Builder::new().name("wharf-ear".into()).spawn(move || listen(ear, program))?;
     let (mut ended, mut alone) = (false, false);
