@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::service::{Parts, Service, quiet_panics};
+use crate::service::{Parts, Service, protect, quiet_panics};
 use crate::tool::{Draft, is_name};
 use crate::{Cx, Endpoint, Error, Fault};
 
@@ -142,6 +142,7 @@ impl<Last> Agent<Last> {
     #[must_use]
     pub fn run(self) -> ExitCode {
         quiet_panics();
+        protect();
         let id = self.id.clone();
         let served = self.build().and_then(|service| service.serve(&Endpoint::from_env()?));
         match served {

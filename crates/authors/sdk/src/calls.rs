@@ -7,13 +7,13 @@ use tokio_util::sync::CancellationToken;
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{
     AgentSession, Answered, Begin, CallOutcome, CallReceived, CallReport, Finished, IdempotencyKey,
-    IdempotencyTable, SendError,
+    IdempotencyTable, InvokeEnded, SendError,
 };
 use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{Code, Executed, Fault};
-use wharf_wire::agent_v1::{CallId, PartyKind, QuestionId};
+use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, PartyKind, QuestionId};
 
-use crate::cx::Cancel;
+use crate::cx::{Cancel, InvokeWaiter};
 
 const KEYS_MAX: usize = 10_000;
 const KEYS_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -27,6 +27,7 @@ pub(crate) type Waiter = oneshot::Sender<Result<Answered, SendError>>;
 pub(crate) struct Calls {
     open: HashMap<CallId, Open>,
     questions: HashMap<QuestionId, (CallId, Waiter)>,
+    invokes: HashMap<InvokeId, (CallId, InvokeWaiter)>,
     keys: Option<IdempotencyTable>,
 }
 
@@ -42,7 +43,7 @@ struct Open {
 impl Calls {
     pub(crate) fn new(keeps_keys: bool) -> Self {
         let keys = keeps_keys.then(|| IdempotencyTable::new(KEYS_MAX, KEYS_BYTES_MAX, DAY_MS));
-        Self { open: HashMap::new(), questions: HashMap::new(), keys }
+        Self { open: HashMap::new(), questions: HashMap::new(), invokes: HashMap::new(), keys }
     }
 
     /// Takes a call; gives back how it is canceled if it is to be executed. A call that is not
@@ -87,6 +88,7 @@ impl Calls {
         report: CallReport,
     ) {
         self.questions.retain(|_, (asked_by, _)| asked_by != call_id);
+        self.invokes.retain(|_, (made_by, _)| made_by != call_id);
         let key = self.open.remove(call_id).and_then(|open| open.key);
         let outcome = key.is_some().then(|| report.outcome.clone());
         // A call that the session has ended itself, by a timeout or a drain, has its result.
@@ -149,9 +151,35 @@ impl Calls {
         }
     }
 
-    /// Lets everybody who waits for an answer know that none will come.
-    pub(crate) fn forget_questions(&mut self) {
+    /// Takes note of who waits for a call through the core.
+    pub(crate) fn invoked(&mut self, id: InvokeId, call_id: CallId, waiter: InvokeWaiter) {
+        self.invokes.insert(id, (call_id, waiter));
+    }
+
+    /// Gives a piece of output to who waits for it, if there is room.
+    pub(crate) fn invoke_chunk(&mut self, invoke_id: &InvokeId, chunk: Chunk) {
+        if let Some((_, waiter)) = self.invokes.get(invoke_id) {
+            // A handler that reads slowly or not at all misses pieces, and delays nobody.
+            let _ = waiter.chunks.try_send(chunk);
+        }
+    }
+
+    pub(crate) fn invoke_ended(&mut self, ended: InvokeEnded) {
+        if let Some((_, waiter)) = self.invokes.remove(&ended.invoke_id) {
+            // A handler that no longer waits is no mistake.
+            let _ = waiter.end.send(ended.outcome);
+        }
+    }
+
+    /// Nobody waits for this call any more.
+    pub(crate) fn taken_back(&mut self, invoke_id: &InvokeId) {
+        self.invokes.remove(invoke_id);
+    }
+
+    /// Lets everybody who waits for something know that it will not come.
+    pub(crate) fn forget_waiters(&mut self) {
         self.questions.clear();
+        self.invokes.clear();
     }
 }
 

@@ -17,13 +17,14 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{
-    AgentClose, AgentConfig, AgentSession, CallReport, IdPrefix, IdempotencyOffer, Question,
-    SendError,
+    AgentClose, AgentConfig, AgentSession, CallReport, IdPrefix, IdempotencyOffer, InvokeRequest,
+    Question, SendError,
 };
 use wharf_vocab::Timestamp;
-use wharf_wire::agent_v1::{CallId, Chunk, NoticeLevel, Sdk, SessionToken};
+use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, Sdk, SessionToken};
 
 use crate::calls::{Calls, Waiter};
+use crate::cx::{InvokeWaiter, Taken};
 use crate::service::Parts;
 use crate::{Endpoint, Error};
 
@@ -51,6 +52,10 @@ pub(crate) enum Command {
         text: String,
         taken: oneshot::Sender<Result<(), SendError>>,
     },
+    /// Call a tool through the core.
+    Invoke { request: Box<InvokeRequest>, waiter: InvokeWaiter, taken: Taken },
+    /// Call off a call that was made through the core.
+    TakeBack { invoke_id: InvokeId },
     /// End a call.
     Finish { call_id: CallId, report: Box<CallReport> },
 }
@@ -151,7 +156,7 @@ impl Connection {
             .expect("a few hexadecimal digits are a prefix");
         let mut config = AgentConfig::new(token, &parts.id, prefix);
         config.agent_version.clone_from(&parts.version);
-        config.capabilities.extend(["ask", "notify"].map(str::to_owned));
+        config.capabilities.extend(["ask", "notify", "invoke"].map(str::to_owned));
         config.idempotency = parts.keeps_keys.then_some(IdempotencyOffer::Process);
         config.sdk = Some(Sdk {
             name: env!("CARGO_PKG_NAME").to_owned(),
@@ -224,6 +229,20 @@ impl Connection {
             }
             Command::Notify { call_id, level, text, taken } => {
                 let _ = taken.send(self.session.notify(now, Some(&call_id), level, text));
+            }
+            Command::Invoke { request, waiter, taken } => {
+                let (invoke_id, call_id) =
+                    (request.invoke_id.clone(), request.parent_call_id.clone());
+                let sent = self.session.invoke(now, *request);
+                if sent.is_ok() {
+                    self.calls.invoked(invoke_id, call_id, waiter);
+                }
+                let _ = taken.send(sent);
+            }
+            Command::TakeBack { invoke_id } => {
+                self.calls.taken_back(&invoke_id);
+                // One that has ended meanwhile needs no canceling.
+                let _ = self.session.cancel_invoke(now, &invoke_id);
             }
             Command::Finish { call_id, report } => {
                 self.calls.finish(now, &mut self.session, &call_id, *report);

@@ -1,10 +1,15 @@
 //! What a handler can do while it works on a call.
 
 mod answer;
+mod call;
 mod cancel;
+mod files;
 
 pub use answer::Answer;
+pub use call::{Called, Calling};
+pub(crate) use call::{InvokeWaiter, Taken};
 pub(crate) use cancel::Cancel;
+pub use files::{LargeText, Written, cannot_write};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -127,11 +132,8 @@ impl Cx {
         title: impl Into<String>,
         deadline: impl Into<Option<Duration>>,
     ) -> Result<Answer<T>, Fault> {
-        let number = self.inner.asked.fetch_add(1, Ordering::Relaxed);
-        // A call's id may be as long as an id can be, and this has to be one too.
-        let short = &self.call_id()[..self.call_id().floor_char_boundary(200)];
-        let ask_id = QuestionId::new(format!("{short}.{number}")).map_err(|_| internal())?;
-        let deadline_ms = deadline.into().map(|d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
+        let ask_id = QuestionId::new(self.fresh_id()).map_err(|_| internal())?;
+        let deadline_ms = deadline.into().map(whole_ms);
         let question = Question {
             ask_id,
             call_id: self.inner.call.call_id.clone(),
@@ -215,7 +217,14 @@ impl Cx {
         self.inner.call.echo.correlation_id.as_deref()
     }
 
-    /// What immediately caused the call, such as an approval.
+    /// The approval that the call runs under, if it needed one. A tool that asked for it by
+    /// [`directive_required`](crate::directive_required) may act now.
+    #[must_use]
+    pub fn approval(&self) -> Option<&str> {
+        self.inner.call.context.as_ref()?.approval.as_deref()
+    }
+
+    /// What immediately caused the call: an approval, or the run that made the call.
     #[must_use]
     pub fn causation_id(&self) -> Option<&str> {
         self.inner.call.echo.causation_id.as_deref()
@@ -255,6 +264,14 @@ impl Cx {
     #[must_use]
     pub fn project_root(&self) -> Option<&str> {
         self.inner.call.context.as_ref()?.project_root.as_deref()
+    }
+
+    /// An id for something the call wants of the core.
+    fn fresh_id(&self) -> String {
+        let number = self.inner.asked.fetch_add(1, Ordering::Relaxed);
+        // A call's id may be as long as an id can be, and this has to be one too.
+        let short = &self.call_id()[..self.call_id().floor_char_boundary(200)];
+        format!("{short}.{number}")
     }
 
     /// How long the handler may go on once the call is canceled.
@@ -321,6 +338,10 @@ fn fault_of(error: SendError) -> Fault {
         | SendError::Full => canceled(),
         SendError::InUse => internal(),
     }
+}
+
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn canceled() -> Fault {

@@ -4,8 +4,10 @@ use std::env;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd as _, RawFd};
 use std::path::PathBuf;
 
+use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use wharf_wire::agent_v1::SessionToken;
@@ -14,6 +16,8 @@ use crate::Error;
 
 const SOCKET: &str = "OPENSENTIENCE_SOCKET";
 const TOKEN: &str = "OPENSENTIENCE_SESSION_TOKEN";
+/// What an agent sends for a token that inherited its connection and was given none.
+const INHERITED: &str = "inherited";
 const AGENT_ID: &str = "OPENSENTIENCE_AGENT_ID";
 
 /// Where the core is, and the token that lets the agent in. The token is never shown.
@@ -35,6 +39,8 @@ pub struct Endpoint {
 enum Place {
     Unix(PathBuf),
     Tcp(SocketAddr),
+    /// A connection that the process was started with.
+    Inherited(RawFd),
 }
 
 /// A connection of either kind.
@@ -43,8 +49,17 @@ pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 impl Endpoint {
-    /// A socket's path, or `tcp:` and a loopback address; and a token.
+    /// A socket's path, `tcp:` and a loopback address, or `fd:` and the number of a descriptor
+    /// that is connected already; and a token.
     pub fn new(address: &str, token: impl Into<String>) -> Result<Self, Error> {
+        if let Some(number) = address.strip_prefix("fd:") {
+            let number: RawFd = number.parse().map_err(|_| Error::Address)?;
+            if number < 0 {
+                return Err(Error::Address);
+            }
+            let (place, token) = (Place::Inherited(number), SessionToken::new(token));
+            return Ok(Self { place, token, agent_id: None });
+        }
         let place = match address.strip_prefix("tcp:") {
             Some(address) => {
                 let address: SocketAddr = address.parse().map_err(|_| Error::Address)?;
@@ -66,7 +81,13 @@ impl Endpoint {
             Ok(value) if !value.is_empty() => Ok(value),
             _ => Err(Error::Environment { variable }),
         };
-        let mut endpoint = Self::new(&set(SOCKET)?, set(TOKEN)?)?;
+        let socket = set(SOCKET)?;
+        let token = match set(TOKEN) {
+            // Whoever holds the connection needs no other proof.
+            Err(_) if socket.starts_with("fd:") => INHERITED.to_owned(),
+            token => token?,
+        };
+        let mut endpoint = Self::new(&socket, token)?;
         endpoint.agent_id = set(AGENT_ID).ok();
         Ok(endpoint)
     }
@@ -84,6 +105,7 @@ impl Endpoint {
     pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match &self.place {
             Place::Unix(path) => Box::new(UnixStream::connect(path).await?),
+            Place::Inherited(number) => Box::new(inherited(*number)?),
             Place::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;
                 stream.set_nodelay(true)?;
@@ -91,6 +113,28 @@ impl Endpoint {
             }
         })
     }
+}
+
+/// The connection that the process was started with, as an own descriptor. What the process
+/// starts in turn does not inherit it.
+fn inherited(number: RawFd) -> io::Result<UnixStream> {
+    let lent = lend(number)?;
+    rustix::io::fcntl_setfd(lent.as_fd(), rustix::io::FdFlags::CLOEXEC)?;
+    let stream = std::os::unix::net::UnixStream::from(lent.as_fd().try_clone_to_owned()?);
+    // Anything but a connected socket is a mistake that is better told here.
+    stream.peer_addr()?;
+    stream.set_nonblocking(true)?;
+    UnixStream::from_std(stream)
+}
+
+/// A descriptor by its number, if it is open. It belongs to this process from its start, and
+/// nothing here ever closes it, so it stays open as long as it is lent.
+#[expect(
+    deprecated,
+    reason = "the sound ways from a number to a descriptor all need unsafe code in the caller"
+)]
+fn lend(number: RawFd) -> io::Result<AsyncFd<RawFd>> {
+    AsyncFd::new(number)
 }
 
 impl fmt::Debug for Endpoint {

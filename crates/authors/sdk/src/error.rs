@@ -53,7 +53,9 @@ pub enum Error {
         wanted: String,
     },
     /// The address of the core is none.
-    #[error("the address of the core must be a path, or `tcp:` with a loopback address and port")]
+    #[error(
+        "the address of the core must be a path, `tcp:` with a loopback address and port, or `fd:` with a number"
+    )]
     Address,
     /// The core cannot be reached.
     #[error("the core cannot be reached: {0}")]

@@ -40,6 +40,8 @@
 //! - A handler runs only with input that fits its schema, and every call gets exactly one result,
 //!   also when the handler panics.
 //! - Nothing an agent is sent, its token least of all, is printed or logged here.
+//! - A process that [`Agent::run`] serves can be neither traced nor dumped by others of its user,
+//!   since its environment holds the token.
 //! - There is no way back after a lost or refused connection: the process ends, and the core
 //!   decides whether to start it again.
 
@@ -47,6 +49,7 @@ mod agent;
 mod calls;
 mod connection;
 mod cx;
+mod directive;
 mod endpoint;
 mod error;
 mod execute;
@@ -55,13 +58,14 @@ mod service;
 mod tool;
 
 pub use agent::{Adjusting, Agent, Plain};
-pub use cx::{Answer, Cx};
+pub use cx::{Answer, Called, Calling, Cx, LargeText, Written, cannot_write};
+pub use directive::directive_required;
 pub use endpoint::Endpoint;
 pub use error::Error;
 pub use schemars::JsonSchema;
 pub use service::Service;
 pub use wharf_vocab::{Code, Fault, FaultCode, Micro, Mode, Object};
-pub use wharf_wire::agent_v1::{Actor, Caller, NoticeLevel, PartyKind};
+pub use wharf_wire::agent_v1::{Actor, Caller, Chunk, NoticeLevel, PartyKind, TextChannel};
 
 #[cfg(test)]
 mod tests {

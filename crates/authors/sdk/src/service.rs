@@ -96,3 +96,24 @@ pub(crate) fn quiet_panics() {
         let _ = writeln!(std::io::stderr(), "panic at {place}; set RUST_BACKTRACE=1 to see more");
     }));
 }
+
+/// Keeps other processes of the same user from reading the token out of this one's environment or
+/// memory. Where the system does not know how, nothing is lost that was there before.
+pub(crate) fn protect() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn others_of_the_same_user_cannot_look_into_a_protected_process() {
+        use rustix::process::{DumpableBehavior, dumpable_behavior};
+        super::protect();
+        assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable));
+    }
+}

@@ -55,6 +55,7 @@ fn context(dispatch: &Dispatch, room: Option<&Room>) -> CallContext {
         project_root: given.project_root.clone(),
         resource_paths: (!paths.is_empty()).then(|| paths.clone()),
         ui: given.ui.clone(),
+        approval: dispatch.approval.as_ref().map(ToString::to_string),
         inputs_dir: room.map(Room::inputs_path),
         outputs_dir: room.map(Room::outputs_path),
         outputs: None,

@@ -50,12 +50,14 @@ impl Connection {
                 self.closed = Some(why);
                 self.stop_at = None;
                 self.flush_until = Some(Instant::now() + Duration::from_millis(LAST_MS));
-                self.calls.forget_questions();
+                self.calls.forget_waiters();
                 self.calls.cancel_all(LAST_MS);
             }
+            AgentEvent::InvokeChunk { invoke_id, chunk, .. } => {
+                self.calls.invoke_chunk(&invoke_id, chunk);
+            }
+            AgentEvent::InvokeEnded(ended) => self.calls.invoke_ended(*ended),
             AgentEvent::Unregistered { .. }
-            | AgentEvent::InvokeChunk { .. }
-            | AgentEvent::InvokeEnded(_)
             | AgentEvent::PeerError { .. }
             | AgentEvent::Violation(_) => {}
         }

@@ -1,7 +1,9 @@
 //! Agents made with the SDK, served over real sockets by a core that tests drive by hand.
 
 mod calls;
+mod children;
 mod core;
+mod files;
 mod keys;
 mod life;
 mod streams;

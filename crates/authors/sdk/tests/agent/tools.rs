@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use wharf_protocol::agent::CoreLimits;
 use wharf_sdk::{
-    Adjusting, Agent, Answer, Code, Cx, Endpoint, Error, Fault, JsonSchema, NoticeLevel,
+    Adjusting, Agent, Answer, Chunk, Code, Cx, Endpoint, Error, Fault, JsonSchema, LargeText,
+    NoticeLevel, Written, cannot_write, directive_required,
 };
 
 use crate::core::{Core, Listener, PATIENCE, TOKEN};
@@ -53,6 +54,11 @@ pub(crate) fn agent() -> (Agent<Adjusting>, Arc<Shared>) {
         .tool("show", "Uses every channel.", show)
         .tool("debug", "Shows what its context prints.", debug)
         .tool("ask", "Asks and tells.", ask)
+        .tool("relay", "Calls another tool and passes on what it says.", relay)
+        .tool("hasty", "Calls another tool and does not wait for it.", hasty)
+        .tool("careful", "Acts only once that is approved.", careful)
+        .tool("draw", "Writes a file.", draw)
+        .tool("tell", "Gives a text of n bytes.", tell)
         .tool("gate", "Waits for a permit.", with(&shared, gated))
         .tool("block", "Blocks its thread until there is a permit.", with(&shared, block))
         .tool("stubborn", "Notes that it was told to stop.", with(&shared, stubborn));
@@ -189,4 +195,66 @@ fn until_in(time: Duration, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "it did not happen in time");
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Relay {
+    tool: String,
+    input: Map<String, Value>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Relayed {
+    output: Map<String, Value>,
+}
+
+async fn relay(input: Relay, cx: Cx) -> Result<Relayed, Fault> {
+    let calling = cx.calling(input.tool).timeout(Duration::from_secs(7)).idempotency_key("once");
+    let mut call = calling.start(&input.input).await?;
+    while let Some(piece) = call.next().await {
+        if let Chunk::Text { text, .. } = piece {
+            cx.text(text).await?;
+        }
+    }
+    Ok(Relayed { output: call.output().await? })
+}
+
+/// Drops a call that is under way, then waits as long as the gate says.
+async fn hasty(input: Relay, cx: Cx) -> Result<(), Fault> {
+    let call = cx.calling(input.tool).start(&input.input).await?;
+    drop(call);
+    cx.sleep(Duration::from_secs(3_600)).await
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Acted {
+    approval: String,
+}
+
+async fn careful(input: Number, cx: Cx) -> Result<Acted, Fault> {
+    match cx.approval() {
+        Some(approval) => Ok(Acted { approval: approval.to_owned() }),
+        None => Err(directive_required(format!("Act {} times", input.n), &input)),
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Drawn {
+    picture: Written,
+}
+
+async fn draw(_input: Nothing, cx: Cx) -> Result<Drawn, Fault> {
+    let (path, picture) = cx.output_file("picture")?;
+    tokio::fs::write(path, "<svg/>").await.map_err(cannot_write)?;
+    Ok(Drawn { picture })
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Told {
+    text: LargeText,
+}
+
+async fn tell(input: Number, cx: Cx) -> Result<Told, Fault> {
+    let text = "x".repeat(usize::try_from(input.n).expect("small"));
+    Ok(Told { text: cx.large_text("text", text).await? })
 }

@@ -52,6 +52,7 @@ async fn r087_nothing_is_sent_before_the_approval_which_then_is_the_cause() {
     let call = next_call(&mut agent).await;
     assert_eq!(call["payload"]["tool_id"], "dev.example.hello/act");
     assert_eq!(call["causation_id"], ask.spec.ask_id.as_str());
+    assert_eq!(call["payload"]["context"]["approval"], ask.spec.ask_id.as_str());
     assert_eq!(call["payload"]["idempotency_key"], run.key.run.as_str());
     agent.succeed(&call, json!({})).await;
     assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);

@@ -57,6 +57,10 @@ pub struct CallContext {
     /// Hints for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ui: Option<Object>,
+    /// The approval the call runs under. It is the call's `causation_id` too, which without an
+    /// approval names the run that made the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<String>,
     /// Where a fenced agent finds input files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs_dir: Option<String>,
