@@ -29,7 +29,7 @@ pub use grant::{Grant, GrantEntry, GrantInput, Rights};
 pub use ledger::{Account, Funds, Ledger, LedgerOp};
 pub use outcome::Outcome;
 pub use permission::Permission;
-pub use policy::{Gate, Policy, Rule, When};
+pub use policy::{Gate, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{Seat, SeatEntry};

@@ -6,7 +6,7 @@ use wharf_vocab::Micro;
 use crate::permission::ToolPattern;
 use crate::{Audience, ToolDef};
 
-/// All rules, in order; the first that fits a tool decides.
+/// All rules, in order; the first that fits the tool and the moment decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The rules.
@@ -40,6 +40,34 @@ pub enum When {
     CostAbove(Micro),
 }
 
+/// Why a text does not say when a rule applies.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`when` must be always, first-use or cost>N with N in micro-dollars, not {0:?}")]
+pub struct WhenError(pub String);
+
+impl When {
+    /// Reads `always`, `first-use` or `cost>N`, N in micro-dollars.
+    pub fn parse(text: &str) -> Result<Self, WhenError> {
+        let amount = text.strip_prefix("cost>").filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        let read = match text {
+            "always" => Some(Self::Always),
+            "first-use" => Some(Self::FirstUse),
+            _ => amount.and_then(|n| n.parse().ok()).map(Self::CostAbove),
+        };
+        read.ok_or_else(|| WhenError(text.chars().take(80).collect()))
+    }
+}
+
+impl std::fmt::Display for When {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Always => f.write_str("always"),
+            Self::FirstUse => f.write_str("first-use"),
+            Self::CostAbove(amount) => write!(f, "cost>{amount}"),
+        }
+    }
+}
+
 /// Why a run must be approved, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gate {
@@ -63,25 +91,27 @@ impl Policy {
         if tool.requires_directive {
             return person("The tool asks for an approval of every run.");
         }
-        let applies = |rule: &&Rule| {
-            rule.tool.matches(&tool.tool)
-                && match rule.when {
-                    When::Always => true,
-                    When::FirstUse => !allowed,
-                    When::CostAbove(limit) => hold_micro > limit,
-                }
+        let fits = |rule: &&Rule| rule.tool.matches(&tool.tool);
+        let applies = |rule: &&Rule| match rule.when {
+            When::Always => true,
+            When::FirstUse => !allowed,
+            When::CostAbove(limit) => hold_micro > limit,
         };
-        match self.rules.iter().find(applies) {
-            Some(rule) if rule.approve => Some(Gate {
+        if let Some(rule) = self.rules.iter().filter(fits).find(applies) {
+            return rule.approve.then(|| Gate {
                 audience: rule.audience.clone(),
                 reason: format!("A rule for {} asks for an approval.", rule.tool),
                 remember: rule.when == When::FirstUse,
-            }),
-            Some(_) => None,
-            None if self.strict && tool.side_effects != Some(false) => {
-                person("The tool may act on the world, and the policy is strict.")
-            }
-            None => None,
+            });
         }
+        // Whoever wants to be asked at the first use only does not want to be asked again.
+        let settled = |rule: &Rule| rule.approve && rule.when == When::FirstUse;
+        if self.strict
+            && tool.side_effects != Some(false)
+            && !self.rules.iter().filter(fits).any(settled)
+        {
+            return person("The tool may act on the world, and the policy is strict.");
+        }
+        None
     }
 }

@@ -8,7 +8,7 @@ use super::{
     Agent, AgentAdded, AgentApproved, AgentDrifted, AgentEntry, AgentManifest, AgentRemoved,
     AgentRevoked, AgentStopped, AgentWanted, Terms, ToolsApproved, ToolsOffered,
 };
-use crate::permission::Permission;
+use crate::permission::{Permission, permissions_hash};
 use crate::{AuditRecord, CallerRef, Severity, ToolDef};
 
 /// What can be asked of an agent.
@@ -87,6 +87,7 @@ impl Agent {
                 let entry = AgentApproved {
                     manifest_hash: agent.manifest_hash.clone(),
                     permissions: permissions.clone(),
+                    permissions_hash: Some(permissions_hash(&agent.manifest.permissions)),
                     files: files.clone(),
                     terms: terms.clone(),
                     by,
@@ -101,7 +102,7 @@ impl Agent {
                 let entry = AgentEntry::Revoked(AgentRevoked { by });
                 Some((entry, record("agent.permissions_revoked")))
             }
-            AgentInput::Drift { difference } if agent.drift == *difference => None,
+            AgentInput::Drift { difference } if !drifts(agent, difference) => None,
             AgentInput::Drift { difference } => {
                 let entry = AgentDrifted { difference: difference.clone() };
                 let record = record("agent.manifest_drift_detected")
@@ -122,12 +123,7 @@ impl Agent {
                 let entry = AgentStopped { reason: reason.clone(), by };
                 Some((AgentEntry::Stopped(entry), record("agent.run_stop_requested")))
             }
-            AgentInput::Offer { tools } if agent.tools == *tools => None,
-            AgentInput::Offer { tools } => {
-                let entry = ToolsOffered { tools: tools.clone() };
-                let record = record("agent.tools_registered").fact("tools", tools.len());
-                Some((AgentEntry::ToolsOffered(entry), record))
-            }
+            AgentInput::Offer { tools } => offer(agent, tools, &record),
             AgentInput::Remove if agent.wanted => {
                 let message = format!("The agent {id} is running; stop it first.");
                 return Err(Fault::new(Code::AgentRunning, message));
@@ -145,7 +141,8 @@ fn check_permissions(agent: &Agent, permissions: &[String]) -> Result<(), Fault>
         agent.manifest.permissions.iter().filter_map(|p| Permission::parse(p).ok()).collect();
     for text in permissions {
         let permission = Permission::parse(text).map_err(|error| {
-            Fault::new(Code::RequestInvalid, format!("The permission {text} {error}."))
+            let message = format!("The permission {text:?} {error}.");
+            Fault::new(Code::RequestInvalid, message).with("permission", text.as_str())
         })?;
         if !asked.iter().any(|wide| wide.covers(&permission)) {
             let message = format!("The manifest of {} does not ask for {text}.", agent.id);
@@ -153,6 +150,28 @@ fn check_permissions(agent: &Agent, permissions: &[String]) -> Result<(), Fault>
         }
     }
     Ok(())
+}
+
+/// Only a new approval ends a drift, and only what was approved can drift.
+fn drifts(agent: &Agent, difference: &[String]) -> bool {
+    agent.approval.is_some() && !difference.is_empty() && agent.drift != difference
+}
+
+/// Tools that were offered before under an approval are offered again to be pinned under another.
+fn offer(
+    agent: &Agent,
+    tools: &[ToolDef],
+    record: &impl Fn(&str) -> AuditRecord,
+) -> Option<(AgentEntry, AuditRecord)> {
+    if agent.tools == tools && (agent.is_pinned() || !agent.is_approved()) {
+        return None;
+    }
+    let changed = tools.iter().filter(|def| agent.is_changed(def)).count();
+    let mut record = record("agent.tools_registered").fact("tools", tools.len());
+    if changed > 0 {
+        record = record.severity(Severity::Security).fact("quarantined", changed);
+    }
+    Some((AgentEntry::ToolsOffered(ToolsOffered { tools: tools.to_vec() }), record))
 }
 
 fn approve_tools(

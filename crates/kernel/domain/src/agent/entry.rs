@@ -51,6 +51,9 @@ pub struct AgentApproved {
     pub manifest_hash: Digest,
     /// The permissions that were given.
     pub permissions: Vec<String>,
+    /// Hash of all permissions that the manifest asks for; older approvals do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permissions_hash: Option<Digest>,
     /// Digests of the files that the entrypoint names, by their paths from the folder.
     #[serde(default)]
     pub files: BTreeMap<String, Digest>,

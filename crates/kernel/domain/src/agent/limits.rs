@@ -77,9 +77,17 @@ impl AgentLimits {
 }
 
 impl Rate {
+    /// A rate that keeps to both in every stretch of time: never more at once than either lets
+    /// through at once, and never more in the long run.
     fn stricter(self, other: Self) -> Self {
-        let per = |rate: Self, other: Self| u128::from(rate.count) * u128::from(other.per_ms);
-        if per(self, other) <= per(other, self) { self } else { other }
+        let count = self.count.min(other.count);
+        // So many times may `count` be used up in the time of a rate.
+        let spread = |rate: Self| {
+            rate.count
+                .checked_div(count)
+                .map_or(rate.per_ms, |times| rate.per_ms.div_ceil(u64::from(times)))
+        };
+        Self { count, per_ms: spread(self).max(spread(other)) }
     }
 }
 

@@ -22,7 +22,7 @@ pub use limits::{AgentLimits, Rate, Usage};
 pub use manifest::{AgentManifest, Entrypoint};
 
 use crate::ToolDef;
-use crate::permission::Permission;
+use crate::permission::{Permission, permissions_hash};
 
 /// An agent as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +60,8 @@ pub struct Approval {
     pub manifest_hash: Digest,
     /// The permissions that were given.
     pub permissions: Vec<String>,
+    /// Hash of all permissions that the manifest asks for; older approvals do not have it.
+    pub permissions_hash: Option<Digest>,
     /// Digests of the files that the entrypoint names, by their paths from the folder.
     pub files: BTreeMap<String, Digest>,
     /// How it is to run.
@@ -83,15 +85,21 @@ impl Agent {
             AgentEntry::Added(_) => {}
             AgentEntry::Approved(approved) => {
                 // Approving the same manifest again takes on the tools as they are offered now.
+                // Those that are not offered now are still known by what they were.
                 let same = agent
                     .approval
                     .as_ref()
                     .is_some_and(|approval| approval.manifest_hash == approved.manifest_hash);
-                agent.pinned = if same { by_id(&agent.tools) } else { BTreeMap::new() };
+                if same {
+                    agent.pinned.extend(by_id(&agent.tools));
+                } else {
+                    agent.pinned.clear();
+                }
                 agent.drift.clear();
                 agent.approval = Some(Approval {
                     manifest_hash: approved.manifest_hash.clone(),
                     permissions: approved.permissions.clone(),
+                    permissions_hash: approved.permissions_hash.clone(),
                     files: approved.files.clone(),
                     terms: approved.terms.clone(),
                 });
@@ -100,6 +108,7 @@ impl Agent {
                 agent.approval = None;
                 agent.wanted = false;
                 agent.pinned.clear();
+                agent.drift.clear();
             }
             AgentEntry::Drifted(drifted) => agent.drift.clone_from(&drifted.difference),
             AgentEntry::ToolsApproved(approved) => {
@@ -117,7 +126,9 @@ impl Agent {
             }
             AgentEntry::ToolsOffered(offered) => {
                 agent.tools.clone_from(&offered.tools);
-                for def in &offered.tools {
+                // Without an approval that holds there is nothing to take a tool on under.
+                let taken = if agent.is_approved() { &offered.tools[..] } else { &[] };
+                for def in taken {
                     agent.pinned.entry(def.tool.clone()).or_insert_with(|| def.clone());
                 }
             }
@@ -151,10 +162,15 @@ impl Agent {
         }
     }
 
-    /// Whether the manifest it has now is the one the owner approved, and nothing has drifted.
+    /// Whether the manifest it has now, and what it asks for, is what the owner approved, and
+    /// nothing has drifted.
     #[must_use]
     pub fn is_approved(&self) -> bool {
-        let same = |approval: &Approval| approval.manifest_hash == self.manifest_hash;
+        let same = |approval: &Approval| {
+            let asked = || permissions_hash(&self.manifest.permissions);
+            approval.manifest_hash == self.manifest_hash
+                && approval.permissions_hash.as_ref().is_none_or(|hash| *hash == asked())
+        };
         self.drift.is_empty() && self.approval.as_ref().is_some_and(same)
     }
 
@@ -166,11 +182,18 @@ impl Agent {
         given.iter().filter_map(|text| Permission::parse(text).ok()).collect()
     }
 
+    /// Whether all tools it offers have been taken on, as they are or as they were.
+    fn is_pinned(&self) -> bool {
+        self.tools.iter().all(|def| self.pinned.contains_key(&def.tool))
+    }
+
     /// Tools that are offered with another definition than was taken on.
     pub fn quarantined(&self) -> impl Iterator<Item = &ToolDef> {
-        self.tools.iter().filter(|def| {
-            self.pinned.get(&def.tool).is_some_and(|pinned| pinned.hash() != def.hash())
-        })
+        self.tools.iter().filter(|def| self.is_changed(def))
+    }
+
+    fn is_changed(&self, def: &ToolDef) -> bool {
+        self.pinned.get(&def.tool).is_some_and(|pinned| pinned.hash() != def.hash())
     }
 }
 

@@ -14,6 +14,11 @@ pub use token::{Bearer, Keyring, Token};
 
 use crate::{AuditRecord, Caller, CallerRef, LedgerOp};
 
+/// Longest label of a grant.
+pub const LABEL_BYTES_MAX: usize = 200;
+/// Most that the rights of a grant may take up as JSON, so that its token has room to be narrowed.
+pub const RIGHTS_BYTES_MAX: usize = token::TOKEN_BYTES_MAX / 2;
+
 /// A grant that is remembered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
@@ -90,8 +95,8 @@ pub struct NewGrant {
 }
 
 impl NewGrant {
-    /// Whether `caller` may make it: nobody gives more than they have, only people make tokens
-    /// for people, and a budget lies in exactly one world.
+    /// Whether `caller` may make it: nobody gives more than they have, neither rights nor money,
+    /// only people make tokens for people, and a budget lies in exactly one world.
     pub fn check(&self, caller: &Caller) -> Result<(), Fault> {
         let denied = |message: &str| Err(Fault::new(Code::PermissionDenied, message));
         if !caller.rights.covers(&self.rights) {
@@ -100,9 +105,26 @@ impl NewGrant {
         if self.person && !caller.person {
             return denied("Only a person can make a token for a person.");
         }
+        // The new grant would not spend from the account of the old one.
+        if caller.account.is_some() {
+            return denied("A token with a budget cannot make tokens; narrow it instead.");
+        }
+        self.check_size()?;
         if self.budget_micro.is_some() && self.rights.only_world().is_none() {
             let message = "A token with a budget must name exactly one world.";
             return Err(Fault::new(Code::RequestInvalid, message));
+        }
+        Ok(())
+    }
+
+    fn check_size(&self) -> Result<(), Fault> {
+        let invalid = |message: &str| Err(Fault::new(Code::RequestInvalid, message));
+        if self.label.len() > LABEL_BYTES_MAX || self.label.chars().any(char::is_control) {
+            return invalid("The label of a token is one line of at most 200 bytes.");
+        }
+        let bytes = serde_json::to_vec(&self.rights).map_or(usize::MAX, |json| json.len());
+        if bytes > RIGHTS_BYTES_MAX {
+            return invalid("A token cannot name that many worlds and tools.");
         }
         Ok(())
     }
@@ -174,6 +196,13 @@ impl Grant {
             (GrantEntry::Revoked(_), Some(grant)) => Some(Self { revoked_at: Some(at), ..grant }),
             (GrantEntry::Made(_), Some(_)) | (GrantEntry::Revoked(_), None) => None,
         }
+    }
+
+    /// Every grant its rights come from that is not a person's own, but for itself: whoever made
+    /// it with a token that is not a person's stands in the chain of all that it starts.
+    #[must_use]
+    pub fn makers(&self) -> Vec<GrantId> {
+        self.by.links()
     }
 
     /// The account its runs are paid from, when it has one.
