@@ -1,5 +1,6 @@
 //! The proxy on real sockets: agents on one side, servers of this machine on the other.
 
+mod clients;
 mod closing;
 mod limits;
 mod passes;
