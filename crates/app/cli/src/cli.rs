@@ -8,7 +8,7 @@ use wharf_vocab::Code;
 
 use crate::commands::{
     agents, answer, approve, audit, completions, conformance, deny, doctor, inbox, migrate, run,
-    runs, sim, tools, up, worlds,
+    runs, secret, sim, token, tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -75,6 +75,10 @@ enum Command {
     Deny(deny::Args),
     /// Look at worlds, make them, set their budgets
     Worlds(worlds::Args),
+    /// Make tokens, list, narrow and revoke them
+    Token(token::Args),
+    /// Keep secrets that providers are given by name
+    Secret(secret::Args),
     /// Read and check the audit
     Audit(audit::Args),
     /// Bring the database to another version
@@ -150,6 +154,7 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Sim(args) => sim::run(&args, context),
         Command::Completions(args) => completions::run(&args, context),
         Command::Audit(args) if args.is_offline() => audit::run_offline(context),
+        Command::Token(args) if args.is_offline() => token::run_offline(args, context),
         talking => {
             let runtime = runtime(tokio::runtime::Builder::new_current_thread())?;
             let ended = runtime.block_on(talk(talking, context));
@@ -172,6 +177,8 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Deny(args) => deny::run(args, context).await,
         Command::Worlds(args) => worlds::run(args, context).await,
         Command::Audit(args) => audit::run(args, context).await,
+        Command::Token(args) => token::run(args, context).await,
+        Command::Secret(args) => secret::run(args, context).await,
         Command::Up(_)
         | Command::Conformance(_)
         | Command::Migrate(_)
@@ -230,6 +237,28 @@ mod tests {
             "wharf runs purge r1 r2 --yes",
             "wharf tools",
             "wharf tools show wharf/count",
+            "wharf tools diff",
+            "wharf tools diff dev.example.hello/echo",
+            "wharf tools approve dev.example.hello/echo",
+            "wharf run wharf/echo --project-root .",
+            "wharf token",
+            "wharf token create --world a --world b --verb run,read --tool a/* --tool */b --ttl 8h \
+             --budget-micro 5 --person --label phone",
+            "wharf token list --json",
+            "wharf token revoke g-1",
+            "wharf token rotate --drop-old",
+            "wharf token narrow --verb read --token x",
+            "wharf token narrow --world a --tool a/b --ttl 5m --name ci",
+            "wharf secret",
+            "wharf secret set KEY --keep-newline",
+            "wharf secret list",
+            "wharf secret remove KEY",
+            "wharf agents scan ./agents --add",
+            "wharf agents revoke hello",
+            "wharf agents approve hello --all --sandbox strict --isolation run --memory 256Mi \
+             --cpu-time 60s --processes 8 --open-files 64 --disk 100Mi --calls 4 \
+             --rate 60/minute --call-time 15s",
+            "wharf approve c3 --for-parent",
             "wharf agents",
             "wharf agents list --json",
             "wharf agents add ./hello",
@@ -294,6 +323,13 @@ mod tests {
             "wharf agents approve hello --all --permission a:b",
             "wharf agents logs hello -n 10001",
             "wharf runs list --status asleep",
+            "wharf token create",
+            "wharf token create --verb fly",
+            "wharf token narrow",
+            "wharf secret set",
+            "wharf secret set KEY value",
+            "wharf agents approve hello --all --sandbox loose",
+            "wharf agents approve hello --all --memory 5x",
             "wharf migrate down",
         ] {
             let parsed = Cli::try_parse_from(line.split_whitespace());

@@ -79,6 +79,13 @@ impl Client {
         self.send(request).await.map(drop)
     }
 
+    /// Puts bytes somewhere; only yes or no is answered.
+    pub(crate) async fn put_bytes(&self, path: &[&str], bytes: Vec<u8>) -> Result<()> {
+        let request = self.request(Method::PUT, path, &[])?.timeout(REQUEST_TIMEOUT);
+        let request = request.header("content-type", "application/octet-stream").body(bytes);
+        self.send(request).await.map(drop)
+    }
+
     /// Asks for something that needs no words, and reads what comes back.
     pub(crate) async fn act<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
         let request = self.request(Method::POST, path, &[])?.timeout(REQUEST_TIMEOUT);

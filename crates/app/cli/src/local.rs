@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use wharf_server::doctor::Verdict;
 use wharf_server::migrate::MigrationStatus;
-use wharf_server::{UpOptions, audit, doctor, migrate};
+pub(crate) use wharf_server::tokens::Narrower;
+use wharf_server::{UpOptions, audit, doctor, migrate, tokens};
 use wharf_testkit::sim::{self, SimOptions};
 use wharf_wire::rest_v1::CoreInfo;
 
@@ -78,6 +79,11 @@ impl std::fmt::Debug for Home {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Home").field(&self.path()).finish()
     }
+}
+
+/// Makes a token narrower, without asking a core.
+pub(crate) fn narrow_token(token: &str, by: Narrower) -> Result<String> {
+    Ok(tokens::narrow(token, by)?)
 }
 
 /// The versions of a database.

@@ -22,10 +22,12 @@ mod money;
 mod output;
 mod paint;
 mod plain;
+mod prompt;
 mod render;
 #[cfg(test)]
 mod scripted;
 mod shape;
+mod size;
 mod spinner;
 mod sse;
 mod table;

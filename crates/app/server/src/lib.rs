@@ -3,7 +3,7 @@
 //!
 //! [`up`] is what `wharf up` runs; [`Core`] is the same assembly for programs that hold it
 //! themselves. [`migrate`], [`audit`] and [`doctor`] work on a home while no core uses it, or
-//! only read. Nothing here decides about runs.
+//! only read; [`tokens`] needs no home either. Nothing here decides about runs.
 
 mod agents;
 mod anchors;
@@ -19,6 +19,7 @@ mod logging;
 pub mod migrate;
 mod secrets;
 mod settings;
+pub mod tokens;
 mod up;
 
 pub use core::{Core, CoreOptions};

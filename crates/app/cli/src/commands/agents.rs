@@ -3,9 +3,12 @@
 mod add;
 mod approve;
 mod find;
+mod limits;
 mod list;
 mod logs;
 mod remove;
+mod revoke;
+mod scan;
 mod show;
 mod start;
 mod stop;
@@ -22,6 +25,7 @@ use crate::failure::Result;
 #[command(after_help = "\
 Examples:
   wharf agents                          list them
+  wharf agents scan ~/agents            see what lies below a folder
   wharf agents add ./hello              read a manifest; nothing runs yet
   wharf agents approve hello --all      allow what it asks for
   wharf agents start hello              start it, and keep it running
@@ -42,8 +46,12 @@ enum Command {
     Add(add::Args),
     /// Show one agent: how it fares, what it asks for, what it offers
     Show(show::Args),
+    /// Look for agents below a folder; nothing runs
+    Scan(scan::Args),
     /// Approve what an agent asks for, or a part of it
     Approve(approve::Args),
+    /// Take an approval back; a running agent is stopped
+    Revoke(revoke::Args),
     /// Start an agent and keep it running, also after a restart of the core
     Start(start::Args),
     /// Stop an agent and everything it started
@@ -62,7 +70,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         Command::List => list::run(context).await,
         Command::Add(args) => add::run(&args, context).await,
         Command::Show(args) => show::run(&args, context).await,
+        Command::Scan(args) => scan::run(&args, context).await,
         Command::Approve(args) => approve::run(args, context).await,
+        Command::Revoke(args) => revoke::run(&args, context).await,
         Command::Start(args) => start::run(&args, context).await,
         Command::Stop(args) => stop::run(&args, context).await,
         Command::Restart(args) => start::run_restart(&args, context).await,

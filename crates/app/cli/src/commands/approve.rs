@@ -1,5 +1,7 @@
 //! `wharf approve`.
 
+use wharf_wire::rest_v1::DecideApproval;
+
 use crate::commands::deny::decide;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -11,6 +13,7 @@ use crate::failure::Result;
 Examples:
   wharf approve c3
   wharf approve c3 --reason 'checked with the owner'
+  wharf approve c3 --for-parent     also the next calls of this tool by the same run
 
 A beginning of the id that only one open ask has is enough; see them with: wharf inbox")]
 pub(crate) struct Args {
@@ -19,9 +22,14 @@ pub(crate) struct Args {
     /// Why
     #[arg(long)]
     reason: Option<String>,
+    /// Also later runs of the same tool that the same caller starts within the same parent run
+    #[arg(long)]
+    for_parent: bool,
 }
 
-/// Allows what waits for the approval, once.
+/// Allows what waits for the approval.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    decide(&args.id, "allow", args.reason, context).await
+    let scope = args.for_parent.then(|| "parent".to_owned());
+    let decision = DecideApproval { decision: "allow".to_owned(), scope, reason: args.reason };
+    decide(&args.id, &decision, context).await
 }

@@ -1,7 +1,7 @@
 //! Options that take one word of a closed list, known to help texts and completions.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use wharf_vocab::{Durability, Mode, RunStatus};
+use wharf_vocab::{Durability, Isolation, Mode, RunStatus, SandboxLevel, Verb};
 
 /// `real` or `mock`.
 pub(crate) fn mode() -> impl TypedValueParser<Value = Mode> {
@@ -19,4 +19,22 @@ pub(crate) fn durability() -> impl TypedValueParser<Value = Durability> {
 pub(crate) fn status() -> impl TypedValueParser<Value = RunStatus> {
     PossibleValuesParser::new(RunStatus::ALL.iter().map(|status| status.as_str()))
         .try_map(|word| RunStatus::parse(&word).ok_or("unknown status"))
+}
+
+/// How firmly a provider is fenced in.
+pub(crate) fn sandbox() -> impl TypedValueParser<Value = SandboxLevel> {
+    PossibleValuesParser::new(SandboxLevel::ALL.iter().map(|level| level.as_str()))
+        .try_map(|word| SandboxLevel::parse(&word).ok_or("unknown sandbox"))
+}
+
+/// Which runs share a process.
+pub(crate) fn isolation() -> impl TypedValueParser<Value = Isolation> {
+    PossibleValuesParser::new(Isolation::ALL.iter().map(|isolation| isolation.as_str()))
+        .try_map(|word| Isolation::parse(&word).ok_or("unknown isolation"))
+}
+
+/// What a token lets its bearer do.
+pub(crate) fn verb() -> impl TypedValueParser<Value = Verb> {
+    PossibleValuesParser::new(Verb::ALL.iter().map(|verb| verb.as_str()))
+        .try_map(|word| Verb::parse(&word).ok_or("unknown verb"))
 }

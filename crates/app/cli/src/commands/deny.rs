@@ -26,23 +26,23 @@ pub(crate) struct Args {
 
 /// Denies what waits for the approval; its run ends refused.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    decide(&args.id, "deny", Some(args.reason), context).await
+    let reason = Some(args.reason);
+    let decision = DecideApproval { decision: "deny".to_owned(), scope: None, reason };
+    decide(&args.id, &decision, context).await
 }
 
 /// Decides an approval, and says what was decided about what.
 pub(crate) async fn decide(
     typed: &str,
-    decision: &str,
-    reason: Option<String>,
+    decision: &DecideApproval,
     context: &Context,
 ) -> Result<Exit> {
     let client = context.client()?;
     let ask = asks::find(&client, typed, AskKind::Approval).await?;
     // Of an approval that is not open any more the core knows what became of it.
     let id = ask.as_ref().map_or(typed, |ask| &ask.ask_id);
-    let body = DecideApproval { decision: decision.to_owned(), scope: None, reason };
-    client.post(&["v1", "approvals", id, "decide"], &[], &body).await?;
-    let word = if decision == "allow" { "allowed" } else { "denied" };
+    client.post(&["v1", "approvals", id, "decide"], &[], decision).await?;
+    let word = if decision.decision == "allow" { "allowed" } else { "denied" };
     let what = ask.as_ref().map_or_else(
         || plain::line(typed),
         |ask| format!("{} (run {})", plain::line(&ask.title), plain::line(&ask.run_id)),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
+use wharf_vocab::AskKind;
 use wharf_wire::rest_v1::Ask;
 
 use crate::client::Client;
@@ -11,6 +12,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
+use crate::shape::plain_text;
 use crate::table::{self, Table};
 use crate::{moment, plain};
 
@@ -130,5 +132,65 @@ fn print(output: Output, items: Vec<Value>) -> Result<()> {
         ];
         table.row_with_state(cells, 1);
     }
-    output.text(&table.text())
+    let mut text = table.text();
+    for ask in &asks {
+        text.push_str(&about(ask, output));
+    }
+    output.text(&text)
+}
+
+/// What an approval is about, for whoever must decide it; nothing more is said of a question.
+fn about(ask: &Ask, output: Output) -> String {
+    if ask.kind != AskKind::Approval && ask.detail.is_none() {
+        return String::new();
+    }
+    let mut table = Table::bare(output);
+    let short = |digest: &str| plain::line(digest.get(..16).unwrap_or(digest));
+    if !ask.caller.is_empty() {
+        table.row(["  asked by", &ask.caller]);
+    }
+    if let Some(digest) = &ask.args_digest {
+        table.row(["  arguments", &short(digest)]);
+    }
+    match &ask.detail {
+        Some(Value::String(reason)) => table.row(["  because", reason]),
+        Some(Value::Object(proposal)) => {
+            for (name, value) in proposal {
+                table.row([&format!("  {name}"), &plain_text(value)]);
+            }
+        }
+        Some(other) => table.row(["  about", &other.to_string()]),
+        None => {}
+    }
+    let head = output.out_paint().strong(&plain::line(&ask.ask_id));
+    let see = format!("wharf runs show {}", plain::line(&ask.run_id));
+    format!("\n{head} {}\n{}  see its inputs with: {see}\n", plain::line(&ask.title), table.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn ask(kind: &str, detail: Value) -> Ask {
+        serde_json::from_value(json!({"ask_id": "c3a1", "kind": kind, "run_id": "r1",
+            "tool": "mail/send", "world": "default", "title": "Send it?", "detail": detail,
+            "args_digest": "0123456789abcdef0123", "caller": "g-1", "audience": "person",
+            "deadline": "", "created_at": ""}))
+        .expect("an ask")
+    }
+
+    #[test]
+    fn whoever_decides_is_told_what_about() {
+        let output = Output::new(false);
+        let proposed = json!({"to": "ops@example.dev", "lines": 3, "odd": "\u{1b}[2Jx"});
+        let text = about(&ask("approval", proposed), output);
+        for part in ["c3a1 Send it?", "g-1", "0123456789abcdef\n", "ops@example.dev", "3\n"] {
+            assert!(text.contains(part), "{part:?} is missing in {text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text}");
+        let text = about(&ask("approval", json!("The policy is strict.")), output);
+        assert!(text.contains("because") && text.contains("The policy is strict."), "{text}");
+        assert_eq!(about(&ask("question", Value::Null), output), "");
+    }
 }

@@ -1,5 +1,7 @@
 //! `wharf tools`: the catalog.
 
+mod diff;
+
 use clap::Subcommand;
 use serde_json::Value;
 use wharf_vocab::{Code, ToolId};
@@ -18,7 +20,9 @@ use crate::table::{self, Table};
 #[command(after_help = "\
 Examples:
   wharf tools
-  wharf tools show wharf/count")]
+  wharf tools show wharf/count
+  wharf tools diff                                 what changed and waits for you
+  wharf tools approve dev.example.hello/echo       take the change on")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -35,6 +39,23 @@ enum Command {
         /// The tool, such as wharf/count
         tool: String,
     },
+    /// Show how definitions differ from what was approved
+    #[command(after_help = "\
+Examples:
+  wharf tools diff
+  wharf tools diff dev.example.hello/echo
+
+A tool whose definition changed cannot be called until it is approved again.")]
+    Diff {
+        /// The tool [default: all that changed]
+        tool: Option<String>,
+    },
+    /// Take on a tool as it is offered now
+    #[command(after_help = "Examples:\n  wharf tools approve dev.example.hello/echo")]
+    Approve {
+        /// The tool
+        tool: String,
+    },
 }
 
 /// Does what the subcommand says; lists tools when there is none.
@@ -42,6 +63,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     match args.command.unwrap_or(Command::List) {
         Command::List => list(context).await,
         Command::Show { tool } => show(&tool, context).await,
+        Command::Diff { tool } => diff::run(tool.as_deref(), context).await,
+        Command::Approve { tool } => approve(&tool, context).await,
     }
 }
 
@@ -66,12 +89,7 @@ async fn list(context: &Context) -> Result<Exit> {
 
 async fn show(id: &str, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let tool = ToolId::new(id).map_err(|_| {
-        let message = format!(
-            "{id:?} is no tool id such as wharf/count; see what there is with: wharf tools"
-        );
-        Failure::new(Code::ToolNotFound, message)
-    })?;
+    let tool = tool_id(id)?;
     let provider = tool.provider();
     let path = ["v1", "tools", provider.as_str(), tool.name()];
     let raw: Value = context.client()?.get(&path, &[]).await?;
@@ -81,6 +99,32 @@ async fn show(id: &str, context: &Context) -> Result<Exit> {
         output.text(&text_of(&table::typed(raw)?, output))?;
     }
     Ok(Exit::Done)
+}
+
+async fn approve(id: &str, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let tool = tool_id(id)?;
+    let provider = tool.provider();
+    let path = ["v1", "tools", provider.as_str(), tool.name(), "approve"];
+    let raw: Value = context.client()?.act(&path).await?;
+    if output.is_json() {
+        output.json(&raw)?;
+    } else {
+        let tool: Tool = table::typed(raw)?;
+        let (id, state) = (plain::line(&tool.tool_id), plain::line(&tool.state));
+        output.line(&format!("{id} counts as it is offered now; it is {state}"))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The tool that was typed.
+fn tool_id(id: &str) -> Result<ToolId> {
+    ToolId::new(id).map_err(|_| {
+        let message = format!(
+            "{id:?} is no tool id such as wharf/count; see what there is with: wharf tools"
+        );
+        Failure::new(Code::ToolNotFound, message)
+    })
 }
 
 fn text_of(tool: &Tool, output: Output) -> String {

@@ -2,15 +2,17 @@
 
 use reqwest::Method;
 use serde_json::Value;
+use wharf_vocab::{Isolation, SandboxLevel};
 use wharf_wire::rest_v1::{Agent, ApproveAgent};
 
+use crate::commands::choices;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::{plain, table};
 
-use super::{find, words};
+use super::{find, limits, words};
 
 /// What `wharf agents approve` takes.
 #[derive(Debug, clap::Args)]
@@ -18,9 +20,12 @@ use super::{find, words};
 Examples:
   wharf agents approve hello --all
   wharf agents approve hello --permission network:egress:example.dev --permission env:read:LANG
+  wharf agents approve hello --permission 'filesystem:read:/srv/data/**' --sandbox strict
+  wharf agents approve hello --all --isolation run --memory 256Mi --rate 60/minute
 
-An approval counts for the manifest as it is now and replaces an earlier one.")]
-#[command(override_usage = "wharf agents approve <AGENT> <--all|--permission <P>...>")]
+A permission may be narrower than what the manifest asks for. An approval counts for the manifest
+and the files as they are now, and replaces an earlier one.")]
+#[command(override_usage = "wharf agents approve <AGENT> <--all|--permission <P>...> [OPTIONS]")]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct Args {
     /// The agent's id, or a unique beginning or end of it
@@ -31,6 +36,14 @@ pub(crate) struct Args {
     /// This permission and no others; repeat it for more
     #[arg(long = "permission", value_name = "P", num_args = 1.., group = "what")]
     permissions: Vec<String>,
+    /// How firmly it is fenced in [default: what the core is set to, else standard]
+    #[arg(long, value_parser = choices::sandbox())]
+    sandbox: Option<SandboxLevel>,
+    /// Which runs share a process [default: what the manifest says, else shared]
+    #[arg(long, value_parser = choices::isolation())]
+    isolation: Option<Isolation>,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
 }
 
 /// Approves what the agent asks for.
@@ -38,9 +51,12 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let id = find::find_id(&client, &args.agent).await?;
-    let body = match args.all {
-        true => ApproveAgent { all: Some(true), ..ApproveAgent::default() },
-        false => ApproveAgent { permissions: Some(args.permissions), ..ApproveAgent::default() },
+    let body = ApproveAgent {
+        all: args.all.then_some(true),
+        permissions: (!args.all).then_some(args.permissions),
+        sandbox: args.sandbox,
+        isolation: args.isolation,
+        limits: args.limits.to_limits(),
     };
     let path = ["v1", "agents", &id, "approve"];
     let raw: Value = client.send_json(Method::POST, &path, &body).await?;
@@ -57,6 +73,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     let id = plain::line(&agent.agent_id);
     let mut text = format!("{} {}\n", paint.good("approved"), paint.strong(&id));
     text.push_str(&words::requests(agent, output));
+    text.push_str(&words::terms(agent));
     if agent.state == "approved" {
         text.push_str(&format!("start it with\n  wharf agents start {id}\n"));
     }
@@ -71,9 +88,12 @@ mod tests {
     fn an_approval_says_what_counts_and_what_comes_next() {
         let mut agent = words::example("approved");
         agent.permissions_approved = Some(vec!["env:read:LANG".into()]);
+        agent.permissions[1].approved = true;
+        agent.sandbox_wanted = Some("standard".into());
         let text = text_of(&agent, Output::new(false));
         assert!(text.starts_with("approved dev.wharf.hello\n"), "{text}");
         assert!(text.contains("not approved"), "{text}");
+        assert!(text.contains("it runs in the sandbox standard"), "{text}");
         assert!(text.ends_with("start it with\n  wharf agents start dev.wharf.hello\n"), "{text}");
     }
 }

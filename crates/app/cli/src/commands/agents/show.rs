@@ -1,5 +1,6 @@
 //! `wharf agents show`.
 
+use serde_json::Value;
 use wharf_wire::rest_v1::Agent;
 
 use crate::context::Context;
@@ -8,9 +9,9 @@ use crate::failure::Result;
 use crate::moment;
 use crate::output::Output;
 use crate::plain;
-use crate::table::Table;
+use crate::table::{self, Table};
 
-use super::{find, words};
+use super::{find, limits, words};
 
 /// What `wharf agents show` takes.
 #[derive(Debug, clap::Args)]
@@ -26,7 +27,11 @@ pub(crate) struct Args {
 /// Shows one agent.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let (agent, raw) = find::find(&context.client()?, &args.agent).await?;
+    let client = context.client()?;
+    let id = find::find_id(&client, &args.agent).await?;
+    // One agent is looked at more closely than a list of them.
+    let raw: Value = client.get(&["v1", "agents", &id], &[]).await?;
+    let agent: Agent = table::typed(raw.clone())?;
     if output.is_json() {
         output.json(&raw)?;
     } else {
@@ -55,24 +60,74 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if let Some(heartbeat) = &agent.last_heartbeat {
         head.row(["heartbeat", &moment::shown(heartbeat)]);
     }
-    head.row(["sandbox", &agent.sandbox]);
+    head.row(["sandbox", &sandbox(agent)]);
+    for note in &agent.sandbox_notes {
+        head.row(["", note]);
+    }
+    if let Some(isolation) = &agent.isolation {
+        head.row(["isolation", isolation]);
+    }
+    if agent.instances > 1 {
+        head.row(["processes", &agent.instances.to_string()]);
+    }
+    let limits = limits::words(&agent.limits);
+    if !limits.is_empty() {
+        head.row(["limits", &limits]);
+    }
     head.row(["folder", &agent.folder]);
     head.row(["starts", &words::command(agent)]);
+    if let Some(source) = &agent.source {
+        head.row(["source", source]);
+    }
     head.row(["added", &moment::shown(&agent.added_at)]);
     let mut text = format!("{}\n{}", head.text(), words::requests(agent, output));
+    text.push_str(&pinned_files(agent, output));
+    if !agent.drift.is_empty() {
+        text.push_str("\nit is not what was approved\n");
+        for line in &agent.drift {
+            text.push_str(&format!("  {}\n", plain::line(line)));
+        }
+    }
     if !agent.tools.is_empty() {
         text.push_str("\nit offers\n");
         for tool in &agent.tools {
-            text.push_str(&format!("  {}\n", plain::line(tool)));
+            let mark =
+                if agent.quarantined.contains(tool) { "  changed, not approved" } else { "" };
+            text.push_str(&format!("  {}{mark}\n", plain::line(tool)));
         }
     }
     text.push_str(&what_next(agent));
     text
 }
 
+/// How firmly it is fenced in, and how firmly it is to be.
+fn sandbox(agent: &Agent) -> String {
+    match &agent.sandbox_wanted {
+        Some(wanted) if *wanted != agent.sandbox => {
+            format!("{}, {wanted} is wanted", agent.sandbox)
+        }
+        _ => agent.sandbox.clone(),
+    }
+}
+
+/// The files that an approval counts for.
+fn pinned_files(agent: &Agent, output: Output) -> String {
+    if agent.pinned_files.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::bare(output);
+    for (path, digest) in &agent.pinned_files {
+        table.row([&format!("  {path}"), digest.get(..16).unwrap_or(digest)]);
+    }
+    format!("\napproved with these files\n{}", table.text())
+}
+
 /// What its owner would do next.
 fn what_next(agent: &Agent) -> String {
     let id = plain::line(&agent.agent_id);
+    if !agent.quarantined.is_empty() {
+        return "\nsee what changed with\n  wharf tools diff\n".to_owned();
+    }
     match agent.state.as_str() {
         "added" => format!("\n{}", words::how_to_approve(agent)),
         "approved" | "stopped" => format!("\nstart it with\n  wharf agents start {id}\n"),
@@ -108,5 +163,22 @@ mod tests {
         agent.pid = Some(4711);
         let text = text_of(&agent, Output::new(false));
         assert!(text.contains("4711") && text.ends_with("  dev.wharf.hello/hello_world\n"));
+        agent.sandbox = "basic".into();
+        agent.sandbox_wanted = Some("standard".into());
+        agent.sandbox_notes = vec!["There is no Landlock.".into()];
+        agent.pinned_files.insert("hello".into(), "0123456789abcdef0123".into());
+        agent.drift = vec!["hello has changed".into()];
+        agent.quarantined = agent.tools.clone();
+        let text = text_of(&agent, Output::new(false));
+        for part in [
+            "basic, standard is wanted\n",
+            "There is no Landlock.\n",
+            "  hello  0123456789abcdef\n",
+            "it is not what was approved\n  hello has changed\n",
+            "hello_world  changed, not approved\n",
+            "  wharf tools diff\n",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in {text}");
+        }
     }
 }

@@ -1,54 +1,51 @@
 //! What an agent asks for, in words for whoever decides about it.
 
-use wharf_wire::rest_v1::Agent;
+use wharf_wire::rest_v1::{Agent, AgentPermission};
 
 use crate::output::Output;
 use crate::plain;
 use crate::table::Table;
 
-/// A permission in plain words. One that nobody knows is shown as it stands.
-pub(super) fn permission(text: &str) -> String {
-    let mut parts = text.splitn(3, ':');
-    let (domain, action) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let object = parts.next().filter(|object| !object.is_empty());
-    let named = |what: &str, everything: &str| match object {
-        None | Some("*" | "**") => everything.to_owned(),
-        Some(object) => format!("{what} {object}"),
-    };
-    match (domain, action) {
-        ("filesystem", "read") => named("read files in", "read all files"),
-        ("filesystem", "write") => named("change files in", "change all files"),
-        ("network", "egress") => named("connect to", "connect to any host"),
-        ("database", "rw") => named("read and change the database", "read and change databases"),
-        ("event", "publish") => named("send events", "send any event"),
-        ("event", "subscribe") => named("receive events", "receive all events"),
-        ("tool", "invoke") => match object.and_then(|object| object.strip_prefix("*/")) {
-            Some(tool) => format!("run the tool {tool} of any provider"),
-            None => named("run the tool", "run any tool"),
-        },
-        ("env", "read") => named("see the environment variable", "see your environment variables"),
-        ("process", _) => named("start the program", "start other programs"),
-        _ => format!("do what it calls {text}"),
-    }
-}
+use super::limits;
 
 /// What an agent asks for, one line each; what was approved is marked once anything was.
 pub(super) fn requests(agent: &Agent, output: Output) -> String {
-    if agent.permissions_requested.is_empty() {
+    permissions(&agent.permissions, agent.permissions_approved.is_some(), output)
+}
+
+/// Permissions in the words of the core, each with what was decided about it.
+pub(super) fn permissions(asked: &[AgentPermission], decided: bool, output: Output) -> String {
+    if asked.is_empty() {
         return "it asks for no permissions\n".to_owned();
     }
     let mut table = Table::bare(output);
-    for asked in &agent.permissions_requested {
-        let words = format!("  {}", permission(asked));
-        match &agent.permissions_approved {
-            None => table.row([&words, asked]),
-            Some(approved) => {
-                let verdict = if approved.contains(asked) { "approved" } else { "not approved" };
-                table.row([&words, asked, verdict]);
-            }
-        }
+    for asked in asked {
+        let words = format!("  {}", asked.meaning);
+        let verdict = match (asked.approved, asked.narrowed_to.as_slice()) {
+            _ if !decided => String::new(),
+            (true, _) => "approved".to_owned(),
+            (false, []) => "not approved".to_owned(),
+            (false, narrowed) => format!("only {}", narrowed.join(", ")),
+        };
+        table.row([&words, &asked.permission, &verdict]);
     }
     format!("it asks to\n{}", table.text())
+}
+
+/// How it is to run, once it is approved.
+pub(super) fn terms(agent: &Agent) -> String {
+    let Some(wanted) = &agent.sandbox_wanted else { return String::new() };
+    let isolation = match agent.isolation.as_deref() {
+        Some("world") => "one process for each world",
+        Some("run") => "one process for each run",
+        _ => "one process for all runs",
+    };
+    let mut text = format!("it runs in the sandbox {}, {isolation}\n", plain::line(wanted));
+    let limits = limits::words(&agent.limits);
+    if !limits.is_empty() {
+        text.push_str(&format!("within {}\n", plain::line(&limits)));
+    }
+    text
 }
 
 /// How to approve it, for someone who has not.
@@ -85,6 +82,16 @@ pub(super) fn command(agent: &Agent) -> String {
     agent.command.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
+#[cfg(test)]
+fn asked(permission: &str, meaning: &str) -> AgentPermission {
+    AgentPermission {
+        permission: permission.into(),
+        meaning: meaning.into(),
+        approved: false,
+        narrowed_to: Vec::new(),
+    }
+}
+
 /// An agent for tests.
 #[cfg(test)]
 pub(super) fn example(state: &str) -> Agent {
@@ -105,7 +112,10 @@ pub(super) fn example(state: &str) -> Agent {
         added_at: "2026-11-15T09:00:00.000Z".into(),
         permissions_requested: vec!["network:egress:example.dev".into(), "env:read:LANG".into()],
         permissions_approved: None,
-        permissions: Vec::new(),
+        permissions: vec![
+            asked("network:egress:example.dev", "Connect to example.dev"),
+            asked("env:read:LANG", "See the variable LANG"),
+        ],
         sandbox_wanted: None,
         sandbox_notes: Vec::new(),
         isolation: None,
@@ -124,39 +134,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_permission_is_said_in_plain_words() {
-        for (text, expect) in [
-            ("filesystem:read:/srv/data/**", "read files in /srv/data/**"),
-            ("filesystem:write:**", "change all files"),
-            ("network:egress:api.example.dev:443", "connect to api.example.dev:443"),
-            ("network:egress:*", "connect to any host"),
-            ("tool:invoke:dev.example.echo/say", "run the tool dev.example.echo/say"),
-            ("tool:invoke:*/say", "run the tool say of any provider"),
-            ("tool:invoke:*", "run any tool"),
-            ("env:read:LANG", "see the environment variable LANG"),
-            ("process:spawn", "start other programs"),
-            ("event:publish:a.b", "send events a.b"),
-            ("mission:lead:mars", "do what it calls mission:lead:mars"),
-            ("odd", "do what it calls odd"),
-        ] {
-            assert_eq!(permission(text), expect, "{text}");
-        }
-    }
-
-    #[test]
     fn what_was_approved_is_marked() {
         let output = Output::new(false);
         let mut agent = example("approved");
         let asked = requests(&agent, output);
-        assert!(asked.starts_with("it asks to\n  connect to example.dev"), "{asked}");
+        assert!(asked.starts_with("it asks to\n  Connect to example.dev"), "{asked}");
         assert!(!asked.contains("approved"), "{asked}");
         agent.permissions_approved = Some(vec!["env:read:LANG".into()]);
+        agent.permissions[1].approved = true;
         let marked = requests(&agent, output);
         let verdicts: Vec<bool> =
             marked.lines().skip(1).map(|line| line.ends_with("not approved")).collect();
         assert_eq!(verdicts, [true, false], "{marked}");
-        agent.permissions_requested.clear();
+        agent.permissions[0].narrowed_to = vec!["network:egress:example.dev:443".into()];
+        assert!(requests(&agent, output).contains("only network:egress:example.dev:443"));
+        agent.permissions.clear();
         assert_eq!(requests(&agent, output), "it asks for no permissions\n");
+    }
+
+    #[test]
+    fn terms_are_told_once_there_are_any() {
+        let mut agent = example("approved");
+        assert_eq!(terms(&agent), "");
+        agent.sandbox_wanted = Some("strict".into());
+        agent.isolation = Some("run".into());
+        agent.limits.calls_max = Some(4);
+        let expect = "it runs in the sandbox strict, one process for each run\n\
+                      within 4 calls at once\n";
+        assert_eq!(terms(&agent), expect);
     }
 
     #[test]
@@ -176,7 +181,7 @@ mod tests {
         assert_eq!(state(&agent), "crashed: boom again");
         agent.command.push("it's\u{1b}[2J".into());
         assert_eq!(command(&agent), "./hello 'two words' 'it'\\''s'");
-        agent.permissions_requested = vec!["a:\u{1b}[2Jb".into()];
+        agent.permissions = vec![asked("a:\u{1b}[2Jb", "do \u{1b}[2Jit")];
         assert!(!requests(&agent, Output::new(false)).contains('\u{1b}'));
     }
 }

@@ -1,0 +1,133 @@
+//! `wharf agents scan`.
+
+use std::path::PathBuf;
+
+use reqwest::Method;
+use serde_json::Value;
+use wharf_wire::rest_v1::{AddAgent, Agent, FoundAgent, FoundAgents, ScanAgents};
+
+use crate::client::Client;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::{folder, plain, table};
+
+use super::words;
+
+/// What `wharf agents scan` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf agents scan ~/agents
+  wharf agents scan ~/agents --add      add what was found; nothing is approved by it
+
+Nothing that lies there is run.")]
+pub(crate) struct Args {
+    /// The folder to look below, on the core's machine
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Add the agents that were found
+    #[arg(long)]
+    add: bool,
+}
+
+/// Shows what lies below the folder, and adds it if asked to.
+pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let body = ScanAgents { folder: folder::absolute(&args.folder)? };
+    let raw: Value = client.send_json(Method::POST, &["v1", "agents", "scan"], &body).await?;
+    let found: FoundAgents = table::typed(raw.clone())?;
+    let added = if args.add { add(&client, &found).await? } else { Vec::new() };
+    if output.is_json() {
+        let mut raw = raw;
+        if args.add {
+            raw["added"] = Value::from(added);
+        }
+        output.json(&raw)?;
+        return Ok(Exit::Done);
+    }
+    output.text(&text_of(&found, output))?;
+    for id in added {
+        output.line(&format!("added {}", plain::line(&id)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Adds what can be used and is not known yet.
+async fn add(client: &Client, found: &FoundAgents) -> Result<Vec<String>> {
+    let mut added = Vec::new();
+    for item in found.items.iter().filter(|item| item.agent_id.is_some() && item.state.is_none()) {
+        let body = AddAgent { folder: item.folder.clone() };
+        let agent: Agent = client.send_json(Method::POST, &["v1", "agents"], &body).await?;
+        added.push(agent.agent_id);
+    }
+    Ok(added)
+}
+
+fn text_of(found: &FoundAgents, output: Output) -> String {
+    let mut text = String::new();
+    for item in &found.items {
+        text.push_str(&item_of(item, output));
+    }
+    if found.items.is_empty() {
+        text.push_str("no agents were found\n");
+    }
+    if let Some(why) = &found.cut_short {
+        let paint = output.out_paint();
+        let note = format!("not everything was looked at: {}", plain::line(why));
+        text.push_str(&format!("{}\n", paint.attention(&note)));
+    }
+    text
+}
+
+fn item_of(item: &FoundAgent, output: Output) -> String {
+    let paint = output.out_paint();
+    let folder = plain::line(&item.folder);
+    let (Some(id), None) = (&item.agent_id, &item.error) else {
+        let why = item.error.as_ref().map_or("it cannot be used", |error| &error.message);
+        return format!("{} {folder}\n  {}\n", paint.bad("unusable"), plain::cut(why, 300));
+    };
+    let version = item.version.as_deref().unwrap_or_default();
+    let head = format!("{} {}", paint.strong(&plain::line(id)), plain::line(version));
+    let state = item
+        .state
+        .as_ref()
+        .map_or_else(String::new, |state| format!(", added already and {}", plain::line(state)));
+    let mut text = format!("{head} in {folder}{state}\n");
+    if let Some(description) = item.description.as_ref().filter(|text| !text.is_empty()) {
+        text.push_str(&format!("  {}\n", plain::cut(description, 100)));
+    }
+    for line in words::permissions(&item.permissions, false, output).lines() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_is_told_with_what_it_asks_for_and_what_is_wrong() {
+        let found: FoundAgents = serde_json::from_str(
+            r#"{"items":[
+                {"folder":"/a/hello","agent_id":"dev.hello","version":"1","state":"running",
+                 "permissions":[{"permission":"env:read:LANG","meaning":"See LANG","approved":false}]},
+                {"folder":"/a/odd","error":{"code":"agent.manifest_invalid",
+                 "message":"The field id is\n missing.","retryable":false}}],
+               "cut_short":"There is more."}"#,
+        )
+        .expect("readable");
+        let text = text_of(&found, Output::new(false));
+        for part in [
+            "dev.hello 1 in /a/hello, added already and running\n",
+            "See LANG",
+            "unusable /a/odd\n  The field id is missing.\n",
+            "not everything was looked at: There is more.\n",
+        ] {
+            assert!(text.contains(part), "{part:?} is missing in {text}");
+        }
+    }
+}

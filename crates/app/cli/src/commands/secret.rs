@@ -1,0 +1,158 @@
+//! `wharf secret`: what providers are given by name.
+
+use std::io::{IsTerminal as _, Read as _};
+
+use clap::Subcommand;
+use serde_json::json;
+use wharf_wire::rest_v1::Secret;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::table::{self, Table};
+use crate::{moment, plain, prompt};
+
+/// Largest secret.
+const SECRET_BYTES_MAX: usize = 64 * 1024;
+
+/// What `wharf secret` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf secret set MAIL_KEY                 asks for it, unseen
+  wharf secret set MAIL_KEY < key.txt
+  wharf secret list
+  wharf secret remove MAIL_KEY
+
+A provider gets a secret only if its manifest asks for it and you approved that.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List the names of secrets
+    #[command(after_help = "Examples:\n  wharf secret\n  wharf secret list --json")]
+    List,
+    /// Keep a secret, in place of an older one of this name
+    #[command(after_help = "\
+Examples:
+  wharf secret set MAIL_KEY
+  pass show mail | wharf secret set MAIL_KEY
+  wharf secret set CERT --keep-newline < cert.pem
+
+It is read from standard input, or asked for on a terminal; never from the command line, where
+others could see it.")]
+    Set {
+        /// The secret's name
+        name: String,
+        /// Keep the line end at the end of what is read
+        #[arg(long)]
+        keep_newline: bool,
+    },
+    /// Forget a secret
+    #[command(after_help = "Examples:\n  wharf secret remove MAIL_KEY")]
+    Remove {
+        /// The secret's name
+        name: String,
+    },
+}
+
+/// Does what the subcommand says; lists names when there is none.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    match args.command.unwrap_or(Command::List) {
+        Command::List => list(context).await?,
+        Command::Set { name, keep_newline } => set(&name, keep_newline, context).await?,
+        Command::Remove { name } => {
+            context.client()?.delete(&["v1", "secrets", &name], &[]).await?;
+            told(context, &name, "removed")?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+async fn set(name: &str, keep_newline: bool, context: &Context) -> Result<()> {
+    // A core that is away, or a name that cannot be, is noticed before anything is typed.
+    let client = context.client()?;
+    let bytes = if std::io::stdin().is_terminal() {
+        prompt::unseen(&format!("{}: ", plain::line(name)))?.into_bytes()
+    } else {
+        read(keep_newline)?
+    };
+    if bytes.is_empty() {
+        return Err(Failure::usage("a secret has at least one byte"));
+    }
+    client.put_bytes(&["v1", "secrets", name], bytes).await?;
+    told(context, name, "set")
+}
+
+fn read(keep_newline: bool) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = SECRET_BYTES_MAX as u64 + 2;
+    let read = std::io::stdin().lock().take(most).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::unreadable("standard input", &error))?;
+    if !keep_newline {
+        strip_line_end(&mut bytes);
+    }
+    if bytes.len() > SECRET_BYTES_MAX {
+        return Err(Failure::usage("a secret may have 64 KiB at most"));
+    }
+    Ok(bytes)
+}
+
+/// Takes off the line end that editors and `echo` add.
+fn strip_line_end(bytes: &mut Vec<u8>) {
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+    }
+}
+
+fn told(context: &Context, name: &str, done: &str) -> Result<()> {
+    if context.output.is_json() {
+        return context.output.json(&json!({"name": name, "done": done}));
+    }
+    context.output.note(&format!("{done}: {}", plain::line(name)));
+    Ok(())
+}
+
+async fn list(context: &Context) -> Result<()> {
+    let output = context.output;
+    let (items, _) = context.client()?.list(&["v1", "secrets"], &[], None).await?;
+    if output.is_json() {
+        return output.json(&items);
+    }
+    let secrets: Vec<Secret> = table::rows(items)?;
+    if secrets.is_empty() {
+        return output.line("no secrets; keep one with: wharf secret set NAME");
+    }
+    let mut table = Table::new(output, &["SECRET", "SET"]).keep_whole(&[0]);
+    for secret in &secrets {
+        table.row([&secret.name, &moment::shown(&secret.set_at)]);
+    }
+    output.text(&table.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_end_is_taken_off_and_no_more() {
+        for (raw, expect) in [
+            ("key\n", "key"),
+            ("key\r\n", "key"),
+            ("key", "key"),
+            ("key\n\n", "key\n"),
+            ("\n", ""),
+            (" key \n", " key "),
+        ] {
+            let mut bytes = raw.as_bytes().to_vec();
+            strip_line_end(&mut bytes);
+            assert_eq!(bytes, expect.as_bytes(), "{raw:?}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! `wharf token create`.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::Value;
+use wharf_vocab::{Code, Verb};
+use wharf_wire::rest_v1::{CreateToken, Token};
+
+use crate::commands::choices;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::{duration, plain, table};
+
+/// What `wharf token create` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf token create --world lab --verb run,read --tool 'llm/*' --ttl 8h
+  wharf token create --world lab --verb run,read --budget-micro 5000000    five dollars
+  wharf token create --verb read,answer,approve --person --label 'my phone'
+  TOKEN=$(wharf token create --verb read)
+
+Verbs: run (start and cancel runs), read (look), answer (questions), approve (decide approvals),
+operate (start and stop agents, read their logs), admin (everything else).
+The token goes to standard output, this once; what it is good for to standard error.")]
+pub(crate) struct Args {
+    /// What may be done with it
+    #[arg(long = "verb", required = true, value_delimiter = ',', value_parser = choices::verb())]
+    verbs: Vec<Verb>,
+    /// Only in this world; repeat it for more [default: all worlds]
+    #[arg(long = "world", value_name = "W", value_delimiter = ',')]
+    worlds: Vec<String>,
+    /// Only with tools that fit, such as llm/* or */echo; repeat it for more [default: all tools]
+    #[arg(long = "tool", value_name = "PATTERN", value_delimiter = ',')]
+    tools: Vec<String>,
+    /// How long it is good, such as 8h or 30d [default: for ever]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    ttl: Option<Duration>,
+    /// The most its runs may cost, in millionths of a dollar; needs exactly one --world
+    #[arg(long, value_name = "N")]
+    budget_micro: Option<u64>,
+    /// It is a person's own, who may decide what is left to people
+    #[arg(long)]
+    person: bool,
+    /// What it is for
+    #[arg(long, value_name = "TEXT")]
+    label: Option<String>,
+}
+
+/// Makes the token.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
+    let body = CreateToken {
+        label: args.label,
+        verbs: args.verbs,
+        worlds: some(args.worlds),
+        tools: some(args.tools),
+        ttl_ms: args.ttl.map(duration::ms),
+        expires_at: None,
+        budget_micro: args.budget_micro,
+        person: args.person.then_some(true),
+    };
+    let raw: Value = context.client()?.send_json(Method::POST, &["v1", "tokens"], &body).await?;
+    if output.is_json() {
+        output.json(&raw)?;
+        return Ok(Exit::Done);
+    }
+    let made: Token = table::typed(raw)?;
+    let token = made.token.as_deref().ok_or_else(|| {
+        Failure::new(Code::CoreInternal, "the core made a token and did not show it")
+    })?;
+    output.note(&text_of(&made));
+    output.line(&plain::line(token))?;
+    Ok(Exit::Done)
+}
+
+/// What a token is good for.
+fn text_of(token: &Token) -> String {
+    let verbs: Vec<_> = token.verbs.iter().map(|verb| verb.as_str()).collect();
+    let worlds = token.worlds.as_ref().map_or("all worlds".to_owned(), |list| list.join(", "));
+    let tools = token.tools.as_ref().map_or("all tools".to_owned(), |list| list.join(", "));
+    let until = token.expires_at.as_deref().map(crate::moment::relative_to_now);
+    let until = until.map_or("for ever".to_owned(), |until| format!("it ends {until}"));
+    let who = if token.person { "a person's token" } else { "a token" };
+    let id = &token.token_id;
+    plain::line(&format!(
+        "{who} {id} to {} in {worlds} with {tools}; {until}. It is shown only now.",
+        verbs.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_described_in_one_line() {
+        let token: Token = serde_json::from_str(
+            r#"{"token_id":"g-1","label":"","state":"active","verbs":["run","read"],
+                "worlds":["lab"],"person":true,"created_at":"","created_by":"owner"}"#,
+        )
+        .expect("a token");
+        assert_eq!(
+            text_of(&token),
+            "a person's token g-1 to run, read in lab with all tools; for ever. \
+             It is shown only now."
+        );
+    }
+}

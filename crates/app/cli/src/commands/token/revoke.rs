@@ -1,0 +1,77 @@
+//! `wharf token revoke`.
+
+use serde_json::json;
+use wharf_vocab::Code;
+use wharf_wire::rest_v1::Token;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::{plain, table};
+
+/// What `wharf token revoke` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf token revoke g-0193a7
+
+It counts at once, also for tokens narrowed from it. A beginning of the id that only one token
+has is enough.")]
+pub(crate) struct Args {
+    /// The token's id, or its beginning; never the token itself
+    id: String,
+}
+
+/// Makes the token worthless.
+pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let (items, _) = client.list(&["v1", "tokens"], &[], None).await?;
+    let id = pick(&table::rows(items)?, &args.id)?;
+    client.delete(&["v1", "tokens", &id], &[]).await?;
+    if context.output.is_json() {
+        context.output.json(&json!({"token_id": id, "state": "revoked"}))?;
+    } else {
+        context.output.note(&format!("revoked {}", plain::line(&id)));
+    }
+    Ok(Exit::Done)
+}
+
+fn pick(tokens: &[Token], typed: &str) -> Result<String> {
+    let fits = |token: &&Token| !typed.is_empty() && token.token_id.starts_with(typed);
+    let fitting: Vec<&Token> = tokens.iter().filter(fits).collect();
+    let whole = fitting.iter().find(|token| token.token_id == typed);
+    match (whole, fitting.as_slice()) {
+        (Some(one), _) | (None, [one]) => Ok(one.token_id.clone()),
+        // What was typed may be a token itself, so it is not repeated.
+        (None, []) => {
+            let message = "there is no token with this id; see them with: wharf token list";
+            Err(Failure::new(Code::GrantNotFound, message))
+        }
+        (None, several) => {
+            let message = format!("{} tokens have an id that begins so", several.len());
+            Err(Failure::usage(message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unique_beginning_is_enough_and_nothing_is_repeated() {
+        let token = |id: &str| -> Token {
+            serde_json::from_value(json!({"token_id": id, "label": "", "state": "active",
+                "verbs": [], "person": false, "created_at": "", "created_by": ""}))
+            .expect("a token")
+        };
+        let tokens = [token("g-1a"), token("g-1b"), token("g-1")];
+        assert_eq!(pick(&tokens, "g-1a"), Ok("g-1a".into()));
+        assert_eq!(pick(&tokens, "g-1"), Ok("g-1".into()));
+        assert_eq!(pick(&tokens, "g-").expect_err("several").exit().number(), 2);
+        for nobody in ["", "whf1.c4nary"] {
+            let failure = pick(&tokens, nobody).expect_err("none");
+            assert!(failure.is(Code::GrantNotFound) && !failure.message().contains("c4nary"));
+        }
+    }
+}

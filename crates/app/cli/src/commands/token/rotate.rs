@@ -1,0 +1,41 @@
+//! `wharf token rotate`.
+
+use reqwest::Method;
+use serde_json::Value;
+use wharf_wire::rest_v1::{Keys, RotateKeys};
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::{plain, table};
+
+/// What `wharf token rotate` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf token rotate                tokens made so far stay good
+  wharf token rotate --drop-old     every token made so far becomes worthless
+
+The owner's token is none of them and stays as it is.")]
+pub(crate) struct Args {
+    /// Throw the older keys away, and so every token made with them
+    #[arg(long)]
+    drop_old: bool,
+}
+
+/// Makes a new key.
+pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let body = RotateKeys { drop_old: args.drop_old.then_some(true) };
+    let path = ["v1", "tokens", "rotate"];
+    let raw: Value = context.client()?.send_json(Method::POST, &path, &body).await?;
+    if output.is_json() {
+        output.json(&raw)?;
+    } else {
+        let keys: Keys = table::typed(raw)?;
+        let older = keys.keys.len().saturating_sub(1);
+        let current = plain::line(&keys.current);
+        output.line(&format!("{current} seals tokens from now on; {older} older keys are good"))?;
+    }
+    Ok(Exit::Done)
+}
