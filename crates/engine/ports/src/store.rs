@@ -114,7 +114,6 @@ pub struct HistoryRecord {
 
 /// An entry or a piece of progress.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "records are read a page at a time and short-lived")]
 pub enum HistoryItem {
     /// An entry.
     Entry(Entry),

@@ -150,17 +150,6 @@ impl CallerRef {
         }
     }
 
-    /// Every grant the caller's rights hang on, people's own ones too.
-    #[must_use]
-    pub fn chain(&self) -> Vec<GrantId> {
-        let mut chain = self.links();
-        chain.extend(self.root.clone());
-        if !chain.contains(&self.grant) {
-            chain.push(self.grant.clone());
-        }
-        chain
-    }
-
     /// What the caller may do.
     #[must_use]
     pub fn rights(&self) -> Arc<Rights> {

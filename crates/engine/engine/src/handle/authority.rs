@@ -20,8 +20,8 @@ impl Handle {
         }
         let revoked =
             |id: &&GrantId| self.inner.grants.look(id, |grant| grant.revoked_at.is_some());
-        let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
-        match chain.filter(|id| revoked(id) == Some(true)).next() {
+        let mut chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
+        match chain.find(|id| revoked(id) == Some(true)) {
             Some(id) => {
                 let message = "A grant this is asked with has been revoked.";
                 Err(Fault::new(Code::PermissionDenied, message).with("grant", id.as_str()))
