@@ -7,6 +7,7 @@ written to standard output or standard error but short sentences about how the a
 
 import json
 import os
+import queue
 import signal
 import socket
 import struct
@@ -23,6 +24,7 @@ PROTOCOL_VERSION = 1
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 CALLS_MAX = 256
 OUTPUT_BYTES_MAX = 256 * 1024
+FILE_BYTES_MAX = 16 * 1024 * 1024
 CALLS_REMEMBERED_MAX = 10_000
 ECHOED = ("request_id", "correlation_id", "causation_id", "traceparent")
 
@@ -48,9 +50,11 @@ class Ended(Exception):
 class Failed(Exception):
     """A call that fails, with the code that says why."""
 
-    def __init__(self, code, message, retryable=False):
+    def __init__(self, code, message, retryable=False, **details):
         super().__init__(message)
         self.error = {"code": code, "message": message, "retryable": retryable}
+        if details:
+            self.error["details"] = details
 
 
 class Canceled(Exception):
@@ -61,7 +65,12 @@ class Connection:
     """Frames in both directions: four bytes of length, then that many bytes of JSON."""
 
     def __init__(self, address):
-        if address.startswith("tcp:"):
+        if address.startswith("fd:"):
+            # The process was started with a connection; what it starts itself does not get it.
+            number = int(address[len("fd:"):])
+            os.set_inheritable(number, False)
+            self.socket = socket.socket(fileno=number)
+        elif address.startswith("tcp:"):
             host, _, port = address[len("tcp:"):].rpartition(":")
             self.socket = socket.create_connection((host, int(port)))
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -133,11 +142,14 @@ class Connection:
 class Call:
     """One call in flight: what a tool sees of it."""
 
-    def __init__(self, connection, message):
+    def __init__(self, agent, message):
         payload = message["payload"]
-        self.connection, self.message = connection, message
+        self.agent, self.connection, self.message = agent, agent.connection, message
         self.id, self.tool_id, self.input = payload["call_id"], payload["tool_id"], payload["input"]
+        context = payload.get("context")
+        self.outputs_dir = context.get("outputs_dir") if isinstance(context, dict) else None
         self.canceled = threading.Event()
+        self.invokes = {}
         self.seq = 0
 
     def stream(self, channel, text, **more):
@@ -148,6 +160,40 @@ class Call:
         payload = {"call_id": self.id, "seq": self.seq, "channel": channel}
         payload["data"] = dict(more, text=text)
         self.connection.send("agent.tool.stream", payload, about=self.message)
+
+    def call(self, tool_id, given):
+        """Calls another tool through the core and passes on what it streams."""
+        if "invoke" not in self.agent.granted:
+            raise Failed("permission.denied", "The core does not let this agent call tools.")
+        invoke_id, news = str(uuid.uuid4()), queue.Queue()
+        payload = {"invoke_id": invoke_id, "tool_id": tool_id, "input": given}
+        payload["parent_call_id"] = self.id
+        self.invokes[invoke_id] = news
+        try:
+            self.connection.send("agent.tool.invoke", payload, about=self.message)
+            while not self.canceled.is_set():
+                kind, payload = news.get()
+                if kind == "core.tool.invoke_stream":
+                    self.pass_on(payload.get("channel"), payload.get("data"))
+                elif kind == "core.tool.invoke_result":
+                    if payload.get("status") == "succeeded":
+                        return payload.get("output", {})
+                    raise failure_of(payload)
+            self.connection.send("agent.tool.invoke_cancel", {"invoke_id": invoke_id})
+            raise Canceled()
+        finally:
+            del self.invokes[invoke_id]
+
+    def pass_on(self, channel, data):
+        if channel in ("stdout", "stderr", "log", "status") and isinstance(data, dict):
+            more = {"fraction": data["fraction"]} if "fraction" in data else {}
+            self.stream(channel, data.get("text", ""), **more)
+
+    def cancel(self):
+        """Wakes the tool, whether it pauses or waits for another one."""
+        self.canceled.set()
+        for news in list(self.invokes.values()):
+            news.put(("canceled", {}))
 
     def pause(self, milliseconds):
         """Waits, and wakes at once when the call is canceled."""
@@ -179,8 +225,18 @@ def invalid_input(call):
 
 def large_output(call):
     wanted = call.input["bytes"]
+    if wanted > OUTPUT_BYTES_MAX and call.outputs_dir is not None:
+        given = min(wanted, FILE_BYTES_MAX)
+        with open(os.path.join(call.outputs_dir, "text"), "w", encoding="utf-8") as file:
+            file.write("x" * given)
+        text = {"$written": True}
+        return {"text": text, "bytes": given, "wanted": wanted, "truncated": given < wanted}
     given = min(wanted, OUTPUT_BYTES_MAX, call.connection.send_bytes_max // 2)
     return {"text": "x" * given, "bytes": given, "wanted": wanted, "truncated": given < wanted}
+
+
+def relay(call):
+    return {"output": call.call(call.input["tool_id"], call.input.get("input", {}))}
 
 
 def integer(most, least=0):
@@ -209,7 +265,15 @@ TOOLS = {
         {"bytes": integer(1 << 40)},
         ["bytes"],
     ),
+    "relay": (
+        relay,
+        "Calls another tool and passes on what it says.",
+        {"tool_id": {"type": "string"}, "input": {"type": "object"}},
+        ["tool_id"],
+    ),
 }
+# Tools that may act on the world, by what they call.
+ACTING = {"relay"}
 
 
 def definition(name):
@@ -226,7 +290,7 @@ def definition(name):
         },
         "output_schema": {"type": "object"},
         "capabilities": ["streaming", "cancellation"],
-        "side_effects": False,
+        "side_effects": name in ACTING,
         "requires_directive": False,
     }
 
@@ -243,6 +307,8 @@ def check(name, given):
             raise Failed("tool.invalid_input", "The input has a field that the tool does not take.")
         if rule["type"] == "string" and not isinstance(value, str):
             raise Failed("tool.invalid_input", "`%s` must be text." % field)
+        if rule["type"] == "object" and not isinstance(value, dict):
+            raise Failed("tool.invalid_input", "`%s` must be an object." % field)
         if rule["type"] == "integer":
             # A boolean is an integer in Python and is none in JSON.
             if isinstance(value, bool) or not isinstance(value, int):
@@ -264,6 +330,7 @@ class Agent:
         self.lock = threading.Lock()
         self.calls = {}
         self.finished = {}
+        self.granted = []
 
     def run(self):
         self.shake_hands()
@@ -274,7 +341,7 @@ class Agent:
             self.take(self.connection.receive())
 
     def shake_hands(self):
-        capabilities = ["tools", "streaming", "cancellation"]
+        capabilities = ["tools", "streaming", "cancellation", "invoke"]
         hello = {
             "session_token": self.token,
             "agent_id": AGENT_ID,
@@ -296,6 +363,8 @@ class Agent:
             raise Refused("The core chose a version of the protocol that was not offered.")
         self.session_id = payload["session_id"]
         self.interval = max(payload["heartbeat_interval_ms"], 1) / 1000
+        granted = payload.get("capabilities")
+        self.granted = granted if isinstance(granted, list) else []
         limit = payload.get("max_frame_bytes", FRAME_BYTES_MAX)
         self.connection.send_bytes_max = self.connection.receive_bytes_max = limit
 
@@ -324,6 +393,8 @@ class Agent:
             self.begin(message)
         elif kind == "core.tool.cancel":
             self.cancel(message)
+        elif kind in ("core.tool.invoke_stream", "core.tool.invoke_result"):
+            self.tell(kind, message["payload"])
         elif kind == "core.ping":
             self.connection.send("agent.pong", {}, answers=message)
         elif kind == "core.goodbye":
@@ -334,6 +405,15 @@ class Agent:
             raise Refused("The core sent a message that only an agent may send.")
         elif "request_id" in message and "in_reply_to" not in message and "error" not in message:
             self.refuse(message, "protocol.unknown_type", "This agent does not know that type.")
+
+    def tell(self, kind, payload):
+        """Gives news of a call through the core to the tool that waits for them, if it does."""
+        with self.lock:
+            calls = list(self.calls.values())
+        for call in calls:
+            news = call.invokes.get(payload.get("invoke_id"))
+            if news is not None:
+                news.put((kind, payload))
 
     def refuse(self, message, code, text):
         answers = message if isinstance(message.get("id"), str) else None
@@ -346,7 +426,7 @@ class Agent:
             if not isinstance(payload.get(field), kind):
                 text = "`payload.%s` is missing or has the wrong form." % field
                 return self.refuse(message, "protocol.invalid_envelope", text)
-        call = Call(self.connection, message)
+        call = Call(self, message)
         with self.lock:
             known = call.id in self.calls or call.id in self.finished
             busy = len(self.calls) >= CALLS_MAX
@@ -410,7 +490,7 @@ class Agent:
             ack = {"call_id": call_id, "accepted": call is not None}
             self.connection.send("agent.tool.cancel_ack", ack, answers=message)
         if call is not None:
-            call.canceled.set()
+            call.cancel()
 
     def stop(self):
         """Wakes every tool that waits, and ends the session."""
@@ -418,7 +498,7 @@ class Agent:
         with self.lock:
             calls = list(self.calls.values())
         for call in calls:
-            call.canceled.set()
+            call.cancel()
         self.connection.close()
 
 
@@ -437,6 +517,14 @@ def fault_of(message):
     return None
 
 
+def failure_of(payload):
+    """Why another tool did not succeed: its code, and words of our own."""
+    error = payload.get("error") if isinstance(payload.get("error"), dict) else {}
+    code = safe_code(error)
+    known = "." in code
+    return Failed(code if known else "tool.failed", "The tool that was called did not succeed.")
+
+
 def safe_code(error):
     """An error's code if it looks like one: nothing else of a refusal is worth printing."""
     code = error.get("code")
@@ -448,6 +536,9 @@ def main():
     address = os.environ.get("OPENSENTIENCE_SOCKET")
     # Taken out of the environment, so that nothing this process starts could inherit it.
     token = os.environ.pop("OPENSENTIENCE_SESSION_TOKEN", None)
+    if address and address.startswith("fd:"):
+        # Whoever holds the connection needs no other proof.
+        token = token or "inherited"
     if not address or not token:
         sys.exit("This agent is started by a core, which says where to connect.")
     try:

@@ -1,15 +1,19 @@
-//! The reference agent: five small tools that show what an agent meets.
+//! The reference agent: small tools that show what an agent meets.
 //!
-//! None of them acts on the world. The same tools exist in plain Python beside this folder.
+//! The first five act on nothing; `relay` calls another tool through the core, and `write_note`
+//! acts, so it is called only once somebody has approved that. Most of them exist in plain Python
+//! beside this folder too.
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wharf_sdk::{Agent, Cx, Fault, JsonSchema};
+use wharf_sdk::{Agent, Chunk, Cx, Fault, JsonSchema, LargeText, Object, Written, cannot_write};
 
-/// More than this is not given by `large_output`; it says so instead.
-const OUTPUT_BYTES_MAX: u64 = 256 * 1024;
+/// More than this is not given by `large_output` inline.
+const INLINE_BYTES_MAX: u64 = 256 * 1024;
+/// More than this is not given at all; `large_output` says so instead.
+const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 fn main() -> ExitCode {
     Agent::new("dev.wharf.hello", env!("CARGO_PKG_VERSION"))
@@ -24,6 +28,10 @@ fn main() -> ExitCode {
         .side_effects(false)
         .tool("large_output", "Gives as many bytes as wanted, up to a bound.", large_output)
         .side_effects(false)
+        .tool("relay", "Calls another tool and passes on what it says.", relay)
+        .tool("write_note", "Writes a note to a file, once that is approved.", write_note)
+        .side_effects(true)
+        .requires_directive(true)
         .run()
 }
 
@@ -112,7 +120,7 @@ struct Wanted {
 
 #[derive(Serialize, JsonSchema)]
 struct Large {
-    text: String,
+    text: LargeText,
     /// How many bytes the text has.
     bytes: u64,
     /// How many were wanted.
@@ -121,12 +129,57 @@ struct Large {
     truncated: bool,
 }
 
-async fn large_output(input: Wanted, _cx: Cx) -> Result<Large, Fault> {
-    let given = input.bytes.min(OUTPUT_BYTES_MAX);
+async fn large_output(input: Wanted, cx: Cx) -> Result<Large, Fault> {
+    let most = if cx.outputs_dir().is_some() { FILE_BYTES_MAX } else { INLINE_BYTES_MAX };
+    let given = input.bytes.min(most);
+    let text = std::iter::repeat_n('x', usize::try_from(given).unwrap_or(0)).collect();
     Ok(Large {
-        text: std::iter::repeat_n('x', usize::try_from(given).unwrap_or(0)).collect(),
+        text: cx.large_text("text", text).await?,
         bytes: given,
         wanted: input.bytes,
         truncated: given < input.bytes,
     })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Relay {
+    /// The tool to call; the manifest asks for the permission.
+    tool_id: String,
+    /// What to call it with.
+    #[serde(default)]
+    input: Object,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Relayed {
+    output: Object,
+}
+
+async fn relay(input: Relay, cx: Cx) -> Result<Relayed, Fault> {
+    let mut call = cx.calling(input.tool_id).start(&input.input).await?;
+    while let Some(piece) = call.next().await {
+        match piece {
+            Chunk::Text { text, .. } => cx.text(text).await?,
+            Chunk::Status { text, fraction } => cx.status(text, fraction).await?,
+            Chunk::Partial { json } => cx.partial(&json).await?,
+        }
+    }
+    Ok(Relayed { output: call.output().await? })
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Note {
+    /// What to write.
+    text: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Noted {
+    note: Written,
+}
+
+async fn write_note(input: Note, cx: Cx) -> Result<Noted, Fault> {
+    let (path, note) = cx.output_file("note")?;
+    std::fs::write(path, input.text).map_err(cannot_write)?;
+    Ok(Noted { note })
 }

@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use wharf_protocol::agent::{CallOutcome, Cancel, CoreEvent, CoreLimits, Refusal};
-use wharf_vocab::Code;
-use wharf_wire::agent_v1::{Chunk, TextChannel};
+use wharf_protocol::agent::{
+    CallOutcome, CallRequest, Cancel, CoreEvent, CoreLimits, InvokeReceived, Refusal,
+};
+use wharf_vocab::{Code, Fault};
+use wharf_wire::agent_v1::{CallContext, Chunk, TextChannel};
 
 use crate::core::{Core, Listener, TOKEN, id};
 
@@ -179,5 +181,147 @@ fn what_is_missing_in_the_environment_is_named() {
         let (status, text) = agent.ended();
         assert_eq!(status.code(), Some(1));
         assert!(text.contains(expect), "{text}");
+    }
+}
+
+fn invoke(core: &mut Core) -> InvokeReceived {
+    core.wait("a call of another tool", |event| match event {
+        CoreEvent::Invoke(received) => Some((**received).clone()),
+        _ => None,
+    })
+}
+
+/// Has an agent relay a call, succeed once and fail once, and be called off once.
+fn relays(core: &mut Core) {
+    let input = json!({"tool_id": "dev.wharf.other/echo", "input": {"a": 1}});
+    core.call("r-1", "relay", &input);
+    let received = invoke(core);
+    assert_eq!(received.tool_id, "dev.wharf.other/echo");
+    assert_eq!(received.parent_call_id, id("r-1"));
+    assert_eq!(received.input["a"], 1);
+    assert_eq!(received.echo.request_id.as_deref(), Some("request-r-1"));
+    let chunk = Chunk::Text { channel: TextChannel::Stdout, text: "said".to_owned() };
+    core.session.invoke_chunk(core.now(), &received.invoke_id, chunk.clone()).expect("open");
+    let output = json!({"b": 2}).as_object().expect("an object").clone();
+    let succeeded = CallOutcome::Succeeded(output);
+    core.session.invoke_result(core.now(), &received.invoke_id, succeeded).expect("open");
+    assert_eq!(core.output("r-1"), json!({"output": {"b": 2}}));
+    assert_eq!(core.chunks("r-1"), [chunk]);
+
+    core.seen.retain(|event| !matches!(event, CoreEvent::Invoke(_)));
+    core.call("r-2", "relay", &input);
+    let received = invoke(core);
+    let fault = Fault::new(Code::PermissionDenied, "Not this one.");
+    let failed = CallOutcome::Failed(fault);
+    core.session.invoke_result(core.now(), &received.invoke_id, failed).expect("open");
+    assert!(core.failure("r-2").is(Code::PermissionDenied));
+
+    core.seen.retain(|event| !matches!(event, CoreEvent::Invoke(_)));
+    core.call("r-3", "relay", &input);
+    let received = invoke(core);
+    core.session.cancel(core.now(), &id("r-3"), Cancel::default()).expect("open");
+    assert!(matches!(core.end("r-3").outcome, CallOutcome::Canceled(_)));
+    let wanted = received.invoke_id.clone();
+    core.wait("the call taken back", |event| match event {
+        CoreEvent::InvokeCanceled { invoke_id } => (*invoke_id == wanted).then_some(()),
+        _ => None,
+    });
+    core.assert_flawless();
+}
+
+#[test]
+fn r159_it_calls_other_tools_and_takes_calls_back() {
+    let (mut core, _agent) = joined();
+    relays(&mut core);
+}
+
+#[test]
+fn r153_r163_large_outputs_and_notes_become_files() {
+    let (mut core, _agent) = joined();
+    let folder = tempfile::tempdir().expect("a folder");
+    let context = CallContext {
+        outputs_dir: Some(folder.path().display().to_string()),
+        ..CallContext::default()
+    };
+    let given = |call: &mut CallRequest| call.context = Some(context.clone());
+    core.call_with("c-1", "large_output", &json!({"bytes": 5_000_000}), given);
+    let output = core.output("c-1");
+    assert_eq!(output["text"], json!({"$written": true}));
+    assert_eq!(output["truncated"], false);
+    let bytes = std::fs::metadata(folder.path().join("text")).expect("written").len();
+    assert_eq!(bytes, 5_000_000);
+    core.call_with("c-2", "write_note", &json!({"text": "remember"}), given);
+    assert_eq!(core.output("c-2"), json!({"note": {"$written": true}}));
+    let note = std::fs::read_to_string(folder.path().join("note")).expect("written");
+    assert_eq!(note, "remember");
+    core.assert_flawless();
+}
+
+#[test]
+fn the_python_agent_inherits_its_connection_calls_tools_and_writes_files() {
+    let (listener, own) = Listener::inherited();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../hello-python");
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", "exec python3 -B agent.py 3<&0 </dev/null"])
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("OPENSENTIENCE_SOCKET", listener.address())
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(own)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let agent = Agent(shell.spawn().expect("the agent starts"));
+    drop(shell);
+    let mut core = Core::joined(&listener, CoreLimits::default());
+    relays(&mut core);
+    let outputs = tempfile::tempdir().expect("a folder");
+    let outputs_dir = Some(outputs.path().display().to_string());
+    core.call_with("c-1", "large_output", &json!({"bytes": 5_000_000}), |call| {
+        call.context = Some(CallContext { outputs_dir, ..CallContext::default() });
+    });
+    assert_eq!(core.output("c-1")["text"], json!({"$written": true}));
+    let bytes = std::fs::metadata(outputs.path().join("text")).expect("written").len();
+    assert_eq!(bytes, 5_000_000);
+    core.assert_flawless();
+    drop(core);
+    let (status, text) = agent.ended();
+    assert!(status.success(), "{status}: {text}");
+}
+
+#[test]
+fn an_inherited_connection_needs_no_token() {
+    let (listener, own) = Listener::inherited();
+    // A shell hands standard input on under the number that the agent is told.
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", "exec \"$0\" 3<&0 </dev/null", env!("CARGO_BIN_EXE_hello-agent")])
+        .env_clear()
+        .env("OPENSENTIENCE_SOCKET", listener.address())
+        .env("OPENSENTIENCE_AGENT_ID", "dev.wharf.hello")
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(own)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let agent = Agent(shell.spawn().expect("the agent starts"));
+    drop(shell);
+    let mut core = Core::joined(&listener, CoreLimits::default());
+    core.call("c-1", "hello_world", &json!({}));
+    assert_eq!(core.output("c-1"), json!({"greeting": "Hello, world!"}));
+    core.assert_flawless();
+    drop(core);
+    let (status, text) = agent.ended();
+    assert!(status.success(), "{status}: {text}");
+}
+
+#[test]
+fn a_descriptor_that_is_no_connection_is_told() {
+    let listener = Listener::unix();
+    for address in ["fd:1", "fd:77", "fd:-1", "fd:x"] {
+        let agent = Agent::start(&listener, |command| {
+            command.env("OPENSENTIENCE_SOCKET", address);
+        });
+        let (status, text) = agent.ended();
+        assert_eq!(status.code(), Some(1), "{address}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
     }
 }

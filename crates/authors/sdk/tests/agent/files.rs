@@ -1,11 +1,14 @@
 //! Files that tools give, and connections that agents inherit.
 
+use std::os::fd::AsRawFd as _;
+
 use serde_json::{Value, json};
-use wharf_protocol::agent::CallRequest;
+use wharf_protocol::agent::{CallRequest, CoreLimits};
 use wharf_vocab::Code;
 use wharf_wire::agent_v1::CallContext;
 
-use crate::tools::joined;
+use crate::core::{Core, Listener};
+use crate::tools::{agent, joined, start_at};
 
 fn with_folder(folder: &std::path::Path) -> impl FnOnce(&mut CallRequest) + use<> {
     let outputs_dir = Some(folder.display().to_string());
@@ -40,4 +43,18 @@ fn r153_an_output_that_is_too_large_becomes_a_file() {
     assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
     core.call("c-4", "double", &json!({"n": 1}));
     assert_eq!(core.output("c-4")["n"], Value::from(2), "and the agent goes on");
+}
+
+#[test]
+fn an_agent_speaks_on_a_connection_that_it_inherited() {
+    let (listener, own) = Listener::inherited();
+    // The agent takes a descriptor of its own, so this one may be closed as soon as it runs.
+    let running = start_at(agent().0, &format!("fd:{}", own.as_raw_fd()), "inherited");
+    let mut core = Core::joined(&listener, CoreLimits::default());
+    drop(own);
+    core.call("c-1", "double", &json!({"n": 4}));
+    assert_eq!(core.output("c-1"), json!({"n": 8}));
+    core.assert_flawless();
+    drop(core);
+    running.ended_within(crate::core::PATIENCE).expect("an orderly end");
 }

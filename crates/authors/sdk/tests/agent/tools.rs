@@ -160,8 +160,13 @@ pub(crate) struct Running(JoinHandle<Result<(), Error>>);
 
 /// Serves an agent on a thread of its own.
 pub(crate) fn start<Last>(agent: Agent<Last>, listener: &Listener) -> Running {
+    start_at(agent, &listener.address(), TOKEN)
+}
+
+/// Serves a core that is found at an address.
+pub(crate) fn start_at<Last>(agent: Agent<Last>, address: &str, token: &str) -> Running {
     let service = agent.build().expect("a usable agent");
-    let endpoint = Endpoint::new(&listener.address(), TOKEN).expect("an address");
+    let endpoint = Endpoint::new(address, token).expect("an address");
     Running(thread::spawn(move || service.serve(&endpoint)))
 }
 
