@@ -36,6 +36,16 @@ impl Agent {
         Self { stream, sent: 0, session: String::new() }
     }
 
+    /// Takes the connection that a launch has from its start.
+    pub(crate) fn inherited(launch: &Launch) -> Self {
+        let theirs = launch.spec.connection.as_ref().expect("a connection");
+        let own = theirs.try_clone().expect("a copy");
+        let stream = std::os::unix::net::UnixStream::from(own);
+        stream.set_nonblocking(true).expect("set");
+        let stream = UnixStream::from_std(stream).expect("a stream");
+        Self { stream: Box::pin(stream), sent: 0, session: String::new() }
+    }
+
     /// Connects, says hello and is welcomed.
     pub(crate) async fn join(launch: &Launch, capabilities: &[&str]) -> Self {
         Self::join_as(launch, "dev.example.hello", capabilities).await

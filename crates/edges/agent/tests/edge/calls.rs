@@ -185,10 +185,10 @@ async fn r129_r135_a_cancel_reaches_the_agent_and_is_decided_at_its_deadline() {
     // The agent ignores it; at the deadline the run is canceled, and a late result is absorbed.
     let ended = stage.end_of(&run.key).await;
     assert_eq!(ended.status(), RunStatus::Canceled);
-    agent.succeed(&call, json!({"late": true})).await;
     // Nobody knows what it still does, so it is replaced once its other calls have ended.
     let goodbye = agent.receive().await;
     assert_eq!(goodbye["payload"]["reason"], "core.replaced", "{goodbye}");
+    agent.succeed(&call, json!({"late": true})).await;
     agent.succeed(&others_call, json!({})).await;
     assert_eq!(stage.end_of(&other.key).await.status(), RunStatus::Succeeded);
     assert_eq!(stage.handle.run(&run.key).await.expect("known").outcome, ended.outcome);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -11,12 +12,13 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, watch};
 use wharf_engine::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
-use wharf_vocab::{Fault, LaunchId, SandboxLevel};
+use wharf_vocab::{Fault, LaunchId, Resource, SandboxLevel};
 
 /// A launcher that hands each launch to the test.
 #[derive(Debug)]
 pub(crate) struct Played {
     launches: mpsc::Sender<Launch>,
+    prompt: watch::Sender<bool>,
 }
 
 /// A launch as the test sees it.
@@ -29,6 +31,7 @@ pub(crate) struct Launch {
 struct Process {
     id: LaunchId,
     fence: Achieved,
+    foreign: AtomicBool,
     exit: watch::Sender<Option<Exit>>,
 }
 
@@ -41,7 +44,12 @@ impl fmt::Debug for Process {
 impl Played {
     pub(crate) fn new() -> (Arc<Self>, mpsc::Receiver<Launch>) {
         let (launches, receiver) = mpsc::channel(64);
-        (Arc::new(Self { launches }), receiver)
+        (Arc::new(Self { launches, prompt: watch::Sender::new(true) }), receiver)
+    }
+
+    /// Whether the core hears of a start at once, or only when this is said again.
+    pub(crate) fn be_prompt(&self, prompt: bool) {
+        self.prompt.send_replace(prompt);
     }
 }
 
@@ -51,10 +59,14 @@ impl Launcher for Played {
             let process = Arc::new(Process {
                 id: spec.launch.clone(),
                 fence: Achieved { level: spec.fence.level, notes: Vec::new() },
+                foreign: AtomicBool::new(false),
                 exit: watch::Sender::new(None),
             });
             let launch = Launch { spec: Arc::new(spec), process: Arc::clone(&process) };
             self.launches.send(launch).await.expect("the test listens");
+            // A process may be faster than the word of its start.
+            let mut prompt = self.prompt.subscribe();
+            prompt.wait_for(|prompt| *prompt).await.expect("the launcher lives");
             Ok(process as Arc<dyn Launched>)
         }
         .boxed()
@@ -77,6 +89,31 @@ impl Launch {
     /// The process ends by itself.
     pub(crate) fn exit(&self, code: i32) {
         self.process.end(ExitHow::Code(code));
+    }
+
+    /// The process ends because it took too much of something.
+    pub(crate) fn exceed(&self, resource: Resource) {
+        self.process.end(ExitHow::Limit(resource));
+    }
+
+    /// From now on whoever connects is no process of this launch.
+    pub(crate) fn disown(&self) {
+        self.process.foreign.store(true, Ordering::SeqCst);
+    }
+
+    /// Whoever connects is a process of this launch again.
+    pub(crate) fn own(&self) {
+        self.process.foreign.store(false, Ordering::SeqCst);
+    }
+
+    /// How it ended.
+    pub(crate) fn exit_of(&self) -> Option<ExitHow> {
+        self.process.exit.borrow().as_ref().map(|exit| exit.how)
+    }
+
+    /// Waits until the process has ended.
+    pub(crate) async fn over(&self) {
+        tokio::time::timeout(crate::agent::LONG, self.process.wait()).await.expect("it ends");
     }
 
     /// Whether the process has ended.
@@ -119,8 +156,8 @@ impl Launched for Process {
         &self.fence
     }
 
-    fn owns(&self, _pid: u32) -> bool {
-        true
+    fn owns(&self, pid: u32) -> bool {
+        pid == std::process::id() && !self.foreign.load(Ordering::SeqCst)
     }
 
     fn exited(&self) -> BoxFuture<'static, Exit> {

@@ -56,7 +56,7 @@ async fn r065_r066_the_environment_is_exactly_the_list_and_argv_holds_no_secret(
         "TZ",
     ];
     assert_eq!(names, expected);
-    assert_eq!(launch.spec.args, Vec::<String>::new());
+    assert_eq!(launch.spec.args, ["agent.py"]);
     let token = launch.env("OPENSENTIENCE_SESSION_TOKEN");
     assert!(launch.spec.secrets.iter().any(|secret| secret == token), "it is kept out of logs");
 }

@@ -2,14 +2,20 @@
 
 mod agent;
 mod approvals;
+mod binding;
 mod calls;
+mod drift;
 mod files;
 mod health;
+mod inherited;
 mod invoke;
+mod isolation;
 mod launcher;
 mod lifecycle;
 mod limits;
+mod quarantine;
 mod stage;
+mod surroundings;
 mod troupe;
 mod trust;
 mod unix;

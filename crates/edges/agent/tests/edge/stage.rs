@@ -26,6 +26,10 @@ use crate::trust::{Doors, Kept};
 pub(crate) struct Stage {
     pub(crate) handle: Handle,
     pub(crate) edge: AgentEdge,
+    pub(crate) launcher: Arc<Played>,
+    pub(crate) doors: Arc<Doors>,
+    pub(crate) vault: Arc<Kept>,
+    store: Arc<MemoryStore>,
     launches: mpsc::Receiver<Launch>,
     pub(crate) dir: tempfile::TempDir,
 }
@@ -36,35 +40,82 @@ impl Stage {
     }
 
     pub(crate) async fn with(adjust: impl FnOnce(&mut Options)) -> Self {
-        let dir = tempfile::tempdir().expect("a folder");
         let clock = Arc::new(SystemClock);
-        let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
-        let node = NodeId::new("test").expect("valid");
-        let engine = wharf_engine::Options::new(node, store, clock, 1);
-        let handle = Handle::start(engine).await.expect("starts");
-        handle.create_world(&owner(), world(), WorldSettings::default()).await.expect("made");
-        let (launcher, launches) = Played::new();
-        let mut options = Options { launcher, ..options(&handle, dir.path()) };
-        adjust(&mut options);
-        let edge = AgentEdge::start(options).await.expect("starts");
-        let stage = Self { handle, edge, launches, dir };
+        let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock));
+        let stage = Self::on(store, tempfile::tempdir().expect("a folder"), adjust).await;
+        stage.make_world("default").await;
         stage.write_manifest("0.1.0");
         stage
     }
 
+    async fn on(
+        store: Arc<MemoryStore>,
+        dir: tempfile::TempDir,
+        adjust: impl FnOnce(&mut Options),
+    ) -> Self {
+        let node = NodeId::new("test").expect("valid");
+        let engine = wharf_engine::Options::new(node, store.clone(), Arc::new(SystemClock), 1);
+        let handle = Handle::start(engine).await.expect("starts");
+        let (launcher, launches) = Played::new();
+        let (vault, doors) = (Arc::new(Kept::default()), Arc::new(Doors::default()));
+        let mut options = Options {
+            launcher: launcher.clone(),
+            vault: vault.clone(),
+            egress: doors.clone(),
+            ..options(&handle, dir.path())
+        };
+        adjust(&mut options);
+        let edge = AgentEdge::start(options).await.expect("starts");
+        Self { handle, edge, launcher, doors, vault, store, launches, dir }
+    }
+
+    /// Stops the core and starts another one on what it has written.
+    pub(crate) async fn restarted(self) -> Self {
+        self.handle.stop(Duration::from_secs(1)).await;
+        self.edge.stop().await;
+        Self::on(self.store, self.dir, |_| {}).await
+    }
+
+    pub(crate) async fn make_world(&self, name: &str) {
+        let world = WorldId::new(name).expect("valid");
+        let made = self.handle.create_world(&owner(), world, WorldSettings::default()).await;
+        made.expect("made");
+    }
+
     pub(crate) fn write_manifest(&self, version: &str) {
-        let manifest = json!({
-            "id": "dev.example.hello", "version": version, "permissions": [],
-            "entrypoint": {"type": "command", "value": "./hello"},
+        self.write_manifest_with(json!({"version": version}));
+    }
+
+    /// Writes the manifest, with these fields in place of the usual ones.
+    pub(crate) fn write_manifest_with(&self, fields: Value) {
+        let mut manifest = json!({
+            "id": "dev.example.hello", "version": "0.1.0", "permissions": [],
+            "entrypoint": {"type": "command", "value": "./hello", "args": ["agent.py"]},
         });
-        let path = self.dir.path().join("opensentience.agent.json");
-        std::fs::write(path, manifest.to_string()).expect("writes");
+        for (name, value) in object(fields) {
+            manifest[name] = value;
+        }
+        self.write("opensentience.agent.json", &manifest.to_string());
+        for file in ["hello", "agent.py"] {
+            if !self.dir.path().join(file).exists() {
+                self.write(file, "as it was approved");
+            }
+        }
+    }
+
+    /// Writes a file of the agent's folder.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.dir.path().join(name), text).expect("writes");
     }
 
     /// Adds, approves and starts the agent; its first launch.
     pub(crate) async fn started(&mut self) -> Launch {
+        self.started_with(Approve::default()).await
+    }
+
+    pub(crate) async fn started_with(&mut self, approve: Approve) -> Launch {
         self.edge.add(owner(), self.dir.path().to_owned()).await.expect("added");
-        self.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
+        self.edge.approve(owner(), id(), approve).await.expect("approved");
         self.edge.start(owner(), id()).await.expect("started");
         self.launch().await
     }
@@ -83,6 +134,27 @@ impl Stage {
         agent.offer(&tools).await;
         self.until(|view| view.state == AgentState::Running).await;
         (launch, agent)
+    }
+
+    /// The launch joins and offers these tools.
+    pub(crate) async fn join(&self, launch: &Launch, tools: &[&str]) -> Agent {
+        let mut agent = Agent::join(launch, &["tools"]).await;
+        let tools: Vec<Value> = tools.iter().map(|name| tool(name)).collect();
+        agent.offer(&tools).await;
+        agent
+    }
+
+    /// How a run ended that must fail.
+    pub(crate) async fn failure_of(&self, run: &Run) -> Fault {
+        let run = self.end_of(&run.key).await;
+        run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("failed").clone()
+    }
+
+    /// Starts a run in a world.
+    pub(crate) async fn run_in(&self, world: &str, name: &str) -> Arc<Run> {
+        let mut new = new(name, Object::new());
+        new.world = WorldId::new(world).expect("valid");
+        self.handle.create_run(&owner(), new).await.expect("accepted").run
     }
 
     pub(crate) async fn run(&self, name: &str, inputs: Value) -> Result<Arc<Run>, Fault> {

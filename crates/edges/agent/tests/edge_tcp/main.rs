@@ -6,20 +6,30 @@ mod agent;
 mod approvals;
 #[path = "../edge/calls.rs"]
 mod calls;
+#[path = "../edge/drift.rs"]
+mod drift;
 #[path = "../edge/files.rs"]
 mod files;
 #[path = "../edge/health.rs"]
 mod health;
+#[path = "../edge/inherited.rs"]
+mod inherited;
 #[path = "../edge/invoke.rs"]
 mod invoke;
+#[path = "../edge/isolation.rs"]
+mod isolation;
 #[path = "../edge/launcher.rs"]
 mod launcher;
 #[path = "../edge/lifecycle.rs"]
 mod lifecycle;
 #[path = "../edge/limits.rs"]
 mod limits;
+#[path = "../edge/quarantine.rs"]
+mod quarantine;
 #[path = "../edge/stage.rs"]
 mod stage;
+#[path = "../edge/surroundings.rs"]
+mod surroundings;
 mod tcp;
 #[path = "../edge/troupe.rs"]
 mod troupe;

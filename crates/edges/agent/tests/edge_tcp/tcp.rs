@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use wharf_agent::{AgentEdge, Transport};
+use wharf_engine::agents::AgentState;
 use wharf_vocab::Code;
 
 use crate::stage::{self, Stage};
@@ -21,4 +22,18 @@ async fn r015_agents_connect_by_loopback_and_no_other_address_is_bound() {
     options.transport = Transport::Tcp(([0, 0, 0, 0], 0).into());
     let fault = AgentEdge::start(options).await.expect_err("not loopback");
     assert!(fault.is(Code::ConfigInvalid), "{fault}");
+}
+
+#[tokio::test]
+async fn r050_over_tcp_nobody_knows_the_process_so_the_token_alone_decides() {
+    let mut stage = Stage::new().await;
+    stage.launcher.be_prompt(true);
+    let launch = stage.started().await;
+    launch.disown();
+    let port = stage.edge.address().rsplit(':').next().and_then(|port| port.parse().ok());
+    assert_eq!(launch.spec.fence.tcp_port, port, "it may reach the core and nothing else");
+    assert!(launch.spec.fence.sockets.is_empty());
+    stage.join(&launch, &["echo"]).await;
+    stage.until(|view| view.state == AgentState::Running).await;
+    launch.own();
 }
