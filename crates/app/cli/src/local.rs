@@ -71,7 +71,9 @@ impl Home {
             },
             text: check.text,
         };
-        doctor::check(&self.0).into_iter().map(finding).collect()
+        let mut checks = doctor::check(&self.0);
+        checks.push(doctor::check_sandbox(&self.0));
+        checks.into_iter().map(finding).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 mod database;
 mod place;
 mod running;
+mod sandbox;
 
 use crate::Home;
 use crate::settings::Settings;
@@ -60,4 +61,11 @@ pub fn check(home: &Home) -> Vec<Check> {
     }
     checks.extend(running::checks(home));
     checks
+}
+
+/// Tries how firmly providers can be fenced in on this machine. It starts this program again as
+/// a shim, so that only a program that can be one may ask.
+#[must_use]
+pub fn check_sandbox(home: &Home) -> Check {
+    sandbox::check(Settings::load(home).ok().as_ref())
 }

@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use crate::support::{TestHome, wait_for};
 
-const PYTHON: &str = "dev.wharf.hello-python";
+pub(crate) const PYTHON: &str = "dev.wharf.hello-python";
 
 /// Where an example lies.
-fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../examples/agents").join(name)
 }
 
 /// Whether the machine has what the Python examples need; `make test` installs it where it can.
 #[expect(clippy::print_stderr, reason = "a test that is not made must say so")]
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     let found = Command::new("python3").arg("--version").output();
     let there = found.is_ok_and(|output| output.status.success());
     if !there {

@@ -3,5 +3,9 @@
 mod agents;
 mod crash;
 mod faults;
+mod hostile;
 mod quickstart;
+mod security_page;
 mod support;
+mod tokens;
+mod trust;

@@ -1,6 +1,6 @@
 //! A home of its own, a core in a process of its own, and the program run beside it.
 
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -39,6 +39,20 @@ impl TestHome {
     pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
         let output = self.wharf(arguments).output().expect("the program starts");
         Ended::of(&output, arguments)
+    }
+
+    /// Runs the program to its end with this on standard input.
+    pub(crate) fn run_with(&self, input: &[u8], arguments: &[&str]) -> Ended {
+        let mut command = self.wharf(arguments);
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
+        child.stdin.take().expect("piped").write_all(input).expect("it reads");
+        Ended::of(&child.wait_with_output().expect("it ends"), arguments)
+    }
+
+    /// Writes the home's configuration.
+    pub(crate) fn configure(&self, text: &str) {
+        std::fs::create_dir_all(self.path()).expect("makes");
+        std::fs::write(self.path().join("wharf.toml"), text).expect("writes");
     }
 
     /// Starts the program and leaves it running.
@@ -81,6 +95,10 @@ impl Core {
 
     pub(crate) fn url(&self) -> String {
         self.info().expect("ready")["http"].as_str().expect("an address").to_owned()
+    }
+
+    pub(crate) fn pid(&self) -> i64 {
+        self.info().expect("ready")["pid"].as_i64().expect("a number")
     }
 
     pub(crate) fn token(&self) -> String {

@@ -150,7 +150,7 @@ async fn every_operation_is_in_the_table_of_this_test() {
 }
 
 #[tokio::test]
-async fn r149_every_operation_refuses_tokens_that_are_not_good() {
+async fn every_operation_refuses_tokens_that_are_not_good() {
     let edge = edge_with(&ScriptedAgents::new()).await;
     let all = json!(Verb::ALL.iter().map(|verb| verb.as_str()).collect::<Vec<_>>());
     let expired = edge.token(json!({"verbs": all, "ttl_ms": 1})).await;
@@ -185,7 +185,7 @@ async fn r149_every_operation_refuses_tokens_that_are_not_good() {
 }
 
 #[tokio::test]
-async fn r149_every_operation_needs_its_verb_and_no_other() {
+async fn every_operation_needs_its_verb_and_no_other() {
     let edge = edge_with(&ScriptedAgents::new()).await;
     let mut tokens = Vec::new();
     for verb in Verb::ALL {
@@ -206,7 +206,7 @@ async fn r149_every_operation_needs_its_verb_and_no_other() {
 }
 
 #[tokio::test]
-async fn r149_a_token_for_another_world_gets_nowhere() {
+async fn a_token_for_another_world_gets_nowhere() {
     let edge = edge_with(&ScriptedAgents::new()).await;
     assert_eq!(edge.post("/v1/worlds", json!({"world": "other"})).await.status, 201);
     for (method, _, path, verb, reach, body) in operations() {

@@ -135,7 +135,7 @@ async fn an_approval_counts_for_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn r080_an_approval_may_be_narrower_and_sets_terms() {
+async fn an_approval_may_be_narrower_and_sets_terms() {
     let agents = ScriptedAgents::new();
     let edge = edge_with(&agents).await;
     edge.add_agent(HELLO).await;
@@ -192,7 +192,7 @@ async fn a_scan_shows_what_lies_below_a_folder_and_adds_nothing() {
 }
 
 #[tokio::test]
-async fn a_changed_tool_is_shown_beside_what_was_taken_on_and_can_be_approved() {
+async fn r080_a_changed_tool_is_shown_beside_what_was_taken_on_and_can_be_approved() {
     let agents = ScriptedAgents::new();
     let edge = edge_with(&agents).await;
     edge.add_agent(HELLO).await;
