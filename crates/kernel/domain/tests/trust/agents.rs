@@ -300,7 +300,9 @@ fn r080_tools_are_pinned_anew_under_a_new_approval() {
             story.tell(input).expect("legal");
         }
         assert!(!story.tell(&offer([say.clone()])).expect("legal"), "there is no approval");
+        story.tell(&offer([say.clone(), tool("sing", "Sings it.")])).expect("legal");
         assert!(story.agent().pinned.is_empty());
+        story.tell(&offer([say.clone()])).expect("legal");
         story.tell(&approve(ASKED)).expect("legal");
         // It offers just what it offered before; that must still be taken down.
         assert!(story.tell(&offer([say.clone()])).expect("legal"));
