@@ -74,6 +74,18 @@ async fn a_program_that_fills_its_folders_is_stopped_and_named() {
 }
 
 #[tokio::test]
+async fn a_single_file_that_grows_too_large_is_named_too() {
+    let bench = Bench::new();
+    for level in [SandboxLevel::Basic, SandboxLevel::Standard] {
+        let mut spec = bench.fenced(level, &["fill-one", "HOME"]);
+        spec.args[1] = spec.private_dirs[0].display().to_string();
+        spec.fence.usage.disk_bytes = Some(4 * MEGABYTE);
+        let launched = bench.launch(spec).await;
+        assert_eq!(ended(launched.exited()).await.how, ExitHow::Limit(Resource::Disk), "{level}");
+    }
+}
+
+#[tokio::test]
 async fn a_flood_of_output_is_stopped_and_named() {
     let bench = Bench::new();
     let launched = bench.launch(bench.fenced(SandboxLevel::Standard, &["flood"])).await;

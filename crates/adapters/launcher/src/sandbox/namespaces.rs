@@ -29,15 +29,17 @@ pub(crate) fn leave_users_and_processes() -> io::Result<()> {
     lend()
 }
 
-/// Moves this process into namespaces for all the rest; into one for the network only if it is
-/// to have one of its own.
-pub(crate) fn leave_the_rest(network: bool) -> io::Result<()> {
-    let mut flags = UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    if network {
-        flags |= UnshareFlags::NEWNET;
-    }
-    unshare(flags)?;
+/// Moves this process into namespaces for files and for the host's name.
+pub(crate) fn leave_files() -> io::Result<()> {
+    unshare(UnshareFlags::NEWNS | UnshareFlags::NEWUTS)?;
     Ok(rustix::system::sethostname(b"wharf")?)
+}
+
+/// Moves this thread into a namespace for messages between processes and, if it shall have one of
+/// its own, into a network without any device but loopback, which is off.
+pub(crate) fn leave_others(network: bool) -> io::Result<()> {
+    let network = if network { UnshareFlags::NEWNET } else { UnshareFlags::empty() };
+    unshare(UnshareFlags::NEWIPC | network)
 }
 
 #[expect(

@@ -42,25 +42,20 @@ pub(super) fn run(
     rustix::thread::set_name(c"wharf-init").at(Step::Prepare)?;
     // It holds the order with all its secrets, and the program may be the same user.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Prepare)?;
-    let fence = &order.fence;
-    let own_network = fence.tcp_port.is_none();
-    namespaces::leave_the_rest(own_network).at(Step::Namespaces)?;
-    let egress = fence.egress.as_deref().map(Egress::hold).transpose().at(Step::Network)?;
-    let view = View::of(order)?;
-    let processes = root::build(&view, order).at(Step::Files)?;
-    let (proxy_port, passage) = match egress {
-        Some(egress) => {
-            if own_network {
-                raise_loopback().at(Step::Network)?;
-            }
-            let (port, passage) = egress.listen().at(Step::Network)?;
-            (Some(port), Some(passage))
-        }
-        None => (None, None),
-    };
+    namespaces::leave_files().at(Step::Namespaces)?;
+    let egress = order.fence.egress.as_deref().map(Egress::hold).transpose().at(Step::Network)?;
+    // Making a network takes the kernel about as long as all the mounts take.
+    let (built, network) = thread::scope(|scope| {
+        let building = scope.spawn(|| build(order));
+        let network = Network::make(order, egress);
+        (building.join(), network)
+    });
+    let (view, processes) = built.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Files))?;
+    let Network { proxy_port, passage } = network?;
     std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
     let filters = Filters::new().at(Step::Seccomp)?;
-    let start = Start { order, view: &view, filters: &filters, proxy_port };
+    let start =
+        Start { order, view: &view, filters: &filters, proxy_port, socket, processes: &processes };
     // What a thread puts on, only it and its children wear.
     let started = thread::scope(|scope| scope.spawn(|| start.run()).join());
     let started = started.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Prepare))?;
@@ -69,13 +64,37 @@ pub(super) fn run(
         Started::Program(pid) => pid,
         Started::Nothing { landlock } => return Ok(Voice::Tried { landlock }),
     };
-    let process = pidfd_open(pid, PidfdFlags::empty()).at(Step::Prepare)?;
-    let started = encode(&Voice::Started).at(Step::Prepare)?;
-    send_with(socket, &started, &[process.as_fd(), processes.as_fd()]).at(Step::Prepare)?;
-    drop((process, processes));
+    drop(processes);
     settle(&filters, passage)?;
     let never = stay(socket, pid).at(Step::Prepare)?;
     match never {}
+}
+
+/// Makes what the program sees of files and processes.
+fn build(order: &Order) -> Result<(View, OwnedFd), Failure> {
+    let view = View::of(order)?;
+    let processes = root::build(&view, order).at(Step::Files)?;
+    Ok((view, processes))
+}
+
+/// What the program sees of the network.
+struct Network {
+    proxy_port: Option<u16>,
+    passage: Option<Passage>,
+}
+
+impl Network {
+    /// Makes it, in a namespace of this thread's own unless the program must share the machine's.
+    fn make(order: &Order, egress: Option<Egress>) -> Result<Self, Failure> {
+        let own = order.fence.tcp_port.is_none();
+        namespaces::leave_others(own).at(Step::Namespaces)?;
+        let Some(egress) = egress else { return Ok(Self { proxy_port: None, passage: None }) };
+        if own {
+            raise_loopback().at(Step::Network)?;
+        }
+        let (port, passage) = egress.listen().at(Step::Network)?;
+        Ok(Self { proxy_port: Some(port), passage: Some(passage) })
+    }
 }
 
 /// Everything that is needed to start the program.
@@ -84,6 +103,8 @@ struct Start<'a> {
     view: &'a View,
     filters: &'a Filters,
     proxy_port: Option<u16>,
+    socket: &'a UnixStream,
+    processes: &'a OwnedFd,
 }
 
 enum Started {
@@ -120,10 +141,18 @@ impl Start<'_> {
             }
         }
         let child = program.process_group(0).spawn();
-        match child {
-            Ok(child) => Ok(Started::Program(Pid::from_child(&child))),
-            Err(error) => Err(not_begun(self.order, &error)),
-        }
+        let child = child.map_err(|error| not_begun(self.order, &error))?;
+        let pid = Pid::from_child(&child);
+        self.tell(pid).at(Step::Prepare)?;
+        Ok(Started::Program(pid))
+    }
+
+    /// Tells the warden, which learns from descriptors what the program's id is outside and what
+    /// its processes use up.
+    fn tell(&self, program: Pid) -> io::Result<()> {
+        let process = pidfd_open(program, PidfdFlags::empty())?;
+        let descriptors = [process.as_fd(), self.processes.as_fd()];
+        send_with(self.socket, &encode(&Voice::Started)?, &descriptors)
     }
 }
 

@@ -177,7 +177,7 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
 
 /// What the process that carries out an order tells the warden, one line each. A program that is
 /// not in namespaces tells nothing: its socket is closed when it begins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Voice {
     /// The program runs. Descriptors of its process and of its `/proc` come along.

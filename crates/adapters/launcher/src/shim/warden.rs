@@ -200,7 +200,18 @@ impl Warden {
         }
         let survivors = self.sweep().await;
         let ended = self.program.ended.unwrap_or(How::Unknown);
+        let over = over.or_else(|| self.over_by_signal(ended));
         Report::Ended { how: over.map_or(ended, How::Limit), survivors }
+    }
+
+    /// The limit that the kernel kept by itself, by a signal that has no other use.
+    fn over_by_signal(&self, ended: How) -> Option<Resource> {
+        let usage = &self.order.fence.usage;
+        let by = |signal: Signal| ended == How::Signal(signal.as_raw());
+        if usage.disk_bytes.is_some() && by(Signal::XFSZ) {
+            return Some(Resource::Disk);
+        }
+        (usage.cpu_ms.is_some() && by(Signal::XCPU)).then_some(Resource::Cpu)
     }
 
     async fn next_event(&mut self) -> Event {

@@ -62,6 +62,7 @@ fn run(words: &[&str]) -> io::Result<ExitCode> {
         },
         ["spin-a-little"] => spin_for(Duration::from_millis(20)),
         ["fill", dir] => fill(dir)?,
+        ["fill-one", dir] => fs::write(format!("{dir}/one"), vec![1; 8 * 1024 * 1024])?,
         ["threads"] => many_threads()?,
         ["live"] => live()?,
         ["polite"] => return terminated(Some(7)),
