@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
+use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{NewAsk, RunInput};
-use wharf_domain::{Ask, AuditRecord, Caller, Resolution, RunSpec, WorldInput, WorldSettings};
+use wharf_domain::{
+    Ask, AuditRecord, Caller, Resolution, RunSpec, Scope, WorldInput, WorldSettings,
+};
 use wharf_engine::shard::{Create, Input, Reply, Shard};
 use wharf_ports::Claim;
 use wharf_vocab::{
-    AskKind, AttemptId, Code, Digest, Durability, Fault, RunKey, ShardId, StreamId, WorldId,
+    AgentId, AskKind, AttemptId, Code, Digest, Durability, Fault, RunKey, ShardId, StreamId,
+    WorldId,
 };
 
 use super::Sim;
@@ -176,7 +180,9 @@ impl Sim {
         let parent =
             Parent { key: parent.clone(), account: spec.account.clone(), depth: spec.depth };
         let key = self.names.fresh(&parent.key.world);
-        let request = self.some_request(Some(parent));
+        let mut request = self.some_request(Some(parent));
+        let agent = AgentId::new(spec.provider().as_str()).expect("a valid id");
+        request.caller = Caller::agent(&agent, &spec.caller, vec![ToolPattern::any()]);
         self.create(Some(home), &key, &request);
     }
 
@@ -209,6 +215,7 @@ impl Sim {
         let resolution = match (ask.spec.kind, self.chance.between(0, 19)) {
             (_, 0) => Resolution::Cancelled,
             (AskKind::Approval, 1..=4) => Resolution::Deny { reason: "No.".to_owned() },
+            (AskKind::Approval, 5..=9) => Resolution::Allow { scope: Scope::Parent },
             (AskKind::Approval, _) => Resolution::ALLOW,
             (AskKind::Question, 1..=3) => Resolution::Declined,
             (AskKind::Question, n) => Resolution::Answered { value: Value::String(n.to_string()) },

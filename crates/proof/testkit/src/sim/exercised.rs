@@ -57,6 +57,12 @@ things! {
     Answer = "answers to providers",
     /// An approval was given.
     Allowed = "approvals given",
+    /// An approval was given for the other children of a run, too.
+    ParentAllowed = "approvals given for a parent",
+    /// An approval was given for all later runs of a tool in a world.
+    ToolAllowed = "tools allowed in a world",
+    /// A provider wanted an approval of what it was about to do.
+    Proposed = "proposals",
     /// An approval was not given.
     Denied = "approvals denied",
     /// An ask expired.

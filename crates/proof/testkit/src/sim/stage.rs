@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::json;
+use wharf_domain::grant::Narrowing;
 use wharf_domain::run::RunContext;
 use wharf_domain::{Audience, Caller, Gate, Rights, RunSpec, WorldSettings};
 use wharf_vocab::{
     AccountId, Digest, Durability, Micro, Mode, Object, ProviderId, RunId, RunKey, ShardId,
-    StreamId, ToolId, WorldId,
+    StreamId, ToolId, Verb, WorldId,
 };
 
 /// Shards that only runs fall into, besides those of the worlds.
@@ -26,6 +27,8 @@ pub(super) struct Tool {
     pub(super) hold: Option<Micro>,
     pub(super) asks: u64,
     pub(super) forks: u64,
+    /// How often it wants an approval of what it is about to do.
+    pub(super) proposes: u64,
     pub(super) lies: bool,
 }
 
@@ -38,10 +41,11 @@ const PLAIN: Tool = Tool {
     hold: None,
     asks: 0,
     forks: 0,
+    proposes: 0,
     lies: false,
 };
 
-pub(super) const TOOLS: [Tool; 10] = [
+pub(super) const TOOLS: [Tool; 11] = [
     PLAIN,
     Tool { name: "pure", side_effect_free: true, ..PLAIN },
     Tool { name: "keyed", idempotent: true, hold: Some(40), ..PLAIN },
@@ -51,6 +55,7 @@ pub(super) const TOOLS: [Tool; 10] = [
     Tool { name: "asker", reattach: true, asks: 80, hold: Some(20), ..PLAIN },
     Tool { name: "forker", forks: 70, asks: 20, reattach: true, ..PLAIN },
     Tool { name: "paid", side_effect_free: true, hold: Some(300), ..PLAIN },
+    Tool { name: "proposer", proposes: 60, asks: 10, hold: Some(10), ..PLAIN },
     Tool { name: "liar", side_effect_free: true, lies: true, hold: Some(30), ..PLAIN },
 ];
 
@@ -90,7 +95,9 @@ pub(super) fn shards() -> Vec<ShardId> {
 pub(super) fn callers() -> [Caller; 4] {
     let token = |name| Caller::token(name, Rights::all());
     let person = Caller { person: true, links: Vec::new(), ..token("person") };
-    [Caller::owner(), person, token("robot"), token("worker")]
+    let few = Narrowing { verbs: Some([Verb::Run].into()), ..Narrowing::default() };
+    let worker = Caller::token("worker", Rights::all().narrowed(&few));
+    [Caller::owner(), person, token("robot"), worker]
 }
 
 /// Whether a grant of the cast is a person's.
@@ -181,7 +188,7 @@ impl Request {
             gate: tool.gated.then(|| Gate {
                 audience: Audience::Person,
                 reason: "The tool asks for an approval of every run.".to_owned(),
-                remember: false,
+                remember: !tool.reattach,
             }),
             approval: None,
             context: RunContext::default(),

@@ -26,6 +26,10 @@ impl Checker {
             let before = self.model.claims.insert(name, claim.value.clone());
             self.require(before.is_none(), "a name is claimed once", || format!("{claim:?}"));
         }
+        let allowed = batch.audit.iter().any(|record| record.event == "world.tool_allowed");
+        if allowed {
+            seen.note(Thing::ToolAllowed);
+        }
         for append in &batch.appends {
             if let StreamId::Run(key) = &append.stream {
                 self.progress_fits(key, &append.body, batch.epoch);
@@ -180,7 +184,8 @@ type Broken = (&'static str, String);
 /// An attempt begins only when none is under way, with permission, and again only if it is safe.
 fn may_start(run: &Run, attempt: u32) -> Vec<Broken> {
     let mut broken = Vec::new();
-    if run.active.is_some() || attempt != run.attempt + 1 || attempt > ATTEMPTS_MAX {
+    if run.active.is_some() || attempt != run.attempt + 1 || attempt > ATTEMPTS_MAX + run.proposals
+    {
         broken.push(("attempts follow each other", format!("attempt {attempt} of {run:?}")));
     }
     let spec = &run.spec;
@@ -192,7 +197,7 @@ fn may_start(run: &Run, attempt: u32) -> Vec<Broken> {
         let rule = "what may have acted is not done again";
         broken.push((rule, format!("attempt {attempt} after {error} ({executed:?})")));
     }
-    if spec.gate.is_some() && !is_allowed(run) {
+    if is_guarded(run) && !is_allowed(run) {
         broken.push(("nothing starts without the approval it needs", format!("{run:?}")));
     }
     broken
@@ -206,6 +211,11 @@ fn ends_itself(run: &Run, entry: &RunEntry) -> Option<Broken> {
     let active = run.active.as_ref().map(|attempt| attempt.id.as_str());
     let rule = "only the attempt under way ends a run";
     (by.is_some() && by != active).then(|| (rule, format!("{by:?} instead of {active:?}")))
+}
+
+/// Whether somebody must have allowed the run, or something that an attempt of it proposed.
+pub(super) fn is_guarded(run: &Run) -> bool {
+    run.spec.gate.is_some() || run.asks.iter().any(|raised| raised.gate)
 }
 
 /// Whether a person gave the permission the run needs.
@@ -253,6 +263,10 @@ fn note(entry: &RunEntry, seen: &mut Exercised) {
     match entry {
         RunEntry::Created(created) if created.spec.parent.is_some() => seen.note(Thing::Child),
         RunEntry::AttemptStarted(started) if started.attempt > 1 => seen.note(Thing::Retry),
+        RunEntry::ChildrenAllowed(_) => seen.note(Thing::ParentAllowed),
+        RunEntry::AttemptFailed(failed) if failed.error.is(Code::ToolDirectiveRequired) => {
+            seen.note(Thing::Proposed);
+        }
         RunEntry::AskResolved(resolved) => match resolved.resolution {
             Resolution::Allow { .. } => seen.note(Thing::Allowed),
             Resolution::Deny { .. } => seen.note(Thing::Denied),

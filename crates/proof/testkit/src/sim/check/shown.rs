@@ -9,7 +9,7 @@ use wharf_ports::{Batch, Claim, Dispatch};
 use wharf_vocab::{AttemptId, Digest, Durability, Epoch, Fault, RunKey, Seq};
 
 use super::Checker;
-use super::committed::is_allowed;
+use super::committed::{is_allowed, is_guarded};
 
 const TOO_EARLY: &str = "nothing is observable before it is committed";
 
@@ -85,12 +85,16 @@ impl Checker {
         });
         let Some(tale) = self.model.runs.get(&dispatch.run) else { return };
         let active = tale.run.active.as_ref().is_some_and(|attempt| attempt.id == *id);
-        let allowed = tale.run.spec.gate.is_none() || is_allowed(&tale.run);
+        let allowed = !active || !is_guarded(&tale.run) || is_allowed(&tale.run);
+        let named = !active || dispatch.approval.as_ref() == tale.run.approval();
         self.require(active || !owner, "what is dispatched is under way", || {
             format!("{} {id}", dispatch.run)
         });
         self.require(allowed, "nothing is dispatched without the approval it needs", || {
             format!("{} {id}", dispatch.run)
+        });
+        self.require(named, "what is dispatched names its approval", || {
+            format!("{} {id}: {:?}", dispatch.run, dispatch.approval)
         });
     }
 
@@ -169,7 +173,8 @@ impl Checker {
     ) {
         let Ok(reply) = result else { return };
         self.reply(reply);
-        let foreign = by.grant != ask.spec.caller.grant;
+        let chain = ask.spec.caller.links();
+        let foreign = !by.links.iter().any(|link| chain.contains(link));
         let may = by.person || (ask.spec.audience == Audience::Any && foreign);
         self.require(may, "only who may decide decides", || {
             format!("{} of {:?} by {by:?}: {resolution:?}", ask.spec.ask_id, ask.spec.audience)

@@ -134,7 +134,7 @@ impl Sim {
             }
             return;
         }
-        let script = self.write_script(provider, &dispatch.spec);
+        let script = self.write_script(provider, dispatch);
         let work = Work {
             key: dispatch.run.clone(),
             spec: Arc::clone(&dispatch.spec),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
 use wharf_domain::{Audience, Progress, RunSpec};
 use wharf_engine::shard::Input;
+use wharf_ports::Dispatch;
 use wharf_vocab::limits::{RUN_PROGRESS_BYTES_MAX, SHARD_PROGRESS_BYTES_MAX};
 use wharf_vocab::{AskKind, AttemptId, Code, Executed, Fault, Micro, Object};
 
@@ -84,12 +85,17 @@ pub(super) fn outputs() -> Object {
 }
 
 impl Sim {
-    pub(super) fn write_script(&mut self, provider: usize, spec: &Arc<RunSpec>) -> VecDeque<Step> {
+    pub(super) fn write_script(&mut self, provider: usize, dispatch: &Dispatch) -> VecDeque<Step> {
+        let spec = &dispatch.spec;
         #[cfg(test)]
         if let Some(plan) = self.plan {
             return plan.script();
         }
         let tool = TOOLS[provider];
+        if self.chance.percent(tool.proposes) {
+            let report = self.some_proposal(spec.hold_micro);
+            return [Step::ending(self.pace(), report)].into();
+        }
         let mut acts = Vec::new();
         for n in 0..self.chance.index(4) {
             acts.push(if self.chance.percent(70) { Act::Say } else { Act::Partial(n + 1) });
@@ -136,6 +142,14 @@ impl Sim {
         let audience = if self.chance.percent(50) { Audience::Any } else { Audience::Person };
         let expires = self.chance.percent(40).then(|| self.chance.between(500, 30_000));
         Act::Ask { key, kind, audience, expires_in_ms: expires }
+    }
+
+    /// One of a few proposals, so that the same ones come again.
+    fn some_proposal(&mut self, hold: Micro) -> AttemptReport {
+        let fault = Fault::new(Code::ToolDirectiveRequired, "It acts only when it is allowed to.")
+            .with("proposal", json!({ "what": self.chance.between(0, 2) }));
+        let result = Err(AttemptError::Failed(fault, Executed::No));
+        AttemptReport { result, cost_micro: self.some_cost(hold) }
     }
 
     /// Some attempts never say how they ended.
