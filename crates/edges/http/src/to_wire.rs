@@ -6,7 +6,7 @@ mod trust;
 
 use serde_json::Value;
 use wharf_domain::run::{AskRaised, AttemptStarted};
-use wharf_domain::{AskSpec, Availability, Entry, Level, Progress, Run, RunEntry, RunSummary};
+use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary};
 use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
 use wharf_vocab::{AskKind, Executed, Fault, Object, RunKey, Timestamp};
@@ -251,7 +251,7 @@ impl Mark {
 }
 
 fn raised_ask(mark: Mark, at: Timestamp, raised: AskRaised) -> wire::Event {
-    let raised = wharf_domain::Ask::raised(AskSpec::clone(&raised.ask), at);
+    let raised = wharf_domain::Ask::raised(*raised.ask, at);
     let event = wire::AskEvent { seq: mark.seq, at: mark.at, ask: ask(&raised) };
     match raised.spec.kind {
         AskKind::Question => wire::Event::Question(event),

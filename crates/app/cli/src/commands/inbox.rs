@@ -172,7 +172,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn ask(kind: &str, detail: Value) -> Ask {
+    fn ask(kind: &str, detail: &Value) -> Ask {
         serde_json::from_value(json!({"ask_id": "c3a1", "kind": kind, "run_id": "r1",
             "tool": "mail/send", "world": "default", "title": "Send it?", "detail": detail,
             "args_digest": "0123456789abcdef0123", "caller": "g-1", "audience": "person",
@@ -184,13 +184,13 @@ mod tests {
     fn whoever_decides_is_told_what_about() {
         let output = Output::new(false);
         let proposed = json!({"to": "ops@example.dev", "lines": 3, "odd": "\u{1b}[2Jx"});
-        let text = about(&ask("approval", proposed), output);
+        let text = about(&ask("approval", &proposed), output);
         for part in ["c3a1 Send it?", "g-1", "0123456789abcdef\n", "ops@example.dev", "3\n"] {
             assert!(text.contains(part), "{part:?} is missing in {text}");
         }
         assert!(!text.contains('\u{1b}'), "{text}");
-        let text = about(&ask("approval", json!("The policy is strict.")), output);
+        let text = about(&ask("approval", &json!("The policy is strict.")), output);
         assert!(text.contains("because") && text.contains("The policy is strict."), "{text}");
-        assert_eq!(about(&ask("question", Value::Null), output), "");
+        assert_eq!(about(&ask("question", &Value::Null), output), "");
     }
 }

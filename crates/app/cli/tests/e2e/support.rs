@@ -62,10 +62,15 @@ impl TestHome {
 
     /// Starts a core and waits until it is ready.
     pub(crate) fn up(&self) -> Core {
+        self.up_with(&[])
+    }
+
+    /// Starts a core that has these variables in its environment, and waits until it is ready.
+    pub(crate) fn up_with(&self, variables: &[(&str, &str)]) -> Core {
         let log = self.dir.path().join("core.log");
         let log = std::fs::File::options().append(true).create(true).open(log).expect("a log");
         let mut command = self.wharf(&["up", "--listen", "127.0.0.1:0"]);
-        command.stdout(Stdio::null()).stderr(log);
+        command.stdout(Stdio::null()).stderr(log).envs(variables.iter().copied());
         let child = command.spawn().expect("the core starts");
         let pid = child.id();
         let core = Core { running: Running { child: Some(child) }, home: self.path() };

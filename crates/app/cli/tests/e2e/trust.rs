@@ -1,7 +1,5 @@
 //! Agents, tools and rules of an owner, with the real program and real agents.
 
-use std::path::PathBuf;
-
 use crate::agents::{PYTHON, example, has_python};
 use crate::support::{TestHome, wait_for};
 
@@ -26,7 +24,7 @@ fn text(path: &std::path::Path) -> String {
 fn agents_are_found_below_a_folder_and_nothing_of_them_is_run() {
     let home = TestHome::new();
     let _core = home.up();
-    let folder = text(&PathBuf::from(example("hello")).join(".."));
+    let folder = text(&example("hello").join(".."));
     let found = home.run(&["agents", "scan", &folder, "--json"]).code(0).json();
     let ids: Vec<_> =
         found["items"].as_array().expect("items").iter().map(|item| &item["agent_id"]).collect();

@@ -1,7 +1,5 @@
 //! Agents as peers read of them.
 
-use std::collections::BTreeMap;
-
 use wharf_domain::AgentManifest;
 use wharf_domain::agent::{AgentLimits, Approval};
 use wharf_domain::permission::Permission;
@@ -50,7 +48,7 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
         instances: view.instances as u64,
         limits: to_limits(&limits),
         manifest_hash: agent.manifest_hash.to_string(),
-        pinned_files: pinned.unwrap_or_else(BTreeMap::new),
+        pinned_files: pinned.unwrap_or_default(),
         drift: agent.drift.clone(),
         quarantined: agent.quarantined().map(|def| def.tool.to_string()).collect(),
         source: manifest.source.clone(),
