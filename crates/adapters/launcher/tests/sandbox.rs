@@ -9,6 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 
 use support::{Bench, PROBE, ended, output};
+use wharf_launcher::Primitive;
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
 use wharf_vocab::SandboxLevel::{self, Basic, Standard, Strict};
 
@@ -200,6 +201,61 @@ async fn no_network_is_reached_by_any_protocol() {
         all_denied(&bench, bench.fenced(level, &[]), &denied).await;
     }
     assert!(receiver.recv(&mut [0; 8]).is_err(), "nothing came through");
+}
+
+#[tokio::test]
+async fn its_network_has_no_device_but_loopback() {
+    let bench = Bench::new();
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        for process in ["self", "1"] {
+            let word = format!("read:/proc/{process}/net/dev");
+            let said = bench.said(bench.fenced(level, &["attempt", &word])).await;
+            assert_eq!(said.len(), 3, "two lines of headings and one device: {said:?}");
+            assert!(said[2].trim_start().starts_with("lo:"), "{said:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn namespaces_hold_by_themselves() {
+    let bench = Bench::without(&[Primitive::Landlock, Primitive::Seccomp]);
+    if !can(&Bench::new(), Standard).await {
+        return;
+    }
+    let hidden = bench.dir.path().join("hidden");
+    let _listener = UnixListener::bind(&hidden).expect("listens");
+    let other = bench.launch(bench.spec(&["live"])).await;
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("listens");
+    let port = tcp.local_addr().expect("bound").port();
+    let name = format!("wharf-alone-{}", std::process::id());
+    let address = SocketAddr::from_abstract_name(&name).expect("a name");
+    let _abstract = UnixListener::bind_addr(&address).expect("listens");
+    let spec = bench.fenced(Standard, &[]);
+    let cwd = spec.cwd.display().to_string();
+    let denied = [
+        format!("write:{cwd}/new"),
+        "write:/etc/new".to_owned(),
+        "write:/new".to_owned(),
+        "write:/usr/new".to_owned(),
+        "write:/proc/sys/kernel/core_pattern".to_owned(),
+        "see:/var".to_owned(),
+        format!("see:{}", hidden.display()),
+        format!("unix:{}", hidden.display()),
+        format!("abstract:{name}"),
+        format!("tcp:127.0.0.1:{port}"),
+        format!("udp:127.0.0.1:{port}"),
+        format!("kill:{}", other.pid()),
+        "read:/proc/1/environ".to_owned(),
+        "list:/proc/1/root".to_owned(),
+        "host".to_owned(),
+        format!("mount:{cwd}"),
+    ];
+    let denied: Vec<&str> = denied.iter().map(String::as_str).collect();
+    all_denied(&bench, spec, &denied).await;
+    ended(other.kill()).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use support::{Bench, ended, log_path, output, read_until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use wharf_launcher::{Options, Primitive, ProcessLauncher};
+use wharf_launcher::Primitive;
 use wharf_ports::launcher::{ExitHow, Launcher, Secret};
 use wharf_vocab::SandboxLevel::{self, Basic, None as Unfenced, Standard, Strict};
 use wharf_vocab::{Code, SecretName};
@@ -194,13 +194,6 @@ async fn with_the_core_on_tcp_only_that_port_is_reached_and_that_is_told() {
     assert!(said[1..].iter().all(|line| line.contains(": no")), "{said:?}");
 }
 
-fn without(missing: &[Primitive]) -> Bench {
-    let options = Options { shim_program: Some(support::PROBE.into()) };
-    let launcher = ProcessLauncher::start(options).expect("starts");
-    let launcher = missing.iter().fold(launcher, |launcher, one| launcher.without(*one));
-    Bench { dir: tempfile::tempdir().expect("a directory"), launcher }
-}
-
 #[tokio::test]
 async fn a_machine_that_lacks_something_falls_back_and_says_why() {
     use Primitive::{Landlock, Namespaces, Seccomp};
@@ -211,7 +204,7 @@ async fn a_machine_that_lacks_something_falls_back_and_says_why() {
         (&[Namespaces, Landlock, Seccomp], "Namespaces cannot be made"),
     ];
     for (missing, reason) in cases {
-        let bench = without(missing);
+        let bench = Bench::without(missing);
         let achieved = bench.launcher.probe().await;
         assert_eq!(achieved.level, Basic, "{missing:?}");
         assert!(achieved.notes.iter().any(|note| note.starts_with(reason)), "{achieved:?}");
@@ -226,7 +219,7 @@ async fn a_machine_that_lacks_something_falls_back_and_says_why() {
 
 #[tokio::test]
 async fn what_is_left_of_a_fence_is_used_all_the_same() {
-    let bench = without(&[Primitive::Namespaces]);
+    let bench = Bench::without(&[Primitive::Namespaces]);
     let hidden = bench.dir.path().join("hidden");
     fs::write(&hidden, "x").expect("writes");
     let spec = bench.fenced(Standard, &[]);
@@ -253,7 +246,7 @@ async fn what_is_left_of_a_fence_is_used_all_the_same() {
 
 #[tokio::test]
 async fn below_the_owners_minimum_nothing_is_started() {
-    let bench = without(&[Primitive::Namespaces]);
+    let bench = Bench::without(&[Primitive::Namespaces]);
     let mut spec = bench.fenced(Strict, &["exit", "0"]);
     spec.fence.minimum = Standard;
     let log = log_path(&spec);

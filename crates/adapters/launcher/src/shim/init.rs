@@ -53,9 +53,9 @@ pub(super) fn run(
     let (view, processes) = built.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Files))?;
     let Network { proxy_port, passage } = network?;
     std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
-    let filters = Filters::new().at(Step::Seccomp)?;
-    let start =
-        Start { order, view: &view, filters: &filters, proxy_port, socket, processes: &processes };
+    let filters = order.fence.layers.seccomp.then(Filters::new).transpose().at(Step::Seccomp)?;
+    let filters = filters.as_ref();
+    let start = Start { order, view: &view, filters, proxy_port, socket, processes: &processes };
     // What a thread puts on, only it and its children wear.
     let started = thread::scope(|scope| scope.spawn(|| start.run()).join());
     let started = started.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Prepare))?;
@@ -65,7 +65,7 @@ pub(super) fn run(
         Started::Nothing { landlock } => return Ok(Voice::Tried { landlock }),
     };
     drop(processes);
-    settle(&filters, passage)?;
+    settle(filters, passage)?;
     let never = stay(socket, pid).at(Step::Prepare)?;
     match never {}
 }
@@ -101,7 +101,7 @@ impl Network {
 struct Start<'a> {
     order: &'a Order,
     view: &'a View,
-    filters: &'a Filters,
+    filters: Option<&'a Filters>,
     proxy_port: Option<u16>,
     socket: &'a UnixStream,
     processes: &'a OwnedFd,
@@ -126,9 +126,9 @@ impl Start<'_> {
             let ports: Vec<u16> = fence.tcp_port.into_iter().chain(self.proxy_port).collect();
             landlock = landlock::confine(self.view, &ports).at(Step::Landlock)?;
         }
-        if fence.layers.seccomp {
+        if let Some(filters) = self.filters {
             pretend(fence.missing.seccomp).at(Step::Seccomp)?;
-            self.filters.apply().at(Step::Seccomp)?;
+            filters.apply().at(Step::Seccomp)?;
         }
         if fence.trial {
             return Ok(Started::Nothing { landlock });
@@ -158,9 +158,9 @@ impl Start<'_> {
 
 /// Gives up what is not needed any more. The program's words to its proxy pass through here. If
 /// that fails, this process ends, and the program with it.
-fn settle(filters: &Filters, passage: Option<Passage>) -> Result<(), Failure> {
+fn settle(filters: Option<&Filters>, passage: Option<Passage>) -> Result<(), Failure> {
     namespaces::give_up_privileges().at(Step::Namespaces)?;
-    filters.apply().at(Step::Seccomp)?;
+    filters.map_or(Ok(()), Filters::apply).at(Step::Seccomp)?;
     passage.map_or(Ok(()), Passage::open).at(Step::Network)
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use tokio::time::{Instant, sleep, timeout};
-use wharf_launcher::{Options, ProcessLauncher};
+use wharf_launcher::{Options, Primitive, ProcessLauncher};
 use wharf_ports::launcher::{Exit, LaunchSpec, Launched, Launcher, LogLine, LogSpec};
 use wharf_vocab::{Fault, LaunchId, SandboxLevel};
 
@@ -36,6 +36,13 @@ impl Bench {
         let options = Options { shim_program: Some(PROBE.into()) };
         let launcher = ProcessLauncher::start(options).expect("starts");
         Self { dir: tempfile::tempdir().expect("a directory"), launcher }
+    }
+
+    /// A launcher as it would be on a kernel that lacks these.
+    pub(crate) fn without(missing: &[Primitive]) -> Self {
+        let Self { dir, launcher } = Self::new();
+        let launcher = missing.iter().fold(launcher, |launcher, one| launcher.without(*one));
+        Self { dir, launcher }
     }
 
     /// A launch of the probe under a mark that no other launch has.
