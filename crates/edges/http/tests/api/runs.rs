@@ -1,6 +1,7 @@
 //! Starting, waiting, showing, canceling and removing runs.
 
 use serde_json::json;
+use wharf_vocab::{RunId, RunKey, WorldId};
 
 use crate::support::Edge;
 
@@ -153,4 +154,25 @@ async fn a_budget_that_is_too_small_refuses_the_run() {
     assert_eq!((&shown["spent_micro"], &shown["held_micro"]), (&json!(7), &json!(0)));
     edge.get("/v1/worlds/moon").await.refused(404, "world.not_found");
     edge.post("/v1/worlds", json!({"world": "poor"})).await.refused(409, "world.exists");
+}
+
+#[tokio::test]
+async fn r166_where_a_caller_stands_is_kept_with_its_run_and_tells_requests_apart() {
+    let edge = Edge::start().await;
+    let request = |root: &str| {
+        json!({"tool": "wharf/echo", "idempotency_key": "k",
+            "context": {"project_root": root, "resource_paths": ["/p/a"], "ui": {"theme": "dark"}}})
+    };
+    let made = edge.post("/v1/runs?wait=20s", request("/p")).await.json();
+    let run = made["run_id"].as_str().expect("an id");
+    let key = RunKey {
+        world: WorldId::new("default").expect("valid"),
+        run: RunId::new(run).expect("valid"),
+    };
+    let kept = edge.handle.run(&key).await.expect("there").spec.context.clone();
+    assert_eq!(kept.paths().collect::<Vec<_>>(), ["/p", "/p/a"]);
+    assert_eq!(kept.ui.expect("told")["theme"], "dark");
+    edge.post("/v1/runs", request("/q")).await.refused(409, "run.conflict");
+    let error = edge.post("/v1/runs", request("q")).await.refused(400, "request.invalid");
+    assert_eq!(error["details"]["field"], "context.project_root");
 }

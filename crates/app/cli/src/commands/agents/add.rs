@@ -71,7 +71,7 @@ mod tests {
         for part in [
             "added dev.wharf.hello 0.1.0, says hello\n",
             "it starts ./hello 'two words'\n",
-            "Connect to example.dev",
+            "connect to example.dev",
             "wharf agents approve dev.wharf.hello --all\n",
         ] {
             assert!(text.contains(part), "{part:?} is missing in {text}");

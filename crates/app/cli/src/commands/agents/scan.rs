@@ -123,7 +123,7 @@ mod tests {
         let text = text_of(&found, Output::new(false));
         for part in [
             "dev.hello 1 in /a/hello, added already and running\n",
-            "See LANG",
+            "see LANG",
             "unusable /a/odd\n  The field id is missing.\n",
             "not everything was looked at: There is more.\n",
         ] {

@@ -20,7 +20,7 @@ pub(super) fn permissions(asked: &[AgentPermission], decided: bool, output: Outp
     }
     let mut table = Table::bare(output);
     for asked in asked {
-        let words = format!("  {}", asked.meaning);
+        let words = format!("  {}", begun_small(&asked.meaning));
         let verdict = match (asked.approved, asked.narrowed_to.as_slice()) {
             _ if !decided => String::new(),
             (true, _) => "approved".to_owned(),
@@ -30,6 +30,12 @@ pub(super) fn permissions(asked: &[AgentPermission], decided: bool, output: Outp
         table.row([&words, &asked.permission, &verdict]);
     }
     format!("it asks to\n{}", table.text())
+}
+
+/// A sentence as the end of another one.
+fn begun_small(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// How it is to run, once it is approved.
@@ -138,7 +144,7 @@ mod tests {
         let output = Output::new(false);
         let mut agent = example("approved");
         let asked = requests(&agent, output);
-        assert!(asked.starts_with("it asks to\n  Connect to example.dev"), "{asked}");
+        assert!(asked.starts_with("it asks to\n  connect to example.dev"), "{asked}");
         assert!(!asked.contains("approved"), "{asked}");
         agent.permissions_approved = Some(vec!["env:read:LANG".into()]);
         agent.permissions[1].approved = true;
