@@ -33,6 +33,8 @@ pub(crate) enum Error {
     Slow { program: PathBuf },
     #[error("The path {} cannot be opened to a program that is fenced in.", path.display())]
     Path { path: PathBuf },
+    #[error("A control group for the program cannot be made: {}.", plain(.0))]
+    Group(io::Error),
     #[error("The secrets of the program cannot be written: {}.", plain(.0))]
     Secrets(io::Error),
     #[error(
@@ -52,7 +54,7 @@ impl Error {
             Self::Environment { .. } | Self::Order | Self::Path { .. } => {
                 (Code::AgentStartFailed, false)
             }
-            Self::Sandbox { .. } => (Code::AgentSandboxUnavailable, false),
+            Self::Sandbox { .. } | Self::Group(_) => (Code::AgentSandboxUnavailable, false),
             Self::Start { failure, .. } if failure.step.is_of_the_fence() => {
                 (Code::AgentSandboxUnavailable, false)
             }

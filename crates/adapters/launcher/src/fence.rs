@@ -14,6 +14,7 @@ use wharf_vocab::SandboxLevel;
 use wharf_vocab::limits::LAUNCH_START_MS;
 
 use crate::error::{Error, reason};
+use crate::group::Groups;
 use crate::shim::handover::Handover;
 use crate::shim::message::{Failure, FenceOrder, Inbox, Layers, Order, Report, Step};
 use crate::spawner::{Shim, Spawner};
@@ -91,17 +92,21 @@ impl Ability {
     }
 
     /// The most that can be had.
-    pub(crate) fn achieved(&self) -> Achieved {
+    pub(crate) fn achieved(&self, groups: Option<&Groups>) -> Achieved {
         let mut notes = self.reasons.clone();
         if self.layers.landlock {
             notes.push(format!("Landlock is there in version {}.", self.landlock));
         }
-        notes.push(POLLING.to_owned());
+        notes.push(if groups.is_some() { GROUPS } else { POLLING }.to_owned());
         Achieved { level: self.level(), notes }
     }
 
     /// What is ordered for a launch, or why it must not be.
-    pub(crate) fn order(&self, fence: &Fence) -> Result<(Achieved, FenceOrder), Error> {
+    pub(crate) fn order(
+        &self,
+        fence: &Fence,
+        groups: Option<&Groups>,
+    ) -> Result<(Achieved, FenceOrder), Error> {
         let mut notes = Vec::new();
         let (level, layers) = if fence.level <= SandboxLevel::Basic {
             (fence.level, Layers::NONE)
@@ -118,7 +123,7 @@ impl Ability {
         if fence.egress.is_some() && layers.landlock && !layers.namespaces {
             notes.push("No host can be reached, because that takes namespaces.".to_owned());
         }
-        notes.extend(usage_notes(&fence.usage));
+        notes.extend(usage_notes(&fence.usage, groups));
         if level < fence.minimum {
             return Err(Error::Sandbox { level, minimum: fence.minimum, notes });
         }
@@ -133,6 +138,7 @@ impl Ability {
             egress: fence.egress.clone(),
             tcp_port: fence.tcp_port,
             usage: fence.usage.clone(),
+            group: None,
             hidden: std::env::home_dir().into_iter().collect(),
         };
         Ok((Achieved { level, notes }, order))
@@ -162,6 +168,9 @@ impl Ability {
 
 const POLLING: &str = "Limits of memory, processor time, processes and disk are kept by polling.";
 
+const GROUPS: &str = "Limits of memory and processes are kept by a control group, the others by \
+                      polling.";
+
 fn partial(layers: Layers) -> &'static str {
     match (layers.namespaces, layers.landlock, layers.seccomp) {
         (false, true, true) => "Landlock and a filter of system calls are used all the same.",
@@ -171,13 +180,14 @@ fn partial(layers: Layers) -> &'static str {
     }
 }
 
-fn usage_notes(usage: &Usage) -> Vec<String> {
+fn usage_notes(usage: &Usage, groups: Option<&Groups>) -> Vec<String> {
     let mut notes = Vec::new();
     let polled = [usage.memory_bytes, usage.cpu_ms, usage.processes, usage.disk_bytes];
     if polled.iter().any(Option::is_some) {
-        notes.push(POLLING.to_owned());
+        let how = if groups.is_some() { GROUPS } else { POLLING };
+        notes.push(how.to_owned());
     }
-    if usage.cpu_millicores.is_some() {
+    if usage.cpu_millicores.is_some() && !groups.is_some_and(Groups::shares_processors) {
         notes.push("A share of processors cannot be kept here.".to_owned());
     }
     notes
@@ -230,6 +240,7 @@ fn trial_order(layers: Layers, level: SandboxLevel, missing: Layers) -> Order {
             egress: None,
             tcp_port: None,
             usage: Usage::default(),
+            group: None,
             hidden: Vec::new(),
         },
     }

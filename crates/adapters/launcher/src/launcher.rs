@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+use wharf_domain::agent::Usage;
 use wharf_ports::launcher::{Achieved, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::limits::LAUNCH_START_MS;
 use wharf_vocab::{Code, Fault, SandboxLevel};
@@ -17,6 +18,7 @@ use wharf_vocab::{Code, Fault, SandboxLevel};
 use crate::dirs::make_private;
 use crate::error::Error;
 use crate::fence::Ability;
+use crate::group::Groups;
 use crate::log::{LogWriter, Redactor, read_tail};
 use crate::process::LaunchedProcess;
 use crate::secrets::SecretFiles;
@@ -24,10 +26,13 @@ use crate::shim;
 use crate::shim::handover::Handover;
 use crate::shim::message::{FenceOrder, Layers, Order, Report};
 use crate::spawner::Spawner;
-use crate::supervise::Supervisor;
+use crate::supervise::{Leftovers, Supervisor};
 
 /// Commands that may wait for a supervisor.
 const COMMANDS_WAITING_MAX: usize = 8;
+
+/// Threads of the process that stands before a program in namespaces, at most.
+const OWN_THREADS: u64 = 6;
 
 /// How a launcher is set up.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +59,8 @@ pub struct ProcessLauncher {
     spawner: Arc<Spawner>,
     /// What the machine can do, once somebody wanted to know.
     ability: Arc<OnceCell<Ability>>,
+    /// Where control groups can be made, if anywhere.
+    groups: Arc<OnceLock<Option<Groups>>>,
     missing: Layers,
 }
 
@@ -66,7 +73,7 @@ impl ProcessLauncher {
             None => shim::own_program()?,
         };
         let spawner = Arc::new(Spawner::start(program)?);
-        Ok(Self { spawner, ability: Arc::default(), missing: Layers::NONE })
+        Ok(Self { spawner, ability: Arc::default(), groups: Arc::default(), missing: Layers::NONE })
     }
 
     /// The same launcher as it would be on a kernel that lacks something, for tests.
@@ -85,12 +92,17 @@ impl ProcessLauncher {
         self.ability.get_or_init(|| Ability::find_out(&self.spawner, self.missing)).await
     }
 
+    fn groups(&self) -> Option<&Groups> {
+        self.groups.get_or_init(Groups::find).as_ref()
+    }
+
     /// What is ordered for a fence. Only one that goes beyond the basic needs to know the machine.
     async fn fence(&self, spec: &LaunchSpec) -> Result<(Achieved, FenceOrder), Error> {
+        let groups = self.groups().filter(|_| spec.fence.usage != Usage::default());
         if spec.fence.level <= SandboxLevel::Basic {
-            return Ability::unknown().order(&spec.fence);
+            return Ability::unknown().order(&spec.fence, groups);
         }
-        self.ability().await.order(&spec.fence)
+        self.ability().await.order(&spec.fence, groups)
     }
 }
 
@@ -110,7 +122,7 @@ impl Launcher for ProcessLauncher {
     }
 
     fn probe(&self) -> BoxFuture<'_, Achieved> {
-        async move { self.ability().await.achieved() }.boxed()
+        async move { self.ability().await.achieved(self.groups()) }.boxed()
     }
 
     fn tail(&self, log: &Path, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
@@ -133,12 +145,12 @@ async fn launch_process(
     spec: LaunchSpec,
 ) -> Result<LaunchedProcess, Error> {
     let (achieved, fence) = launcher.fence(&spec).await?;
-    let spawner = launcher.spawner;
-    let ready =
-        spawn_blocking(move || prepare(spec, fence)).await.map_err(|_| Error::Stopping)??;
-    let Ready { spec, handover, writer, secrets } = ready;
+    let spawner = Arc::clone(&launcher.spawner);
+    let ready = spawn_blocking(move || prepare(spec, fence, launcher.groups()));
+    let ready = ready.await.map_err(|_| Error::Stopping)??;
+    let Ready { spec, handover, writer, leftovers } = ready;
     let shim = spawner.spawn(handover).await?;
-    let mut supervisor = Supervisor::new(spec.launch.clone(), shim, writer, secrets, spawner);
+    let mut supervisor = Supervisor::new(spec.launch.clone(), shim, writer, leftovers, spawner);
     let limit = Duration::from_millis(LAUNCH_START_MS);
     let error = match timeout(limit, supervisor.started()).await {
         Ok(Some(Report::Started { pid })) => {
@@ -183,11 +195,15 @@ struct Ready {
     spec: LaunchSpec,
     handover: Handover,
     writer: LogWriter,
-    secrets: Option<SecretFiles>,
+    leftovers: Leftovers,
 }
 
 /// Makes the launch's directories, opens its log and seals its order; this waits for the disk.
-fn prepare(mut spec: LaunchSpec, fence: FenceOrder) -> Result<Ready, Error> {
+fn prepare(
+    mut spec: LaunchSpec,
+    mut fence: FenceOrder,
+    groups: Option<&Groups>,
+) -> Result<Ready, Error> {
     check(&spec, &fence)?;
     for path in &spec.private_dirs {
         make_private(path).map_err(|source| Error::PrivateDir { path: path.clone(), source })?;
@@ -198,11 +214,18 @@ fn prepare(mut spec: LaunchSpec, fence: FenceOrder) -> Result<Ready, Error> {
     let log_dir = spec.log.path.parent().unwrap_or(Path::new("."));
     let secrets = by_files.then(|| SecretFiles::write(&spec.secret_files, log_dir));
     let secrets = secrets.transpose().map_err(Error::Secrets)?;
+    let ours = if fence.layers.namespaces { OWN_THREADS } else { 0 };
+    let group = groups
+        .filter(|_| fence.usage != Usage::default())
+        .map(|groups| groups.make(&fence.usage, ours))
+        .transpose()
+        .map_err(Error::Group)?;
+    fence.group = group.as_ref().map(|group| group.folder().to_owned());
     let mut handover = seal(&spec, fence, secrets.as_ref())?;
     if let Some(connection) = spec.connection.take() {
         handover.connection = Some(connection.try_clone().map_err(Error::Shim)?);
     }
-    Ok(Ready { spec, handover, writer, secrets })
+    Ok(Ready { spec, handover, writer, leftovers: Leftovers { secrets, group } })
 }
 
 /// Refuses what no system can start, and what would open a fence to everything.

@@ -24,6 +24,7 @@
 mod dirs;
 mod error;
 mod fence;
+mod group;
 mod launcher;
 mod log;
 mod process;

@@ -14,6 +14,7 @@ use wharf_ports::launcher::{Exit, ExitHow};
 use wharf_vocab::limits::SWEEP_MS;
 use wharf_vocab::{LaunchId, Resource};
 
+use crate::group::Group;
 use crate::log::{LogBook, LogWriter, drain};
 use crate::secrets::SecretFiles;
 use crate::shim::message::{Command, How, Inbox, Report, send};
@@ -29,6 +30,20 @@ const LAST_OUTPUT: Duration = Duration::from_secs(2);
 /// How long to wait for the killed before looking who is left.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
 
+/// What a launch must not leave behind on the machine. Each is removed when it is dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    pub(crate) secrets: Option<SecretFiles>,
+    pub(crate) group: Option<Group>,
+}
+
+impl Leftovers {
+    fn remove(self) {
+        drop(self.secrets);
+        drop(self.group);
+    }
+}
+
 /// Everything the core holds of a launch while its shim lives.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
@@ -42,7 +57,7 @@ pub(crate) struct Supervisor {
     /// Told when the program does not stop flooding its log.
     flooded: Arc<Notify>,
     /// Gone before the end is told.
-    secrets: Option<SecretFiles>,
+    leftovers: Leftovers,
     /// Keeps the thread alive that this launch's shim hangs on.
     _spawner: Arc<Spawner>,
 }
@@ -53,7 +68,7 @@ impl Supervisor {
         id: LaunchId,
         shim: Shim,
         writer: LogWriter,
-        secrets: Option<SecretFiles>,
+        leftovers: Leftovers,
         spawner: Arc<Spawner>,
     ) -> Self {
         let Shim { child, pid, control, stdout, stderr } = shim;
@@ -68,7 +83,7 @@ impl Supervisor {
             book: Arc::clone(writer.book()),
             draining: tokio::spawn(drain(stdout, stderr, writer, Arc::clone(&flooded))),
             flooded,
-            secrets,
+            leftovers,
             _spawner: spawner,
         }
     }
@@ -95,7 +110,7 @@ impl Supervisor {
         // To the shim this is the core's death.
         let _ = self.control.shutdown().await;
         self.bury().await;
-        self.secrets = None;
+        std::mem::take(&mut self.leftovers).remove();
         self.close_log(note).await;
     }
 
@@ -112,7 +127,7 @@ impl Supervisor {
         };
         let how = over.map_or(how, ExitHow::Limit);
         self.bury().await;
-        self.secrets = None;
+        std::mem::take(&mut self.leftovers).remove();
         self.close_log(format!("[ended with {how}]")).await;
         let ended = Exit { how, last_stderr: self.book.last_stderr(), survivors };
         if survivors > 0 {

@@ -122,6 +122,9 @@ fn die_with_the_warden(_socket: &UnixStream) -> io::Result<()> {
 
 #[cfg(target_os = "linux")]
 fn limit(order: &Order) -> Result<(), Failure> {
+    if let Some(group) = &order.fence.group {
+        crate::group::join(group).at(Step::Limits)?;
+    }
     if order.fence.level == SandboxLevel::None {
         return Ok(());
     }

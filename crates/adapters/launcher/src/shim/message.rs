@@ -49,6 +49,8 @@ pub(crate) struct FenceOrder {
     pub(crate) egress: Option<PathBuf>,
     pub(crate) tcp_port: Option<u16>,
     pub(crate) usage: Usage,
+    /// The control group that counts for all of it.
+    pub(crate) group: Option<PathBuf>,
     /// Folders that are never opened to the program as a by-product: the owner's home.
     pub(crate) hidden: Vec<PathBuf>,
 }

@@ -18,6 +18,7 @@ use wharf_domain::agent::Usage;
 use wharf_vocab::Resource;
 
 use super::message::Order;
+use crate::group;
 use crate::tree::{self, own_pid};
 
 /// The shortest pause between two looks at processes.
@@ -38,6 +39,7 @@ pub(super) struct Meter {
     source: Source,
     time: Time,
     walk: Option<Walk>,
+    group: Option<PathBuf>,
     look_at: Instant,
 }
 
@@ -52,7 +54,8 @@ impl Meter {
             || walk.is_some();
         let source = processes.map_or(Source::Below, Source::Namespace);
         let look_at = Instant::now();
-        needed.then(|| Self { usage, source, time: Time::default(), walk, look_at })
+        let (time, group) = (Time::default(), order.fence.group.clone());
+        needed.then(|| Self { usage, source, time, walk, group, look_at })
     }
 
     /// Waits until the program has used too much. Giving up the future loses nothing.
@@ -72,7 +75,11 @@ impl Meter {
     fn look(&mut self) -> Option<Resource> {
         let processes = self.source.look();
         let threads: u64 = processes.iter().map(|process| process.threads).sum();
-        if self.usage.processes.is_some_and(|most| threads > most) {
+        // The kernel refuses one more than there may be; that it did is what counts.
+        let refused = |group: &PathBuf| group::count(group, "pids.events", "max ") > 0;
+        if self.usage.processes.is_some_and(|most| threads > most)
+            || self.group.as_ref().is_some_and(refused)
+        {
             return Some(Resource::Processes);
         }
         if let Some(most) = self.usage.memory_bytes

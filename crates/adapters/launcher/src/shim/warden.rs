@@ -23,6 +23,7 @@ use super::message::{At, Command, Failure, How, Inbox, Order, Report, Step, send
 use super::meter::Meter;
 use super::program::{News, Program};
 use super::{complain, refuse};
+use crate::group;
 use crate::tree::{self, own_pid};
 
 /// How long a report may wait for a core that does not read.
@@ -201,13 +202,22 @@ impl Warden {
         let survivors = self.sweep().await;
         let ended = self.program.ended.unwrap_or(How::Unknown);
         let over = over.or_else(|| self.over_by_signal(ended));
+        if let Some(group) = &self.order.fence.group {
+            // The core does it, too, unless it is gone.
+            group::remove(group);
+        }
         Report::Ended { how: over.map_or(ended, How::Limit), survivors }
     }
 
-    /// The limit that the kernel kept by itself, by a signal that has no other use.
+    /// The limit that the kernel kept by itself: it tells, or uses a signal that has no other use.
     fn over_by_signal(&self, ended: How) -> Option<Resource> {
         let usage = &self.order.fence.usage;
         let by = |signal: Signal| ended == How::Signal(signal.as_raw());
+        if let Some(group) = &self.order.fence.group
+            && group::count(group, "memory.events", "oom_kill ") > 0
+        {
+            return Some(Resource::Memory);
+        }
         if usage.disk_bytes.is_some() && by(Signal::XFSZ) {
             return Some(Resource::Disk);
         }
