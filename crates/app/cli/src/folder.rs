@@ -16,6 +16,14 @@ pub(crate) fn absolute(folder: &Path) -> Result<String> {
     path.into_os_string().into_string().map_err(wrong)
 }
 
+/// The path without links and detours if it lies on this machine, else from the root.
+pub(crate) fn canonical(folder: &Path) -> Result<String> {
+    match folder.canonicalize() {
+        Ok(path) => absolute(&path),
+        Err(_) => absolute(folder),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,5 +39,19 @@ mod tests {
         let real = dir.path().canonicalize().expect("there");
         assert_eq!(absolute(&dir.path().join("a/../a")), Ok(text(&real.join("a"))));
         assert!(absolute(&dir.path().join("none/../a")).is_err());
+    }
+
+    #[test]
+    fn a_path_that_is_here_is_told_without_links_and_detours() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("a")).expect("made");
+        std::os::unix::fs::symlink(dir.path().join("a"), dir.path().join("b")).expect("linked");
+        let real = dir.path().canonicalize().expect("there").join("a");
+        let real = real.to_str().expect("text");
+        for typed in ["a", "a/", "./a/.", "b", "a/../b"] {
+            assert_eq!(canonical(&dir.path().join(typed)).as_deref(), Ok(real), "{typed}");
+        }
+        let away = canonical(Path::new("/nowhere/here"));
+        assert_eq!(away.as_deref(), Ok("/nowhere/here"), "it may be there for the core");
     }
 }

@@ -116,7 +116,7 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
     let outputs = inputs::outputs(&args.outputs)?;
     let context = match &args.project_root {
         Some(root) => {
-            let project_root = Some(folder::absolute(root)?);
+            let project_root = Some(folder::canonical(root)?);
             Some(RunContext { project_root, ..RunContext::default() })
         }
         None => None,

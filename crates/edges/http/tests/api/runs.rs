@@ -157,22 +157,23 @@ async fn a_budget_that_is_too_small_refuses_the_run() {
 }
 
 #[tokio::test]
-async fn r166_where_a_caller_stands_is_kept_with_its_run_and_tells_requests_apart() {
+async fn r166_where_a_caller_stands_is_part_of_the_request_and_kept_only_when_allowed() {
     let edge = Edge::start().await;
     let request = |root: &str| {
         json!({"tool": "wharf/echo", "idempotency_key": "k",
             "context": {"project_root": root, "resource_paths": ["/p/a"], "ui": {"theme": "dark"}}})
     };
     let made = edge.post("/v1/runs?wait=20s", request("/p")).await.json();
-    let run = made["run_id"].as_str().expect("an id");
-    let key = RunKey {
-        world: WorldId::new("default").expect("valid"),
-        run: RunId::new(run).expect("valid"),
-    };
-    let kept = edge.handle.run(&key).await.expect("there").spec.context.clone();
-    assert_eq!(kept.paths().collect::<Vec<_>>(), ["/p", "/p/a"]);
-    assert_eq!(kept.ui.expect("told")["theme"], "dark");
+    let again = edge.post("/v1/runs?wait=20s", request("/p")).await.json();
+    assert_eq!(made, again);
     edge.post("/v1/runs", request("/q")).await.refused(409, "run.conflict");
     let error = edge.post("/v1/runs", request("q")).await.refused(400, "request.invalid");
     assert_eq!(error["details"]["field"], "context.project_root");
+    // Nobody approved these paths for the provider of this tool, so it is not told of them.
+    let key = RunKey {
+        world: WorldId::new("default").expect("valid"),
+        run: RunId::new(made["run_id"].as_str().expect("an id")).expect("valid"),
+    };
+    let kept = edge.handle.run(&key).await.expect("there").spec.context.clone();
+    assert_eq!(kept.paths().count(), 0);
 }
