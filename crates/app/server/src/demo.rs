@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use wharf_agent::AgentEdge;
 use wharf_domain::Caller;
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
-use wharf_vocab::{Code, Fault};
+use wharf_engine::agents::{AgentControl, AgentState, AgentView, Approve};
+use wharf_vocab::{AgentId, Code, Fault};
 
 use crate::{Home, files};
 
@@ -38,9 +38,12 @@ pub(crate) async fn furnish(home: &Home, agents: &AgentEdge) {
 
 async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
     let owner = Caller::owner();
-    let view = match agents.add(owner.clone(), folder).await {
-        // It is running since the last start.
-        Err(fault) if fault.is(Code::AgentRunning) => return Ok(()),
+    let view = match agents.add(owner.clone(), folder.clone()).await {
+        Err(fault) if fault.is(Code::AgentRunning) => {
+            let Some(id) = changed(agents, &folder).await? else { return Ok(()) };
+            AgentControl::stop(agents, owner.clone(), id).await?;
+            agents.add(owner.clone(), folder).await?
+        }
         other => other?,
     };
     let id = view.agent.id;
@@ -52,6 +55,17 @@ async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     Ok(())
+}
+
+/// The example in a folder that runs since the last start, if it is not the same any more: this
+/// program brings its examples with it, so a newer one brings others.
+async fn changed(agents: &AgentEdge, folder: &Path) -> Result<Option<AgentId>, Fault> {
+    let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let in_folder = |view: &AgentView| Path::new(&view.agent.folder) == folder;
+    let Some(view) = agents.list().into_iter().find(in_folder) else { return Ok(None) };
+    let id = view.agent.id;
+    let differs = !agents.drift(id.clone()).await?.is_empty();
+    Ok(differs.then_some(id))
 }
 
 /// The Rust example: its program lies beside this one.

@@ -101,6 +101,7 @@ impl AgentEdge {
     /// Opens the socket and starts what is wanted.
     pub async fn start(options: Options) -> Result<Self, Fault> {
         let (listener, address) = Listener::bind(&options.transport).await?;
+        launch::sweep(&options);
         let shared = Arc::new(Shared {
             options,
             tokens: Tokens::default(),

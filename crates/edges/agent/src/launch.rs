@@ -18,11 +18,13 @@ use crate::admit::Own;
 use crate::control::{Shared, blocking};
 use crate::fence::{self, Given};
 use crate::live::Live;
-use crate::options::Transport;
+use crate::options::{Options, Transport};
 use crate::{files, listen, throttle};
 
 /// Longest path of a socket that every system takes.
 const SOCKET_BYTES_MAX: usize = 103;
+/// How much of a launch's id names its folder.
+const FOLDER_NAME_CHARS: usize = 10;
 
 /// Where an agent's own folders lie.
 pub(crate) struct Places {
@@ -291,8 +293,8 @@ impl Around {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }
-        let name = &launch.as_str()[..launch.as_str().len().min(10)];
-        let base = sockets_dir(shared);
+        let name: String = launch.as_str().chars().take(FOLDER_NAME_CHARS).collect();
+        let base = sockets_dir(&shared.options);
         let folder = base.join(name);
         let mut builder = std::fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(&base);
@@ -301,6 +303,21 @@ impl Around {
             .map_err(|error| unusable(&error))?;
         self.folder = Some(folder.clone());
         Ok(folder)
+    }
+}
+
+/// Removes what launches of an earlier core have left that was killed. Only a core that has the
+/// home for itself comes here.
+pub(crate) fn sweep(options: &Options) {
+    let Ok(entries) = std::fs::read_dir(sockets_dir(options)) else { return };
+    let is_left =
+        |name: &str| name.len() == FOLDER_NAME_CHARS && name.bytes().all(|b| b.is_ascii_hexdigit());
+    for entry in entries.flatten() {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && entry.file_name().to_str().is_some_and(is_left) {
+            // What cannot be removed is in nobody's way: names do not repeat.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -315,15 +332,15 @@ fn check_ours(folder: &Path) -> io::Result<()> {
 }
 
 /// Where sockets of launches lie: beside the core's own, or where paths are short.
-fn sockets_dir(shared: &Shared) -> PathBuf {
-    let beside = match &shared.options.transport {
+fn sockets_dir(options: &Options) -> PathBuf {
+    let beside = match &options.transport {
         Transport::Unix(path) => path.parent().map(Path::to_owned),
-        Transport::Tcp(_) => shared.options.agents_dir.parent().map(|home| home.join("run")),
+        Transport::Tcp(_) => options.agents_dir.parent().map(|home| home.join("run")),
     };
-    let name_bytes = "/0123456789/s".len();
+    let name_bytes = FOLDER_NAME_CHARS + "//s".len();
     beside.filter(|dir| dir.as_os_str().len() + name_bytes <= SOCKET_BYTES_MAX).unwrap_or_else(
         || {
-            let digest = Digest::of(&[shared.options.agents_dir.as_os_str().as_encoded_bytes()]);
+            let digest = Digest::of(&[options.agents_dir.as_os_str().as_encoded_bytes()]);
             let user = rustix::process::getuid().as_raw();
             std::env::temp_dir().join(format!("wharf-{user}-{}", &digest.as_str()[..16]))
         },

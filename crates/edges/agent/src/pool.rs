@@ -341,3 +341,56 @@ fn gone() -> Fault {
 fn busy(message: &str) -> Fault {
     Fault::new(Code::ToolBusy, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn launch(name: &str) -> LaunchId {
+        LaunchId::new(name).expect("valid")
+    }
+
+    /// A pool with one connected process, and what it is told.
+    fn pool(isolation: Isolation) -> (Pool, Begun, mpsc::Receiver<Command>) {
+        let mut pool = Pool::default();
+        pool.set_isolation(isolation);
+        let begun = pool.begin(&launch("l1"));
+        let (commands, told) = mpsc::channel(4);
+        let slot = pool.slot(&launch("l1")).expect("begun");
+        slot.conn = Some(commands);
+        slot.phase = Phase::Running;
+        (pool, begun, told)
+    }
+
+    #[test]
+    fn one_process_is_enough_for_all_and_one_spare_for_worlds_and_runs() {
+        for isolation in [Isolation::Shared, Isolation::World, Isolation::Run] {
+            let (mut pool, _begun, _told) = pool(isolation);
+            assert_eq!(pool.missing(), 0, "{isolation}");
+            pool.slots[0].leaving = true;
+            assert_eq!(pool.missing(), 1, "{isolation}");
+            for number in 0..INSTANCES_MAX - 1 {
+                pool.begin(&launch(&format!("x{number}")));
+            }
+            pool.slots.iter_mut().for_each(|slot| slot.leaving = true);
+            assert_eq!(pool.missing(), 0, "{isolation}: there are as many as may be");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_process_of_a_world_ends_when_it_had_nothing_to_do_for_long() {
+        let (mut pool, mut begun, _told) = pool(Isolation::World);
+        assert_eq!(pool.end_idle(Instant::now() + IDLE_MAX * 2), None, "a spare stays");
+        pool.slots[0].owner = Owner::World(WorldId::new("default").expect("valid"));
+        pool.slots[0].calls = 1;
+        assert_eq!(pool.end_idle(Instant::now() + IDLE_MAX * 2), None, "it works");
+        let attempt = AttemptId::new("a1").expect("valid");
+        pool.call_over(&launch("l1"), &attempt, false);
+        let until = pool.end_idle(Instant::now()).expect("later");
+        assert_eq!(until, Instant::now() + IDLE_MAX);
+        assert!(begun.quits.try_recv().is_err());
+        pool.end_idle(until);
+        assert_eq!(begun.quits.try_recv(), Ok(Quit::Stop));
+        assert!(pool.slots[0].leaving);
+    }
+}
