@@ -16,6 +16,7 @@ use std::io::{self, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, OFlags, RawDir};
 use serde_json::{Value, json};
@@ -31,6 +32,8 @@ const KEY_BYTES_MAX: usize = 128;
 /// Rooms that are kept for the next calls; making one takes longer than a call may.
 const ROOMS_KEPT_MAX: usize = 16;
 const COPY_BYTES: usize = 64 * 1024;
+/// Changes within this time of each other may bear the same time.
+const CLOCK_TICK: Duration = Duration::from_millis(50);
 
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -49,9 +52,17 @@ pub(crate) struct Rooms {
 pub(crate) struct Room {
     name: String,
     path: PathBuf,
+    dir: OwnedFd,
     inputs: OwnedFd,
     outputs: OwnedFd,
+    /// When its folders last changed, as far as they were looked at.
+    changed: Option<[Change; 3]>,
+    /// When it was handed out.
+    given_at: SystemTime,
 }
+
+/// When a folder changed: seconds and nanoseconds since 1970. An agent cannot set it.
+type Change = (i64, u64);
 
 impl Rooms {
     /// Prepares the data folder of an agent. What lies beside it belongs to the core alone.
@@ -75,7 +86,8 @@ impl Rooms {
 
     /// An empty room for an attempt.
     pub(crate) fn take(&mut self, attempt: &AttemptId) -> io::Result<Room> {
-        if let Some(room) = self.free.pop() {
+        if let Some(mut room) = self.free.pop() {
+            room.given_at = SystemTime::now();
             return Ok(room);
         }
         let digest = Digest::of(&[attempt.as_str().as_bytes()]);
@@ -83,7 +95,11 @@ impl Rooms {
         rustix::fs::mkdirat(&self.runs, name.as_str(), Mode::RWXU)?;
         let dir = rustix::fs::openat(&self.runs, name.as_str(), FOLDER, Mode::empty())?;
         let (inputs, outputs) = (folder_in(&dir, "in")?, folder_in(&dir, "out")?);
-        Ok(Room { path: self.path.join(&name), name, inputs, outputs })
+        let path = self.path.join(&name);
+        let given_at = SystemTime::now();
+        let mut room = Room { name, path, dir, inputs, outputs, changed: None, given_at };
+        room.changed = room.changes();
+        Ok(room)
     }
 
     /// Takes back the room of a call that is over. One that was not used is used again.
@@ -121,8 +137,34 @@ impl Room {
         self.path.join("out").display().to_string()
     }
 
-    /// Whether nothing lies in it, and it is still where the agent was told it is.
+    /// Whether nothing lies in it, and it is still where the agent was told it is. Looking at
+    /// when it changed tells that too, unless it was handed out so soon after a change that the
+    /// next one could bear the same time.
     fn is_untouched(&self) -> bool {
+        if self.changed.is_some() && self.changed == self.changes() && self.was_old() {
+            return true;
+        }
+        self.is_empty_and_in_place()
+    }
+
+    fn changes(&self) -> Option<[Change; 3]> {
+        let change = |fd: &OwnedFd| {
+            let stat = rustix::fs::fstat(fd).ok()?;
+            Some((stat.st_ctime, u64::try_from(stat.st_ctime_nsec).ok()?))
+        };
+        Some([change(&self.dir)?, change(&self.inputs)?, change(&self.outputs)?])
+    }
+
+    fn was_old(&self) -> bool {
+        let given = self.given_at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let last = self.changed.into_iter().flatten().max();
+        let last = last.and_then(|(s, ns)| {
+            Some(Duration::from_secs(u64::try_from(s).ok()?) + Duration::from_nanos(ns))
+        });
+        last.is_some_and(|last| given > last + CLOCK_TICK)
+    }
+
+    fn is_empty_and_in_place(&self) -> bool {
         let same = |fd: &OwnedFd, name: &str| {
             let (held, named) = (rustix::fs::fstat(fd), rustix::fs::lstat(self.path.join(name)));
             matches!((held, named), (Ok(held), Ok(named))

@@ -165,3 +165,35 @@ fn a_room_is_used_again_only_if_it_is_as_it_was() {
     drop(rooms);
     assert!(!path.exists(), "nothing is left when the connection ends");
 }
+
+#[test]
+fn what_changed_in_a_room_is_seen_by_when_it_changed() {
+    let Stage { dir: _dir, mut rooms, room } = stage();
+    let mut number = 0;
+    let mut again = |rooms: &mut Rooms, room: Room| {
+        let path = room.path.clone();
+        rooms.give_back(room);
+        number += 1;
+        let mut next = rooms.take(&attempt(&format!("b-{number}"))).expect("made");
+        // Handed out so late that every change can be told from the last one.
+        while !next.was_old() {
+            std::thread::sleep(Duration::from_millis(5));
+            next.given_at = SystemTime::now();
+        }
+        let kept = next.path == path;
+        (next, kept)
+    };
+    let (room, kept) = again(&mut rooms, room);
+    assert!(kept, "nothing was done to it");
+    let (room, kept) = again(&mut rooms, room);
+    assert!(kept, "nor now");
+    fs::write(PathBuf::from(room.outputs_path()).join("x"), "x").expect("writes");
+    let (room, kept) = again(&mut rooms, room);
+    assert!(!kept, "a file was left behind");
+    fs::rename(room.path.join("in"), room.path.join("moved")).expect("renames");
+    let (room, kept) = again(&mut rooms, room);
+    assert!(!kept, "a folder was moved");
+    fs::rename(&room.path, room.path.with_extension("moved")).expect("renames");
+    let (_, kept) = again(&mut rooms, room);
+    assert!(!kept, "all of it was moved");
+}

@@ -127,6 +127,7 @@ async fn r083_r084_an_agent_calls_only_what_its_owner_allows_at_that_moment() {
     assert_eq!(ended["error"]["code"], "permission.denied", "never allowed");
     let denied = stage.audited("security.denied").await;
     assert_eq!(denied[0].facts["tool"], "dev.example.other/format", "{denied:?}");
+    assert_eq!(denied[0].facts["permission"], "tool:invoke:dev.example.other/format");
     assert!(!format!("{denied:?}").contains("canary"), "{denied:?}");
 
     invoke(&mut a, "i-2", &outer, ECHO, json!({})).await;
