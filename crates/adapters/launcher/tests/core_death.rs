@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use rustix::process::Signal;
-use support::{Bench, PROBE, eventually, marked, parent_of, signal, stat};
+use support::{Bench, PROBE, eventually, marked, parent_of, signal, stat, tell};
 use wharf_ports::launcher::Launcher;
 use wharf_vocab::SandboxLevel;
 
@@ -104,7 +104,7 @@ async fn a_core_that_dies_together_with_its_shim_takes_the_program_along() {
 #[tokio::test]
 async fn in_namespaces_nothing_at_all_survives_core_and_shim() {
     if Bench::new().launcher.probe().await.level < SandboxLevel::Standard {
-        return tell("NOT TESTED: this machine has no namespaces");
+        return tell("this machine has no namespaces");
     }
     for signal_core in [Signal::KILL, Signal::TERM] {
         let core = Core::start_at(&format!("fenced-{signal_core:?}"), SandboxLevel::Standard).await;
@@ -117,9 +117,4 @@ async fn in_namespaces_nothing_at_all_survives_core_and_shim() {
     signal(core.shim, Signal::KILL);
     core.signal(Signal::KILL);
     core.assert_all_gone().await;
-}
-
-#[expect(clippy::print_stderr, reason = "a test that could not test must say so")]
-fn tell(text: &str) {
-    eprintln!("{text}");
 }

@@ -7,14 +7,9 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use support::{Bench, PROBE, ended, output};
+use support::{Bench, PROBE, ended, output, tell};
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
 use wharf_vocab::SandboxLevel::{Standard, Strict};
-
-#[expect(clippy::print_stderr, reason = "a test that could not test must say so")]
-fn tell(text: &str) {
-    eprintln!("NOT TESTED: {text}");
-}
 
 /// Runs it at each firm level and expects these lines.
 async fn runs(bench: &Bench, make: impl Fn(&mut LaunchSpec), expect: &[&str]) {

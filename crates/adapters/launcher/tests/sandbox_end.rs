@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustix::process::Signal;
 use support::{
     Bench, LONG, SHORT, ended, eventually, exists, mark_of, marked, output, parent_of, read_until,
-    signal,
+    signal, tell,
 };
 use wharf_ports::launcher::{ExitHow, Launched, Launcher};
 use wharf_vocab::SandboxLevel::{self, Standard, Strict};
@@ -18,14 +18,9 @@ use wharf_vocab::SandboxLevel::{self, Standard, Strict};
 async fn levels(bench: &Bench) -> Vec<SandboxLevel> {
     let achieved = bench.launcher.probe().await;
     if achieved.level < Standard {
-        tell(&format!("NOT TESTED: {:?}", achieved.notes));
+        tell(&format!("{:?}", achieved.notes));
     }
     [Standard, Strict].into_iter().filter(|level| *level <= achieved.level).collect()
-}
-
-#[expect(clippy::print_stderr, reason = "a test that could not test must say so")]
-fn tell(text: &str) {
-    eprintln!("{text}");
 }
 
 struct Family {

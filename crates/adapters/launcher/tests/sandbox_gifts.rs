@@ -6,17 +6,13 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use support::{Bench, ended, log_path, output, read_until};
+use rustix::process::Signal;
+use support::{Bench, ended, log_path, output, parent_of, read_until, signal, tell};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wharf_launcher::Primitive;
 use wharf_ports::launcher::{ExitHow, Launcher, Secret};
 use wharf_vocab::SandboxLevel::{self, Basic, None as Unfenced, Standard, Strict};
 use wharf_vocab::{Code, SecretName};
-
-#[expect(clippy::print_stderr, reason = "a test that could not test must say so")]
-fn tell(text: &str) {
-    eprintln!("NOT TESTED: {text}");
-}
 
 async fn levels(bench: &Bench, from: SandboxLevel) -> Vec<SandboxLevel> {
     let achieved = bench.launcher.probe().await;
@@ -25,14 +21,6 @@ async fn levels(bench: &Bench, from: SandboxLevel) -> Vec<SandboxLevel> {
     }
     let all = [Unfenced, Basic, Standard, Strict];
     all.into_iter().filter(|level| from <= *level && *level <= achieved.level).collect()
-}
-
-/// Folders in memory that a core left secrets in.
-fn left_behind() -> Vec<PathBuf> {
-    let prefix = format!("wharf-secrets-{}-", std::process::id());
-    let Ok(entries) = fs::read_dir("/dev/shm") else { return Vec::new() };
-    let paths = entries.flatten().map(|entry| entry.path());
-    paths.filter(|path| path.display().to_string().contains(&prefix)).collect()
 }
 
 #[tokio::test]
@@ -48,7 +36,6 @@ async fn secrets_are_files_that_only_the_program_sees_and_that_are_gone_afterwar
         }
         let name = SecretName::new("api-key").expect("valid");
         spec.secret_files.insert(name, Secret::new(*b"canary-secret"));
-        let log = log_path(&spec);
         let launched = bench.launch(spec).await;
         let lines = read_until(&*launched, |line| line.contains("canary")).await;
         if level != Strict {
@@ -63,13 +50,28 @@ async fn secrets_are_files_that_only_the_program_sees_and_that_are_gone_afterwar
             assert!(!dir.exists(), "{level}");
         }
         ended(launched.exited()).await;
-        assert_eq!(left_behind(), [] as [PathBuf; 0], "{level}");
-        drop(log);
     }
 }
 
 const SHOW_SECRETS: &str = "cd $WHARF_SECRETS_DIR && \
     echo $(stat -c %a api-key) $(stat -c %a .) * && cat api-key && echo && sleep 60";
+
+#[tokio::test]
+async fn secrets_are_removed_even_if_the_shim_was_killed() {
+    let bench = Bench::new();
+    let mut spec = bench.fenced(Basic, &["live"]);
+    let name = SecretName::new("api-key").expect("valid");
+    spec.secret_files.insert(name, Secret::new(*b"canary-secret"));
+    let launched = bench.launch(spec).await;
+    read_until(&*launched, |line| line.starts_with("pid")).await;
+    let environ = fs::read_to_string(format!("/proc/{}/environ", launched.pid())).expect("lives");
+    let dir = environ.split('\0').find_map(|line| line.strip_prefix("WHARF_SECRETS_DIR="));
+    let dir = PathBuf::from(dir.expect("is set"));
+    assert!(dir.join("api-key").exists());
+    signal(parent_of(launched.pid()), Signal::KILL);
+    assert_eq!(ended(launched.exited()).await.how, ExitHow::Lost);
+    assert!(!dir.exists(), "the core does it then");
+}
 
 #[tokio::test]
 async fn secrets_of_one_are_not_seen_by_another() {

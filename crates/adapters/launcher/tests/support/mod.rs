@@ -193,3 +193,21 @@ pub(crate) fn signal(pid: i32, signal: rustix::process::Signal) {
 pub(crate) fn log_path(spec: &LaunchSpec) -> PathBuf {
     spec.log.path.clone()
 }
+
+/// Whether this machine can do it; says so if not, because then only the fallback is tested.
+pub(crate) async fn can(bench: &Bench, level: SandboxLevel) -> bool {
+    let achieved = bench.launcher.probe().await;
+    if achieved.level < level {
+        tell(&format!(
+            "{level}, because this machine has {}: {:?}",
+            achieved.level, achieved.notes
+        ));
+    }
+    achieved.level >= level
+}
+
+/// Says what could not be tested here.
+#[expect(clippy::print_stderr, reason = "a test that could not test must say so")]
+pub(crate) fn tell(what: &str) {
+    eprintln!("NOT TESTED: {what}");
+}
