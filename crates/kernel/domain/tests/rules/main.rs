@@ -7,6 +7,7 @@ mod allowances;
 mod asks;
 mod audit;
 mod cancel;
+mod cast;
 mod deciders;
 mod invariants;
 mod ledger;

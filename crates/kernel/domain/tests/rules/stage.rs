@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf_domain::run::{
-    AttemptError, AttemptReport, ChildrenAllowed, Cx, Decision, NewAsk, Phase, RunContext,
-    RunEffect, RunInput,
+    AttemptError, AttemptReport, Cx, Decision, NewAsk, Phase, RunContext, RunEffect, RunInput,
 };
 use wharf_domain::{
-    AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Gate, Ledger, LedgerOp,
-    Outcome, Resolution, Rights, Run, RunEntry, RunSpec,
+    AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Ledger, LedgerOp, Outcome,
+    Resolution, Rights, Run, RunEntry, RunSpec,
 };
 use wharf_vocab::{
     AccountId, AskId, AskKind, AttemptId, Code, Digest, Durability, Executed, Fault, Micro, Mode,
     Object, RunKey, RunStatus, ShardId, Timestamp,
 };
 
+pub(crate) use crate::cast::{allowed, gate, proposes};
 use crate::invariants;
 
 /// Stands in every payload of every test; no audit record may ever contain it.
@@ -350,31 +350,6 @@ pub(crate) fn token(grant: &str) -> Caller {
 /// A person's own token.
 pub(crate) fn person(grant: &str) -> Caller {
     Caller { person: true, links: Vec::new(), ..token(grant) }
-}
-
-/// A gate that a person must open.
-pub(crate) fn gate() -> Option<Gate> {
-    let reason = "The tool asks for an approval of every run.".to_owned();
-    Some(Gate { audience: Audience::Person, reason, remember: false })
-}
-
-/// An approval of a child that holds for others, too.
-pub(crate) fn allowed(tool: &str) -> ChildrenAllowed {
-    ChildrenAllowed {
-        tool: tool.parse().expect("a tool id"),
-        tool_hash: Digest::of(&[tool.as_bytes()]),
-        caller: "agent.acme".parse().expect("a grant id"),
-        ask_id: "2aother".parse().expect("an ask id"),
-        by: "grant:p".to_owned(),
-    }
-}
-
-/// What a provider says that wants an approval before it acts.
-pub(crate) fn proposes(what: &str) -> AttemptError {
-    let proposal = json!({ "title": format!("Send {what}"), "to": CANARY });
-    let code = Code::ToolDirectiveRequired;
-    let fault = Fault::new(code, said(code)).with("proposal", proposal);
-    AttemptError::Failed(fault, Executed::Maybe)
 }
 
 pub(crate) fn down() -> Availability {
