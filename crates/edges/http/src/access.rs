@@ -9,6 +9,7 @@ use wharf_engine::Handle;
 use wharf_vocab::{AskId, Code, Fault, ToolId, Verb, WorldId};
 
 use crate::answer::Refused;
+use crate::sse::Allowed;
 
 /// What a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +47,13 @@ fn everywhere(caller: &Caller) -> Result<(), Fault> {
 /// Whether a caller may do this in a world.
 pub(crate) fn world(caller: &Caller, verb: Verb, world: &WorldId) -> Result<(), Refused> {
     caller.rights.check(verb, world).map_err(Refused::denied)
+}
+
+/// Whether a caller may still do this in a world, to be asked again and again: the token may have
+/// expired or been revoked in the meantime.
+pub(crate) fn still(handle: &Handle, caller: Caller, verb: Verb, world: WorldId) -> Allowed {
+    let handle = handle.clone();
+    Box::new(move || handle.authorise(&caller, verb, &world).is_ok())
 }
 
 /// Whether a caller may have to do with a tool.

@@ -2,7 +2,7 @@
 //!
 //! A stream reads no further ahead than its reader takes, so a stalled reader costs what fits
 //! into its buffers and nothing else. A quiet one shows that it is alive. It ends when its source
-//! does, or with a comment when the core stops.
+//! does, or with a comment when the core stops or its reader's token is not good any more.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -38,6 +38,9 @@ pub(crate) fn comment(text: &str) -> String {
     format!(": {text}\n\n")
 }
 
+/// Whether a reader may still read.
+pub(crate) type Allowed = Box<dyn Fn() -> bool + Send>;
+
 /// A source of messages and comments as a stream of bytes.
 pub(crate) struct Sse {
     /// What is still to come; empty text stands for nothing.
@@ -49,14 +52,16 @@ pub(crate) struct Sse {
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
     /// What is said when the core stops.
     farewell: &'static str,
+    allowed: Allowed,
     _counted: Gauge,
 }
 
 impl Sse {
-    /// A stream of what `source` gives, until the core says farewell.
+    /// A stream of what `source` gives while it is `allowed`, until the core says farewell.
     pub(crate) fn new(
         source: BoxStream<'static, String>,
         farewell: &'static str,
+        allowed: Allowed,
         app: &App,
     ) -> Self {
         let keep_alive = app.limits.keep_alive;
@@ -67,11 +72,16 @@ impl Sse {
             quiet_until: Box::pin(tokio::time::sleep(keep_alive)),
             closing: Box::pin(app.stops.closing.clone().cancelled_owned()),
             farewell,
+            allowed,
             _counted: Gauge::up("wharf_http_event_streams"),
         }
     }
 
     fn hand_over(&mut self) -> Poll<Option<Result<Bytes, Infallible>>> {
+        if !(self.allowed)() {
+            self.source = None;
+            self.text = comment("the token is not good any more");
+        }
         self.quiet_until.as_mut().reset(Instant::now() + self.keep_alive);
         Poll::Ready(Some(Ok(Bytes::from(std::mem::take(&mut self.text)))))
     }

@@ -63,7 +63,8 @@ pub(super) async fn stream(
     let watch = app.handle.watch(&key, begin_at(after)).await?;
     let source = events(watch, Teller::new(&run), after);
     let farewell = "the core is stopping; come back with Last-Event-ID";
-    Ok(Sse::new(source, farewell, &app).into_response())
+    let allowed = access::still(&app.handle, caller, Verb::Read, key.world);
+    Ok(Sse::new(source, farewell, allowed, &app).into_response())
 }
 
 /// Where a watch for a reader that has everything up to `after` begins.

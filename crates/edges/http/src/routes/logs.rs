@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use futures::StreamExt;
+use wharf_domain::Caller;
 use wharf_engine::launcher::LogLine;
+use wharf_vocab::Verb;
 use wharf_wire::rest_v1::{AgentLogLine, ErrorBody, Page};
 
 use super::agents::control;
 use super::segments::Segments;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::params::Params;
+use crate::params::{DEFAULT_WORLD, Params};
 use crate::sse::{self, Sse};
-use crate::{from_wire, to_wire};
+use crate::{access, from_wire, to_wire};
 
 /// Shows the last lines of an agent's log, also of one that is dead. With `follow` it streams
 /// them, and new ones as they come, as events `log`; their data is an `AgentLogLine`. The stream
@@ -40,6 +43,7 @@ use crate::{from_wire, to_wire};
 )]
 pub(super) async fn show(
     State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
     segments: Segments,
     params: Params,
 ) -> Answer {
@@ -54,7 +58,10 @@ pub(super) async fn show(
     }
     let lines = control.follow_logs(id, lines).await?;
     let source = lines.map(|line| write(&line)).boxed();
-    Ok(Sse::new(source, "the core is stopping", &app).into_response())
+    // A log belongs to no world, and whoever reads it may do so in all of them.
+    let world = from_wire::world_id(DEFAULT_WORLD)?;
+    let allowed = access::still(&app.handle, caller, Verb::Operate, world);
+    Ok(Sse::new(source, "the core is stopping", allowed, &app).into_response())
 }
 
 fn write(line: &LogLine) -> String {

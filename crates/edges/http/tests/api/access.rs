@@ -2,8 +2,10 @@
 //! that is.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use wharf_http::Limits;
 use wharf_vocab::Verb;
 
 use crate::agents::edge_with;
@@ -335,4 +337,31 @@ async fn a_token_for_some_tools_runs_no_others() {
     run("wharf/none").await.refused(403, "permission.denied");
     let tools = send(&edge, &token, "GET", "/v1/tools", &Value::Null).await.json();
     assert!(tools.to_string().contains("wharf/count"), "they are shown all the same");
+}
+
+#[tokio::test]
+async fn a_stream_ends_when_its_readers_token_is_revoked() {
+    let limits = Limits { keep_alive: Duration::from_millis(20), ..Limits::default() };
+    let edge = Edge::start_limited(limits).await;
+    let made = edge.token(json!({"verbs": ["read"]})).await;
+    let run = edge.begin("wharf/sleep", json!({"ms": 60_000})).await;
+    let path = format!("/v1/runs/{run}/events");
+    let token = made["token"].as_str().expect("a token");
+    let mut events = edge.call_as(token, "GET", &path).open_events().await;
+    let mut owners = edge.events(&run, "").await;
+    while events.next().await.expect("an event").event != "started" {}
+    let id = made["token_id"].as_str().expect("an id");
+    assert_eq!(edge.call("DELETE", &format!("/v1/tokens/{id}")).send().await.status, 204);
+    let mut last = None;
+    while let Some(message) = events.next().await {
+        last = message.comment;
+    }
+    assert_eq!(last.as_deref(), Some("the token is not good any more"));
+    edge.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+    loop {
+        let message = owners.next().await.expect("the owner reads on");
+        if message.event == "finished" {
+            break;
+        }
+    }
 }

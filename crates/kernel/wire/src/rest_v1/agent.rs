@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use utoipa::ToSchema;
-use wharf_vocab::{Isolation, SandboxLevel};
+use wharf_vocab::{Isolation, Object, SandboxLevel};
 
 use super::ErrorInfo;
 
@@ -66,7 +68,7 @@ pub struct Agent {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub instances: u64,
     /// The limits that hold: the stricter of the manifest's and the owner's.
-    #[serde(default, skip_serializing_if = "AgentLimits::is_empty")]
+    #[serde(default, skip_serializing_if = "AgentLimits::is_empty", deserialize_with = "known")]
     pub limits: AgentLimits,
     /// Hash of its manifest.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -248,6 +250,27 @@ pub struct AgentLogLine {
     pub text: String,
 }
 
+/// Reads limits of an answer, which may name some that are not known here.
+fn known<'de, D: Deserializer<'de>>(from: D) -> Result<AgentLimits, D::Error> {
+    const KNOWN: [&str; 12] = [
+        "calls_max",
+        "rate",
+        "call_ms",
+        "input_bytes",
+        "output_bytes",
+        "stream_bytes",
+        "memory_bytes",
+        "cpu_ms",
+        "cpu_millicores",
+        "processes",
+        "open_files",
+        "disk_bytes",
+    ];
+    let mut limits = Object::deserialize(from)?;
+    limits.retain(|name, _| KNOWN.contains(&name.as_str()));
+    AgentLimits::deserialize(Value::Object(limits)).map_err(D::Error::custom)
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }
@@ -288,6 +311,14 @@ mod tests {
     fn a_misspelt_request_is_noticed_and_an_answer_may_grow() {
         assert!(serde_json::from_str::<AddAgent>(r#"{"folder":"/a","dir":"/b"}"#).is_err());
         assert!(serde_json::from_str::<ApproveAgent>(r#"{"permission":["a:b"]}"#).is_err());
+        let odd = r#"{"all":true,"limits":{"calls_max":1,"dreams":2}}"#;
+        assert!(serde_json::from_str::<ApproveAgent>(odd).is_err());
+        let examples = include_str!("../../testdata/rest_v1/agents.ndjson");
+        let agent = examples.lines().find(|line| line.contains("calls_max")).expect("one");
+        let grown = agent.replace("\"calls_max\":4", "\"calls_max\":4,\"dreams\":2");
+        let grown = grown.strip_prefix("Agent ").expect("an agent");
+        let grown: Agent = serde_json::from_str(grown).expect("an answer may grow");
+        assert_eq!(grown.limits.calls_max, Some(4));
         let line = r#"{"at":"t","source":"stdout","text":"x","launch_id":"l1"}"#;
         assert!(serde_json::from_str::<AgentLogLine>(line).is_ok());
     }
