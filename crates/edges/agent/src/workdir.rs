@@ -11,10 +11,11 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -186,7 +187,7 @@ impl Room {
             let message = format!("The tool wrote more than {FILES_MAX} files.");
             return Err(Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Yes));
         }
-        fs::create_dir_all(kept).map_err(|_| unkept())?;
+        DirBuilder::new().recursive(true).mode(0o700).create(kept).map_err(|_| unkept())?;
         for key in &keys {
             if let Err(fault) = self.keep(key, outputs, kept) {
                 // What was kept of this attempt is of no use; an earlier one kept nothing, since
@@ -297,7 +298,8 @@ fn unkept() -> Fault {
 /// Copies a file and tells its size and hash; `None` if it is too large.
 fn copy(from: &mut File, to: &Path) -> io::Result<Option<(u64, String)>> {
     // What an earlier attempt may have left behind is written over.
-    let mut file = File::create(to)?;
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; COPY_BYTES];
     let mut bytes = 0;

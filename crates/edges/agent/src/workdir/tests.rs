@@ -60,6 +60,9 @@ fn r163_a_written_file_is_kept_where_the_agent_cannot_reach_it() {
     fs::write(stage.out("report.txt"), "other").expect("writes");
     let kept = fs::read_to_string(stage.kept().join("report.txt")).expect("readable");
     assert_eq!(kept, "hello");
+    let mode = |path: &Path| fs::metadata(path).expect("exists").permissions().mode() & 0o777;
+    assert_eq!(mode(&stage.kept().join("report.txt")), 0o600);
+    assert_eq!(mode(&stage.kept()), 0o700);
 }
 
 #[test]
