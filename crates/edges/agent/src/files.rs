@@ -21,6 +21,8 @@ use crate::manifest;
 const FILES_MAX: usize = 64;
 /// Bytes that these files may have together.
 const BYTES_MAX: u64 = 512 * 1024 * 1024;
+/// Words of one argument that may name files.
+const WORDS_MAX: usize = 500;
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Digests of the files that an entrypoint names, by their paths from the folder. It blocks.
@@ -51,21 +53,25 @@ fn named(folder: &Path, entrypoint: &Entrypoint) -> Vec<String> {
     if program.contains('/') && folder.join(program).is_file() {
         names.push(tidy(program));
     }
-    for arg in &entrypoint.args {
-        let path = Path::new(arg);
-        let below = path.is_relative()
-            && !arg.is_empty()
-            && path
-                .components()
-                .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    for word in entrypoint.args.iter().flat_map(|arg| words(arg)) {
+        let path = Path::new(word);
+        let is_plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        let below = path.is_relative() && !word.is_empty() && path.components().all(is_plain);
         let inside = below || path.starts_with(folder);
-        if inside && folder.join(arg).is_file() {
-            names.push(tidy(arg));
+        if inside && folder.join(word).is_file() {
+            names.push(tidy(word));
         }
     }
     names.sort_unstable();
     names.dedup();
     names
+}
+
+/// An argument, and the words in it: what a shell is told to do names files too.
+fn words(arg: &str) -> impl Iterator<Item = &str> {
+    const BETWEEN: &[char] =
+        &[' ', '\t', '\n', '\'', '"', ';', '&', '|', '(', ')', '<', '>', '=', '`', '$', ','];
+    std::iter::once(arg).chain(arg.split(BETWEEN).take(WORDS_MAX))
 }
 
 /// `./agent.py` and `agent.py` are one file.
@@ -270,6 +276,16 @@ mod tests {
         assert_eq!(names, ["agent.py", "lib/more.py", "run.sh"]);
         assert_eq!(approval.files["agent.py"], Digest::of_bytes(b"one"));
         assert_eq!(differences(&agent), Vec::<String>::new());
+    }
+
+    #[test]
+    fn files_in_what_a_shell_is_told_are_pinned_too() {
+        let dir = folder();
+        let told = "cd . && exec env MODE=x python3 -u './agent.py' --more=lib/more.py";
+        let entrypoint =
+            Entrypoint { program: "sh".to_owned(), args: vec!["-c".to_owned(), told.to_owned()] };
+        let pinned = digests(dir.path(), &entrypoint).expect("readable");
+        assert_eq!(pinned.into_keys().collect::<Vec<_>>(), ["agent.py", "lib/more.py"]);
     }
 
     #[test]

@@ -105,7 +105,7 @@ pub(crate) async fn start(
     };
     match launched {
         Ok(launched) => {
-            live.launched(launch, &launched);
+            live.launched(&launched, &given.notes);
             Ok(Running { launched, notes: given.notes, _around: around })
         }
         Err(fault) => {

@@ -75,10 +75,11 @@ impl Live {
         state.pool.begin(launch)
     }
 
-    pub(crate) fn launched(&self, launch: &LaunchId, launched: &Arc<dyn Launched>) {
+    pub(crate) fn launched(&self, launched: &Arc<dyn Launched>, notes: &[String]) {
         let mut state = self.lock();
         state.last = Some(Arc::clone(launched));
-        if let Some(slot) = state.pool.slot(launch) {
+        if let Some(slot) = state.pool.slot(launched.id()) {
+            slot.notes = notes.to_vec();
             slot.launched.send_replace(Some(Arc::clone(launched)));
         }
     }
@@ -291,7 +292,11 @@ impl Live {
             pid: process.as_ref().map(|launched| launched.pid()),
             launch: front.map(|slot| slot.launch.clone()),
             last_heartbeat: front.and_then(|slot| slot.last_heartbeat),
-            fence: process.as_ref().map(|launched| launched.fence().clone()),
+            fence: process.as_ref().map(|launched| {
+                let mut fence = launched.fence().clone();
+                fence.notes.extend(front.iter().flat_map(|slot| slot.notes.clone()));
+                fence
+            }),
             instances: slots().filter(|slot| slot.process().is_some()).count(),
             agent,
         }

@@ -64,6 +64,8 @@ pub(crate) struct Slot {
     pub(crate) launch: LaunchId,
     pub(crate) phase: Phase,
     pub(crate) launched: watch::Sender<Option<Arc<dyn Launched>>>,
+    /// What was approved and could not be given, one sentence each.
+    pub(crate) notes: Vec<String>,
     pub(crate) last_heartbeat: Option<Timestamp>,
     pub(crate) conn: Option<mpsc::Sender<Command>>,
     /// Why its connection has ended.
@@ -149,6 +151,7 @@ impl Pool {
             launch: launch.clone(),
             phase: Phase::Starting,
             launched: watch::Sender::new(None),
+            notes: Vec::new(),
             last_heartbeat: None,
             conn: None,
             closed: None,

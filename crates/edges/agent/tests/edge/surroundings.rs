@@ -33,16 +33,20 @@ async fn r066_permissions_become_the_fence_and_what_was_not_approved_is_not_in_i
     let shared = std::fs::canonicalize(elsewhere.path()).expect("there");
     let notes = made(&stage, "user/notes");
     let read = "filesystem:read:~/notes/**".to_owned();
+    let nothing = "filesystem:read:~/nothing/**".to_owned();
     let write = format!("filesystem:write:{}/**", shared.display());
     let left_out = "network:egress:example.dev".to_owned();
-    asks_for(&stage, &[read.clone(), write.clone(), left_out]);
-    let permissions = Some(vec![read, write]);
+    asks_for(&stage, &[read.clone(), write.clone(), nothing.clone(), left_out]);
+    let permissions = Some(vec![read, write, nothing]);
     let launch = stage.started_with(Approve { permissions, ..Approve::default() }).await;
     let fence = &launch.spec.fence;
     assert_eq!(fence.read, [Path::new(&notes)]);
     assert_eq!(fence.write, [shared]);
     assert_eq!(fence.egress, None);
     assert!(stage.doors.opened().is_empty());
+    let view = stage.until(|view| view.fence.is_some()).await;
+    let notes = view.fence.expect("fenced").notes;
+    assert!(notes[0].contains("nothing/** gives nothing"), "{notes:?}");
     assert_eq!((fence.level, fence.minimum), (SandboxLevel::Standard, SandboxLevel::Standard));
 }
 
