@@ -3,10 +3,10 @@
 use wharf_domain::run::RunContext;
 use wharf_domain::{Agent, Permission, json_weight};
 use wharf_ports::Dispatch;
-use wharf_vocab::{AgentId, Code, Fault, ProviderId};
+use wharf_vocab::{AgentId, Code, Fault, GrantId, ProviderId};
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
-use crate::records::Agents;
+use crate::records::{Agents, Grants};
 
 /// Most paths a context may name.
 const PATHS_MAX: usize = 256;
@@ -25,17 +25,22 @@ pub(crate) fn check_tool(agents: &Agents, tool: &CatalogTool) -> Result<(), Faul
     of_agent(agents, &id.provider(), check_agent).unwrap_or(Ok(()))
 }
 
-/// Whether an attempt may be handed out now. What was approved is what runs: a definition that
-/// changed while the run waited is another tool.
+/// Whether an attempt may be handed out now: nothing that was revoked starts any more. What was
+/// approved is what runs: a definition that changed while the run waited is another tool.
 pub(crate) fn check_dispatch(
     catalog: &Catalog,
-    agents: &Agents,
+    (agents, grants): (&Agents, &Grants),
     dispatch: &Dispatch,
 ) -> Result<(), Fault> {
     if dispatch.reattach {
         return Ok(());
     }
     let spec = &dispatch.spec;
+    let caller = &spec.caller;
+    let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
+    if let Some(id) = grants.revoked(chain) {
+        return Err(revoked(id));
+    }
     let tool = catalog.tool(&spec.tool).ok_or_else(|| not_found(&spec.tool))?;
     check_tool(agents, &tool)?;
     if dispatch.approval.is_some() && tool.hash != spec.tool_hash {
@@ -75,6 +80,12 @@ pub(crate) fn context(
         }
     }
     Ok(context)
+}
+
+/// The refusal that goes with a grant that is worth nothing any more.
+pub(crate) fn revoked(id: &GrantId) -> Fault {
+    let message = "A grant this is asked with has been revoked.";
+    Fault::new(Code::PermissionDenied, message).with("grant", id.as_str())
 }
 
 fn of_agent<T>(

@@ -52,6 +52,14 @@ impl Agents {
 }
 
 impl Grants {
+    /// The first of these grants that has been revoked.
+    pub(crate) fn revoked<'a>(
+        &self,
+        mut ids: impl Iterator<Item = &'a GrantId>,
+    ) -> Option<&'a GrantId> {
+        ids.find(|id| self.look(id, |grant| grant.revoked_at.is_some()) == Some(true))
+    }
+
     pub(crate) fn set(&self, grant: Grant) {
         self.insert(grant.id.clone(), grant);
     }

@@ -318,13 +318,14 @@ impl Shell {
     fn dispatch(&mut self, shard: ShardId, dispatch: Dispatch) {
         let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
         let reattach = dispatch.reattach;
+        let parts = &self.parts;
+        let known = (&*parts.agents, &*parts.grants);
+        let admitted = admission::check_dispatch(&parts.catalog, known, &dispatch);
         let handed_over =
-            admission::check_dispatch(&self.parts.catalog, &self.parts.agents, &dispatch).and_then(
-                |()| match self.parts.catalog.sink(&dispatch.spec.provider()) {
-                    Some(sink) => sink.dispatch(dispatch),
-                    None => Err(crate::catalog::not_found(&dispatch.spec.tool)),
-                },
-            );
+            admitted.and_then(|()| match parts.catalog.sink(&dispatch.spec.provider()) {
+                Some(sink) => sink.dispatch(dispatch),
+                None => Err(crate::catalog::not_found(&dispatch.spec.tool)),
+            });
         if let Err(fault) = handed_over {
             // An attempt that is to be taken up again may well have begun before.
             let executed = if reattach { Executed::Maybe } else { Executed::No };

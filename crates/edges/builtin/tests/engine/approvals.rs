@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf_domain::grant::Narrowing;
+use wharf_domain::grant::{Narrowing, NewGrant};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Audience, Caller, Policy, Resolution, Rights, Rule, Run, Scope, ToolDef, When};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::ManualClock;
 use wharf_ports::memory::MemoryState;
-use wharf_vocab::{AskId, Code, Fault, RunId, RunStatus, Timestamp, ToolId, Verb, WorldId};
+use wharf_vocab::{
+    AskId, Code, Durability, Fault, RunId, RunStatus, Timestamp, ToolId, Verb, WorldId,
+};
 
 use crate::peer::{Peer, fail, guarded, succeed, tool};
 use crate::support::{Bench, default_world, new, owner};
@@ -98,6 +100,42 @@ async fn a_tool_that_is_quarantined_while_somebody_thinks_does_not_run() {
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("it failed");
     assert!(error.is(Code::ToolQuarantined), "{error}");
     assert!(peer.is_idle().await);
+}
+
+#[tokio::test]
+async fn r084_a_run_whose_grant_is_revoked_while_somebody_thinks_does_not_start() {
+    let bench = Bench::new().await;
+    let peer = Peer::join(&bench.handle, "acme", vec![guarded("acme/send")]).await;
+    let grant = NewGrant {
+        label: "robot".into(),
+        rights: Rights::all(),
+        person: false,
+        budget_micro: None,
+    };
+    let (grant, secret) = bench.handle.make_grant(&owner(), grant).await.expect("made");
+    let robot = bench.handle.authenticate(secret.expose()).expect("good");
+    let run = bench.handle.create_run(&robot, new("acme/send", json!({}))).await;
+    let run = run.expect("accepted").run;
+    bench.handle.revoke_grant(&owner(), grant.id).await.expect("revoked");
+    allow(&bench, &ask_of(&run)).await.expect("decided");
+    let run = bench.end_of(&run.key).await;
+    let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("it failed");
+    assert!(error.is(Code::PermissionDenied) && error.details["executed"] == "no", "{error}");
+    assert!(peer.is_idle().await);
+}
+
+#[tokio::test]
+async fn what_must_be_approved_is_written_down_whatever_the_caller_wants() {
+    let bench = Bench::new().await;
+    let mut wanted = new("wharf/approve-me", json!({}));
+    wanted.durability = Some(Durability::Memory);
+    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    assert_eq!(run.spec.durability, Durability::Journal);
+    let bench = bench.killed().await;
+    allow(&bench, &ask_of(&run)).await.expect("still open");
+    assert_eq!(bench.end_of(&run.key).await.status(), RunStatus::Succeeded);
+    let id = ask_of(&run);
+    bench.audited(|it| it.event == "ask.decided" && it.facts["ask_id"] == id.as_str()).await;
 }
 
 #[tokio::test]

@@ -1,9 +1,10 @@
 //! Whether a caller may do what it asks for, checked each time it asks.
 
 use wharf_domain::{AuditRecord, Caller, Run};
-use wharf_vocab::{Code, Fault, GrantId, Verb, WorldId};
+use wharf_vocab::{Code, Fault, Verb, WorldId};
 
 use super::Handle;
+use crate::admission;
 
 impl Handle {
     /// Whether a caller may do this in a world now: its rights say so, their time is not over,
@@ -18,14 +19,9 @@ impl Handle {
             let message = "The rights this is asked with have expired.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }
-        let revoked =
-            |id: &&GrantId| self.inner.grants.look(id, |grant| grant.revoked_at.is_some());
-        let mut chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
-        match chain.find(|id| revoked(id) == Some(true)) {
-            Some(id) => {
-                let message = "A grant this is asked with has been revoked.";
-                Err(Fault::new(Code::PermissionDenied, message).with("grant", id.as_str()))
-            }
+        let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
+        match self.inner.grants.revoked(chain) {
+            Some(id) => Err(admission::revoked(id)),
             None => Ok(()),
         }
     }

@@ -9,7 +9,8 @@ use wharf_domain::{AuditRecord, Caller, Gate, Run, RunSpec, World};
 use wharf_ports::{Claim, RunPage, RunQuery};
 use wharf_vocab::limits::{REASON_BYTES_MAX, RUN_DEPTH_MAX, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
 use wharf_vocab::{
-    AccountId, AskId, Code, Fault, Micro, RunId, RunKey, StreamId, ToolId, Verb, WorldId,
+    AccountId, AskId, Code, Durability, Fault, Micro, RunId, RunKey, StreamId, ToolId, Verb,
+    WorldId,
 };
 
 use super::authority::told;
@@ -227,7 +228,11 @@ impl Handle {
         Ok(RunSpec {
             digest,
             tool_hash: tool.hash.clone(),
-            durability: new.durability.unwrap_or(tool.def.durability),
+            // What somebody must approve is written down, whatever the caller wants.
+            durability: match &gate {
+                Some(_) => Durability::Journal,
+                None => new.durability.unwrap_or(tool.def.durability),
+            },
             caller: caller.to_ref(),
             depth: parent.as_ref().map_or(0, |parent| parent.spec.depth + 1),
             timeout_ms: new.timeout_ms.unwrap_or(default).min(cap),
