@@ -3,14 +3,19 @@
 //! A process that asked to be told of its parent's death is told when the *thread* that made it
 //! ends. Threads of the runtime come and go, so all shims are made by one thread that lives until
 //! the last launch is over.
+//!
+//! Who started one program often starts another soon. So a moment after a start the thread makes
+//! one shim ahead, which waits without an order; that takes the larger half off the next start.
+//! One that nobody needs for a while goes away again, so that a core at rest holds none.
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStderr, ChildStdout, Command};
@@ -23,8 +28,12 @@ use crate::shim::handover::Handover;
 
 /// Starts that may wait.
 const WAITING_MAX: usize = 256;
+/// How long after a start a shim is made ahead, so that it does not get in that start's way.
+const AHEAD_AFTER: Duration = Duration::from_millis(50);
+/// How long a shim that was made ahead waits for an order.
+const AHEAD_FOR: Duration = Duration::from_secs(20);
 
-/// A shim that was started and has its order.
+/// A shim that was started.
 #[derive(Debug)]
 pub(crate) struct Shim {
     pub(crate) child: Child,
@@ -71,16 +80,64 @@ impl Spawner {
 
 fn serve(runtime: &Handle, program: &PathBuf, waiting: &Receiver<Request>) {
     let _entered = runtime.enter();
-    while let Ok(Request { handover, reply }) = waiting.recv() {
-        // Whoever asked may be gone; then the shim loses its socket and ends.
-        let _ = reply.send(spawn(program, &handover));
+    let mut ahead = Ahead::Nothing;
+    loop {
+        let request = match ahead.patience() {
+            None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(patience) => waiting.recv_timeout(patience),
+        };
+        ahead = match (request, ahead) {
+            (Ok(Request { handover, reply }), ahead) => {
+                let shim = ahead.take(&handover).map_or_else(|| spawn(program, &handover), Ok);
+                // Whoever asked may be gone; then the shim loses its socket and ends.
+                let _ = reply.send(shim);
+                Ahead::Soon
+            }
+            (Err(RecvTimeoutError::Timeout), Ahead::Soon) => {
+                start(program).map_or(Ahead::Nothing, |shim| Ahead::Shim(Box::new(shim)))
+            }
+            (Err(RecvTimeoutError::Timeout), _) => Ahead::Nothing,
+            (Err(RecvTimeoutError::Disconnected), _) => return,
+        };
     }
 }
 
+/// What is made ahead of the next start. A shim that is dropped loses its socket and ends.
+enum Ahead {
+    Nothing,
+    Soon,
+    Shim(Box<Shim>),
+}
+
+impl Ahead {
+    /// How long to wait for a request before something changes.
+    fn patience(&self) -> Option<Duration> {
+        match self {
+            Self::Nothing => None,
+            Self::Soon => Some(AHEAD_AFTER),
+            Self::Shim(_) => Some(AHEAD_FOR),
+        }
+    }
+
+    /// The shim that was made ahead with its order, if there is one and it lives.
+    fn take(self, handover: &Handover) -> Option<Shim> {
+        let Self::Shim(mut shim) = self else { return None };
+        let lives = matches!(shim.child.try_wait(), Ok(None));
+        (lives && handover.send(&shim.control).is_ok()).then_some(*shim)
+    }
+}
+
+/// Starts a shim and hands it its order.
 fn spawn(program: &PathBuf, handover: &Handover) -> io::Result<Shim> {
-    let (ours, theirs) = StdUnixStream::pair()?;
+    let shim = start(program)?;
     // It waits on the socket until the shim is there to take it.
-    handover.send(&ours)?;
+    handover.send(&shim.control)?;
+    Ok(shim)
+}
+
+/// Starts a shim, which waits for its order.
+fn start(program: &PathBuf) -> io::Result<Shim> {
+    let (ours, theirs) = StdUnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let control = UnixStream::from_std(ours)?;
     let mut child = Command::new(program)
