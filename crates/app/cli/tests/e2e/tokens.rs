@@ -1,5 +1,10 @@
 //! Tokens and secrets with the real program: made, used, narrowed, revoked, kept, removed.
 
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+
+use rustix::pty;
+use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::Value;
 
 use crate::support::{Core, Ended, TestHome, mode, wait_for};
@@ -129,4 +134,35 @@ fn r151_a_secret_is_kept_unreadable_and_only_its_name_is_shown() {
     let audit = home.run(&["audit", "export"]).code(0).stdout;
     assert!(audit.contains("secret.set") && !audit.contains(CANARY), "{audit}");
     assert!(!home.log().contains(CANARY));
+}
+
+#[test]
+fn a_secret_that_is_typed_is_not_shown() {
+    const TYPED: &str = "c4n4ry-typed-1f2e";
+    let home = TestHome::new();
+    let _core = home.up();
+    let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).expect("a pty");
+    pty::grantpt(&terminal).expect("granted");
+    pty::unlockpt(&terminal).expect("unlocked");
+    let name = pty::ptsname(&terminal, Vec::new()).expect("a name");
+    let open = || File::options().read(true).write(true).open(name.to_str().expect("text"));
+    let end = open().expect("opens");
+    let mut command = home.wharf(&["secret", "set", "TYPED"]);
+    command.stdin(open().expect("opens")).stderr(open().expect("opens"));
+    let child = command.spawn().expect("the program starts");
+    drop(command);
+    // What is typed before the program hides it would be shown.
+    let hides =
+        |end: &File| !tcgetattr(end).expect("a terminal").local_modes.contains(LocalModes::ECHO);
+    wait_for("the program to ask", || hides(&end).then_some(()));
+    let mut terminal = File::from(terminal);
+    terminal.write_all(format!("{TYPED}\n").as_bytes()).expect("typed");
+    let ended = child.wait_with_output().expect("it ends");
+    assert!(ended.status.success());
+    assert!(!hides(&end), "the terminal shows again what is typed");
+    let mut shown = vec![0; 4096];
+    let count = terminal.read(&mut shown).expect("readable");
+    let shown = String::from_utf8_lossy(&shown[..count]).into_owned();
+    assert!(shown.starts_with("TYPED: ") && !shown.contains(TYPED), "{shown:?}");
+    assert!(home.run(&["secret"]).code(0).stdout.contains("TYPED"));
 }
