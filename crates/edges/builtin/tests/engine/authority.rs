@@ -9,7 +9,7 @@ use wharf_domain::agent::{AgentLimits, Entrypoint, Terms};
 use wharf_domain::grant::{Narrowing, NewGrant, token};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::RunContext;
-use wharf_domain::{AgentInput, AgentManifest, Caller, Rights};
+use wharf_domain::{AgentInput, AgentManifest, Caller, Resolution, Rights};
 use wharf_vocab::{AgentId, Code, Digest, GrantId, RunStatus, Timestamp, ToolId, Verb, WorldId};
 
 use crate::peer::{Peer, succeed, tool};
@@ -98,6 +98,32 @@ async fn r084_a_revoked_grant_starts_nothing_more_nor_does_what_came_from_it() {
             assert_eq!(record.await.facts["grant"], grant.id.as_str());
         }
     }
+}
+
+#[tokio::test]
+async fn a_token_stands_behind_the_tokens_it_makes() {
+    let bench = Bench::new().await;
+    let robot =
+        NewGrant { label: String::new(), rights: Rights::all(), person: false, budget_micro: None };
+    let (first, secret) = bench.handle.make_grant(&owner(), robot.clone()).await.expect("made");
+    let maker = bench.handle.authenticate(secret.expose()).expect("good");
+    let (_, secret) = bench.handle.make_grant(&maker, robot).await.expect("made");
+    let made = bench.handle.authenticate(secret.expose()).expect("good");
+    let question = new("wharf/ask", json!({ "question": "Who?" }));
+    bench.handle.create_run(&maker, question).await.expect("accepted");
+    let ask = loop {
+        if let Some(view) = bench.handle.inbox(None, 9).await.expect("readable").pop() {
+            break view.ask.spec.ask_id;
+        }
+        tokio::task::yield_now().await;
+    };
+    let answer = || Resolution::Answered { value: json!("me") };
+    let fault = bench.handle.resolve_ask(&made, &ask, answer()).await.expect_err("its own maker's");
+    assert!(fault.is(Code::PermissionDenied), "{fault}");
+    bench.handle.resolve_ask(&owner(), &ask, answer()).await.expect("a person may");
+    bench.handle.revoke_grant(&owner(), first.id).await.expect("revoked");
+    let gone = bench.handle.authenticate(secret.expose()).expect_err("made by a revoked one");
+    assert!(gone.is(Code::AuthInvalid));
 }
 
 #[tokio::test]

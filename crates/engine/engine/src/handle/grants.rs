@@ -11,19 +11,22 @@ use super::Handle;
 use crate::shard::{Input, Reply};
 
 impl Handle {
-    /// Who bears a token; it must be sealed by this core, in time and not revoked.
+    /// Who bears a token; it must be sealed by this core, in time and not revoked, and neither
+    /// may the tokens that are not a person's and made it.
     pub fn authenticate(&self, text: &str) -> Result<Caller, Fault> {
         let keyring = self.keyring();
         let bearer = token::verify(&keyring, text).map_err(|_| invalid())?;
         let known = self.inner.grants.get(&bearer.root).ok_or_else(invalid)?;
         let expired = bearer.rights.until.is_some_and(|until| until <= self.now());
-        if known.revoked_at.is_some() || expired {
+        let makers = known.makers();
+        if known.revoked_at.is_some() || expired || makers.iter().any(|it| self.is_revoked(it)) {
             return Err(invalid());
         }
         let narrowed = bearer.root_person && bearer.chain.len() > 1;
         let own = bearer.chain.iter().skip(usize::from(bearer.root_person));
         Ok(Caller {
-            links: own.cloned().collect(),
+            // Whoever makes a token stands behind all that is done with it.
+            links: makers.into_iter().chain(own.cloned()).collect(),
             root: narrowed.then(|| bearer.root.clone()),
             grant: bearer.chain.last().cloned().unwrap_or(bearer.root),
             person: bearer.person,
@@ -68,6 +71,13 @@ impl Handle {
     /// Seals and checks tokens with other keys from now on.
     pub fn set_keyring(&self, keyring: Keyring) {
         *self.inner.keyring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keyring);
+    }
+
+    /// Whether a grant, or the one it was narrowed from, was revoked.
+    fn is_revoked(&self, id: &GrantId) -> bool {
+        let root = id.as_str().split('.').next().and_then(|root| GrantId::new(root).ok());
+        let revoked = |id| self.inner.grants.look(&id, |grant| grant.revoked_at.is_some());
+        root.and_then(revoked) == Some(true)
     }
 
     fn keyring(&self) -> Arc<Keyring> {
