@@ -150,10 +150,12 @@ async fn launch_process(
     let ready = ready.await.map_err(|_| Error::Stopping)??;
     let Ready { spec, handover, writer, leftovers } = ready;
     let shim = spawner.spawn(handover).await?;
-    let mut supervisor = Supervisor::new(spec.launch.clone(), shim, writer, leftovers, spawner);
+    let id = spec.launch.clone();
+    let mut supervisor = Supervisor::new(id, shim, writer, leftovers, Arc::clone(&spawner));
     let limit = Duration::from_millis(LAUNCH_START_MS);
     let error = match timeout(limit, supervisor.started()).await {
         Ok(Some(Report::Started { pid })) => {
+            spawner.settled();
             tracing::info!(launch = %spec.launch, pid, level = %achieved.level, "a launch started");
             return Ok(supervised(supervisor, pid, achieved, spec.log.path));
         }

@@ -4,9 +4,9 @@
 //! ends. Threads of the runtime come and go, so all shims are made by one thread that lives until
 //! the last launch is over.
 //!
-//! Who started one program often starts another soon. So a moment after a start the thread makes
-//! one shim ahead, which waits without an order; that takes the larger half off the next start.
-//! One that nobody needs for a while goes away again, so that a core at rest holds none.
+//! Who started one program often starts another soon. So when a program runs, the thread makes one
+//! shim ahead, which waits without an order; that takes a good part off the next start. One that
+//! nobody needs for a while goes away again, so that a core at rest holds none.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,8 +28,6 @@ use crate::shim::handover::Handover;
 
 /// Starts that may wait.
 const WAITING_MAX: usize = 256;
-/// How long after a start a shim is made ahead, so that it does not get in that start's way.
-const AHEAD_AFTER: Duration = Duration::from_millis(50);
 /// How long a shim that was made ahead waits for an order.
 const AHEAD_FOR: Duration = Duration::from_secs(20);
 
@@ -49,11 +47,12 @@ pub(crate) struct Spawner {
     requests: SyncSender<Request>,
 }
 
-/// Somebody wants a shim.
 #[derive(Debug)]
-struct Request {
-    handover: Handover,
-    reply: oneshot::Sender<io::Result<Shim>>,
+enum Request {
+    /// Somebody wants a shim.
+    Shim { handover: Handover, reply: oneshot::Sender<io::Result<Shim>> },
+    /// A program runs; what is done now is not in its way any more.
+    Settled,
 }
 
 impl Spawner {
@@ -70,61 +69,49 @@ impl Spawner {
     /// Starts a shim and hands it its order.
     pub(crate) async fn spawn(&self, handover: Handover) -> Result<Shim, Error> {
         let (reply, answer) = oneshot::channel();
-        self.requests.try_send(Request { handover, reply }).map_err(|refused| match refused {
-            TrySendError::Full(_) => Error::Busy,
-            TrySendError::Disconnected(_) => Error::Stopping,
-        })?;
+        self.requests.try_send(Request::Shim { handover, reply }).map_err(
+            |refused| match refused {
+                TrySendError::Full(_) => Error::Busy,
+                TrySendError::Disconnected(_) => Error::Stopping,
+            },
+        )?;
         answer.await.map_err(|_| Error::Stopping)?.map_err(Error::Shim)
+    }
+
+    /// Says that a start is over, so that there is time to get ready for the next.
+    pub(crate) fn settled(&self) {
+        // A thread that has too much to do needs no more.
+        let _ = self.requests.try_send(Request::Settled);
     }
 }
 
 fn serve(runtime: &Handle, program: &PathBuf, waiting: &Receiver<Request>) {
     let _entered = runtime.enter();
-    let mut ahead = Ahead::Nothing;
+    // A shim that is dropped loses its socket and ends.
+    let mut ahead: Option<Shim> = None;
     loop {
-        let request = match ahead.patience() {
+        let request = match &ahead {
             None => waiting.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(patience) => waiting.recv_timeout(patience),
+            Some(_) => waiting.recv_timeout(AHEAD_FOR),
         };
-        ahead = match (request, ahead) {
-            (Ok(Request { handover, reply }), ahead) => {
-                let shim = ahead.take(&handover).map_or_else(|| spawn(program, &handover), Ok);
+        match request {
+            Ok(Request::Shim { handover, reply }) => {
+                let shim = ahead.take().and_then(|shim| use_ahead(shim, &handover));
+                let shim = shim.map_or_else(|| spawn(program, &handover), Ok);
                 // Whoever asked may be gone; then the shim loses its socket and ends.
                 let _ = reply.send(shim);
-                Ahead::Soon
             }
-            (Err(RecvTimeoutError::Timeout), Ahead::Soon) => {
-                start(program).map_or(Ahead::Nothing, |shim| Ahead::Shim(Box::new(shim)))
-            }
-            (Err(RecvTimeoutError::Timeout), _) => Ahead::Nothing,
-            (Err(RecvTimeoutError::Disconnected), _) => return,
-        };
-    }
-}
-
-/// What is made ahead of the next start. A shim that is dropped loses its socket and ends.
-enum Ahead {
-    Nothing,
-    Soon,
-    Shim(Box<Shim>),
-}
-
-impl Ahead {
-    /// How long to wait for a request before something changes.
-    fn patience(&self) -> Option<Duration> {
-        match self {
-            Self::Nothing => None,
-            Self::Soon => Some(AHEAD_AFTER),
-            Self::Shim(_) => Some(AHEAD_FOR),
+            Ok(Request::Settled) => ahead = ahead.or_else(|| start(program).ok()),
+            Err(RecvTimeoutError::Timeout) => ahead = None,
+            Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
 
-    /// The shim that was made ahead with its order, if there is one and it lives.
-    fn take(self, handover: &Handover) -> Option<Shim> {
-        let Self::Shim(mut shim) = self else { return None };
-        let lives = matches!(shim.child.try_wait(), Ok(None));
-        (lives && handover.send(&shim.control).is_ok()).then_some(*shim)
-    }
+/// Hands an order to a shim that was made ahead, if it lives.
+fn use_ahead(mut shim: Shim, handover: &Handover) -> Option<Shim> {
+    let lives = matches!(shim.child.try_wait(), Ok(None));
+    (lives && handover.send(&shim.control).is_ok()).then_some(shim)
 }
 
 /// Starts a shim and hands it its order.
