@@ -18,6 +18,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::folder;
 use crate::inputs;
+use crate::plain;
 use crate::render::Renderer;
 
 /// What `wharf run` takes.
@@ -95,6 +96,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let end = follow::to_end(client, run, renderer.as_mut()).await;
     if let Some(renderer) = &mut renderer {
         renderer.finish();
+    }
+    if let Err(failure) = &end
+        && failure.is(Code::PermissionDenied)
+    {
+        let id = plain::line(&accepted.run_id);
+        output.note(&format!("the run {id} goes on, but this token may not read it"));
     }
     let Some((status, run)) = end? else { return Ok(Exit::Canceled) };
     match output.json(&run) {

@@ -83,6 +83,14 @@ fn a_token_is_narrowed_without_a_core_and_never_widened() {
     as_token(&home, &core, &narrowed, &["runs"]).code(0);
     as_token(&home, &core, &narrowed, &["run", "wharf/echo", "--detach"]).code(3);
     as_token(&home, &core, &narrowed, &["audit", "tail"]).code(3);
+    let blind = home.run(&["token", "create", "--verb", "run"]).code(0).stdout;
+    let id = ["run", "wharf/echo", "--run-id", "unseen"];
+    let told = as_token(&home, &core, blind.trim(), &id).code(3);
+    assert!(told.stderr.contains("the run unseen goes on"), "{told:#?}");
+    wait_for("the run", || {
+        let run = home.run(&["runs", "show", "unseen", "--json"]).code(0).json();
+        (run["status"] == "succeeded").then_some(())
+    });
     let audit = home.run(&["audit", "export"]).code(0).stdout;
     assert!(audit.contains(".laptop\""), "the audit names the narrower token: {audit}");
 

@@ -241,3 +241,53 @@ fn the_doctor_says_how_firmly_agents_can_be_fenced_in() {
         "{text}"
     );
 }
+
+#[test]
+fn an_approval_for_the_parent_run_holds_for_its_next_calls_and_no_longer() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    home.configure(&format!("[[policy]]\ntool = \"{PYTHON}/hello_world\"\n"));
+    let _core = home.up();
+    let folder = copy_of("hello-python");
+    let program = folder.path().join("agent.py");
+    let text_of = std::fs::read_to_string(&program).expect("readable");
+    let once = "call.call(call.input[\"tool_id\"], call.input.get(\"input\", {}))";
+    assert!(text_of.contains(once), "the example calls a tool");
+    std::fs::write(&program, text_of.replace(once, &format!("[{once}, {once}]"))).expect("written");
+    home.run(&["agents", "add", &text(folder.path())]).code(0);
+    home.run(&["agents", "approve", PYTHON, "--all"]).code(0);
+    home.run(&["agents", "start", PYTHON]).code(0);
+
+    // How many approvals a run that calls the tool twice needs.
+    let approvals = |options: &[&str]| {
+        let input = format!("{{\"tool_id\": \"{PYTHON}/hello_world\"}}");
+        let relay = format!("{PYTHON}/relay");
+        let run = home.run(&["run", &relay, "--input", &input, "--detach"]).code(0).json();
+        let id = run["run_id"].as_str().expect("an id").to_owned();
+        let mut count = 0;
+        loop {
+            let ask = wait_for("an approval or the end", || {
+                let run = home.run(&["runs", "show", &id, "--json"]).code(0).json();
+                if run["ended_at"].is_string() {
+                    assert_eq!(run["status"], "succeeded", "{run}");
+                    return Some(None);
+                }
+                let inbox = home.run(&["inbox", "--json"]).code(0).json();
+                let ask = inbox[0]["ask_id"].as_str()?.to_owned();
+                Some(Some(ask))
+            });
+            let Some(ask) = ask else { return count };
+            let mut arguments = vec!["approve", &ask];
+            arguments.extend(options);
+            // The run may have gone on since the inbox was read.
+            if home.run(&arguments).code == Some(0) {
+                count += 1;
+            }
+        }
+    };
+    assert_eq!(approvals(&[]), 2, "each call needs its own");
+    assert_eq!(approvals(&["--for-parent"]), 1, "one for both");
+    assert_eq!(approvals(&["--for-parent"]), 1, "and again for the next run");
+}
