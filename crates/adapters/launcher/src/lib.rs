@@ -5,8 +5,8 @@
 //! core; its output never blocks the core and never holds a secret; when it is stopped, when it
 //! ends, when its last handle is dropped and when the core dies, nothing it ever started is left.
 //!
-//! It fences a program in as firmly as it is asked and as the machine can: see [`sandbox`] for
-//! the layers and [`fence`] for how they are chosen.
+//! It fences a program in as firmly as it is asked and as the machine can: see `sandbox` for
+//! the layers and `fence` for how they are chosen.
 //!
 //! What it does not do: decide when to start again (`ports::launcher::Backoff` does), decide what
 //! a program may see, or speak to it.

@@ -24,16 +24,12 @@ pub(crate) fn apply(usage: &Usage, apart: bool) -> io::Result<()> {
     if let Some(ms) = usage.cpu_ms {
         lower(Resource::Cpu, ms.div_ceil(1_000) + CPU_SPARE_SECONDS)?;
     }
+    // So high that only a program reaches it which the watcher is about to stop; it shall be
+    // stopped for it and not merely be refused one more. The first user is exempt.
     if let Some(processes) = usage.processes.filter(|_| apart) {
-        lower(Resource::Nproc, processes_backstop(processes))?;
+        lower(Resource::Nproc, processes.saturating_mul(2).saturating_add(512))?;
     }
     Ok(())
-}
-
-/// A bound that only a program reaches which the watcher is about to stop, so that it is stopped
-/// for its number of processes and not merely refused one more.
-pub(crate) fn processes_backstop(processes: u64) -> u64 {
-    processes.saturating_mul(2).saturating_add(512)
 }
 
 /// Lowers both limits; what is lower already stays.

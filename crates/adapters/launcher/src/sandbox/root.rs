@@ -20,7 +20,6 @@ use rustix::mount::{
 use wharf_vocab::SandboxLevel;
 
 use super::SECRETS_DIR;
-use super::rlimits::processes_backstop;
 use super::view::{Grant, View};
 use crate::shim::message::Order;
 
@@ -193,11 +192,6 @@ impl Site {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         let strict = order.fence.level == SandboxLevel::Strict;
         mount("proc", &target, "proc", flags, strict.then_some(c"subset=pid"))?;
-        if let Some(processes) = order.fence.usage.processes {
-            // Newer kernels count ids in each namespace; on others this changes nothing.
-            let most = processes_backstop(processes).to_string();
-            let _ = fs::write(target.join("sys/kernel/pid_max"), most);
-        }
         // The settings of the machine are files of its first user, which the program may be.
         mount_remount(&target, flags | MountFlags::BIND | MountFlags::RDONLY, c"")?;
         let open = OFlags::DIRECTORY | OFlags::CLOEXEC;
