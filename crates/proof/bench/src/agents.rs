@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use wharf_domain::Caller;
 use wharf_engine::Handle;
-use wharf_engine::agents::{AgentControl, AgentState};
+use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_server::{Core, CoreOptions, Home};
 use wharf_vocab::{AgentId, Durability, RunStatus};
 
@@ -77,7 +77,7 @@ async fn start(dir: &tempfile::TempDir) -> anyhow::Result<Core> {
     std::fs::write(folder.join("opensentience.agent.json"), manifest.to_string())?;
     let (agents, owner, id) = (core.agents(), Caller::owner(), AgentId::new(AGENT)?);
     agents.add(owner.clone(), folder).await?;
-    agents.approve(owner.clone(), id.clone(), None).await?;
+    agents.approve(owner.clone(), id.clone(), Approve::default()).await?;
     AgentControl::start(agents, owner, id).await?;
     running(&core, None).await?;
     Ok(core)

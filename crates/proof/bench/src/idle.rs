@@ -16,13 +16,16 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
 use wharf_domain::Caller;
+use wharf_domain::agent::AgentLimits;
+use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
-use wharf_engine::agents::{AgentControl, AgentState};
+use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_engine::launcher::RestartPolicy;
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
 use wharf_ports::memory::MemoryStore;
-use wharf_vocab::{AgentId, NodeId};
+use wharf_vault::FileVault;
+use wharf_vocab::{AgentId, NodeId, SandboxLevel};
 
 use crate::played::Played;
 use crate::process::resident_mib;
@@ -52,6 +55,13 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
         restart: RestartPolicy::default(),
         stop_grace: Duration::from_millis(1),
         token_life: Duration::from_secs(600),
+        vault: Arc::new(FileVault::open(dir.path().join("secrets"))?),
+        egress: Arc::new(EgressProxy::new(handle.clone())),
+        user_home: None,
+        hidden: Vec::new(),
+        sandbox: SandboxLevel::Standard,
+        sandbox_min: None,
+        agent_limits: AgentLimits::default(),
     })
     .await?;
     let count = scale.idle_agents;
@@ -96,7 +106,7 @@ async fn add_all(
         });
         std::fs::write(folder.join("opensentience.agent.json"), manifest.to_string())?;
         edge.add(Caller::owner(), folder).await?;
-        edge.approve(Caller::owner(), id.clone(), None).await?;
+        edge.approve(Caller::owner(), id.clone(), Approve::default()).await?;
         AgentControl::start(edge, Caller::owner(), id).await?;
         tokens.push(launches.recv().await.context("no launch came")?);
     }

@@ -6,6 +6,7 @@
 mod agents;
 mod calls;
 mod core;
+mod fence;
 mod http;
 mod idle;
 mod played;
@@ -60,6 +61,7 @@ fn main() -> anyhow::Result<()> {
         calls::measure(scale, &mut report).await?;
         http::measure(scale, &mut report).await?;
         agents::measure(scale, &mut report).await?;
+        fence::measure(scale, &mut report).await?;
         watch::measure(scale, &mut report).await?;
         idle::measure(scale, &mut report).await
     })?;

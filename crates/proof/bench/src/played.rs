@@ -8,8 +8,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use tokio::sync::{mpsc, watch};
-use wharf_engine::launcher::{Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
-use wharf_vocab::{Fault, LaunchId};
+use wharf_engine::launcher::{Achieved, Exit, ExitHow, LaunchSpec, Launched, Launcher, LogLine};
+use wharf_vocab::{Fault, LaunchId, SandboxLevel};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -33,9 +33,17 @@ impl Launcher for Played {
             let told = (value("OPENSENTIENCE_AGENT_ID"), value("OPENSENTIENCE_SESSION_TOKEN"));
             // The benchmark may be over.
             let _ = self.launches.send(told).await;
-            let process = Process { id: spec.launch.clone(), over: watch::Sender::new(false) };
+            let process = Process {
+                id: spec.launch.clone(),
+                over: watch::Sender::new(false),
+                fence: Achieved { level: spec.fence.level, notes: Vec::new() },
+            };
             Ok(Arc::new(process) as Arc<dyn Launched>)
         })
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Achieved> {
+        Box::pin(async { Achieved { level: SandboxLevel::Strict, notes: Vec::new() } })
     }
 
     fn tail(&self, _log: &Path, _lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
@@ -47,6 +55,7 @@ impl Launcher for Played {
 struct Process {
     id: LaunchId,
     over: watch::Sender<bool>,
+    fence: Achieved,
 }
 
 impl Process {
@@ -63,6 +72,10 @@ impl Launched for Process {
 
     fn pid(&self) -> u32 {
         0
+    }
+
+    fn fence(&self) -> &Achieved {
+        &self.fence
     }
 
     fn owns(&self, _pid: u32) -> bool {

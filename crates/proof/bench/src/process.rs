@@ -89,7 +89,7 @@ async fn open_runs(running: &Running, count: usize) -> anyhow::Result<()> {
 }
 
 /// The program that was built beside this one.
-fn program() -> anyhow::Result<PathBuf> {
+pub(crate) fn program() -> anyhow::Result<PathBuf> {
     let path = std::env::current_exe()?.with_file_name("wharf");
     ensure!(path.exists(), "{} is missing; build it with `make bench`", path.display());
     Ok(path)
