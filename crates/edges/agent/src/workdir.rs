@@ -63,7 +63,7 @@ pub(crate) struct Room {
 }
 
 /// When a folder changed: seconds and nanoseconds since 1970. An agent cannot set it.
-type Change = (i64, u64);
+type Change = (i64, i128);
 
 impl Rooms {
     /// Prepares the data folder of an agent. What lies beside it belongs to the core alone.
@@ -151,7 +151,7 @@ impl Room {
     fn changes(&self) -> Option<[Change; 3]> {
         let change = |fd: &OwnedFd| {
             let stat = rustix::fs::fstat(fd).ok()?;
-            Some((stat.st_ctime, u64::try_from(stat.st_ctime_nsec).ok()?))
+            Some((stat.st_ctime, i128::from(stat.st_ctime_nsec)))
         };
         Some([change(&self.dir)?, change(&self.inputs)?, change(&self.outputs)?])
     }
@@ -159,8 +159,9 @@ impl Room {
     fn was_old(&self) -> bool {
         let given = self.given_at.duration_since(UNIX_EPOCH).unwrap_or_default();
         let last = self.changed.into_iter().flatten().max();
-        let last = last.and_then(|(s, ns)| {
-            Some(Duration::from_secs(u64::try_from(s).ok()?) + Duration::from_nanos(ns))
+        let last = last.and_then(|(seconds, nanos)| {
+            let (seconds, nanos) = (u64::try_from(seconds).ok()?, u64::try_from(nanos).ok()?);
+            Some(Duration::from_secs(seconds) + Duration::from_nanos(nanos))
         });
         last.is_some_and(|last| given > last + CLOCK_TICK)
     }

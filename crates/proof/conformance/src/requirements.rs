@@ -57,6 +57,7 @@ pub(crate) const CHECKED: &[(u16, &str)] = &[
     (149, "unknown notices are ignored"),
     (150, "errors are not answered by errors"),
     (154, "no stack trace in any message"),
+    (159, "calls through the core belong to a call"),
     (165, "a reported cost is a whole number"),
     (168, "fractions of progress lie between 0 and 1"),
 ];

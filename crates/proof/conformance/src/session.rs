@@ -119,6 +119,9 @@ impl Session {
         let mut welcome = message("core.welcome", payload);
         welcome["in_reply_to"] = self.hello_id.clone();
         welcome["x_later"] = json!("unknown");
+        if self.declares("invoke") {
+            welcome["payload"]["capabilities"] = json!(["invoke"]);
+        }
         welcome
     }
 
@@ -133,6 +136,15 @@ impl Session {
         registered["in_reply_to"] = register["id"].clone();
         self.link.send(registered).await;
         true
+    }
+
+    /// Whether the agent said in its hello that it can do this.
+    pub(crate) fn declares(&self, capability: &str) -> bool {
+        let declares = |hello: &Value| {
+            let declared = hello["payload"]["protocol"]["capabilities"].as_array();
+            declared.is_some_and(|declared| declared.iter().any(|name| name == capability))
+        };
+        self.link.transcript().of_kind("agent.hello").any(|line| declares(&line.message))
     }
 
     /// Whether the agent offers a tool of this name.

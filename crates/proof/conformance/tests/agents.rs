@@ -68,7 +68,7 @@ async fn the_agent_of_the_manual_keeps_every_requirement_that_concerns_it() {
     }
     let report = check(&example("minimal-python"), &["agent.py"]).await;
     assert!(report.passed(), "{report}");
-    let tools = [17, 39, 88, 91, 94, 105, 107, 109, 113, 123, 127, 130, 134, 137, 165, 168];
+    let tools = [17, 39, 88, 91, 94, 105, 107, 109, 113, 123, 127, 130, 134, 137, 159, 165, 168];
     assert_eq!(not_applicable(&report), tools, "{report}");
 }
 

@@ -5,6 +5,7 @@ mod ordinary;
 mod refusing_core;
 mod tools;
 mod tools_cancel;
+mod tools_invoke;
 
 use crate::Error;
 use crate::findings::Findings;

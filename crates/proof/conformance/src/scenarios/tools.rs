@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::tools_cancel;
+use super::{tools_cancel, tools_invoke};
 use crate::Error;
 use crate::findings::Findings;
 use crate::launch::Setup;
@@ -24,6 +24,7 @@ const NEEDS: &[(&str, &[u16])] = &[
     ("sleep", &[17, 91, 94, 123, 130, 134, 137]),
     ("invalid_input", &[88]),
     ("large_output", &[113]),
+    ("relay", &[159]),
 ];
 
 pub(super) async fn all(setup: &Setup) -> Result<Findings, Error> {
@@ -50,6 +51,9 @@ pub(super) async fn all(setup: &Setup) -> Result<Findings, Error> {
     }
     if session.offers("large_output") {
         large_output(&mut session, &mut findings).await;
+    }
+    if session.offers("relay") {
+        tools_invoke::all(&mut session, &mut findings).await;
     }
     if session.offers("sleep") {
         reverse_order(&mut session, &mut findings).await;
