@@ -128,13 +128,16 @@ fn what_next(agent: &Agent) -> String {
     if !agent.quarantined.is_empty() {
         return "\nsee what changed with\n  wharf tools diff\n".to_owned();
     }
+    if !agent.drift.is_empty() || agent.state == "drifted" {
+        let folder = plain::line(&agent.folder);
+        return format!(
+            "\nread it again and approve it with\n  wharf agents add '{folder}'\n  \
+             wharf agents approve {id} --all\n"
+        );
+    }
     match agent.state.as_str() {
         "added" => format!("\n{}", words::how_to_approve(agent)),
         "approved" | "stopped" => format!("\nstart it with\n  wharf agents start {id}\n"),
-        "drifted" => {
-            let folder = plain::line(&agent.folder);
-            format!("\nread its manifest again with\n  wharf agents add '{folder}'\n")
-        }
         "unhealthy" | "backing_off" | "crashed" => {
             format!("\nsee what it said with\n  wharf agents logs {id}\n")
         }
@@ -153,7 +156,7 @@ mod tests {
             ("approved", "wharf agents start dev.wharf.hello"),
             ("stopped", "wharf agents start dev.wharf.hello"),
             ("crashed", "wharf agents logs dev.wharf.hello"),
-            ("drifted", "wharf agents add '/agents/hello'"),
+            ("drifted", "wharf agents approve dev.wharf.hello --all"),
         ] {
             let text = text_of(&words::example(state), Output::new(false));
             assert!(text.ends_with(&format!("  {next}\n")) || state == "added", "{text}");
