@@ -5,6 +5,7 @@ mod canary;
 mod crash;
 mod faults;
 mod hostile;
+mod processes;
 mod quickstart;
 mod security_page;
 mod support;
