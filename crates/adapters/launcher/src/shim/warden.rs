@@ -37,6 +37,9 @@ pub(super) fn main() -> ExitCode {
     let Ok(control) = standard_input_as_socket() else { return refuse() };
     // What the core has open without the close-on-exec mark, or inherited itself, goes no further.
     close_fds::set_fds_cloexec(3, &[]);
+    // The link to our own program gives the process a name that says nothing.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::set_name(c"wharf-shim");
     // A core that is gone before it gave an order needs no answer.
     let Ok(handover) = Handover::receive(&control) else { return refuse() };
     let prepared = prepare(&handover);
@@ -108,8 +111,6 @@ fn stand_apart() -> io::Result<()> {
         use rustix::process::{set_child_subreaper, set_parent_process_death_signal};
         set_child_subreaper(Some(getpid()))?;
         set_parent_process_death_signal(Some(Signal::USR2))?;
-        // The link to our own program gives the process a name that says nothing.
-        rustix::thread::set_name(c"wharf-shim")?;
     }
     Ok(())
 }
