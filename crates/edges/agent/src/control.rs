@@ -1,6 +1,8 @@
 //! Steering agents: adding, approving, starting, stopping, looking.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod approval;
+
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,15 +12,13 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use wharf_domain::agent::{Approval, Terms};
-use wharf_domain::permission::Permission;
 use wharf_domain::{Agent, AgentInput, Caller};
 use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
 use wharf_engine::launcher::LogLine;
-use wharf_vocab::{AgentId, Code, Fault, Isolation, ToolId};
+use wharf_vocab::{AgentId, Code, Fault, ToolId};
 
 use crate::conn::provider;
-use crate::fence::{self, Ground};
+use crate::fence::Ground;
 use crate::launch::{self, Places};
 use crate::listen::Listener;
 use crate::live::{Live, Rest};
@@ -84,10 +84,12 @@ impl Shared {
             if let Err(fault) = changed {
                 tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
             }
-            let orders = shared.with(|agents| agents.get(&id).map(|entry| entry.orders.clone()));
-            if let Some(orders) = orders {
+            let entry = shared.with(|agents| agents.get(&id).cloned());
+            // Somebody may have approved and started it again meanwhile.
+            if let Some(entry) = entry.filter(|entry| entry.live.blocked().is_some()) {
+                let stop = Order::Stop { reason, done: oneshot::channel().0 };
                 // A supervisor that has ended has nothing to stop.
-                let _ = orders.send(Order::Stop { reason, done: oneshot::channel().0 }).await;
+                let _ = entry.orders.send(stop).await;
             }
         });
     }
@@ -216,82 +218,9 @@ impl AgentEdge {
         Ok(self.view(agent))
     }
 
-    async fn approve_agent(
-        &self,
-        caller: &Caller,
-        id: &AgentId,
-        approve: Approve,
-    ) -> Result<Agent, Fault> {
-        let known = self.shared.options.handle.agent(id)?;
-        let manifest = known.manifest;
-        let permissions = approve.permissions.unwrap_or(manifest.permissions);
-        let terms = Terms {
-            sandbox: approve.sandbox.unwrap_or(self.shared.options.sandbox),
-            isolation: approve.isolation.or(manifest.isolation).unwrap_or(Isolation::Shared),
-            limits: approve.limits,
-        };
-        let ground = self.shared.ground(&known.folder);
-        let (asked, recorded) = (permissions.clone(), known.manifest_hash);
-        let files = blocking(move || {
-            fence::check(&asked, &ground)?;
-            if manifest::read(&ground.folder)?.hash != recorded {
-                let message = "The manifest was changed since it was added; add it again first.";
-                return Err(Fault::new(Code::AgentDrifted, message));
-            }
-            files::digests(&ground.folder, &manifest.entrypoint)
-        });
-        let input = AgentInput::Approve { permissions, files: files.await?, terms };
-        self.change(caller, id, input).await
-    }
-
-    /// Refuses a start that cannot succeed, while there is somebody to tell.
-    async fn check_start(&self, agent: &Agent) -> Result<(), Fault> {
-        launch::approved(&self.shared, &agent.id).await?;
-        let ground = self.shared.ground(&agent.folder);
-        let given = agent.approval.iter().flat_map(|approval| approval.permissions.clone());
-        let given: Vec<_> = given.collect();
-        blocking(move || fence::check(&given, &ground)).await?;
-        for permission in agent.permissions() {
-            if let Permission::Secret(name) = permission {
-                launch::secret(&self.shared, &name).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Brings what runs under an approval that is no more to its end, and starts it anew.
-    async fn renew(&self, agent: &Agent) -> Result<(), Fault> {
-        if !agent.wanted {
-            return Ok(());
-        }
-        self.order(&agent.id, stop_for("it was approved anew")).await?;
-        self.order(&agent.id, Order::Start).await
-    }
-
     async fn stop_agent(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
         let agent = self.change(caller, id, AgentInput::Stop { reason: None }).await?;
         self.order(id, stop_for("it was stopped")).await?;
-        Ok(self.view(agent))
-    }
-
-    async fn revoke_agent(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
-        let live = self.shared.live(id);
-        // Blocked first: a call that comes while this is written down is refused already.
-        if let Some(live) = &live {
-            let message = format!("The approval of {id} was taken back.");
-            live.block(Fault::new(Code::PermissionDenied, message));
-        }
-        let agent = match self.change(caller, id, AgentInput::Revoke).await {
-            Ok(agent) => agent,
-            Err(fault) => {
-                if let Some(live) = &live {
-                    live.unblock();
-                }
-                return Err(fault);
-            }
-        };
-        self.shared.quarantine(&agent);
-        self.order(id, stop_for("its approval was taken back")).await?;
         Ok(self.view(agent))
     }
 
@@ -302,27 +231,13 @@ impl AgentEdge {
         {
             self.check_start(&agent).await?;
         }
+        // What was blocked may still be on its way to its end.
+        if self.shared.live(id).is_some_and(|live| live.blocked().is_some()) {
+            self.order(id, stop_for("it is started again")).await?;
+        }
         let agent = self.change(caller, id, AgentInput::Want).await?;
         self.order(id, Order::Start).await?;
         Ok(self.view(agent))
-    }
-}
-
-/// Whether what runs under one approval cannot go on under another: its fence is what it is.
-/// Which tools it may call, and how often, is asked anew each time.
-fn needs_restart(before: Option<&Approval>, now: Option<&Approval>) -> bool {
-    fn fenced(approval: &Approval) -> impl PartialEq {
-        let in_fence = |text: &&String| {
-            let permission = Permission::parse(text);
-            !matches!(permission, Ok(Permission::Invoke(_) | Permission::Unknown(_)))
-        };
-        let permissions: BTreeSet<_> = approval.permissions.iter().filter(in_fence).collect();
-        let terms = &approval.terms;
-        (permissions, terms.sandbox, terms.isolation, &terms.limits.usage, &approval.files)
-    }
-    match (before, now) {
-        (Some(before), Some(now)) => fenced(before) != fenced(now),
-        _ => true,
     }
 }
 
@@ -360,12 +275,7 @@ impl AgentControl for AgentEdge {
         approve: Approve,
     ) -> BoxFuture<'_, Result<AgentView, Fault>> {
         async move {
-            let before = self.shared.options.handle.agent(&id)?.approval;
             let agent = self.approve_agent(&caller, &id, approve).await?;
-            self.shared.quarantine(&agent);
-            if needs_restart(before.as_ref(), agent.approval.as_ref()) {
-                self.renew(&agent).await?;
-            }
             Ok(self.view(agent))
         }
         .boxed()
