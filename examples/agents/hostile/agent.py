@@ -88,6 +88,10 @@ def make(message):
             output = dict(globals()[name](payload["input"], payload), stopped=False)
     except OSError as error:
         output = {"stopped": True, "how": "%s: %s" % (type(error).__name__, error.strerror)}
+    except (KeyError, TypeError, ValueError) as error:
+        fault = {"code": "tool.invalid_input", "message": "It cannot be tried: %r." % error}
+        return WIRE.send("agent.tool.result", {"call_id": payload["call_id"], "status": "failed",
+                                               "error": fault}, message)
     WIRE.send("agent.tool.result", {"call_id": payload["call_id"], "status": "succeeded",
                                     "output": output}, message)
 

@@ -60,7 +60,9 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if let Some(heartbeat) = &agent.last_heartbeat {
         head.row(["heartbeat", &moment::shown(heartbeat)]);
     }
-    head.row(["sandbox", &sandbox(agent)]);
+    if agent.permissions_approved.is_some() {
+        head.row(["sandbox", &sandbox(agent)]);
+    }
     for note in &agent.sandbox_notes {
         head.row(["", note]);
     }
