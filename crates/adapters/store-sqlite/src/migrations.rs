@@ -12,7 +12,7 @@ use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
 
 /// The version this code writes.
-pub const NEWEST: u32 = 2;
+pub const NEWEST: u32 = 3;
 
 /// One step of the schema.
 struct Step {
@@ -31,6 +31,11 @@ const STEPS: &[Step] = &[
         what: "quick lists of runs that went wrong, and of the claims of a run",
         up: include_str!("schema/2_up.sql"),
         down: include_str!("schema/2_down.sql"),
+    },
+    Step {
+        what: "sums of what runs have cost",
+        up: include_str!("schema/3_up.sql"),
+        down: include_str!("schema/3_down.sql"),
     },
 ];
 

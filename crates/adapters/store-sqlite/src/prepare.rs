@@ -1,11 +1,11 @@
 //! Turns a batch into what the writer binds, on the thread of whoever commits it.
 
 use wharf_domain::{LedgerOp, RunSummary};
-use wharf_ports::{Append, Batch, Body, Claim, StoreError};
+use wharf_ports::{Append, Batch, Body, Claim, StoreError, wall_ms};
 use wharf_vocab::{CommitNo, Epoch, ShardId, StreamId, Timestamp, ToolId};
 
 use crate::error::unavailable;
-use crate::number::Class;
+use crate::number::{Class, clamp};
 
 /// A batch whose parts are bytes already.
 #[derive(Debug)]
@@ -41,6 +41,10 @@ pub(crate) struct PreparedRun {
     pub(crate) tool: ToolId,
     pub(crate) status: &'static str,
     pub(crate) summary: String,
+    /// What sums are made of, each kept in SQLite's signed number.
+    pub(crate) created_at: i64,
+    pub(crate) cost_micro: i64,
+    pub(crate) wall_ms: i64,
 }
 
 impl Prepared {
@@ -87,7 +91,14 @@ fn prepare(append: &Append) -> Result<PreparedAppend, StoreError> {
 }
 
 fn prepare_run(run: &RunSummary) -> Result<PreparedRun, StoreError> {
-    Ok(PreparedRun { tool: run.tool.clone(), status: run.status.as_str(), summary: to_json(run)? })
+    Ok(PreparedRun {
+        tool: run.tool.clone(),
+        status: run.status.as_str(),
+        summary: to_json(run)?,
+        created_at: clamp(run.created_at.0),
+        cost_micro: run.cost_micro.cast_signed(),
+        wall_ms: clamp(wall_ms(run)),
+    })
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<String, StoreError> {

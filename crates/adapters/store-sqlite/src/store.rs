@@ -10,8 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 use wharf_domain::Account;
 use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::{
-    Batch, Clock, CommitError, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord,
-    Store, StoreError, Stored,
+    Batch, Clock, CommitError, CostQuery, CostRow, HistoryRecord, Lease, OpenAsk, RunPage,
+    RunQuery, SealedRecord, Store, StoreError, Stored,
 };
 use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind};
 
@@ -163,6 +163,10 @@ impl Store for SqliteStore {
 
     fn runs(&self, query: RunQuery) -> BoxFuture<'static, Result<RunPage, StoreError>> {
         self.readers.read(move |view| read::runs(view, &query))
+    }
+
+    fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>> {
+        self.readers.read(move |view| read::costs(view, &query))
     }
 
     fn open_asks(

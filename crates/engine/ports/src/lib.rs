@@ -7,6 +7,7 @@ pub mod agents;
 mod batch;
 mod clock;
 pub mod contract;
+mod costs;
 pub mod egress;
 pub mod launcher;
 pub mod memory;
@@ -16,6 +17,7 @@ pub mod vault;
 
 pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
 pub use provider::{Dispatch, EffectId, ProviderSink};
 pub use store::{
     HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError,

@@ -9,7 +9,7 @@ use wharf_vocab::{
     StreamKind, Timestamp, ToolId, WorldId,
 };
 
-use crate::{Batch, CommitError};
+use crate::{Batch, CommitError, CostQuery, CostRow};
 
 /// What the engine needs of a store.
 ///
@@ -52,6 +52,9 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
 
     /// Runs, newest first.
     fn runs(&self, query: RunQuery) -> BoxFuture<'static, Result<RunPage, StoreError>>;
+
+    /// What runs have cost; days in their order, all else with the dearest first.
+    fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>>;
 
     /// Open asks, oldest first, behind `after` (a [`OpenAsk::position`]).
     fn open_asks(

@@ -232,11 +232,14 @@ fn write_stream(conn: &Connection, batch: &Prepared, target: &Target<'_>) -> rus
     let status = run.map(|run| run.status);
     let tool = run.map(|run| run.tool.as_str());
     let summary = run.map(|run| run.summary.as_str());
+    let cost = run.map(|run| run.cost_micro);
+    let wall = run.map(|run| run.wall_ms);
     let seq = place.seq.cast_signed();
     if *is_new {
         conn.prepare_cached(
-            "INSERT INTO streams (id, shard, kind, key, seq, open, status, tool, summary)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO streams (id, shard, kind, key, seq, open, status, tool, summary,
+                                  cost_micro, wall_ms, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             place.id,
@@ -247,14 +250,28 @@ fn write_stream(conn: &Connection, batch: &Prepared, target: &Target<'_>) -> rus
             append.open,
             status,
             tool,
-            summary
+            summary,
+            cost,
+            wall,
+            run.map(|run| run.created_at)
         ])?;
     } else {
+        // When it was made stays as it is, so that its index is left alone.
         conn.prepare_cached(
-            "UPDATE streams SET seq = ?2, open = ?3, status = ?4, tool = ?5, summary = ?6
+            "UPDATE streams SET seq = ?2, open = ?3, status = ?4, tool = ?5, summary = ?6,
+                                cost_micro = ?7, wall_ms = ?8
              WHERE id = ?1",
         )?
-        .execute(params![place.id, seq, append.open, status, tool, summary])?;
+        .execute(params![
+            place.id,
+            seq,
+            append.open,
+            status,
+            tool,
+            summary,
+            cost,
+            wall
+        ])?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use wharf_ports::contract::desk::{
     run_key, settles, started, text,
 };
 use wharf_ports::memory::{MemoryState, MemoryStore};
-use wharf_ports::{Append, Batch, Body, Head, RunQuery, Store};
+use wharf_ports::{Append, Batch, Body, CostBy, CostQuery, Head, RunQuery, Store};
 use wharf_vocab::{
     AskId, CommitNo, Epoch, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind, Timestamp,
     WorldId,
@@ -171,6 +171,14 @@ fn batch(draft: &Draft, state: &MemoryState, no: u64, epoch: Epoch) -> Batch {
 }
 
 fn to_append(key: &RunKey, what: What, expected: u64) -> Append {
+    let mut append = to_plain_append(key, what, expected);
+    if let Some(run) = &mut append.head.run {
+        run.cost_micro = expected * 7;
+    }
+    append
+}
+
+fn to_plain_append(key: &RunKey, what: What, expected: u64) -> Append {
     match what {
         What::Create => append(key, 0, vec![created(key), started(1)], RunStatus::Running),
         What::Attempt => append(key, expected, vec![started(2)], RunStatus::Queued),
@@ -225,6 +233,15 @@ async fn told(store: &dyn Store) -> Vec<String> {
     queries.extend((0..5).map(|before| RunQuery { before: Some(before), ..base.clone() }));
     for query in queries {
         told.push(format!("{:?}", store.runs(query).await));
+    }
+    for by in [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day] {
+        let all = CostQuery { by, ..CostQuery::default() };
+        let worlds = Some(vec![WorldId::new("w").expect("valid")]);
+        let since = Some(Timestamp(1));
+        for query in [CostQuery { worlds, ..all.clone() }, CostQuery { since, ..all.clone() }, all]
+        {
+            told.push(format!("{:?}", store.costs(query).await));
+        }
     }
     for after in 0..3 {
         told.push(format!("{:?}", store.open_asks(after, 2).await));

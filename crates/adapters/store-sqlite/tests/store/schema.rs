@@ -3,9 +3,9 @@
 use crate::support::{Home, desk};
 use rusqlite::Connection;
 use wharf_ports::contract::desk::{claim, holds, key, opens, record};
-use wharf_ports::{RunQuery, Store as _, StoreErrorKind};
+use wharf_ports::{CostBy, CostQuery, RunQuery, Store as _, StoreErrorKind};
 use wharf_store_sqlite::{SqliteStore, integrity_check, migrations, verify_audit};
-use wharf_vocab::{RunStatus, Seq, StreamKind};
+use wharf_vocab::{RunStatus, Seq, StreamKind, Timestamp};
 
 /// Everything a store says about itself, to compare before and after.
 async fn told(store: &SqliteStore) -> String {
@@ -13,10 +13,11 @@ async fn told(store: &SqliteStore) -> String {
     let query = RunQuery { limit: 100, ..RunQuery::default() };
     let failed = RunQuery { status: Some(RunStatus::Failed), ..query.clone() };
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         store.history(key("r-1").stream(), Seq(0), 100).await.expect("readable"),
         store.runs(query).await.expect("readable"),
         store.runs(failed).await.expect("readable"),
+        store.costs(CostQuery::default()).await.expect("readable"),
         store.load_open(StreamKind::Run, all.clone()).await.expect("readable"),
         store.account(wharf_ports::contract::desk::account("world:w")).await.expect("readable"),
         store.holds(all).await.expect("readable"),
@@ -39,6 +40,7 @@ async fn fill(home: &Home) -> String {
     let mut batch = desk.ends(&key("r-1"), 2);
     if let Some(run) = &mut batch.appends[0].head.run {
         run.status = RunStatus::Failed;
+        run.cost_micro = 1_234_567;
     }
     desk.put(batch).await;
     let told = told(&store).await;
@@ -74,6 +76,48 @@ async fn going_down_and_up_again_keeps_all_data() {
     store.close().await.expect("closes");
     let report = verify_audit(&home.path(), &crate::support::key(), &Default::default());
     assert!(report.expect("readable").is_whole());
+}
+
+/// The sums' columns are made of the summaries, whatever numbers these hold, and a summary that
+/// is damaged does not keep a database from climbing.
+#[tokio::test(flavor = "multi_thread")]
+async fn t041_sums_over_runs_of_an_older_schema_are_exact() {
+    let home = Home::new();
+    let store = home.open();
+    let first = desk(&store).await;
+    let costs = [0, 1, i64::MAX as u64, 1 << 63, 10_000_000_000_000_000_007, u64::MAX];
+    for (n, cost) in (0_u64..).zip(costs) {
+        let run = key(&format!("r-{n}"));
+        let mut batch = first.creates(&run);
+        let mut ends = first.ends(&run, 2);
+        for batch in [&mut batch, &mut ends] {
+            let run = batch.appends[0].head.run.as_mut().expect("a run");
+            run.created_at = Timestamp(n * 86_400_000 + 3);
+            run.cost_micro = cost;
+        }
+        ends.appends[0].head.run.as_mut().expect("a run").ended_at = Some(Timestamp(2 + n));
+        first.put(batch).await;
+        first.put(ends).await;
+    }
+    let by_day = CostQuery { by: CostBy::Day, ..CostQuery::default() };
+    let before = store.costs(by_day.clone()).await.expect("readable");
+    let summed: Vec<_> = before.iter().map(|row| (row.sum.cost_micro, row.sum.wall_ms)).collect();
+    assert_eq!(summed, costs.into_iter().zip(0..).collect::<Vec<_>>());
+    store.close().await.expect("closes");
+
+    migrations::down(&home.path(), 2).expect("steps down");
+    let store = home.open();
+    assert_eq!(store.costs(by_day.clone()).await.expect("readable"), before);
+    store.close().await.expect("closes");
+
+    migrations::down(&home.path(), 2).expect("steps down");
+    let conn = Connection::open(home.path()).expect("opens");
+    let damage = "UPDATE streams SET summary = 'not JSON' WHERE key = 'default/r-5'";
+    assert_eq!(conn.execute(damage, ()), Ok(1));
+    drop(conn);
+    let store = home.open();
+    assert_eq!(store.costs(by_day).await.expect("readable"), before[..5]);
+    store.close().await.expect("closes");
 }
 
 #[tokio::test(flavor = "multi_thread")]

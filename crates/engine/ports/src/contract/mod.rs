@@ -6,6 +6,7 @@
 mod appends;
 mod audit;
 mod claims;
+mod costs;
 pub mod desk;
 mod groups;
 mod leases;
@@ -28,6 +29,11 @@ pub use appends::{
 };
 pub use audit::{audit_comes_in_order_of_commit, audit_is_one_sealed_chain_per_shard};
 pub use claims::{a_name_is_claimed_once, a_refused_batch_claims_nothing};
+pub use costs::{
+    t041_costs_are_narrowed_by_world_and_time, t041_costs_are_summed_by_tool_world_agent_and_day,
+    t041_costs_beyond_64_bits_are_flagged_and_not_wrapped,
+    t041_open_runs_count_with_what_is_settled_and_purged_ones_not_at_all,
+};
 pub use groups::{
     a_later_batch_of_a_group_sees_the_earlier, a_refused_batch_leaves_nothing_behind,
     each_batch_of_a_group_stands_alone, many_callers_commit_at_once, no_batches_give_no_answers,
@@ -95,6 +101,10 @@ macro_rules! store_contract {
             an_expired_lease_that_nobody_took_still_writes
             other_epochs_are_fenced
             renewing_keeps_only_what_is_held
+            t041_costs_are_summed_by_tool_world_agent_and_day
+            t041_costs_are_narrowed_by_world_and_time
+            t041_costs_beyond_64_bits_are_flagged_and_not_wrapped
+            t041_open_runs_count_with_what_is_settled_and_purged_ones_not_at_all
             open_asks_come_oldest_first
             runs_are_filtered
             runs_are_paged_newest_first

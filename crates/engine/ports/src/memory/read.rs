@@ -7,7 +7,10 @@ use wharf_vocab::{AccountId, HoldId, Seq, ShardId, StreamId, StreamKind};
 
 use super::MemoryState;
 use super::state::{Row, Stream};
-use crate::{Body, HistoryItem, HistoryRecord, OpenAsk, RunPage, RunQuery, SealedRecord, Stored};
+use crate::{
+    Body, CostQuery, CostRow, CostSums, HistoryItem, HistoryRecord, OpenAsk, RunPage, RunQuery,
+    SealedRecord, Stored,
+};
 
 impl MemoryState {
     /// The entries of one stream, without progress.
@@ -68,6 +71,16 @@ impl MemoryState {
             last = Some(*position);
         }
         page
+    }
+
+    /// What runs have cost.
+    #[must_use]
+    pub fn costs(&self, query: &CostQuery) -> Vec<CostRow> {
+        let mut sums = CostSums::default();
+        for run in self.streams.values().filter_map(|stream| stream.run.as_ref()) {
+            sums.count(query, run);
+        }
+        sums.into_rows()
     }
 
     /// Open asks, oldest first.

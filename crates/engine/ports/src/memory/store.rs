@@ -12,8 +12,8 @@ use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind}
 
 use super::MemoryState;
 use crate::{
-    Batch, Clock, CommitError, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord,
-    Store, StoreError, StoreErrorKind, Stored,
+    Batch, Clock, CommitError, CostQuery, CostRow, HistoryRecord, Lease, OpenAsk, RunPage,
+    RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, Stored,
 };
 
 /// A store in memory.
@@ -193,6 +193,10 @@ impl Store for MemoryStore {
 
     fn runs(&self, query: RunQuery) -> BoxFuture<'static, Result<RunPage, StoreError>> {
         self.with(|state| state.runs(&query))
+    }
+
+    fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>> {
+        self.with(|state| state.costs(&query))
     }
 
     fn open_asks(

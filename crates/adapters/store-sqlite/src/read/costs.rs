@@ -1,0 +1,133 @@
+//! Sums of what runs have cost.
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, params_from_iter};
+use wharf_ports::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, StoreError};
+use wharf_vocab::{ProviderId, Timestamp, ToolId, WorldId};
+
+use crate::error::{corrupt, from_sqlite};
+use crate::number::clamp;
+
+/// What runs have cost, added up by SQLite.
+pub(crate) fn costs(conn: &Connection, query: &CostQuery) -> Result<Vec<CostRow>, StoreError> {
+    if query.worlds.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+    let (sql, values) = statement(query);
+    let mut select = conn.prepare(&sql).map_err(from_sqlite)?;
+    let mut rows = select.query(params_from_iter(values)).map_err(from_sqlite)?;
+    let mut sums = CostSums::default();
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        sums.add(key(query.by, row)?, sum(row).map_err(from_sqlite)?);
+    }
+    Ok(sums.into_rows())
+}
+
+/// The statement adds up the halves of each number apart, since SQLite's sums end at 63 bits.
+/// A beginning is looked up in the index of times; without one all runs are walked, or those of
+/// the worlds.
+fn statement(query: &CostQuery) -> (String, Vec<Value>) {
+    let group = match query.by {
+        CostBy::Tool => "tool",
+        CostBy::World => "substr(key, 1, instr(key, '/') - 1)",
+        CostBy::Agent => "substr(tool, 1, instr(tool, '/') - 1)",
+        CostBy::Day => "created_at / 86400000 * 86400000",
+    };
+    let mut sql = format!(
+        "SELECT {group}, count(*), count(CASE WHEN status = 'failed' THEN 1 END),
+                sum(cost_micro >> 32 & 4294967295), sum(cost_micro & 4294967295),
+                sum(wall_ms >> 32 & 4294967295), sum(wall_ms & 4294967295)
+         FROM streams"
+    );
+    let mut values: Vec<Value> = Vec::new();
+    let plus = match query.since {
+        Some(since) => {
+            values.push(clamp(since.0).into());
+            sql.push_str(" INDEXED BY runs_by_time WHERE created_at >= ?1");
+            "+"
+        }
+        None => {
+            sql.push_str(" WHERE +created_at IS NOT NULL");
+            ""
+        }
+    };
+    if let Some(until) = query.until {
+        values.push(clamp(until.0).into());
+        sql.push_str(&format!(" AND +created_at < ?{}", values.len()));
+    }
+    if let Some(worlds) = &query.worlds {
+        let mut ranges = Vec::new();
+        for world in worlds {
+            // A run's key begins with its world and a slash; the next character after it is "0".
+            values.push(format!("{world}/").into());
+            values.push(format!("{world}0").into());
+            let (from, to) = (values.len() - 1, values.len());
+            ranges.push(format!("({plus}key >= ?{from} AND {plus}key < ?{to})"));
+        }
+        sql.push_str(&format!(" AND {plus}kind = 'run' AND ({})", ranges.join(" OR ")));
+    }
+    sql.push_str(" GROUP BY 1");
+    (sql, values)
+}
+
+fn key(by: CostBy, row: &Row<'_>) -> Result<CostKey, StoreError> {
+    if by == CostBy::Day {
+        let at: i64 = row.get(0).map_err(from_sqlite)?;
+        return Ok(CostKey::Day(Timestamp(at.cast_unsigned())));
+    }
+    let name: Option<String> = row.get(0).map_err(from_sqlite)?;
+    let name = name.unwrap_or_default();
+    let key = match by {
+        CostBy::World => WorldId::new(name.as_str()).ok().map(CostKey::World),
+        CostBy::Agent => ProviderId::new(name.as_str()).ok().map(CostKey::Agent),
+        CostBy::Tool | CostBy::Day => ToolId::new(name.as_str()).ok().map(CostKey::Tool),
+    };
+    key.ok_or_else(|| corrupt(format!("a run's tool or world is damaged: {name:?}")))
+}
+
+fn sum(row: &Row<'_>) -> rusqlite::Result<CostSum> {
+    let count = |at| row.get(at).map(i64::cast_unsigned);
+    // A run whose numbers could not be read when the schema was brought up has none.
+    let whole = |at: usize| -> rusqlite::Result<u128> {
+        let high: Option<i64> = row.get(at)?;
+        let low: Option<i64> = row.get(at + 1)?;
+        let part = |part: Option<i64>| u128::from(part.unwrap_or(0).cast_unsigned());
+        Ok((part(high) << 32) + part(low))
+    };
+    let cost = u64::try_from(whole(3)?);
+    Ok(CostSum {
+        runs: count(1)?,
+        failed: count(2)?,
+        saturated: cost.is_err(),
+        cost_micro: cost.unwrap_or(u64::MAX),
+        wall_ms: u64::try_from(whole(5)?).unwrap_or(u64::MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrations;
+
+    /// Sums of the last days must not grow with all the runs there ever were.
+    #[test]
+    fn t041_sums_since_a_moment_walk_only_the_runs_since_then() {
+        let mut conn = Connection::open_in_memory().expect("opens");
+        migrations::bring_up(&mut conn).expect("climbs");
+        let world = WorldId::new("w").expect("valid");
+        for by in [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day] {
+            for worlds in [None, Some(vec![world.clone()]), Some(vec![world.clone(); 3])] {
+                let query =
+                    CostQuery { worlds, since: Some(Timestamp(5)), until: Some(Timestamp(9)), by };
+                let (sql, values) = statement(&query);
+                let mut explain =
+                    conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("prepares");
+                let plan: Vec<String> = explain
+                    .query_map(params_from_iter(values), |row| row.get(3))
+                    .and_then(Iterator::collect)
+                    .expect("explains");
+                assert!(plan[0].contains("runs_by_time (created_at>?"), "{query:?}: {plan:?}");
+            }
+        }
+    }
+}
