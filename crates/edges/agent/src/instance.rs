@@ -47,7 +47,6 @@ impl Instance {
             Err(fault) => End::Crashed { why: fault.message, limit: None },
         };
         self.shared.tokens.revoke(&self.launch);
-        self.live.end(&self.launch);
         (self.launch, end)
     }
 
@@ -90,7 +89,7 @@ impl Instance {
             _ => None,
         };
         if let Some(resource) = exceeded {
-            self.audit("agent.resource_exceeded", Severity::Error, |record| {
+            self.audit("agent.resource_exceeded", Severity::Security, |record| {
                 record.fact("resource", resource.as_str())
             })
             .await;

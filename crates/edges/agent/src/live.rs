@@ -117,11 +117,10 @@ impl Live {
     }
 
     /// The agent itself says that this process takes no more calls.
-    pub(crate) fn leaving(&self, launch: &LaunchId) {
+    pub(crate) fn retire(&self, launch: &LaunchId) {
         if let Some(slot) = self.lock().pool.slot(launch) {
-            slot.leaving = true;
+            slot.retired = true;
         }
-        self.changed.notify_one();
     }
 
     pub(crate) fn heartbeat(&self, launch: &LaunchId, now: Timestamp) {

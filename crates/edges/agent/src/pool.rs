@@ -72,8 +72,10 @@ pub(crate) struct Slot {
     pub(crate) closed: Option<CoreClose>,
     /// Wakes whoever looks after it when its connection has ended.
     pub(crate) wake: Arc<Notify>,
-    /// It gets no more attempts.
+    /// It gets no more attempts, and another takes its place.
     pub(crate) leaving: bool,
+    /// It wants no more attempts.
+    pub(crate) retired: bool,
     quits: mpsc::Sender<Quit>,
     owner: Owner,
     calls: usize,
@@ -115,7 +117,7 @@ impl Default for Pool {
 impl Slot {
     /// Whether attempts can go to it.
     pub(crate) fn is_usable(&self) -> bool {
-        !self.leaving && self.conn.is_some() && self.phase != Phase::Starting
+        !self.leaving && !self.retired && self.conn.is_some() && self.phase != Phase::Starting
     }
 
     pub(crate) fn process(&self) -> Option<Arc<dyn Launched>> {
@@ -157,6 +159,7 @@ impl Pool {
             closed: None,
             wake: Arc::clone(&wake),
             leaving: false,
+            retired: false,
             quits,
             owner: if self.isolation == Isolation::Shared { Owner::All } else { Owner::Spare },
             calls: 0,
@@ -178,7 +181,9 @@ impl Pool {
 
     /// How many more processes are needed now.
     pub(crate) fn missing(&self) -> usize {
-        let staying = self.slots.iter().filter(|slot| !slot.leaving && slot.closed.is_none());
+        // One that is ending by itself counts until its end was judged: it may have to be waited
+        // before it is started again.
+        let staying = self.slots.iter().filter(|slot| !slot.leaving);
         let free = staying.filter(|slot| matches!(slot.owner, Owner::Spare | Owner::All)).count();
         let wanted = match self.isolation {
             Isolation::Shared => 1,

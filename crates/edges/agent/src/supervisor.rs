@@ -81,7 +81,8 @@ impl Supervisor {
                     None => return self.stop("the core stops").await,
                 },
                 Some(ended) = self.instances.join_next() => {
-                    if let Ok((_, end)) = ended {
+                    if let Ok((launch, end)) = ended {
+                        self.live.end(&launch);
                         self.ended(end).await;
                     }
                 }
@@ -140,7 +141,11 @@ impl Supervisor {
         }
         self.up = false;
         self.live.quit_all(Quit::Stop);
-        while self.instances.join_next().await.is_some() {}
+        while let Some(ended) = self.instances.join_next().await {
+            if let Ok((launch, _)) = ended {
+                self.live.end(&launch);
+            }
+        }
         self.live.rest(Rest::Down(reason.to_owned()), None);
         self.announce().await;
         let message = format!("The agent {} is not running: {reason}.", self.id);

@@ -61,7 +61,7 @@ impl Connection {
             }
             CoreEvent::Goodbye { .. } => {
                 if let Some(peer) = &self.peer {
-                    peer.live.leaving(&peer.launch);
+                    peer.live.retire(&peer.launch);
                 }
                 self.announce().await;
             }

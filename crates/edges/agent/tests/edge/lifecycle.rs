@@ -224,3 +224,21 @@ async fn a_changed_manifest_needs_a_new_approval() {
     let fault = stage.edge.start(owner(), id()).await.expect_err("another manifest");
     assert!(fault.is(Code::AgentNotApproved));
 }
+
+#[tokio::test]
+async fn r146_a_restart_waits_for_its_pause_however_the_end_was_noticed() {
+    let pause = Duration::from_millis(700);
+    let mut stage = Stage::with(|options| {
+        options.restart.pause_ms = 700;
+        options.restart.pause_max_ms = 700;
+        options.restart.jitter_percent = 0;
+    })
+    .await;
+    let (launch, agent) = stage.joined(&["echo"]).await;
+    // The connection is lost first, then the process ends.
+    drop(agent);
+    launch.over().await;
+    let ended = tokio::time::Instant::now();
+    stage.launch().await;
+    assert!(ended.elapsed() + Duration::from_millis(50) >= pause, "{:?}", ended.elapsed());
+}
