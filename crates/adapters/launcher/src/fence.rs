@@ -139,7 +139,8 @@ impl Ability {
             tcp_port: fence.tcp_port,
             usage: fence.usage.clone(),
             group: None,
-            hidden: std::env::home_dir().into_iter().collect(),
+            homes: std::env::home_dir().into_iter().collect(),
+            hidden: fence.hidden.clone(),
         };
         Ok((Achieved { level, notes }, order))
     }
@@ -241,6 +242,7 @@ fn trial_order(layers: Layers, level: SandboxLevel, missing: Layers) -> Order {
             tcp_port: None,
             usage: Usage::default(),
             group: None,
+            homes: Vec::new(),
             hidden: Vec::new(),
         },
     }

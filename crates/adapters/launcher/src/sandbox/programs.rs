@@ -105,6 +105,8 @@ fn is_for_programs(prefix: &Path, order: &Order) -> bool {
     let holds = |path: &PathBuf| {
         path.starts_with(prefix) || path.canonicalize().is_ok_and(|path| path.starts_with(prefix))
     };
-    let private = order.private_dirs.iter().chain(&order.fence.sockets).chain(&order.fence.hidden);
+    let fence = &order.fence;
+    let private = order.private_dirs.iter().chain(&fence.sockets);
+    let private = private.chain(&fence.homes).chain(&fence.hidden);
     !is_home && !private.into_iter().any(holds)
 }

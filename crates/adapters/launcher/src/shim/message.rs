@@ -52,6 +52,8 @@ pub(crate) struct FenceOrder {
     /// The control group that counts for all of it.
     pub(crate) group: Option<PathBuf>,
     /// Folders that are never opened to the program as a by-product: the owner's home.
+    pub(crate) homes: Vec<PathBuf>,
+    /// What the program never sees.
     pub(crate) hidden: Vec<PathBuf>,
 }
 

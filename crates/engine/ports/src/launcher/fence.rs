@@ -28,6 +28,9 @@ pub struct Fence {
     /// A loopback TCP port of the core that it must reach. It then shares the machine's network
     /// and may connect to nothing but this port.
     pub tcp_port: Option<u16>,
+    /// Folders and files that it must never see, whatever else is granted: nothing of them, and
+    /// nothing they lie in, is shown. The paths have no links in them.
+    pub hidden: Vec<PathBuf>,
     /// What it may use up.
     pub usage: Usage,
 }
@@ -43,6 +46,7 @@ impl Default for Fence {
             sockets: Vec::new(),
             egress: None,
             tcp_port: None,
+            hidden: Vec::new(),
             usage: Usage::default(),
         }
     }
