@@ -9,7 +9,7 @@ use wharf_domain::run::{AskRaised, AttemptStarted};
 use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary};
 use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
-use wharf_vocab::{AskKind, Executed, Fault, Object, RunKey, Timestamp};
+use wharf_vocab::{AskKind, Executed, Fault, Micro, Object, RunKey, Timestamp};
 use wharf_wire::rest_v1 as wire;
 
 pub(crate) use agents::{agent, found_agents};
@@ -49,9 +49,17 @@ pub(crate) fn run(run: &Run) -> wire::Run {
     };
     wire::Run {
         outputs,
+        hold_micro: Some(run.spec.hold_micro),
+        held_micro: Some(held(run)),
         ask: run.open_asks().next().map(|raised| ask(&raised.ask)),
         ..summary(&run.summary())
     }
+}
+
+/// What is set aside for the attempt under way.
+fn held(run: &Run) -> Micro {
+    let hold = run.active.as_ref().and_then(|attempt| attempt.hold.as_ref());
+    hold.map_or(0, |held| held.amount_micro)
 }
 
 /// A run as lists show it, without outputs and asks.
@@ -65,6 +73,8 @@ pub(crate) fn summary(run: &RunSummary) -> wire::Run {
         status: run.status,
         attempt: run.attempt,
         cost_micro: run.cost_micro,
+        hold_micro: None,
+        held_micro: None,
         created_at: time(run.created_at),
         started_at: run.started_at.map(time),
         ended_at: run.ended_at.map(time),

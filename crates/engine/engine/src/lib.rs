@@ -14,9 +14,12 @@ mod shell;
 
 pub use catalog::{CatalogTool, is_schema};
 pub use fresh::Seeded;
-pub use handle::{Accepted, AskView, Attempt, Handle, NewRun, Options, RunEvent, Watch, WorldView};
+pub use handle::{
+    Accepted, AskView, Attempt, CostRequest, Costs, Handle, NewRun, Options, RunEvent, Watch,
+    WorldView,
+};
 // Edges see of the ports only what they must speak with the engine.
 pub use wharf_ports::{
-    Dispatch, EffectId, HistoryItem, ProviderSink, RunPage, RunQuery, SealedRecord, agents, egress,
-    launcher, vault,
+    CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, HistoryItem, ProviderSink, RunPage,
+    RunQuery, SealedRecord, agents, egress, launcher, vault,
 };

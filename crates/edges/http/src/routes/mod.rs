@@ -3,6 +3,7 @@
 mod agents;
 mod asks;
 mod audit;
+mod costs;
 mod events;
 mod keys;
 mod logs;
@@ -58,6 +59,7 @@ fn system_and_runs() -> Vec<Route> {
         at("/v1/worlds").get(Verb(Read), worlds::list).post(Verb(Admin), worlds::create),
         at("/v1/worlds/{world}").get(Verb(Read), worlds::show),
         at("/v1/worlds/{world}/budget").put(Verb(Admin), worlds::set_budget),
+        at("/v1/costs").get(Verb(Read), costs::list),
         at("/v1/inbox").get(Verb(Read), asks::inbox),
         at("/v1/questions/{ask_id}/answer").post(Verb(AnswerAsks), asks::answer),
         at("/v1/approvals/{ask_id}/decide").post(Verb(Approve), asks::decide),
@@ -110,6 +112,7 @@ fn trust() -> Vec<Route> {
     runs::remove,
     runs::cancel,
     events::stream,
+    costs::list,
     tools::list,
     tools::show,
     tool_changes::diff,

@@ -81,6 +81,7 @@ fn operations() -> Vec<(&'static str, &'static str, &'static str, Verb, Reach, V
         ("POST", "/v1/worlds", "/v1/worlds", Admin, World, json!({"world": "new"})),
         ("GET", "/v1/worlds/{world}", "/v1/worlds/default", Read, World, Value::Null),
         ("PUT", "/v1/worlds/{world}/budget", "/v1/worlds/default/budget", Admin, World, json!({})),
+        ("GET", "/v1/costs", "/v1/costs", Read, Any, Value::Null),
         ("GET", "/v1/inbox", "/v1/inbox", Read, Any, Value::Null),
         (
             "POST",

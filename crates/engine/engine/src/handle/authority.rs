@@ -14,7 +14,7 @@ impl Handle {
         caller.rights.check(verb, world)
     }
 
-    fn check_current(&self, caller: &Caller) -> Result<(), Fault> {
+    pub(super) fn check_current(&self, caller: &Caller) -> Result<(), Fault> {
         if caller.rights.until.is_some_and(|until| until <= self.now()) {
             let message = "The rights this is asked with have expired.";
             return Err(Fault::new(Code::PermissionDenied, message));

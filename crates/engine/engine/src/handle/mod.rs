@@ -4,6 +4,7 @@ mod agents;
 mod asks;
 mod attempt;
 mod authority;
+mod costs;
 mod denied;
 mod grants;
 mod request;
@@ -26,6 +27,7 @@ use wharf_vocab::{
 
 pub use asks::AskView;
 pub use attempt::Attempt;
+pub use costs::{CostRequest, Costs};
 pub use request::NewRun;
 pub use runs::Accepted;
 pub use watch::{RunEvent, Watch};

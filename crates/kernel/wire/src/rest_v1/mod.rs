@@ -5,6 +5,7 @@
 
 mod agent;
 mod ask;
+mod costs;
 mod event;
 mod secret;
 mod token;
@@ -21,6 +22,7 @@ pub use agent::{
     FoundAgents, Rate, ScanAgents,
 };
 pub use ask::{AnswerQuestion, Ask, DecideApproval};
+pub use costs::{CostItem, Costs};
 pub use event::{
     AskEvent, AttemptEvent, DecidedEvent, Event, FinishedEvent, GapEvent, LogEvent, MarkEvent,
     PartialEvent, ProgressEvent, TextEvent,
@@ -124,6 +126,12 @@ pub struct Run {
     pub attempt: u32,
     /// What the run has cost.
     pub cost_micro: u64,
+    /// What is set aside for each attempt; lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hold_micro: Option<u64>,
+    /// What is set aside now, for the attempt under way; lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_micro: Option<u64>,
     /// When it was accepted.
     pub created_at: String,
     /// When its first attempt began.
