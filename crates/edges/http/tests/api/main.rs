@@ -5,6 +5,7 @@ mod agent_logs;
 mod agents;
 mod asks;
 mod canary;
+mod costs;
 mod document;
 mod events;
 mod limits;
