@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, approve, audit, completions, conformance, deny, doctor, inbox, migrate, run,
-    runs, secret, sim, token, tools, up, worlds,
+    agents, answer, approve, audit, completions, conformance, costs, deny, doctor, inbox, migrate,
+    run, runs, secret, sim, token, tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -75,6 +75,8 @@ enum Command {
     Deny(deny::Args),
     /// Look at worlds, make them, set their budgets
     Worlds(worlds::Args),
+    /// See what runs have cost
+    Costs(costs::Args),
     /// Make tokens, list, narrow and revoke them
     Token(token::Args),
     /// Keep secrets that providers are given by name
@@ -176,6 +178,7 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Approve(args) => approve::run(args, context).await,
         Command::Deny(args) => deny::run(args, context).await,
         Command::Worlds(args) => worlds::run(args, context).await,
+        Command::Costs(args) => costs::run(args, context).await,
         Command::Audit(args) => audit::run(args, context).await,
         Command::Token(args) => token::run(args, context).await,
         Command::Secret(args) => secret::run(args, context).await,
@@ -283,6 +286,8 @@ mod tests {
             "wharf worlds create w --limit-micro 5 --default-hold-micro 1",
             "wharf worlds budget w --limit-micro 5",
             "wharf worlds budget w --no-limit",
+            "wharf costs",
+            "wharf costs --by day --since 7d --until 2026-12-01T00:00:00Z --world w --json",
             "wharf audit",
             "wharf audit tail -n 5 -f",
             "wharf audit export --out a.jsonl",
@@ -318,6 +323,7 @@ mod tests {
             "wharf answer c3 --decline --cancel",
             "wharf worlds budget w",
             "wharf worlds budget w --limit-micro 5 --no-limit",
+            "wharf costs --by month",
             "wharf agents add",
             "wharf agents approve hello",
             "wharf agents approve hello --all --permission a:b",

@@ -45,6 +45,11 @@ pub(crate) fn since(from: &str) -> Option<String> {
     Some(length(Timestamp::now().duration_since(from)))
 }
 
+/// So many milliseconds as people read them.
+pub(crate) fn length_of(ms: u64) -> String {
+    length(SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX)))
+}
+
 fn length(duration: SignedDuration) -> String {
     let ms = duration.as_millis().max(0);
     match ms {

@@ -8,6 +8,7 @@ pub(crate) mod audit;
 mod choices;
 pub(crate) mod completions;
 pub(crate) mod conformance;
+pub(crate) mod costs;
 pub(crate) mod deny;
 pub(crate) mod doctor;
 pub(crate) mod inbox;

@@ -38,6 +38,24 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// What a run cost beside what was set aside for its attempts.
+fn cost_of(run: &Run) -> String {
+    let cost = money::dollars(run.cost_micro);
+    let held = run.held_micro.unwrap_or(0);
+    if held > 0 {
+        return format!("{cost} so far, {} held", money::dollars(held));
+    }
+    let hold = run.hold_micro.unwrap_or(0).saturating_mul(u64::from(run.attempt));
+    match hold {
+        0 if run.cost_micro == 0 || run.hold_micro.is_none() => cost,
+        0 => format!("{cost}, nothing was held for it"),
+        hold if run.cost_micro > hold => {
+            format!("{cost}, more than the {} held for it", money::dollars(hold))
+        }
+        hold => format!("{cost} of {} held", money::dollars(hold)),
+    }
+}
+
 fn text_of(run: &Run, output: Output) -> String {
     let mut table = Table::bare(output);
     table.row(["run", &run.run_id]);
@@ -47,7 +65,7 @@ fn text_of(run: &Run, output: Output) -> String {
     table.row(["mode", run.mode.as_str()]);
     table.row(["durability", run.durability.as_str()]);
     table.row(["attempts", &run.attempt.to_string()]);
-    table.row(["cost", &money::dollars(run.cost_micro)]);
+    table.row(["cost", &cost_of(run)]);
     table.row(["created", &moment::shown(&run.created_at)]);
     for (name, at) in [("started", &run.started_at), ("ended", &run.ended_at)] {
         if let Some(at) = at {
@@ -82,4 +100,29 @@ fn text_of(run: &Run, output: Output) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cost_stands_beside_what_was_held() {
+        let shown = |attempt: u32, cost: u64, hold: Value, held: u64| {
+            let run = json!({"run_id": "r", "tool": "a/b", "world": "w", "mode": "real",
+                "durability": "journal", "status": "running", "attempt": attempt,
+                "cost_micro": cost, "hold_micro": hold, "held_micro": held, "created_at": ""});
+            cost_of(&table::typed(run).expect("a run"))
+        };
+        assert_eq!(shown(1, 50, json!(60), 0), "$0.00005 of $0.00006 held");
+        assert_eq!(shown(2, 50, json!(60), 0), "$0.00005 of $0.00012 held");
+        assert_eq!(shown(2, 50, json!(60), 60), "$0.00005 so far, $0.00006 held");
+        assert_eq!(shown(1, 70, json!(60), 0), "$0.00007, more than the $0.00006 held for it");
+        assert_eq!(shown(1, 70, json!(0), 0), "$0.00007, nothing was held for it");
+        assert_eq!(shown(1, 0, json!(0), 0), "$0.00");
+        assert_eq!(shown(0, 0, json!(60), 0), "$0.00");
+        assert_eq!(shown(1, 70, Value::Null, 0), "$0.00007", "an older core says nothing of it");
+    }
 }
