@@ -89,7 +89,7 @@ impl Instance {
             _ => None,
         };
         if let Some(resource) = exceeded {
-            self.audit("agent.resource_exceeded", Severity::Security, |record| {
+            self.audit("agent.resource_exceeded", Severity::Error, |record| {
                 record.fact("resource", resource.as_str())
             })
             .await;

@@ -61,6 +61,7 @@ pub(crate) struct Running {
 #[derive(Debug, Default)]
 struct Around {
     folder: Option<PathBuf>,
+    tmp: Option<PathBuf>,
     door: Option<Arc<dyn EgressDoor>>,
     listening: Option<DropGuard>,
 }
@@ -70,6 +71,14 @@ impl Drop for Around {
         if let Some(folder) = &self.folder {
             // Sockets only; if they are gone already, all the better.
             let _ = std::fs::remove_dir_all(folder);
+        }
+        if let Some(tmp) = self.tmp.take() {
+            // It may hold much, or never have been made.
+            let remove = move || drop(std::fs::remove_dir_all(tmp));
+            match tokio::runtime::Handle::try_current() {
+                Ok(runtime) => drop(runtime.spawn_blocking(remove)),
+                Err(_) => remove(),
+            }
         }
     }
 }
@@ -85,7 +94,9 @@ pub(crate) async fn start(
     let (ground, permissions) = (shared.ground(&agent.folder), agent.permissions());
     let given = blocking(move || Ok(fence::derive(&permissions, &ground))).await?;
     let mut around = Around::default();
-    let places = Places::of(&shared.options.agents_dir, id);
+    let mut places = Places::of(&shared.options.agents_dir, id);
+    places.tmp.push(short(launch));
+    around.tmp = Some(places.tmp.clone());
     let entrypoint = &agent.manifest.entrypoint;
     let log = LogSpec::at(&places.log);
     let mut spec = LaunchSpec::new(launch.clone(), &entrypoint.program, &agent.folder, log);
@@ -293,9 +304,8 @@ impl Around {
         if let Some(folder) = &self.folder {
             return Ok(folder.clone());
         }
-        let name: String = launch.as_str().chars().take(FOLDER_NAME_CHARS).collect();
         let base = sockets_dir(&shared.options);
-        let folder = base.join(name);
+        let folder = base.join(short(launch));
         let mut builder = std::fs::DirBuilder::new();
         let made = builder.recursive(true).mode(0o700).create(&base);
         made.and_then(|()| check_ours(&base))
@@ -306,10 +316,21 @@ impl Around {
     }
 }
 
+/// The name of what is made for one launch.
+fn short(launch: &LaunchId) -> String {
+    launch.as_str().chars().take(FOLDER_NAME_CHARS).collect()
+}
+
 /// Removes what launches of an earlier core have left that was killed. Only a core that has the
 /// home for itself comes here.
 pub(crate) fn sweep(options: &Options) {
-    let Ok(entries) = std::fs::read_dir(sockets_dir(options)) else { return };
+    sweep_folder(&sockets_dir(options));
+    let Ok(agents) = std::fs::read_dir(&options.agents_dir) else { return };
+    agents.flatten().for_each(|agent| sweep_folder(&agent.path().join("tmp")));
+}
+
+fn sweep_folder(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
     let is_left =
         |name: &str| name.len() == FOLDER_NAME_CHARS && name.bytes().all(|b| b.is_ascii_hexdigit());
     for entry in entries.flatten() {

@@ -106,9 +106,10 @@ fn a_killed_agent_is_started_again_and_its_call_is_explained() {
         (pid != first).then_some(pid)
     });
     assert!(is_alive(second));
-    let run = home.run(&["runs", "show", &id, "--json"]).code(0).json();
-    let explained = run["error"]["code"] == "tool.agent_lost" || run["attempt"] == 2;
-    assert!(explained, "it failed with the reason, or was made again: {run}");
+    wait_for("the call to have failed with the reason, or to be made again", || {
+        let run = home.run(&["runs", "show", &id, "--json"]).code(0).json();
+        (run["error"]["code"] == "tool.agent_lost" || run["attempt"] == 2).then_some(())
+    });
     home.run(&["run", &format!("{PYTHON}/hello_world")]).code(0);
     home.run(&["agents", "stop", PYTHON]).code(0);
     assert!(!is_alive(second));

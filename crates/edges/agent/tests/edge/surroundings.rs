@@ -192,3 +192,21 @@ async fn a_launch_that_goes_over_a_limit_is_named_and_started_again() {
     let reason = view.reason.expect("a reason");
     assert!(reason.contains("it went over its limit of memory"), "{reason}");
 }
+
+#[tokio::test]
+async fn what_a_launch_keeps_for_a_while_goes_with_it() {
+    let mut stage = Stage::new().await;
+    let launch = stage.started().await;
+    let tmp = Path::new(launch.env("TMPDIR")).to_owned();
+    assert!(launch.spec.private_dirs.contains(&tmp));
+    std::fs::create_dir_all(&tmp).expect("made");
+    std::fs::write(tmp.join("large"), "x").expect("written");
+    launch.exit(1);
+    let next = stage.launch().await;
+    assert_ne!(Path::new(next.env("TMPDIR")), tmp, "the next one begins afresh");
+    let deadline = tokio::time::Instant::now() + crate::agent::LONG;
+    while tmp.exists() {
+        assert!(tokio::time::Instant::now() < deadline, "it is still there");
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+}
