@@ -94,7 +94,7 @@ fn start_failed(program: &std::path::Path, cwd: &std::path::Path, failure: Failu
         }
         (Step::Exec, Some(Errno::NOENT)) if failure.program_exists => format!(
             "The program {program} cannot be run: the interpreter that its first line names does \
-             not exist."
+             not exist, or the program may not see it."
         ),
         (Step::Exec, Some(Errno::NOENT)) => {
             format!("The program {program} was not found; check its path, or install it.")
@@ -165,7 +165,7 @@ mod tests {
         check(
             fault(Step::Exec, Errno::NOENT, true),
             "The program ./agent cannot be run: the interpreter that its first line names does \
-             not exist.",
+             not exist, or the program may not see it.",
             false,
         );
         check(

@@ -8,6 +8,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::io::Errno;
 use wharf_vocab::SandboxLevel;
 
 use super::SECRETS_DIR;
@@ -51,13 +52,15 @@ pub(crate) struct View {
     own: Vec<(PathBuf, Grant)>,
     /// The folder that also appears as `/tmp`.
     tmp: Option<PathBuf>,
+    /// What is never shown, nor anything it lies in.
+    hidden: Vec<PathBuf>,
 }
 
 impl View {
     /// The view that an order describes. Only the working directory must exist.
     pub(crate) fn of(order: &Order) -> Result<Self, Failure> {
-        let mut view = Self::default();
         let fence = &order.fence;
+        let mut view = Self { hidden: real_and_named(&fence.hidden), ..Self::default() };
         let strict = fence.level == SandboxLevel::Strict;
         let system = if strict { &LIBRARIES[..] } else { &SYSTEM[..] };
         view.show_all(system.iter().map(Path::new), Grant::Read).at(Step::Files)?;
@@ -67,9 +70,10 @@ impl View {
         if !strict {
             view.show_all([Path::new("/etc/alternatives")], Grant::Read).at(Step::Files)?;
         }
-        let cwd = view.show(&order.cwd, Grant::Read).at(Step::Cwd)?;
-        view.show_all(order.private_dirs.iter().map(PathBuf::as_path), Grant::Write)
-            .at(Step::Files)?;
+        let cwd = view.show_own(&order.cwd, Grant::Read).at(Step::Cwd)?;
+        for path in &order.private_dirs {
+            view.show_own(path, Grant::Write).at(Step::Files)?;
+        }
         view.show_all(fence.read.iter().map(PathBuf::as_path), Grant::Read).at(Step::Files)?;
         view.show_all(fence.write.iter().map(PathBuf::as_path), Grant::Write).at(Step::Files)?;
         for path in &fence.sockets {
@@ -77,7 +81,7 @@ impl View {
                 view.sockets.push(socket);
             }
         }
-        for path in programs::needed(order, &cwd) {
+        for path in programs::needed(order, &cwd, |path| view.covers(path)) {
             view.show_all([path.as_path()], Grant::Read).at(Step::Files)?;
         }
         view.add_own(order);
@@ -105,7 +109,7 @@ impl View {
     ) -> io::Result<()> {
         for path in paths {
             match self.show(path, grant) {
-                Err(error) if is_absent(&error) => {}
+                Err(error) if is_absent(&error) || is_refused(&error) => {}
                 shown => drop(shown?),
             }
         }
@@ -115,6 +119,22 @@ impl View {
     /// Adds a file or folder and the links on the way to it; answers with its real path.
     fn show(&mut self, path: &Path, grant: Grant) -> io::Result<PathBuf> {
         let real = self.resolve(path)?;
+        if self.hidden.iter().any(|hidden| real.starts_with(hidden)) {
+            return Err(Errno::ACCESS.into());
+        }
+        self.add(real, grant)
+    }
+
+    /// Adds a folder of the program's own, which may lie in one that is hidden.
+    fn show_own(&mut self, path: &Path, grant: Grant) -> io::Result<PathBuf> {
+        let real = self.resolve(path)?;
+        self.add(real, grant)
+    }
+
+    fn add(&mut self, real: PathBuf, grant: Grant) -> io::Result<PathBuf> {
+        if self.hidden.iter().any(|hidden| hidden.starts_with(&real)) {
+            return Err(Errno::ACCESS.into());
+        }
         // With these the program would see everything, or other processes.
         if real == Path::new("/") || real.starts_with("/proc") {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -147,7 +167,7 @@ impl View {
             }
             links += 1;
             if links > LINKS_MAX {
-                return Err(rustix::io::Errno::LOOP.into());
+                return Err(Errno::LOOP.into());
             }
             let target = at.read_link()?;
             let link = at.clone();
@@ -216,6 +236,16 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Whether it must not be shown.
+fn is_refused(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
+}
+
+/// Each path as it is written and as it is without links.
+fn real_and_named(paths: &[PathBuf]) -> Vec<PathBuf> {
+    paths.iter().flat_map(|path| [Some(path.clone()), path.canonicalize().ok()]).flatten().collect()
 }
 
 #[cfg(test)]
