@@ -89,7 +89,7 @@ async fn opened(home: &Home) -> (Arc<SqliteStore>, Arc<Desk>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_account_is_ever_promised_more_than_it_has() {
+async fn t041_no_account_is_ever_promised_more_than_it_has() {
     for seed in [1, 2, 3] {
         let home = Home::new();
         let (store, desk) = opened(&home).await;
@@ -131,7 +131,7 @@ async fn no_account_is_ever_promised_more_than_it_has() {
 
 /// What a provider reports above its hold is booked, and nothing more is promised after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn reported_overspend_is_booked_and_ends_the_budget() {
+async fn t041_reported_overspend_is_booked_and_ends_the_budget() {
     let home = Home::new();
     let (_store, desk) = opened(&home).await;
     desk.put(desk.moves(1, vec![holds("h", "run:w/a", 10), settles("h", 5_000)])).await;

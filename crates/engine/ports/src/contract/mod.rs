@@ -48,9 +48,9 @@ pub use lists::{
     runs_keep_their_pages_while_others_are_added,
 };
 pub use money::{
-    a_hold_is_taken_on_the_whole_path_or_not_at_all, a_one_hold_budget_admits_one_of_64,
     accounts_are_opened_limited_and_charged, holds_are_told_by_shard,
-    settling_frees_the_hold_and_books_what_was_spent,
+    t041_a_hold_is_taken_on_the_whole_path_or_not_at_all, t041_a_one_hold_budget_admits_one_of_64,
+    t041_settling_frees_the_hold_and_books_what_was_spent,
 };
 pub use purge::{a_purged_stream_is_gone_with_its_claims, an_open_stream_is_not_purged};
 pub use reads::{
@@ -109,11 +109,11 @@ macro_rules! store_contract {
             runs_are_filtered
             runs_are_paged_newest_first
             runs_keep_their_pages_while_others_are_added
-            a_hold_is_taken_on_the_whole_path_or_not_at_all
-            a_one_hold_budget_admits_one_of_64
+            t041_a_hold_is_taken_on_the_whole_path_or_not_at_all
+            t041_a_one_hold_budget_admits_one_of_64
             accounts_are_opened_limited_and_charged
             holds_are_told_by_shard
-            settling_frees_the_hold_and_books_what_was_spent
+            t041_settling_frees_the_hold_and_books_what_was_spent
             a_purged_stream_is_gone_with_its_claims
             an_open_stream_is_not_purged
             history_is_read_in_pages_that_split_no_commit

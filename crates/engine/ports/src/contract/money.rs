@@ -22,7 +22,7 @@ async fn sums(desk: &Desk, id: &str) -> (Micro, Micro) {
 }
 
 /// The first account on the way to the root that has too little refuses the whole batch.
-pub async fn a_hold_is_taken_on_the_whole_path_or_not_at_all(subject: Subject) {
+pub async fn t041_a_hold_is_taken_on_the_whole_path_or_not_at_all(subject: Subject) {
     let desk = Desk::open(subject).await;
     tree(&desk).await;
     desk.put(desk.moves(1, vec![holds("a", "world:w", 70)])).await;
@@ -42,7 +42,7 @@ pub async fn a_hold_is_taken_on_the_whole_path_or_not_at_all(subject: Subject) {
 }
 
 /// What was spent may be less or more than what was held; an unknown hold is ignored.
-pub async fn settling_frees_the_hold_and_books_what_was_spent(subject: Subject) {
+pub async fn t041_settling_frees_the_hold_and_books_what_was_spent(subject: Subject) {
     let desk = Desk::open(subject).await;
     tree(&desk).await;
     desk.put(desk.moves(1, vec![holds("a", "run:w/r", 50)])).await;
@@ -105,7 +105,7 @@ pub async fn holds_are_told_by_shard(subject: Subject) {
 }
 
 /// Parallel callers cannot spend what is there only once.
-pub async fn a_one_hold_budget_admits_one_of_64(subject: Subject) {
+pub async fn t041_a_one_hold_budget_admits_one_of_64(subject: Subject) {
     let desk = Desk::open(subject).await;
     desk.put(desk.moves(0, vec![opens("world:w", None, Some(1_999))])).await;
     let mut commits = Vec::new();

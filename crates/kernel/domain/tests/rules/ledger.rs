@@ -183,7 +183,7 @@ proptest! {
 
 /// All decisions are made before any is committed, as many cores would make them at once.
 #[test]
-fn of_64_parallel_runs_on_a_budget_for_one_call_exactly_one_is_admitted() {
+fn t041_of_64_parallel_runs_on_a_budget_for_one_call_exactly_one_is_admitted() {
     let spec = Arc::new(Plan::of(|spec| spec.hold_micro = 100).spec);
     let mut fresh = Numbers(0);
     let mut decisions: Vec<_> = (0..64)

@@ -41,7 +41,7 @@ fn flag(stage: &Stage) -> (bool, Severity) {
 }
 
 #[test]
-fn a_run_holds_when_it_starts_and_settles_when_it_ends() {
+fn t041_a_run_holds_when_it_starts_and_settles_when_it_ends() {
     let (mut stage, created) = Plan::of(PRICED).limit(HOLD).try_start().expect("accepted");
     assert_eq!(ops(&created), [("hold", HOLD)]);
     assert_eq!(stage.world(), (HOLD, 0));
@@ -51,7 +51,7 @@ fn a_run_holds_when_it_starts_and_settles_when_it_ends() {
 }
 
 #[test]
-fn every_end_settles_what_was_held() {
+fn t041_every_end_settles_what_was_held() {
     type End = fn(&mut Stage) -> Decision;
     let fault = || Fault::new(Code::ToolFailed, "It did not work.");
     let failed = AttemptError::Failed(fault(), Executed::Yes);
@@ -94,7 +94,7 @@ fn every_end_settles_what_was_held() {
 }
 
 #[test]
-fn each_attempt_holds_and_settles_for_itself() {
+fn t041_each_attempt_holds_and_settles_for_itself() {
     let mut stage = Plan::of(PRICED).limit(2 * HOLD).start();
     let busy = AttemptError::Failed(Fault::new(Code::ToolBusy, "Not now."), Executed::Maybe);
     let failed = stage.take(&stage.ended(Err(busy), 60));
@@ -120,7 +120,7 @@ fn a_run_without_a_price_holds_nothing_and_is_charged_what_it_reports() {
 }
 
 #[test]
-fn more_than_was_held_is_booked_and_flagged() {
+fn t041_more_than_was_held_is_booked_and_flagged() {
     for (spent, flagged) in [(HOLD - 1, false), (HOLD, false), (HOLD + 1, true)] {
         let mut stage = Plan::of(PRICED).limit(HOLD).start();
         stage.take(&stage.ended(Ok(object("result")), spent));
@@ -131,7 +131,7 @@ fn more_than_was_held_is_booked_and_flagged() {
 }
 
 #[test]
-fn more_than_was_held_is_flagged_for_an_attempt_that_is_tried_again() {
+fn t041_more_than_was_held_is_flagged_for_an_attempt_that_is_tried_again() {
     let mut stage = Plan::of(PRICED).start();
     let busy = AttemptError::Failed(Fault::new(Code::ToolBusy, "Not now."), Executed::Maybe);
     stage.take(&stage.ended(Err(busy), HOLD + 1));
@@ -139,7 +139,7 @@ fn more_than_was_held_is_flagged_for_an_attempt_that_is_tried_again() {
 }
 
 #[test]
-fn a_run_is_refused_only_if_less_is_available_than_it_holds() {
+fn t041_a_run_is_refused_only_if_less_is_available_than_it_holds() {
     for (limit, accepted) in [(HOLD + 1, true), (HOLD, true), (HOLD - 1, false), (0, false)] {
         let result = Plan::of(PRICED).limit(limit).try_start();
         match result {
@@ -201,7 +201,7 @@ fn a_retry_that_finds_too_little_money_refuses_the_run() {
 }
 
 #[test]
-fn a_run_with_a_budget_has_an_account_below_its_parents() {
+fn t041_a_run_with_a_budget_has_an_account_below_its_parents() {
     let own: AccountId = "run:w/r".parse().expect("an account id");
     let plan = |budget: Micro| {
         Plan::of(|spec| {

@@ -181,7 +181,9 @@ fn r165_a_cost_is_a_whole_number_or_nothing() {
     };
     assert_eq!(check(json!(250)), (250, vec![]));
     assert_eq!(check(json!(0)), (0, vec![]));
-    for wrong in [json!(-1), json!(1.5), json!("250"), json!(null), json!({})] {
+    assert_eq!(check(json!(u64::MAX)), (u64::MAX, vec![]));
+    let huge: Value = serde_json::from_str("18446744073709551616").expect("JSON");
+    for wrong in [json!(-1), json!(1.5), json!("250"), json!(null), json!({}), json!(1e30), huge] {
         assert_eq!(check(wrong.clone()), (0, vec![Breach::Cost]), "{wrong}");
     }
 }
