@@ -85,7 +85,7 @@ fn table_of(costs: &Costs, by: &str, output: Output) -> Table {
     };
     let headings = [heading, "COST", "RUNS", "FAILED", "TOOK", "SHARE"];
     let mut table = Table::new(output, &headings)
-        .keep_whole(&[0, 1, 5])
+        .keep_whole(&[0, 1, 2, 5])
         .leave_out(3, "0")
         .leave_out(5, "")
         .spare(&[5, 4, 3]);

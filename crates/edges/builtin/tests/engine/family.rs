@@ -5,8 +5,9 @@ use serde_json::json;
 use wharf_domain::grant::Narrowing;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Caller, Resolution, Rights, WorldSettings};
+use wharf_engine::{CostKey, CostRequest};
 use wharf_vocab::limits::RUN_DEPTH_MAX;
-use wharf_vocab::{Code, RunStatus, WorldId};
+use wharf_vocab::{Code, RunStatus, ToolId, WorldId};
 
 use crate::peer::{Peer, guarded, succeed, tool};
 use crate::support::{Bench, default_world, new, owner};
@@ -142,7 +143,7 @@ async fn r160_keys_of_children_belong_to_their_parent() {
 }
 
 #[tokio::test]
-async fn what_children_cost_is_paid_from_their_parents_budget() {
+async fn t041_what_children_cost_is_paid_from_their_parents_budget_and_summed_once() {
     let bench = Bench::new().await;
     let settings = WorldSettings { limit_micro: Some(1_000), default_hold_micro: 10 };
     bench.handle.set_world(&owner(), default_world(), settings).await.expect("changed");
@@ -160,6 +161,14 @@ async fn what_children_cost_is_paid_from_their_parents_budget() {
     assert!(fault.expect_err("5 are left").is(Code::BudgetExceeded));
     let world = bench.handle.world(&default_world()).await.expect("known");
     assert_eq!((world.account.spent, world.account.held), (25, 10));
+
+    succeed(&boss, 7).await;
+    bench.end_of(&parent.key).await;
+    let costs = bench.handle.costs(&owner(), CostRequest::default()).await.expect("readable");
+    let rows = costs.rows.iter().map(|row| (row.key.clone(), row.sum.runs, row.sum.cost_micro));
+    let of = |name| CostKey::Tool(ToolId::new(name).expect("valid"));
+    assert_eq!(rows.collect::<Vec<_>>(), [(of("acme/work"), 1, 25), (of("acme/boss"), 1, 7)]);
+    assert_eq!((costs.total.runs, costs.total.cost_micro), (2, 32));
 }
 
 #[tokio::test]
