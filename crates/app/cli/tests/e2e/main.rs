@@ -2,6 +2,7 @@
 
 mod agents;
 mod canary;
+mod costs;
 mod crash;
 mod faults;
 mod hostile;
