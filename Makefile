@@ -5,10 +5,10 @@ SEED ?= 1
 STEPS ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help up build test check fmt-check clippy tidy unit specs bench sim
+.PHONY: help up build test check fmt-check clippy tidy unit specs bench sim security-page
 
 help: ## show this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: build ## set up, build and start the core with its built-in tools and example agents
 	@echo "==> starting the core (Ctrl-C stops it)"
@@ -52,6 +52,11 @@ bench: ## measure, print a table and write JSON
 	@echo "==> benchmarks"
 	@$(CARGO) build --quiet --release --locked -p wharf-cli -p hello-agent -p wharf-bench
 	@target/release/wharf-bench $(ARGS)
+
+security-page: ## let the hostile agent try everything and write docs/security.md anew
+	@scripts/setup.sh check
+	@echo "==> docs/security.md from a real run"
+	@WHARF_BLESS=1 $(CARGO) test --quiet --locked -p wharf-cli --test e2e hostile
 
 sim: ## drive the real engine through faults: make sim SEED=7 STEPS=50000
 	@scripts/setup.sh build
