@@ -33,6 +33,8 @@ pub(crate) enum Error {
     Slow { program: PathBuf },
     #[error("The path {} cannot be opened to a program that is fenced in.", path.display())]
     Path { path: PathBuf },
+    #[error("A link lies on the way to {}; name the place where it leads.", path.display())]
+    Linked { path: PathBuf },
     #[error("A control group for the program cannot be made: {}.", plain(.0))]
     Group(io::Error),
     #[error("The secrets of the program cannot be written: {}.", plain(.0))]
@@ -51,7 +53,7 @@ impl Error {
     /// The fault that is shown.
     pub(crate) fn into_fault(self, launch: Option<&LaunchId>) -> Fault {
         let (code, retryable) = match &self {
-            Self::Environment { .. } | Self::Order | Self::Path { .. } => {
+            Self::Environment { .. } | Self::Order | Self::Path { .. } | Self::Linked { .. } => {
                 (Code::AgentStartFailed, false)
             }
             Self::Sandbox { .. } | Self::Group(_) => (Code::AgentSandboxUnavailable, false),

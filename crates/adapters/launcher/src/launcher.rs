@@ -34,6 +34,9 @@ const COMMANDS_WAITING_MAX: usize = 8;
 /// Threads of the process that stands before a program in namespaces, at most.
 const OWN_THREADS: u64 = 6;
 
+/// Paths that are named one by one when they are not shown.
+const NOTES_MAX: usize = 20;
+
 /// How a launcher is set up.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -144,11 +147,12 @@ async fn launch_process(
     launcher: ProcessLauncher,
     spec: LaunchSpec,
 ) -> Result<LaunchedProcess, Error> {
-    let (achieved, fence) = launcher.fence(&spec).await?;
+    let (mut achieved, fence) = launcher.fence(&spec).await?;
     let spawner = Arc::clone(&launcher.spawner);
     let ready = spawn_blocking(move || prepare(spec, fence, launcher.groups()));
     let ready = ready.await.map_err(|_| Error::Stopping)??;
-    let Ready { spec, handover, writer, leftovers } = ready;
+    let Ready { spec, handover, writer, leftovers, notes } = ready;
+    achieved.notes.extend(notes);
     let shim = spawner.spawn(handover).await?;
     let id = spec.launch.clone();
     let mut supervisor = Supervisor::new(id, shim, writer, leftovers, Arc::clone(&spawner));
@@ -198,6 +202,8 @@ struct Ready {
     handover: Handover,
     writer: LogWriter,
     leftovers: Leftovers,
+    /// What is not shown although it was granted, one sentence each.
+    notes: Vec<String>,
 }
 
 /// Makes the launch's directories, opens its log and seals its order; this waits for the disk.
@@ -210,6 +216,7 @@ fn prepare(
     for path in &spec.private_dirs {
         make_private(path).map_err(|source| Error::PrivateDir { path: path.clone(), source })?;
     }
+    let notes = check_ways(&spec, &fence)?;
     let writer = LogWriter::open(&spec.log, Redactor::new(&spec.secrets))
         .map_err(|source| Error::Log { path: spec.log.path.clone(), source })?;
     let by_files = !fence.layers.namespaces && !spec.secret_files.is_empty();
@@ -227,7 +234,7 @@ fn prepare(
     if let Some(connection) = spec.connection.take() {
         handover.connection = Some(connection.try_clone().map_err(Error::Shim)?);
     }
-    Ok(Ready { spec, handover, writer, leftovers: Leftovers { secrets, group } })
+    Ok(Ready { spec, handover, writer, leftovers: Leftovers { secrets, group }, notes })
 }
 
 /// Refuses what no system can start, and what would open a fence to everything.
@@ -248,6 +255,32 @@ fn check(spec: &LaunchSpec, fence: &FenceOrder) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Refuses links on the way to what the program cannot do without, and says what it is not shown
+/// of the rest. Nothing rests on this: the shim looks again when it opens them.
+fn check_ways(spec: &LaunchSpec, fence: &FenceOrder) -> Result<Vec<String>, Error> {
+    if fence.layers == Layers::NONE {
+        return Ok(Vec::new());
+    }
+    let is_linked = |path: &Path| path.canonicalize().is_ok_and(|real| real != path);
+    let own = [&spec.cwd].into_iter().chain(&spec.private_dirs);
+    if let Some(path) = own.chain(&fence.sockets).chain(&fence.egress).find(|path| is_linked(path))
+    {
+        return Err(Error::Linked { path: path.clone() });
+    }
+    let is_hidden = |path: &Path| {
+        fence.hidden.iter().any(|hidden| path.starts_with(hidden) || hidden.starts_with(path))
+    };
+    let granted = fence.read.iter().chain(&fence.write).filter_map(|path| {
+        let why = match path {
+            path if is_hidden(path) => "no program may see it",
+            path if is_linked(path) => "a link lies on its way",
+            _ => return None,
+        };
+        Some(format!("{} is not shown, because {why}.", path.display()))
+    });
+    Ok(granted.take(NOTES_MAX).collect())
 }
 
 /// The order as the shim reads it.

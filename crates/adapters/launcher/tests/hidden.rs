@@ -6,8 +6,11 @@ mod support;
 
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use support::{Bench, PROBE, can, ended, output, tell};
 use wharf_ports::launcher::{ExitHow, LaunchSpec};
@@ -140,4 +143,93 @@ async fn what_is_hidden_cannot_be_granted_from_inside_nor_from_above() {
             assert!(fault.is(Code::AgentStartFailed), "{fault}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_link_leads_to_is_not_shown_and_that_is_told() {
+    let bench = Bench::new();
+    let dir = bench.dir.path();
+    write(&dir.join("victim/file"), "canary", 0o644);
+    write(&dir.join("work/real/file"), "fine", 0o644);
+    symlink(dir.join("victim"), dir.join("work/cache")).expect("links");
+    symlink("real", dir.join("work/near")).expect("links");
+    let path = |name: &str| dir.join(name);
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let words = [
+            format!("read:{}", path("work/real/file").display()),
+            format!("read:{}", path("victim/file").display()),
+            format!("write:{}", path("victim/file").display()),
+            format!("read:{}", path("work/cache/file").display()),
+            format!("read:{}", path("work/near/file").display()),
+        ];
+        let mut spec = bench.fenced(level, &["attempt"]);
+        spec.args.extend(words);
+        spec.fence.read = vec![path("work/real"), path("work/near"), path("work/cache/file")];
+        spec.fence.write = vec![path("work/cache")];
+        let launched = bench.launch(spec).await;
+        ended(launched.exited()).await;
+        let said = output(&*launched).await;
+        let done: Vec<bool> = said.iter().map(|line| line.contains(": yes")).collect();
+        assert_eq!(done, [true, false, false, false, false], "{said:?}");
+        let notes = launched.fence().notes.join("\n");
+        for name in ["work/near", "work/cache", "work/cache/file"] {
+            let note =
+                format!("{} is not shown, because a link lies on its way.", path(name).display());
+            assert!(notes.contains(&note), "{notes}");
+        }
+        let mut spec = bench.fenced(level, &["exit", "0"]);
+        spec.cwd = path("work/near");
+        let fault = bench.try_launch(spec).await.expect_err("a link");
+        assert!(fault.message.starts_with("A link lies on the way to"), "{fault}");
+        let mut spec = bench.fenced(level, &["exit", "0"]);
+        spec.private_dirs.push(path("work/cache/own"));
+        let fault = bench.try_launch(spec).await.expect_err("a link");
+        assert!(fault.message.starts_with("A link lies on the way to"), "{fault}");
+    }
+}
+
+/// Somebody who may write beside a granted folder swaps it for a link all the time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_swapped_for_a_link_while_a_program_starts_opens_nothing() {
+    let bench = Bench::new();
+    if !can(&bench, Standard).await {
+        return;
+    }
+    let dir = bench.dir.path().to_owned();
+    write(&dir.join("victim/file"), "canary", 0o644);
+    write(&dir.join("work/cache/file"), "fine", 0o644);
+    symlink(dir.join("victim"), dir.join("work/swap")).expect("links");
+    let over = Arc::new(AtomicBool::new(false));
+    let swapping = {
+        let (over, work) = (Arc::clone(&over), dir.join("work"));
+        std::thread::spawn(move || {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            let (cache, swap) = (work.join("cache"), work.join("swap"));
+            while !over.load(Ordering::Relaxed) {
+                renameat_with(CWD, &cache, CWD, &swap, RenameFlags::EXCHANGE).expect("swaps");
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        })
+    };
+    let mut started = 0;
+    for round in 0..80 {
+        let mut spec = bench.fenced(Standard, &["attempt"]);
+        spec.args.push(format!("read:{}", dir.join("victim/file").display()));
+        spec.args.push(format!("write:{}", dir.join("victim/file").display()));
+        let grants = if round % 2 == 0 { &mut spec.fence.read } else { &mut spec.fence.write };
+        grants.push(dir.join("work/cache"));
+        // A start that noticed the swap half way is refused, which is fine, too.
+        let Ok(launched) = bench.try_launch(spec).await else { continue };
+        started += 1;
+        ended(launched.exited()).await;
+        let said = output(&*launched).await;
+        assert!(said.iter().all(|line| line.contains(": no")), "{said:?}");
+    }
+    over.store(true, Ordering::Relaxed);
+    swapping.join().expect("ends");
+    assert!(started > 10, "only {started} started");
+    assert_eq!(fs::read_to_string(dir.join("victim/file")).expect("is there"), "canary");
 }

@@ -8,11 +8,12 @@ use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
-    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
+    PathBeneath, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
     RulesetStatus, Scope,
 };
+use rustix::fs::{FileType, fstat};
 
-use super::view::{Grant, View};
+use super::view::{self, Grant, View};
 
 /// The newest version whose rights were tried. Older kernels do what they can.
 const VERSION: ABI = ABI::V7;
@@ -50,15 +51,16 @@ pub(crate) fn confine(view: &View, ports: &[u16]) -> io::Result<i32> {
 }
 
 fn allow(rules: RulesetCreated, path: &Path, grant: Grant) -> io::Result<RulesetCreated> {
-    let Ok(descriptor) = PathFd::new(path) else {
+    let Ok(descriptor) = view::open(path) else {
         // What is not there cannot be used, and what comes later was not meant.
         return Ok(rules);
     };
+    let is_folder = FileType::from_raw_mode(fstat(&descriptor)?.st_mode) == FileType::Directory;
     let rights: BitFlags<AccessFs> = match grant {
         Grant::Read => AccessFs::from_read(VERSION),
         Grant::Write => AccessFs::from_all(VERSION),
     };
-    let rights = if path.is_dir() { rights } else { rights & AccessFs::from_file(VERSION) };
+    let rights = if is_folder { rights } else { rights & AccessFs::from_file(VERSION) };
     rules.add_rule(PathBeneath::new(descriptor, rights)).map_err(into_io)
 }
 

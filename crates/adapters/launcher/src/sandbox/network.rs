@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::Semaphore;
+
+use super::view;
 
 /// Connections that are passed on at once; more wait.
 const CONNECTIONS_MAX: usize = 128;
@@ -64,8 +65,7 @@ pub(crate) struct Egress {
 
 impl Egress {
     pub(crate) fn hold(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        Ok(Self { socket: rustix::fs::open(path, flags, Mode::empty())? })
+        Ok(Self { socket: view::open(path)? })
     }
 
     /// Begins to listen; answers with the port.

@@ -1,26 +1,26 @@
 //! Builds the root that a program in namespaces sees, and moves into it.
 //!
 //! It is a small file system in memory. Folders of the machine appear in it under their own
-//! paths; small files that programs look for are copied, because a copy is cheaper than a mount
+//! paths, mounted by descriptors that no link led to; small files that programs look for are copied, because a copy is cheaper than a mount
 //! and shows nothing that is written later. What was mounted below a folder that is shown only to
 //! be read keeps its own mode; there Landlock is the bound.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, StatVfsMountFlags, statvfs};
+use rustix::fs::{FileType, Mode, OFlags, StatVfsMountFlags, fstat, fstatvfs};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change,
-    mount_remount, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_change, mount_remount, move_mount, open_tree, unmount,
 };
 use wharf_vocab::SandboxLevel;
 
 use super::SECRETS_DIR;
-use super::view::{Grant, View};
+use super::view::{self, Grant, View};
 use crate::shim::message::Order;
 
 /// Where the new root is built. Nothing that is shown ever lies below it.
@@ -51,6 +51,8 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
 pub(crate) fn build(view: &View, order: &Order) -> io::Result<OwnedFd> {
     // Nothing that is mounted here shall appear elsewhere.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    // Mounts are changed by way of their descriptors; the site is about to cover their names.
+    rustix::process::chdir("/proc/self/fd")?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", SITE, "tmpfs", flags, c"mode=0755,size=16m,nr_inodes=8192")?;
     let mut site = Site::default();
@@ -75,8 +77,10 @@ pub(crate) fn build(view: &View, order: &Order) -> io::Result<OwnedFd> {
 /// The place where the root is built.
 #[derive(Default)]
 struct Site {
-    /// Folders that were made, or whose real ones are shown.
+    /// Folders that were made.
     there: HashSet<PathBuf>,
+    /// Folders of the machine that are shown. Others may change what is in them.
+    shown: HashSet<PathBuf>,
 }
 
 impl Site {
@@ -85,7 +89,12 @@ impl Site {
         Path::new(SITE).join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Makes a folder and those above it.
+    /// Whether it lies in a folder of the machine that is shown.
+    fn is_covered(&self, path: &Path) -> bool {
+        path.ancestors().skip(1).any(|parent| self.shown.contains(parent))
+    }
+
+    /// Makes a folder and those above it. None of them lies in one that is shown.
     fn make(&mut self, path: &Path) -> io::Result<()> {
         if path == Path::new("/") || self.there.contains(path) {
             return Ok(());
@@ -111,23 +120,40 @@ impl Site {
     }
 
     fn show_as(&mut self, path: &Path, name: &Path, grant: Grant) -> io::Result<()> {
-        if path.is_dir() {
-            self.make(name)?;
-        } else {
-            self.make_parent(name)?;
-            // One that appears together with its folder is there already.
-            let _ = File::options().write(true).create_new(true).open(Self::at(name));
-        }
-        let target = Self::at(name);
-        mount_bind_recursive(path, &target)?;
-        let mut flags = MountFlags::BIND | MountFlags::NOSUID | kept_flags(&target)?;
+        let mut flags = MountFlags::NOSUID;
         if !path.starts_with("/dev") {
             flags |= MountFlags::NODEV;
         }
         if grant == Grant::Read {
             flags |= MountFlags::RDONLY;
         }
-        Ok(mount_remount(&target, flags, c"")?)
+        self.attach(&view::open(path)?, name, flags)
+    }
+
+    /// Mounts what a descriptor stands for.
+    fn attach(&mut self, source: &OwnedFd, name: &Path, flags: MountFlags) -> io::Result<()> {
+        let is_folder = FileType::from_raw_mode(fstat(source)?.st_mode) == FileType::Directory;
+        let place = Self::at(name);
+        if self.is_covered(name) {
+            // It appears together with its folder.
+        } else if is_folder {
+            self.make(name)?;
+        } else {
+            self.make_parent(name)?;
+            let _ = File::options().write(true).create_new(true).open(&place);
+        }
+        let copy = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+        let whole = OpenTreeFlags::AT_EMPTY_PATH | OpenTreeFlags::AT_RECURSIVE;
+        let tree = open_tree(source, c"", copy | whole)?;
+        let by_descriptors =
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        move_mount(&tree, c"", view::open(&place)?, c"", by_descriptors)?;
+        let flags = MountFlags::BIND | flags | kept_flags(&tree)?;
+        mount_remount(tree.as_raw_fd().to_string(), flags, c"")?;
+        if is_folder {
+            self.shown.insert(name.to_owned());
+        }
+        Ok(())
     }
 
     fn link(&mut self, link: &Path, target: &Path) -> io::Result<()> {
@@ -137,6 +163,9 @@ impl Site {
 
     fn copy_files(&mut self) -> io::Result<()> {
         for path in COPIED.iter().map(Path::new) {
+            if self.is_covered(path) {
+                continue;
+            }
             let Ok(file) = File::open(path) else { continue };
             let mut bytes = Vec::with_capacity(COPIED_BYTES_USUAL);
             file.take(COPIED_BYTES_MAX).read_to_end(&mut bytes)?;
@@ -211,8 +240,8 @@ impl Site {
 }
 
 /// The flags of a mount that only the machine's own administrator may take away.
-fn kept_flags(path: &Path) -> io::Result<MountFlags> {
-    let now = statvfs(path)?.f_flag;
+fn kept_flags(tree: &OwnedFd) -> io::Result<MountFlags> {
+    let now = fstatvfs(tree)?.f_flag;
     let pairs = [
         (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
         (StatVfsMountFlags::NODEV, MountFlags::NODEV),

@@ -1,13 +1,17 @@
 //! Which files a program sees, worked out from its order and the machine's files as they are.
 //!
-//! Paths are followed link by link, and every link on the way is part of the view: whoever names
-//! a file by any of its names finds it. Nothing is mounted here.
+//! What the system brings is followed link by link, and every link on the way is part of the
+//! view: whoever names a file by any of its names finds it. What was granted is not: somebody who
+//! may write beside it could otherwise move the fence with a link. Those paths, and all that is
+//! opened later, are opened with [`open`], which no link leads astray. Nothing is mounted here.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use wharf_vocab::SandboxLevel;
 
@@ -27,6 +31,8 @@ const CERTIFICATES: [&str; 4] = [
     "/etc/pki/ca-trust/extracted",
     "/etc/ca-certificates/extracted",
 ];
+/// What the view has of its own, or has nothing of; no folder of the machine is shown around it.
+const OWN: [&str; 3] = ["/proc", "/dev/shm", SECRETS_DIR];
 /// More links than this on one way are a loop.
 const LINKS_MAX: usize = 40;
 
@@ -70,18 +76,26 @@ impl View {
         if !strict {
             view.show_all([Path::new("/etc/alternatives")], Grant::Read).at(Step::Files)?;
         }
-        let cwd = view.show_own(&order.cwd, Grant::Read).at(Step::Cwd)?;
+        view.show_own(&order.cwd, Grant::Read).at(Step::Cwd)?;
         for path in &order.private_dirs {
             view.show_own(path, Grant::Write).at(Step::Files)?;
         }
-        view.show_all(fence.read.iter().map(PathBuf::as_path), Grant::Read).at(Step::Files)?;
-        view.show_all(fence.write.iter().map(PathBuf::as_path), Grant::Write).at(Step::Files)?;
+        for path in &fence.read {
+            view.grant(path, Grant::Read).at(Step::Files)?;
+        }
+        for path in &fence.write {
+            view.grant(path, Grant::Write).at(Step::Files)?;
+        }
         for path in &fence.sockets {
-            if let Some(socket) = view.resolve_if_there(path).at(Step::Files)? {
-                view.sockets.push(socket);
+            match open(path) {
+                Err(error) if is_absent(&error) => {}
+                opened => {
+                    opened.at(Step::Files)?;
+                    view.sockets.push(path.clone());
+                }
             }
         }
-        for path in programs::needed(order, &cwd, |path| view.covers(path)) {
+        for path in programs::needed(order, &order.cwd, |path| view.covers(path)) {
             view.show_all([path.as_path()], Grant::Read).at(Step::Files)?;
         }
         view.add_own(order);
@@ -90,9 +104,8 @@ impl View {
 
     fn add_own(&mut self, order: &Order) {
         let tmp = order.env.get("TMPDIR").map(Path::new);
-        self.tmp = tmp
-            .filter(|tmp| order.private_dirs.iter().any(|dir| dir == tmp))
-            .and_then(|tmp| tmp.canonicalize().ok());
+        self.tmp =
+            tmp.filter(|tmp| order.private_dirs.iter().any(|dir| dir == tmp)).map(Path::to_owned);
         if order.fence.layers.namespaces {
             self.own.push(("/dev/shm".into(), Grant::Write));
             self.own.push((SECRETS_DIR.into(), Grant::Read));
@@ -116,74 +129,48 @@ impl View {
         Ok(())
     }
 
-    /// Adds a file or folder and the links on the way to it; answers with its real path.
-    fn show(&mut self, path: &Path, grant: Grant) -> io::Result<PathBuf> {
-        let real = self.resolve(path)?;
-        if self.hidden.iter().any(|hidden| real.starts_with(hidden)) {
-            return Err(Errno::ACCESS.into());
-        }
-        self.add(real, grant)
+    /// Adds a file or folder and the links on the way to it.
+    fn show(&mut self, path: &Path, grant: Grant) -> io::Result<()> {
+        let mut links = BTreeMap::new();
+        let real = resolve(path, &mut links)?;
+        self.check_not_in_hidden(&real)?;
+        self.add(real, grant)?;
+        self.links.append(&mut links);
+        Ok(())
     }
 
-    /// Adds a folder of the program's own, which may lie in one that is hidden.
-    fn show_own(&mut self, path: &Path, grant: Grant) -> io::Result<PathBuf> {
-        let real = self.resolve(path)?;
-        self.add(real, grant)
+    /// Adds what was granted, if it is there, is not hidden, and no link lies on its way.
+    fn grant(&mut self, path: &Path, grant: Grant) -> io::Result<()> {
+        let added = open(path)
+            .and_then(|_| self.check_not_in_hidden(path))
+            .and_then(|()| self.add(path.to_owned(), grant));
+        match added {
+            Err(error) if is_absent(&error) || is_refused(&error) => Ok(()),
+            added => added,
+        }
     }
 
-    fn add(&mut self, real: PathBuf, grant: Grant) -> io::Result<PathBuf> {
-        if self.hidden.iter().any(|hidden| hidden.starts_with(&real)) {
+    /// Adds a folder of the program's own, which may lie in one that is hidden. No link may lie
+    /// on its way.
+    fn show_own(&mut self, path: &Path, grant: Grant) -> io::Result<()> {
+        open(path)?;
+        self.add(path.to_owned(), grant)
+    }
+
+    fn check_not_in_hidden(&self, real: &Path) -> io::Result<()> {
+        let is_hidden = self.hidden.iter().any(|hidden| real.starts_with(hidden));
+        if is_hidden { Err(Errno::ACCESS.into()) } else { Ok(()) }
+    }
+
+    fn add(&mut self, real: PathBuf, grant: Grant) -> io::Result<()> {
+        let mut around = self.hidden.iter().map(PathBuf::as_path).chain(OWN.iter().map(Path::new));
+        if around.any(|inner| inner.starts_with(&real)) || real.starts_with("/proc") {
             return Err(Errno::ACCESS.into());
         }
-        // With these the program would see everything, or other processes.
-        if real == Path::new("/") || real.starts_with("/proc") {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let now = self.shown.entry(real.clone()).or_insert(grant);
+        let now = self.shown.entry(real).or_insert(grant);
         *now = grant.max(*now);
-        Ok(real)
+        Ok(())
     }
-
-    fn resolve_if_there(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
-        match self.resolve(path) {
-            Err(error) if is_absent(&error) => Ok(None),
-            real => real.map(Some),
-        }
-    }
-
-    /// Follows a path to its end.
-    fn resolve(&mut self, path: &Path) -> io::Result<PathBuf> {
-        let mut left = parts(path);
-        let mut at = PathBuf::from("/");
-        let mut links = 0;
-        while let Some(part) = left.pop_front() {
-            if part == ".." {
-                at.pop();
-                continue;
-            }
-            at.push(part);
-            if !at.symlink_metadata()?.is_symlink() {
-                continue;
-            }
-            links += 1;
-            if links > LINKS_MAX {
-                return Err(Errno::LOOP.into());
-            }
-            let target = at.read_link()?;
-            let link = at.clone();
-            if target.is_absolute() {
-                at = PathBuf::from("/");
-            } else {
-                at.pop();
-            }
-            let mut ahead = parts(&target);
-            ahead.append(&mut left);
-            left = ahead;
-            self.links.insert(link, target);
-        }
-        Ok(at)
-    }
-
     /// What is shown, parents first; what a parent grants already is left out.
     pub(crate) fn mounts(&self) -> Vec<(&Path, Grant)> {
         let mut kept: Vec<(&Path, Grant)> = Vec::new();
@@ -238,9 +225,55 @@ fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
+/// Opens a file or folder that no link leads to: not at its end, not on its way.
+pub(crate) fn open(path: &Path) -> io::Result<OwnedFd> {
+    let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+    // Text is compared with what is hidden, so there must be only one way to write it.
+    if !path.is_absolute() || !path.components().all(is_plain) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // Not with "do not follow" besides, for then a link at the end is opened itself.
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve)?)
+}
+
+/// Follows a path to its end and notes the links on the way.
+fn resolve(path: &Path, links: &mut BTreeMap<PathBuf, PathBuf>) -> io::Result<PathBuf> {
+    let mut left = parts(path);
+    let mut at = PathBuf::from("/");
+    let mut followed = 0;
+    while let Some(part) = left.pop_front() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        at.push(part);
+        if !at.symlink_metadata()?.is_symlink() {
+            continue;
+        }
+        followed += 1;
+        if followed > LINKS_MAX {
+            return Err(Errno::LOOP.into());
+        }
+        let target = at.read_link()?;
+        let link = at.clone();
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        } else {
+            at.pop();
+        }
+        let mut ahead = parts(&target);
+        ahead.append(&mut left);
+        left = ahead;
+        links.insert(link, target);
+    }
+    Ok(at)
+}
+
 /// Whether it must not be shown.
 fn is_refused(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::ACCESS.raw_os_error())
+    [Errno::ACCESS, Errno::LOOP].iter().any(|no| error.raw_os_error() == Some(no.raw_os_error()))
 }
 
 /// Each path as it is written and as it is without links.
@@ -262,8 +295,8 @@ mod tests {
         symlink("real", dir.join("link")).expect("links");
         symlink(dir.join("link/inner"), dir.join("far")).expect("links");
         let mut view = View::default();
-        let real = view.show(&dir.join("far/../inner"), Grant::Read).expect("shows");
-        assert_eq!(real, dir.join("real/inner"));
+        view.show(&dir.join("far/../inner"), Grant::Read).expect("shows");
+        assert!(view.shown.contains_key(&dir.join("real/inner")), "{view:?}");
         let links: Vec<_> = view.links().map(|(link, _)| link.to_owned()).collect();
         assert_eq!(links, [dir.join("far"), dir.join("link")]);
     }
@@ -274,6 +307,28 @@ mod tests {
         symlink("b", dir.path().join("a")).expect("links");
         symlink("a", dir.path().join("b")).expect("links");
         assert!(View::default().show(&dir.path().join("a"), Grant::Read).is_err());
+    }
+
+    #[test]
+    fn what_was_granted_is_shown_only_if_no_link_leads_there() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dir = dir.path().canonicalize().expect("exists");
+        fs::create_dir_all(dir.join("real/inner")).expect("makes it");
+        fs::create_dir_all(dir.join("core/run")).expect("makes it");
+        symlink("real", dir.join("link")).expect("links");
+        let mut view = View { hidden: vec![dir.join("core")], ..View::default() };
+        let refused = ["link", "link/inner", "core", "core/run", ".", "none", "real/none"];
+        for path in refused.map(|path| dir.join(path)).iter().chain([&PathBuf::from("/run")]) {
+            view.grant(path, Grant::Write).expect("is left out");
+            assert!(view.shown.is_empty(), "{}", path.display());
+        }
+        assert!(view.grant(&dir.join("real/../core"), Grant::Read).is_err());
+        assert!(view.show_own(&dir.join("link"), Grant::Read).is_err());
+        assert!(view.show_own(&dir.join("core"), Grant::Read).is_err());
+        assert!(view.show(&dir.join("core/run"), Grant::Read).is_err());
+        view.show_own(&dir.join("core/run"), Grant::Write).expect("is its own");
+        view.grant(&dir.join("real/inner"), Grant::Read).expect("is granted");
+        assert_eq!(view.shown.len(), 2);
     }
 
     #[test]

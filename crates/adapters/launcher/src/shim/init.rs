@@ -27,7 +27,7 @@ use super::pretend;
 use super::program::how;
 use crate::sandbox::network::{Egress, Passage, raise_loopback};
 use crate::sandbox::seccomp::Filters;
-use crate::sandbox::view::View;
+use crate::sandbox::view::{self, View};
 use crate::sandbox::{landlock, namespaces, root};
 
 /// The warden's only word: ask the program's group to end.
@@ -52,7 +52,7 @@ pub(super) fn run(
     });
     let (view, processes) = built.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Files))?;
     let Network { proxy_port, passage } = network?;
-    std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
+    view::open(&order.cwd).and_then(|cwd| Ok(rustix::process::fchdir(cwd)?)).at(Step::Cwd)?;
     let filters = order.fence.layers.seccomp.then(Filters::new).transpose().at(Step::Seccomp)?;
     let filters = filters.as_ref();
     let start = Start { order, view: &view, filters, proxy_port, socket, processes: &processes };
