@@ -114,7 +114,11 @@ impl AgentEdge {
         let stop = CancellationToken::new();
         let edge = Self { shared: Arc::clone(&shared), stop: stop.clone() };
         for agent in shared.options.handle.agents() {
-            edge.take_up(&agent).await?;
+            if let Err(fault) = edge.take_up(&agent).await {
+                // One agent that cannot be taken up any more must not keep the core from starting.
+                tracing::error!(agent = %agent.id, %fault, "an agent was not taken up");
+                continue;
+            }
             if agent.wanted {
                 edge.order(&agent.id, Order::Start).await?;
             }
@@ -156,7 +160,12 @@ impl AgentEdge {
         let entry = Entry { live: Arc::clone(&live), orders };
         self.shared.with(|agents| agents.insert(id.clone(), entry));
         let handle = &self.shared.options.handle;
-        handle.register(provider(&id)?, agent.tools.clone(), sink).await?;
+        let (name, tools) = (provider(&id)?, agent.tools.clone());
+        if let Err(fault) = handle.register(name.clone(), tools, sink.clone()).await {
+            // What it once offered may not be taken today; it can offer its tools again.
+            tracing::warn!(agent = %id, %fault, "the tools of an agent were not taken");
+            handle.register(name, Vec::new(), sink).await?;
+        }
         self.shared.quarantine(agent);
         if !agent.wanted {
             let reason = agent.stop_reason.clone();

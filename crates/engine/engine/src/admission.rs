@@ -1,5 +1,6 @@
 //! Whether a tool may be used now: its definition is approved, and so is the agent behind it.
 
+use wharf_domain::agent::RESERVED_IDS;
 use wharf_domain::run::RunContext;
 use wharf_domain::{Agent, Permission, json_weight};
 use wharf_ports::Dispatch;
@@ -19,7 +20,8 @@ const UI_BYTES_MAX: usize = 64 * 1024;
 pub(crate) fn check_tool(agents: &Agents, tool: &CatalogTool) -> Result<(), Fault> {
     let id = &tool.def.tool;
     if let Some(reason) = &tool.quarantine {
-        let message = format!("The tool {id} may not be called: {reason}");
+        let reason = reason.trim_end_matches('.');
+        let message = format!("The tool {id} may not be called: {reason}.");
         return Err(Fault::new(Code::ToolQuarantined, message).with("tool", id.as_str()));
     }
     of_agent(agents, &id.provider(), check_agent).unwrap_or(Ok(()))
@@ -94,6 +96,9 @@ fn of_agent<T>(
     look: impl FnOnce(&Agent) -> T,
 ) -> Option<T> {
     let id = AgentId::new(provider.as_str()).ok()?;
+    if RESERVED_IDS.contains(&id.as_str()) {
+        return None;
+    }
     agents.look(&id, |agent| (!agent.removed).then(|| look(agent)))?
 }
 

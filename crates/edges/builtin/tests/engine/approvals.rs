@@ -94,11 +94,12 @@ async fn a_tool_that_is_quarantined_while_somebody_thinks_does_not_run() {
     let peer = Peer::join(&bench.handle, "acme", vec![guarded("acme/send")]).await;
     let run = bench.start("acme/send", json!({})).await.expect("accepted");
     let id = ToolId::new("acme/send").expect("valid");
-    bench.handle.set_quarantine(&peer.id, vec![(id, "it changed.".to_owned())]);
+    bench.handle.set_quarantine(&peer.id, vec![(id, "it changed".to_owned())]);
     allow(&bench, &ask_of(&run)).await.expect("decided");
     let run = bench.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("it failed");
     assert!(error.is(Code::ToolQuarantined), "{error}");
+    assert!(error.message.ends_with("it changed."), "{error}");
     assert!(peer.is_idle().await);
 }
 

@@ -16,6 +16,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
+use wharf_domain::agent::RESERVED_IDS;
 use wharf_domain::grant::Keyring;
 use wharf_domain::{
     Account, AuditRecord, Availability, Caller, Policy, ToolDef, World, WorldInput, WorldSettings,
@@ -183,7 +184,8 @@ impl Handle {
         self.inner.hub.live_runs()
     }
 
-    /// Adds a provider with its tools; it can take attempts once it is said to be up.
+    /// Adds a provider with its tools; it can take attempts once it is said to be up. A name that
+    /// is taken stays with whoever has it.
     pub async fn register(
         &self,
         provider: ProviderId,
@@ -205,7 +207,12 @@ impl Handle {
     }
 
     /// Forgets a provider and its tools; its runs that wait end as if it were down.
+    /// The core's own tools stay.
     pub async fn remove_provider(&self, provider: ProviderId) -> Result<(), Fault> {
+        if RESERVED_IDS.contains(&provider.as_str()) {
+            let message = format!("The tools of {provider} belong to the core and stay.");
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
         let reason = "its provider was removed".to_owned();
         self.set_availability(provider.clone(), Availability::Down { reason }).await?;
         self.inner.catalog.remove(&provider);

@@ -6,7 +6,7 @@ use wharf_vocab::{AgentId, Code, Digest, Fault, ToolId};
 
 use super::{
     Agent, AgentAdded, AgentApproved, AgentDrifted, AgentEntry, AgentManifest, AgentRemoved,
-    AgentRevoked, AgentStopped, AgentWanted, Terms, ToolsApproved, ToolsOffered,
+    AgentRevoked, AgentStopped, AgentWanted, RESERVED_IDS, Terms, ToolsApproved, ToolsOffered,
 };
 use crate::permission::{Permission, permissions_hash};
 use crate::{AuditRecord, CallerRef, Severity, ToolDef};
@@ -74,6 +74,7 @@ impl Agent {
             AuditRecord::new(event, format!("grant:{}", by.grant), format!("agent:{id}"))
         };
         if let AgentInput::Add { folder, manifest_hash, manifest } = input {
+            check_id(id)?;
             return Ok(add(agent, folder, manifest_hash, manifest, by).map(|(event, entry)| {
                 (entry, record(event).fact("manifest", manifest_hash.as_str()))
             }));
@@ -133,6 +134,16 @@ impl Agent {
             }
         })
     }
+}
+
+/// The core's own names are not for agents.
+fn check_id(id: &AgentId) -> Result<(), Fault> {
+    if !RESERVED_IDS.contains(&id.as_str()) {
+        return Ok(());
+    }
+    let message =
+        format!("The manifest's field id cannot be used: {id} is a name of the core itself.");
+    Err(Fault::new(Code::AgentManifestInvalid, message).with("field", "id"))
 }
 
 /// Each permission must be readable and lie within one that the manifest asks for.
@@ -286,6 +297,21 @@ mod tests {
         let changed = after(&[add("1"), approve(), add("2")]);
         let fault = step(changed, &AgentInput::Want).expect_err("another manifest");
         assert!(fault.is(Code::AgentNotApproved));
+    }
+
+    #[test]
+    fn r072_no_agent_takes_a_name_of_the_core() {
+        let by = Caller::owner().to_ref();
+        for id in RESERVED_IDS {
+            let id = AgentId::new(id).expect("valid");
+            let fault = Agent::decide(None, &id, &add("1"), &by).expect_err("reserved");
+            assert!(fault.is(Code::AgentManifestInvalid), "{fault}");
+            assert_eq!(fault.details["field"], "id");
+        }
+        for id in ["wharf.tools", "dev.wharf", "cores"] {
+            let id = AgentId::new(id).expect("valid");
+            Agent::decide(None, &id, &add("1"), &by).expect("free");
+        }
     }
 
     #[test]

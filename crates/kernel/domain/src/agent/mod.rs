@@ -24,6 +24,9 @@ pub use manifest::{AgentManifest, Entrypoint};
 use crate::ToolDef;
 use crate::permission::{Permission, permissions_hash};
 
+/// Names that belong to the core. An agent under one of them could offer tools in the core's name.
+pub const RESERVED_IDS: [&str; 3] = ["wharf", "core", "owner"];
+
 /// An agent as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
