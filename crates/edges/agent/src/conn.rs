@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use wharf_domain::Resolution;
-use wharf_engine::{Attempt, Dispatch, is_schema};
+use wharf_engine::{Attempt, Dispatch, check_schema};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
 use wharf_vocab::{AgentId, AttemptId, Code, Fault, LaunchId};
@@ -160,7 +160,7 @@ impl Connection {
         config.instance_id.clone_from(&shared.options.instance);
         let started = Instant::now();
         let moment = Moment::new(0, shared.options.handle.now());
-        let session = CoreSession::new(moment, config, is_schema);
+        let session = CoreSession::new(moment, config, check_schema);
         Ok(Self {
             shared,
             session,

@@ -1,14 +1,18 @@
 //! All tools, who executes them, and the compiled schemas that guard them.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use jsonschema::Validator;
 use serde_json::Value;
 use wharf_domain::{Availability, ToolDef};
 use wharf_ports::ProviderSink;
-use wharf_vocab::limits::SCHEMA_BYTES_MAX;
 use wharf_vocab::{Code, Digest, Fault, Object, ProviderId, ToolId};
+
+use crate::schema::Schema;
+
+/// Regular expressions in all schemas of one provider; each takes memory for as long as it is known.
+const PATTERNS_MAX: u64 = 1_024;
 
 /// A tool of the catalog.
 #[derive(Debug, Clone)]
@@ -38,8 +42,8 @@ struct Inner {
 struct Known {
     def: Arc<ToolDef>,
     hash: Digest,
-    input: Validator,
-    output: Option<Validator>,
+    input: Arc<Schema>,
+    output: Option<Arc<Schema>>,
 }
 
 struct Provider {
@@ -57,7 +61,8 @@ impl Catalog {
         change(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Adds a provider and its tools; nothing is added if one of them is not right.
+    /// Adds a provider and its tools; nothing is added if one of them is not right, or if there
+    /// is a provider of that name: nobody takes over what somebody else has registered.
     pub(crate) fn register(
         &self,
         provider: &ProviderId,
@@ -66,12 +71,15 @@ impl Catalog {
     ) -> Result<(), Fault> {
         let known = compile_all(provider, tools)?;
         self.write(|inner| {
+            let Entry::Vacant(place) = inner.providers.entry(provider.clone()) else {
+                let message = format!("There is a provider {provider} already.");
+                return Err(Fault::new(Code::ToolConflict, message));
+            };
+            let quarantine = BTreeMap::new();
+            place.insert(Provider { availability: Availability::Coming, sink, quarantine });
             inner.set_tools(provider, known);
-            let provider_entry =
-                Provider { availability: Availability::Coming, sink, quarantine: BTreeMap::new() };
-            inner.providers.insert(provider.clone(), provider_entry);
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Makes these the tools of a provider, and no others.
@@ -132,22 +140,19 @@ impl Catalog {
     }
 
     /// Checks inputs against the tool's schema; the error names the place that does not fit.
-    pub(crate) fn check_inputs(&self, id: &ToolId, inputs: &Object) -> Result<(), Fault> {
-        let Some(known) = self.read(|inner| inner.tools.get(id).cloned()) else {
-            return Err(not_found(id));
-        };
-        check(&known.input, inputs, Code::ToolInvalidInput, "The inputs do not fit the tool")
+    pub(crate) async fn check_inputs(&self, id: &ToolId, inputs: &Object) -> Result<(), Fault> {
+        let schema = self.read(|inner| inner.tools.get(id).map(|known| Arc::clone(&known.input)));
+        let schema = schema.ok_or_else(|| not_found(id))?;
+        let checked = schema.check(Value::Object(inputs.clone())).await;
+        checked.map_err(|e| e.told(Code::ToolInvalidInput, "The inputs do not fit the tool"))
     }
 
     /// Checks outputs against the tool's schema.
-    pub(crate) fn check_outputs(&self, id: &ToolId, outputs: &Object) -> Result<(), Fault> {
-        let known = self.read(|inner| inner.tools.get(id).cloned());
-        match known.as_ref().and_then(|known| known.output.as_ref()) {
-            Some(schema) => {
-                check(schema, outputs, Code::ToolInvalidOutput, "The outputs do not fit the tool")
-            }
-            None => Ok(()),
-        }
+    pub(crate) async fn check_outputs(&self, id: &ToolId, outputs: &Object) -> Result<(), Fault> {
+        let schema = self.read(|inner| inner.tools.get(id).and_then(|known| known.output.clone()));
+        let Some(schema) = schema else { return Ok(()) };
+        let checked = schema.check(Value::Object(outputs.clone())).await;
+        checked.map_err(|e| e.told(Code::ToolInvalidOutput, "The outputs do not fit the tool"))
     }
 }
 
@@ -178,6 +183,7 @@ pub(crate) fn not_found(id: &ToolId) -> Fault {
 /// Compiles the schemas of all tools; one that is not right refuses all.
 fn compile_all(provider: &ProviderId, tools: Vec<ToolDef>) -> Result<Vec<Known>, Fault> {
     let mut known = Vec::with_capacity(tools.len());
+    let mut patterns = 0;
     for def in tools {
         if def.tool.provider() != *provider {
             let message = format!("The tool {} does not belong to {provider}.", def.tool);
@@ -188,46 +194,25 @@ fn compile_all(provider: &ProviderId, tools: Vec<ToolDef>) -> Result<Vec<Known>,
             Some(schema) => Some(compile(&def.tool, schema)?),
             None => None,
         };
+        patterns += input.patterns() + output.as_ref().map_or(0, |schema| schema.patterns());
+        if patterns > PATTERNS_MAX {
+            let message = format!("{provider} has more than {PATTERNS_MAX} regular expressions.");
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
         known.push(Known { hash: def.hash(), def: Arc::new(def), input, output });
     }
     Ok(known)
 }
 
-/// Whether a schema is valid JSON Schema and small enough for the catalog.
-#[must_use]
-pub fn is_schema(schema: &Value) -> bool {
-    schema.to_string().len() <= SCHEMA_BYTES_MAX && jsonschema::draft202012::new(schema).is_ok()
+fn compile(tool: &ToolId, schema: &Value) -> Result<Arc<Schema>, Fault> {
+    let whose = || format!("A schema of {tool}");
+    Schema::compile(schema).map(Arc::new).map_err(|flaw| flaw.told(Code::RequestInvalid, &whose()))
 }
 
-fn compile(tool: &ToolId, schema: &Value) -> Result<Validator, Fault> {
-    let size = schema.to_string().len();
-    if size > SCHEMA_BYTES_MAX {
-        let message =
-            format!("A schema of {tool} is {size} bytes long; {SCHEMA_BYTES_MAX} are allowed.");
-        return Err(Fault::new(Code::RequestInvalid, message));
-    }
-    jsonschema::draft202012::new(schema).map_err(|error| {
-        let message = format!("A schema of {tool} is not valid JSON Schema: {error}");
-        Fault::new(Code::RequestInvalid, message)
-    })
-}
-
-fn check(schema: &Validator, object: &Object, code: Code, what: &str) -> Result<(), Fault> {
-    let value = Value::Object(object.clone());
-    let Err(error) = schema.validate(&value) else { return Ok(()) };
-    let path = error.instance_path().to_string();
-    let place = if path.is_empty() { "/".to_owned() } else { path };
-    // The error's own text can quote the value; the masked form never does.
-    let message = format!("{what} at {place}: {}.", error.masked());
-    Err(Fault::new(code, message).with("path", place))
-}
-
-/// Checks an answer against the schema of its question.
-pub(crate) fn check_answer(schema: &Value, value: &Value) -> Result<(), Fault> {
-    let Ok(validator) = jsonschema::draft202012::new(schema) else { return Ok(()) };
-    let Err(error) = validator.validate(value) else { return Ok(()) };
-    let path = error.instance_path().to_string();
-    let place = if path.is_empty() { "/".to_owned() } else { path };
-    let message = format!("The answer does not fit the question at {place}: {}.", error.masked());
-    Err(Fault::new(Code::AskAnswerInvalid, message).with("path", place))
+/// Checks an answer against the schema of its question. A question that was asked with a schema
+/// that would not be taken today has any answer.
+pub(crate) async fn check_answer(schema: &Value, value: &Value) -> Result<(), Fault> {
+    let Ok(schema) = Schema::compile(schema) else { return Ok(()) };
+    let checked = Arc::new(schema).check(value.clone()).await;
+    checked.map_err(|e| e.told(Code::AskAnswerInvalid, "The answer does not fit the question"))
 }

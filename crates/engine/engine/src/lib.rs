@@ -9,15 +9,17 @@ mod fresh;
 mod handle;
 mod hub;
 mod records;
+mod schema;
 pub mod shard;
 mod shell;
 
-pub use catalog::{CatalogTool, is_schema};
+pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
     Accepted, AskView, Attempt, CostRequest, Costs, Handle, NewRun, Options, RunEvent, Watch,
     WorldView,
 };
+pub use schema::check_schema;
 // Edges see of the ports only what they must speak with the engine.
 pub use wharf_ports::{
     CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, HistoryItem, ProviderSink, RunPage,

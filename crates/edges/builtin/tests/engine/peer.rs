@@ -33,6 +33,19 @@ impl ProviderSink for Sink {
     fn answer(&self, _: &AttemptId, _: &str, _: &Resolution) {}
 }
 
+/// A provider that does nothing at all.
+pub(crate) struct Idle;
+
+impl ProviderSink for Idle {
+    fn dispatch(&self, _: Dispatch) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn cancel(&self, _: &AttemptId, _: &str, _: u64) {}
+
+    fn answer(&self, _: &AttemptId, _: &str, _: &Resolution) {}
+}
+
 impl Peer {
     /// Registers a provider with these tools and says that it is up.
     pub(crate) async fn join(handle: &Handle, id: &str, tools: Vec<ToolDef>) -> Self {

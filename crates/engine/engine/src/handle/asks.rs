@@ -72,7 +72,7 @@ impl Handle {
             .authorise(caller, verb, &ask.spec.run.world)
             .and_then(|()| ask.may_resolve(caller, &resolution));
         self.audited(caller, format!("ask:{id}"), allowed)?;
-        check_resolution(&ask, &resolution)?;
+        check_resolution(&ask, &resolution).await?;
         let key = ask.spec.run.clone();
         let input = RunInput::ResolveAsk { ask_id: id.clone(), resolution, by: caller.clone() };
         let input = Input::Run { key: key.clone(), input, ticket: None };
@@ -87,11 +87,11 @@ impl Handle {
     }
 }
 
-fn check_resolution(ask: &Ask, resolution: &Resolution) -> Result<(), Fault> {
+async fn check_resolution(ask: &Ask, resolution: &Resolution) -> Result<(), Fault> {
     let text = match resolution {
         Resolution::Answered { value } => {
             return match &ask.spec.schema {
-                Some(schema) => check_answer(schema, value),
+                Some(schema) => check_answer(schema, value).await,
                 None => Ok(()),
             };
         }

@@ -8,6 +8,7 @@ use wharf_vocab::limits::VALUE_BYTES_MAX;
 use wharf_vocab::{AgentId, Code, Executed, Fault, Object};
 
 use super::{Accepted, Handle, NewRun};
+use crate::schema::Schema;
 use crate::shard::Input;
 
 /// An attempt under way, as its provider holds it.
@@ -40,6 +41,9 @@ impl Attempt {
 
     /// Raises an ask; how it ends comes by [`wharf_ports::ProviderSink::answer`] under its key.
     pub async fn raise(&self, ask: NewAsk) -> Result<(), Fault> {
+        if let Some(Err(flaw)) = ask.schema.as_ref().map(Schema::compile) {
+            return Err(flaw.told(flaw.code(), "The schema of the question"));
+        }
         let key = self.dispatch.run.clone();
         let input = Input::Run { input: RunInput::RaiseAsk(ask), ticket: None, key: key.clone() };
         self.handle.ask(key.shard(), input).await.map(drop)
@@ -80,9 +84,11 @@ impl Attempt {
     /// Says that the attempt succeeded. Outputs that are too large or do not fit the tool's
     /// schema fail it.
     pub async fn succeeded(&self, outputs: Object, cost_micro: u64) -> Result<(), Fault> {
-        let checked = check_size(&outputs).and_then(|()| {
-            self.handle.inner.catalog.check_outputs(&self.dispatch.spec.tool, &outputs)
-        });
+        let catalog = &self.handle.inner.catalog;
+        let checked = match check_size(&outputs) {
+            Ok(()) => catalog.check_outputs(&self.dispatch.spec.tool, &outputs).await,
+            Err(fault) => Err(fault),
+        };
         let result = match checked {
             Ok(()) => Ok(outputs),
             Err(fault) => Err(AttemptError::Failed(fault, Executed::Yes)),

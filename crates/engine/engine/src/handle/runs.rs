@@ -183,7 +183,7 @@ impl Handle {
         let tool = self.tool(&new.tool)?;
         admission::check_tool(&self.inner.agents, &tool)?;
         check_request(&new, &tool)?;
-        self.inner.catalog.check_inputs(&new.tool, &new.inputs)?;
+        self.inner.catalog.check_inputs(&new.tool, &new.inputs).await?;
         let spec = self.spec(caller, new, &tool, &key).await?;
         let claim = spec.idempotency_key.as_ref().map(|name| Claim {
             scope: claim_scope(&key, spec.parent.as_ref(), caller),

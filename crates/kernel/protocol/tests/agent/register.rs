@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{Additions, CallOutcome, CoreEvent, CoreSession};
+use wharf_vocab::Code;
 
 use super::pair::Pair;
 use super::stage::{
@@ -128,7 +129,11 @@ fn r072_a_schema_that_is_none_is_rejected() {
 #[test]
 fn r072_the_owner_says_whether_a_schema_is_valid() {
     let now: Moment = moment(0);
-    let not_strict = |schema: &Value| schema["type"] != "nonsense";
+    let not_strict = |schema: &Value| match schema["type"].as_str() {
+        Some("nonsense") => Err(Code::ToolSchemaInvalid),
+        Some("dear") => Err(Code::ToolSchemaTooLarge),
+        _ => Ok(()),
+    };
     let mut session = CoreSession::new(now, core_config(), not_strict);
     let message = |kind: &str, id: &str, payload: Value| {
         let text = json!({"v": 1, "type": kind, "id": id, "ts": "2026-01-16T12:00:00Z",
@@ -138,10 +143,13 @@ fn r072_the_owner_says_whether_a_schema_is_valid() {
     session.receive(now, &message("agent.hello", "x-1", hello()));
     session.accept(now, Additions::default()).expect("a hello waits");
     let bad = with("input_schema", json!({"type": "nonsense"}));
-    session.receive(now, &message("agent.tools.register", "x-2", json!({"tools": [bad]})));
+    let dear = with("output_schema", json!({"type": "dear"}));
+    session.receive(now, &message("agent.tools.register", "x-2", json!({"tools": [bad, dear]})));
     let written: Vec<u8> = std::iter::from_fn(|| session.poll_transmit()).flatten().collect();
     let answer = unframe(&written).pop().expect("an answer");
-    assert_eq!(answer["payload"]["rejected"][0]["error"]["code"], "tool.schema_invalid");
+    let rejected = &answer["payload"]["rejected"];
+    assert_eq!(rejected[0]["error"]["code"], "tool.schema_invalid");
+    assert_eq!(rejected[1]["error"]["code"], "tool.schema_too_large");
 }
 
 #[test]

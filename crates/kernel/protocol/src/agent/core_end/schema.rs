@@ -6,12 +6,13 @@ use wharf_vocab::{Code, Fault};
 
 use super::CoreLimits;
 
-/// Says whether a schema is valid JSON Schema. The session asks only about schemas that are
-/// objects, small enough, and refer to nothing outside.
+/// Says whether a schema is valid JSON Schema and costs little enough to check values with. The
+/// session asks only about schemas that are objects, small enough, and refer to nothing outside.
 pub trait SchemaCheck: Send + Sync {
-    /// Whether the schema is valid. The session writes the message for the agent, so that no part
-    /// of a schema is ever echoed.
-    fn is_valid(&self, schema: &Value) -> bool;
+    /// Whether the schema is taken; else why not: [`Code::ToolSchemaTooLarge`] for one that costs
+    /// too much, any other for one that is not valid. The session writes the message for the
+    /// agent, so that no part of a schema is ever echoed.
+    fn check(&self, schema: &Value) -> Result<(), Code>;
 }
 
 /// Takes every schema for valid.
@@ -19,13 +20,13 @@ pub trait SchemaCheck: Send + Sync {
 pub struct AnySchema;
 
 impl SchemaCheck for AnySchema {
-    fn is_valid(&self, _schema: &Value) -> bool {
-        true
+    fn check(&self, _schema: &Value) -> Result<(), Code> {
+        Ok(())
     }
 }
 
-impl<F: Fn(&Value) -> bool + Send + Sync> SchemaCheck for F {
-    fn is_valid(&self, schema: &Value) -> bool {
+impl<F: Fn(&Value) -> Result<(), Code> + Send + Sync> SchemaCheck for F {
+    fn check(&self, schema: &Value) -> Result<(), Code> {
         self(schema)
     }
 }
@@ -51,10 +52,16 @@ pub(super) fn check(
     if !is_self_contained(schema) {
         return invalid("A schema may refer only to parts of itself (`#…`).");
     }
-    if !valid.is_valid(schema) {
-        return invalid("The schema is not valid JSON Schema.");
+    match valid.check(schema) {
+        Ok(()) => Ok(()),
+        Err(Code::ToolSchemaTooLarge) => Err(Fault::new(
+            Code::ToolSchemaTooLarge,
+            "The schema asks too much once its references are followed.",
+        )),
+        Err(_) => invalid(
+            "The schema is not valid JSON Schema, or has a pattern that looks around or is too large.",
+        ),
     }
-    Ok(())
 }
 
 /// Counts the JSON text of a value and stops as soon as it is too much, so that a huge schema
@@ -134,9 +141,16 @@ mod tests {
         for wrong in [json!(null), json!([]), json!("object"), json!(true), json!(7)] {
             assert_eq!(verdict(&wrong), Some("tool.schema_invalid"), "{wrong}");
         }
-        let never = |_: &Value| false;
+        let never = |_: &Value| Err(Code::ToolSchemaInvalid);
         let refused = check(&json!({}), &CoreLimits::default(), &never).expect_err("refused");
         assert!(refused.is(Code::ToolSchemaInvalid));
+    }
+
+    #[test]
+    fn r073_a_schema_that_its_owner_finds_too_dear_is_too_large() {
+        let dear = |_: &Value| Err(Code::ToolSchemaTooLarge);
+        let refused = check(&json!({}), &CoreLimits::default(), &dear).expect_err("refused");
+        assert!(refused.is(Code::ToolSchemaTooLarge));
     }
 
     #[test]
