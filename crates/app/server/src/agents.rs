@@ -36,8 +36,10 @@ pub(crate) async fn start(
             Fault::new(Code::CoreInternal, message)
         },
     )?;
-    let agents_dir = home.path().join("agents");
-    make_private(&agents_dir).map_err(|error| home.unwritable(&error))?;
+    make_private(&home.path().join("agents")).map_err(|error| home.unwritable(&error))?;
+    // A fence follows no links, so agents are told of places as they are without any.
+    let real_home = home.path().canonicalize().map_err(|error| home.unwritable(&error))?;
+    let agents_dir = real_home.join("agents");
     let mut session_limits = CoreLimits::default();
     if let Some(interval) = settings.agents_heartbeat_ms {
         session_limits.heartbeat_interval_ms = interval;
@@ -46,7 +48,7 @@ pub(crate) async fn start(
         handle: handle.clone(),
         launcher: Arc::new(launcher),
         agents_dir,
-        transport: transport(home.path(), settings.agents_tcp),
+        transport: transport(&real_home, settings.agents_tcp),
         instance: format!("core-{}", std::process::id()),
         limits: session_limits,
         restart: RestartPolicy::default(),
@@ -55,7 +57,7 @@ pub(crate) async fn start(
         vault,
         egress: Arc::new(EgressProxy::new(handle.clone())),
         user_home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
-        hidden: vec![home.path().to_owned()],
+        hidden: vec![real_home],
         sandbox: settings.sandbox,
         sandbox_min: settings.sandbox_min,
         agent_limits: settings.agent_limits.clone(),
