@@ -170,6 +170,7 @@ mod tests {
         assert!(text.contains("4711") && text.ends_with("  dev.wharf.hello/hello_world\n"));
         agent.sandbox = "basic".into();
         agent.sandbox_wanted = Some("standard".into());
+        agent.permissions_approved = Some(vec![]);
         agent.sandbox_notes = vec!["There is no Landlock.".into()];
         agent.pinned_files.insert("hello".into(), "0123456789abcdef0123".into());
         agent.drift = vec!["hello has changed".into()];
