@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
+use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::NewAsk;
-use wharf_domain::{Audience, ToolDef};
+use wharf_domain::{Audience, Caller, Rights, ToolDef};
 use wharf_engine::Attempt;
-use wharf_vocab::{AskKind, Code, ProviderId, RunStatus};
+use wharf_vocab::{AskKind, Code, ProviderId, RunId, RunStatus, Verb};
 
 use crate::peer::{Idle, Peer, tool};
-use crate::support::{Bench, LONG, object};
+use crate::support::{Bench, LONG, new, object, owner};
 
 /// A schema in which each of so many levels asks the next twice.
 fn doubled(levels: usize) -> Value {
@@ -101,4 +102,59 @@ async fn r072_nobody_takes_over_the_tools_of_another() {
     let acme = ProviderId::new("acme").expect("valid");
     bench.handle.remove_provider(acme).await.expect("removed");
     Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
+}
+
+fn runs_only(grant: &str, verbs: &[Verb]) -> Caller {
+    let rights = Rights { verbs: verbs.iter().copied().collect(), ..Rights::all() };
+    Caller::token(grant, rights)
+}
+
+#[tokio::test]
+async fn r011_a_repeated_request_shows_a_run_only_to_its_own_caller_and_to_readers() {
+    let bench = Bench::new().await;
+    let mut wanted = new("wharf/echo", json!({"text": "for ann only"}));
+    wanted.run_id = Some(RunId::new("ann-1").expect("valid"));
+    let ann = runs_only("ann", &[Verb::Run]);
+    let first = bench.handle.create_run(&ann, wanted.clone()).await.expect("accepted");
+    bench.end_of(&first.run.key).await;
+
+    let again = bench.handle.create_run(&ann, wanted.clone()).await.expect("her own");
+    assert!(again.repeated && again.run.is_over());
+    let reader = runs_only("reader", &[Verb::Run, Verb::Read]);
+    assert!(bench.handle.create_run(&reader, wanted.clone()).await.expect("may read").repeated);
+    assert!(bench.handle.create_run(&owner(), wanted.clone()).await.expect("may read").repeated);
+
+    let bob = runs_only("bob", &[Verb::Run]);
+    let same = bench.handle.create_run(&bob, wanted.clone()).await.expect_err("not his");
+    let waiting = bench.handle.create_and_wait(&bob, wanted.clone(), LONG).await;
+    wanted.inputs = object(json!({"text": "something else"}));
+    let other = bench.handle.create_run(&bob, wanted).await.expect_err("not his");
+    assert!(same.is(Code::RunConflict), "{same}");
+    assert_eq!(same, other, "nothing tells whether the request was the same");
+    assert_eq!(waiting.expect_err("not his"), same);
+}
+
+#[tokio::test]
+async fn r160_a_call_that_starts_runs_in_a_loop_is_slowed_down() {
+    let bench = Bench::new().await;
+    let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/boss")]).await;
+    bench.start("acme/boss", json!({})).await.expect("accepted");
+    let boss = peer.next().await;
+    let caller = boss.caller(vec![ToolPattern::any()]);
+    let mut started = 0;
+    let fault = loop {
+        match boss.invoke(&caller, new("wharf/echo", json!({"text": "x"}))).await {
+            Ok(_) => started += 1,
+            Err(fault) => break fault,
+        }
+        assert!(started < 1_000, "nothing slows it down");
+    };
+    assert!(fault.is(Code::ToolRateLimited) && fault.retryable, "{fault}");
+    assert!(started >= 50, "{started}");
+    bench.start("wharf/echo", json!({"text": "others go on"})).await.expect("accepted");
+    let deadline = tokio::time::Instant::now() + LONG;
+    while boss.invoke(&caller, new("wharf/echo", json!({"text": "x"}))).await.is_err() {
+        assert!(tokio::time::Instant::now() < deadline, "it may go on after a while");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
 }

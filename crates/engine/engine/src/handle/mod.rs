@@ -4,6 +4,7 @@ mod agents;
 mod asks;
 mod attempt;
 mod authority;
+mod children;
 mod costs;
 mod denied;
 mod grants;
@@ -38,6 +39,7 @@ use crate::hub::Hub;
 use crate::records::{Agents, Grants, Worlds};
 use crate::shard::{Input, Reply};
 use crate::shell::{Message, Parts, Shell};
+use children::Children;
 use denied::Denials;
 
 /// Messages that may wait for the shell; beyond it, senders wait.
@@ -94,6 +96,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     stopping: AtomicBool,
     denials: Denials,
+    children: Children,
 }
 
 impl std::fmt::Debug for Handle {
@@ -147,6 +150,7 @@ impl Handle {
             clock: options.clock,
             stopping: AtomicBool::new(false),
             denials: Denials::default(),
+            children: Children::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

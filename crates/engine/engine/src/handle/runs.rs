@@ -18,7 +18,7 @@ use super::request::{NewRun, check_request};
 use super::{Handle, no_world, stopped};
 use crate::admission;
 use crate::catalog::CatalogTool;
-use crate::shard::{Create, Input, Reply};
+use crate::shard::{Create, Input, Reply, conflict};
 use crate::shell::read_run;
 
 /// A run that was accepted.
@@ -190,14 +190,38 @@ impl Handle {
             key: name.clone(),
             value: format!("{} {}", spec.digest, key.run),
         });
+        let parent = spec.parent.clone();
+        if let Some(parent) = &parent {
+            let is_over = |key: &RunKey| self.inner.hub.run(key).is_none_or(|run| run.is_over());
+            self.inner.children.take(parent, self.now(), is_over)?;
+        }
         let create = Create { key: key.clone(), spec: Arc::new(spec), claim, ticket: None };
-        match self.ask(key.shard(), Input::Create(Box::new(create))).await? {
+        let reply = self.ask(key.shard(), Input::Create(Box::new(create))).await;
+        if let Some(parent) = parent.filter(|_| !matches!(reply, Ok(Reply::Run { made: true, .. })))
+        {
+            self.inner.children.give_back(&parent);
+        }
+        match reply? {
             Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
-            Reply::Repeated(key) => Ok(Accepted { run: self.run(&key).await?, repeated: true }),
+            Reply::Repeated(key) => self.repeated(caller, &key).await,
             Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) => {
                 Err(Fault::new(Code::CoreInternal, "The answer does not fit."))
             }
         }
+    }
+
+    /// The run that the same request made before. Somebody else who happens to ask for the same
+    /// under the same id learns no more than that the id is taken, unless they may read it.
+    async fn repeated(&self, caller: &Caller, key: &RunKey) -> Result<Accepted, Fault> {
+        let run = self.run(key).await?;
+        let may_read = || {
+            self.authorise(caller, Verb::Read, &key.world)
+                .and_then(|()| caller.rights.check_tool(&run.spec.tool))
+        };
+        if caller.owns(&run.spec.caller) || may_read().is_ok() {
+            return Ok(Accepted { run, repeated: true });
+        }
+        Err(conflict(key))
     }
 
     async fn spec(

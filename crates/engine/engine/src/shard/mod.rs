@@ -25,7 +25,7 @@ use wharf_vocab::{
 
 pub use input::{Create, Effect, Input, Output, Reply, Ticket};
 pub use recover::Restored;
-pub(crate) use runs::is_called_off;
+pub(crate) use runs::{conflict, is_called_off};
 pub use slot::RunView;
 
 use crate::fresh::Seeded;

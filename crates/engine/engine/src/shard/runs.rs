@@ -304,7 +304,7 @@ pub(super) fn repeats(run: &Run, digest: &Digest) -> Result<Reply, Fault> {
     }
 }
 
-pub(super) fn conflict(key: &RunKey) -> Fault {
+pub(crate) fn conflict(key: &RunKey) -> Fault {
     Fault::new(Code::RunConflict, format!("The run {key} was asked for with another request."))
 }
 
