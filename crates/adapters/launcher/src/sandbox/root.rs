@@ -176,8 +176,11 @@ impl Site {
     }
 
     fn add_devices(&mut self) -> io::Result<()> {
+        // They can be written to all the same; only their owner and mode can not be changed.
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC;
         for device in DEVICES {
-            self.show(&Path::new("/dev").join(device), Grant::Write)?;
+            let path = Path::new("/dev").join(device);
+            self.attach(&view::open(&path)?, &path, flags)?;
         }
         for (link, target) in DEVICE_LINKS {
             symlink(target, Self::at(Path::new(link)))?;

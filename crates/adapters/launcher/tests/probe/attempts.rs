@@ -4,8 +4,10 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::mount::{MountFlags, mount};
 use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{Pid, Signal, kill_process};
@@ -36,6 +38,36 @@ fn attempt(what: &str, with: &str) -> io::Result<String> {
         }
         "see" => fs::symlink_metadata(with).map(|_| String::new()),
         "write" => fs::write(with, "written").map(|()| String::new()),
+        "chmod" => {
+            let (mode, path) = with_mode(with)?;
+            Ok(rustix::fs::chmod(path, mode).map(|()| String::new())?)
+        }
+        "create" => {
+            let (mode, path) = with_mode(with)?;
+            let flags = OFlags::CREATE | OFlags::WRONLY;
+            Ok(rustix::fs::open(path, flags, mode).map(|_| String::new())?)
+        }
+        "node" => {
+            let (mode, path) = with_mode(with)?;
+            let made = rustix::fs::mknodat(CWD, path, FileType::RegularFile, mode, 0);
+            Ok(made.map(|()| String::new())?)
+        }
+        "open2" => {
+            let flags = ResolveFlags::empty();
+            let opened = rustix::fs::openat2(CWD, with, OFlags::RDONLY, Mode::empty(), flags);
+            Ok(opened.map(|_| String::new())?)
+        }
+        "mode" => Ok(format!("{:o}", fs::metadata(with)?.mode() & 0o7777)),
+        "inotify" => {
+            let mut held = Vec::new();
+            while held.len() < 4096 {
+                match rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::empty()) {
+                    Ok(one) => held.push(one),
+                    Err(_) => break,
+                }
+            }
+            Ok(held.len().to_string())
+        }
         "mkdir" => fs::create_dir(with).map(|()| String::new()),
         "tcp" => TcpStream::connect(with).map(|_| String::new()),
         "listen" => TcpListener::bind(with).map(|_| String::new()),
@@ -63,6 +95,13 @@ fn attempt(what: &str, with: &str) -> io::Result<String> {
         "connection" => connection(),
         _ => Err(io::ErrorKind::InvalidInput.into()),
     }
+}
+
+/// A mode in octal and a path after it.
+fn with_mode(text: &str) -> io::Result<(Mode, &str)> {
+    let (mode, path) = text.split_once(',').ok_or(io::ErrorKind::InvalidInput)?;
+    let mode = u32::from_str_radix(mode, 8).map_err(io::Error::other)?;
+    Ok((Mode::from_raw_mode(mode), path))
 }
 
 fn socket(family: AddressFamily, kind: SocketType) -> io::Result<String> {
