@@ -2,7 +2,8 @@
 //! stopped, and what stopped it is what `docs/security.md` shows.
 
 use std::net::{TcpListener, UdpSocket};
-use std::os::unix::net::UnixListener;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -17,7 +18,8 @@ struct Targets {
     dir: tempfile::TempDir,
     tcp: TcpListener,
     udp: UdpSocket,
-    _container_socket: UnixListener,
+    _sockets: [UnixListener; 2],
+    abstract_name: String,
     sibling: i64,
 }
 
@@ -25,14 +27,19 @@ impl Targets {
     fn set_up(home: &TestHome) -> Self {
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::write(dir.path().join("diary.txt"), "private").expect("written");
-        let container_socket =
-            UnixListener::bind(dir.path().join("container.sock")).expect("a socket");
+        let abstract_name = format!("wharf-test-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&abstract_name).expect("a name");
+        let sockets = [
+            UnixListener::bind(dir.path().join("container.sock")).expect("a socket"),
+            UnixListener::bind_addr(&address).expect("a socket"),
+        ];
         start(home, "hello-python", "dev.wharf.hello-python");
         let sibling = running(home, "dev.wharf.hello-python");
         Self {
             tcp: TcpListener::bind("127.0.0.1:0").expect("a port"),
             udp: UdpSocket::bind("127.0.0.1:0").expect("a port"),
-            _container_socket: container_socket,
+            _sockets: sockets,
+            abstract_name,
             dir,
             sibling,
         }
@@ -69,48 +76,85 @@ fn attempts(home: &TestHome, core: &Core, targets: &Targets) -> Vec<(Attempt, Va
     let core_pid = core.pid();
     let of = Attempt::new;
     vec![
-        (of("read_file", "reads a file outside", "mount namespace: the file is not there"),
-         json!({"path": targets.path("diary.txt")})),
-        (of("read_file", "reads the owner's token", "mount namespace: the home is not there"),
-         json!({"path": in_home("run/owner.token")})),
-        (of("read_file", "reads the database", "mount namespace: the home is not there"),
-         json!({"path": in_home("wharf.db")})),
-        (of("write_file", "writes a file outside", "mount namespace: the folder is not there"),
-         json!({"path": targets.path("planted.txt")})),
-        (of("write_file", "changes its own program", "read-only mount and Landlock"),
-         json!({"path": own})),
-        (of("write_file", "changes a program of the system", "read-only mount and Landlock"),
-         json!({"path": "/usr/bin/env"})),
-        (of("connect_tcp", "connects out by TCP", "network namespace and Landlock"),
-         json!({"host": "127.0.0.1", "port": tcp})),
-        (of("connect_tcp", "connects to the core's API", "network namespace and Landlock"),
-         json!({"host": "127.0.0.1", "port": core_port})),
-        (of("send_udp", "sends out by UDP", "seccomp: no datagram sockets"),
-         json!({"host": "127.0.0.1", "port": udp})),
-        (of("by_proxy", "asks the way out for a host nobody approved", "the core's proxy"),
-         json!({"host": "elsewhere.invalid:443"})),
-        (of("connect_unix", "opens a container socket", "mount namespace: it is not there"),
-         json!({"path": targets.path("container.sock")})),
-        (of("connect_unix", "opens the other agents' socket", "mount namespace: it is not there"),
-         json!({"path": in_home("run/agents.sock")})),
-        (of("connect_abstract", "opens an abstract socket", "network namespace and Landlock"),
-         json!({"name": "wharf-test-abstract"})),
-        (of("ptrace", "attaches to a sibling as a debugger", "seccomp: no ptrace"),
-         json!({"pid": targets.sibling})),
-        (of("signal_other", "kills a sibling", "pid namespace: it has no such process"),
-         json!({"pid": targets.sibling})),
-        (of("see_processes", "looks for the core among processes", "pid namespace"),
-         json!({"pid": core_pid})),
+        (
+            of("read_file", "reads a file outside", "mount namespace: the file is not there"),
+            json!({"path": targets.path("diary.txt")}),
+        ),
+        (
+            of("read_file", "reads the owner's token", "mount namespace: the home is not there"),
+            json!({"path": in_home("run/owner.token")}),
+        ),
+        (
+            of("read_file", "reads the database", "mount namespace: the home is not there"),
+            json!({"path": in_home("wharf.db")}),
+        ),
+        (
+            of("write_file", "writes a file outside", "mount namespace: the folder is not there"),
+            json!({"path": targets.path("planted.txt")}),
+        ),
+        (
+            of("write_file", "changes its own program", "read-only mount and Landlock"),
+            json!({"path": own}),
+        ),
+        (
+            of("write_file", "changes a program of the system", "read-only mount and Landlock"),
+            json!({"path": "/usr/bin/env"}),
+        ),
+        (
+            of("connect_tcp", "connects out by TCP", "network namespace and Landlock"),
+            json!({"host": "127.0.0.1", "port": tcp}),
+        ),
+        (
+            of("connect_tcp", "connects to the core's API", "network namespace and Landlock"),
+            json!({"host": "127.0.0.1", "port": core_port}),
+        ),
+        (
+            of("send_udp", "sends out by UDP", "seccomp: no datagram sockets"),
+            json!({"host": "127.0.0.1", "port": udp}),
+        ),
+        (
+            of("by_proxy", "asks the way out for a host nobody approved", "the core's proxy"),
+            json!({"host": "elsewhere.invalid:443"}),
+        ),
+        (
+            of("connect_unix", "opens a container socket", "mount namespace: it is not there"),
+            json!({"path": targets.path("container.sock")}),
+        ),
+        (
+            of(
+                "connect_unix",
+                "opens the other agents' socket",
+                "mount namespace: it is not there",
+            ),
+            json!({"path": in_home("run/agents.sock")}),
+        ),
+        (
+            of("connect_abstract", "opens an abstract socket", "network namespace and Landlock"),
+            json!({"name": targets.abstract_name}),
+        ),
+        (
+            of("ptrace", "attaches to a sibling as a debugger", "seccomp: no ptrace"),
+            json!({"pid": targets.sibling}),
+        ),
+        (
+            of("signal_other", "kills a sibling", "pid namespace: it has no such process"),
+            json!({"pid": targets.sibling}),
+        ),
+        (
+            of("see_processes", "looks for the core among processes", "pid namespace"),
+            json!({"pid": core_pid}),
+        ),
         (of("unshare", "makes a namespace to become root in", "seccomp"), json!({})),
         (of("mount", "mounts over its own view", "seccomp and no capabilities"), json!({})),
         (of("replay_token", "says hello again with its token", "single-use token"), json!({})),
-        (of("call_tool", "calls a tool nobody let it call", "the router's permission check"),
-         json!({"tool_id": "wharf/sleep", "input": {"ms": 1}})),
+        (
+            of("call_tool", "calls a tool nobody let it call", "the router's permission check"),
+            json!({"tool_id": "wharf/sleep", "input": {"ms": 1}}),
+        ),
     ]
 }
 
 #[test]
-#[cfg(target_os = "linux")]
 fn r083_r151_a_hostile_agent_is_stopped_at_every_attempt_and_each_is_written_down() {
     if !crate::agents::has_python() {
         return;
@@ -174,27 +218,32 @@ fn takes_too_much(home: &TestHome, page: &mut Page) {
         ("flood_log", "writes lines without end", "log"),
         ("spin", "keeps the processors busy for ever", "cpu"),
     ] {
-        home.run(&["agents", "start", HOSTILE]).code(0);
-        running(home, HOSTILE);
+        start_anew(home);
         let run = home.run(&["run", &format!("{HOSTILE}/{tool}")]).code(1).json();
         assert_eq!(run["error"]["code"], "tool.agent_lost", "{run}");
         let named = wait_for("the end to be named", || {
             let records = Page::records(home, HOSTILE);
             records.into_iter().find(|record| {
-                record["event_type"] == "agent.resource_exceeded"
-                    && record["metadata"]["resource"] == resource
+                record["event"] == "agent.resource_exceeded"
+                    && record["facts"]["resource"] == resource
             })
         });
-        assert_eq!(named["severity"], "security");
+        assert_eq!(named["severity"], "error");
         let attempt = Attempt::new(tool, title, "the launch's limits");
         page.add(home, attempt, &format!("stopped: it went over its limit of {resource}"));
     }
 }
 
-/// Stop means stop, for a program that will not hear and for what it left behind.
-fn leaves_nothing_behind(home: &TestHome, page: &mut Page) {
+/// Without waiting for the pause before a restart, and with its crashes forgotten.
+fn start_anew(home: &TestHome) {
+    home.run(&["agents", "stop", HOSTILE]).code(0);
     home.run(&["agents", "start", HOSTILE]).code(0);
     running(home, HOSTILE);
+}
+
+/// Stop means stop, for a program that will not hear and for what it left behind.
+fn leaves_nothing_behind(home: &TestHome, page: &mut Page) {
+    start_anew(home);
     let marker = format!("left-behind-{}", std::process::id());
     let input = json!({"marker": marker}).to_string();
     home.run(&["run", &format!("{HOSTILE}/fork_away"), "--input", &input]).code(0);

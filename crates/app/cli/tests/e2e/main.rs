@@ -5,9 +5,11 @@ mod canary;
 mod costs;
 mod crash;
 mod faults;
+#[cfg(target_os = "linux")]
 mod hostile;
 mod processes;
 mod quickstart;
+#[cfg(target_os = "linux")]
 mod security_page;
 mod support;
 mod tokens;

@@ -51,15 +51,16 @@ impl Page {
     /// Records that were written since the last look and say that something was stopped.
     fn fresh(&mut self, home: &TestHome) -> Vec<String> {
         let records = Self::records(home, self.agent);
-        let new = records.into_iter().filter(|record| {
-            record["id"].as_u64().is_some_and(|id| self.seen.insert(id))
-        });
+        let new = records
+            .into_iter()
+            .filter(|record| record["id"].as_u64().is_some_and(|id| self.seen.insert(id)));
         let telling = new.filter(|record| {
-            let event = record["event_type"].as_str().unwrap_or("");
-            let failed = record["metadata"]["error_code"].is_string();
-            ["security.denied", "agent.handshake_failed", "agent.resource_exceeded"].contains(&event)
+            let event = record["event"].as_str().unwrap_or("");
+            let failed = record["facts"]["error_code"].is_string();
+            ["security.denied", "agent.handshake_failed", "agent.resource_exceeded"]
+                .contains(&event)
                 || (event == "tool.call_completed" && failed)
-                || event.starts_with("agent.tools_")
+                || record["facts"]["quarantined"].is_number()
         });
         telling.map(|record| line(&record)).collect()
     }
@@ -108,15 +109,17 @@ impl Page {
 /// A record without what differs from run to run.
 fn line(record: &Value) -> String {
     let mut shown = serde_json::Map::new();
-    for key in ["event_type", "severity", "actor", "subject", "metadata"] {
+    for key in ["event", "severity", "actor", "subject", "facts"] {
         if let Some(value) = record.get(key) {
             shown.insert(key.to_owned(), value.clone());
         }
     }
     let mut record = Value::Object(shown);
-    if let Some(metadata) = record["metadata"].as_object_mut() {
-        for key in ["run_id", "attempt_id", "call_id", "request_id", "duration_ms", "launch", "port"] {
-            metadata.remove(key);
+    if let Some(facts) = record["facts"].as_object_mut() {
+        for key in
+            ["run_id", "attempt_id", "call_id", "request_id", "duration_ms", "launch_id", "port"]
+        {
+            facts.remove(key);
         }
     }
     for key in ["actor", "subject"] {
