@@ -18,6 +18,13 @@ use rustix::thread::{
 const LENT: [CapabilitySet; 3] =
     [CapabilitySet::SYS_ADMIN, CapabilitySet::SETPCAP, CapabilitySet::NET_ADMIN];
 
+/// What the owner has only so many of, and how many of them one program may have.
+const SHARES: [(&str, &str); 3] = [
+    ("max_inotify_instances", "16"),
+    ("max_inotify_watches", "16384"),
+    ("max_user_namespaces", "0"),
+];
+
 /// Moves this process into a user namespace, and its children into a process namespace. The user
 /// and the group keep their numbers and are the only ones there. No thread may run yet.
 pub(crate) fn leave_users_and_processes() -> io::Result<()> {
@@ -26,6 +33,10 @@ pub(crate) fn leave_users_and_processes() -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    for (name, most) in SHARES {
+        // These are the new namespace's own numbers. An old kernel has not all of them.
+        let _ = fs::write(format!("/proc/sys/user/{name}"), most);
+    }
     lend()
 }
 
