@@ -1,8 +1,9 @@
 //! A filter of system calls: what no agent needs and what would widen the kernel's surface.
 //!
 //! It is a list of what is denied, so that interpreters with their many calls just work. Denied
-//! calls fail with "not permitted"; `clone3` fails as if the kernel were older, because its flags
-//! lie in memory where no filter sees them, and libraries then use `clone`.
+//! calls fail with "not permitted"; `clone3` and `openat2` fail as if the kernel were older,
+//! because their flags lie in memory where no filter sees them, and libraries then use `clone`
+//! and `openat`.
 //!
 //! There are two filters. One denies calls by their numbers. It is put together here, because the
 //! kernel looks at a filter once for each call there is when it is put on, and one instruction
@@ -82,6 +83,9 @@ const DENIED: &[i64] = &[
     libc::SYS_clock_adjtime,
 ];
 
+/// Denied as if they did not exist.
+const UNKNOWN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
+
 /// Denied where they exist.
 #[cfg(target_arch = "x86_64")]
 const DENIED_HERE: &[i64] = &[
@@ -156,8 +160,9 @@ fn by_numbers(architecture: u32, second: u32) -> BpfProgram {
         step(IF_EQUAL, 1, 0, architecture),
         step(ANSWER, 0, 0, KILL),
         step(LOAD, 0, 0, 0),
-        step(IF_NOT_BELOW, left(0) + 2, 0, second),
-        step(IF_EQUAL, left(0) + 2, 0, libc::SYS_clone3.try_into().unwrap_or(u32::MAX)),
+        step(IF_NOT_BELOW, left(0) + 3, 0, second),
+        step(IF_EQUAL, left(0) + 3, 0, UNKNOWN[0].try_into().unwrap_or(u32::MAX)),
+        step(IF_EQUAL, left(0) + 2, 0, UNKNOWN[1].try_into().unwrap_or(u32::MAX)),
     ];
     for (index, number) in numbers.iter().enumerate() {
         filter.push(step(IF_EQUAL, left(index + 1) + 1, 0, *number));
@@ -175,12 +180,55 @@ const KILL: u32 = 0x8000_0000;
 
 /// Denies calls with certain arguments.
 fn by_arguments() -> Built<Rules> {
-    Ok(BTreeMap::from([
+    let mut rules = BTreeMap::from([
         (libc::SYS_socket, sockets()?),
         (libc::SYS_clone, namespace_clones()?),
         (libc::SYS_ioctl, terminal_tricks()?),
         (libc::SYS_personality, vec![odd_personality()?]),
-    ]))
+        (libc::SYS_openat, odd_creations(2, 3)?),
+    ]);
+    for (number, mode) in MODES.iter().chain(MODES_HERE) {
+        rules.insert(*number, odd_modes(*mode)?);
+    }
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, odd_creations(1, 2)?);
+    Ok(rules)
+}
+
+/// Calls that set a file's mode, and which of their arguments that is.
+const MODES: &[(i64, u8)] =
+    &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
+#[cfg(target_arch = "x86_64")]
+const MODES_HERE: &[(i64, u8)] =
+    &[(libc::SYS_chmod, 1), (libc::SYS_mknod, 1), (libc::SYS_creat, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const MODES_HERE: &[(i64, u8)] = &[];
+/// `fchmodat2`, whose number is the same everywhere.
+const FCHMODAT2: i64 = 452;
+
+/// The bits of a mode by which a program runs as the file's user or group. Outside the fence the
+/// file would still have them.
+const AS_ANOTHER: [u64; 2] = [0o4000, 0o2000];
+
+fn odd_modes(mode: u8) -> Built<Vec<SeccompRule>> {
+    let bit = |bit| SeccompRule::new(vec![argument(mode, SeccompCmpOp::MaskedEq(bit), bit)?]);
+    AS_ANOTHER.into_iter().map(bit).collect()
+}
+
+/// The mode counts only if a file is made; otherwise anything may stand there.
+fn odd_creations(flags: u8, mode: u8) -> Built<Vec<SeccompRule>> {
+    /// Of the two flags that a file without a name takes, the one that is not also for folders.
+    const UNNAMED: u64 = (libc::O_TMPFILE & !libc::O_DIRECTORY).unsigned_abs() as u64;
+    let mut rules = Vec::new();
+    for making in [u64::from(libc::O_CREAT.unsigned_abs()), UNNAMED] {
+        for bit in AS_ANOTHER {
+            rules.push(SeccompRule::new(vec![
+                argument(flags, SeccompCmpOp::MaskedEq(making), making)?,
+                argument(mode, SeccompCmpOp::MaskedEq(bit), bit)?,
+            ])?);
+        }
+    }
+    Ok(rules)
 }
 
 /// All sockets but those of files and of TCP. The others would pass by the proxy.
@@ -278,11 +326,11 @@ mod tests {
             .map(|number| u32::try_from(*number).expect("fits"))
             .collect();
         assert!(denied.len() < 200, "jumps are short");
-        let newer = u32::try_from(libc::SYS_clone3).expect("fits");
+        let newer = UNKNOWN.map(|number| u32::try_from(number).expect("fits"));
         for number in 0..600 {
             let expect = match number {
                 number if denied.contains(&number) => ERROR | 1,
-                number if number == newer => ERROR | 38,
+                number if newer.contains(&number) => ERROR | 38,
                 _ => ALLOW,
             };
             assert_eq!(answer(&filter, 7, number), expect, "{number}");
@@ -294,6 +342,7 @@ mod tests {
     #[test]
     fn the_filters_can_be_made_here() {
         let filters = Filters::new().expect("compiles");
-        assert!(filters.0.iter().all(|filter| filter.len() < 250), "they are short");
+        let lengths = filters.0.each_ref().map(Vec::len);
+        assert!(lengths.iter().all(|length| *length < 400), "they are short: {lengths:?}");
     }
 }
