@@ -1,5 +1,6 @@
 //! `wharf agents`: programs that the core launches and that offer tools.
 
+mod act;
 mod add;
 mod approve;
 mod find;

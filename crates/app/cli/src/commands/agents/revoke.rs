@@ -1,15 +1,10 @@
 //! `wharf agents revoke`.
 
-use serde_json::Value;
-use wharf_wire::rest_v1::Agent;
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::spinner::Spinner;
-use crate::{plain, table};
 
-use super::{find, words};
+use super::{act, words};
 
 /// What `wharf agents revoke` takes.
 #[derive(Debug, clap::Args)]
@@ -25,18 +20,8 @@ pub(crate) struct Args {
 
 /// Takes the approval back, and returns once the agent is gone.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
-    let output = context.output;
-    let client = context.client()?;
-    let id = find::find_id(&client, &args.agent).await?;
-    let spinner = Spinner::new(output, &format!("revoking {}", plain::line(&id)));
-    let raw: Value = client.act(&["v1", "agents", &id, "revoke"]).await?;
-    drop(spinner);
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        let agent: Agent = table::typed(raw)?;
-        let (id, state) = (plain::line(&agent.agent_id), words::state(&agent));
-        output.line(&format!("{id} is not approved any more; it is {state}"))?;
-    }
-    Ok(Exit::Done)
+    act::act(context, &args.agent, ("revoke", "revoking"), |agent| {
+        format!("is not approved any more; it is {}", words::state(agent))
+    })
+    .await
 }
