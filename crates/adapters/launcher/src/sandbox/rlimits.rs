@@ -5,6 +5,8 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use wharf_domain::agent::Usage;
 
+/// Open files of a program that nobody gave a number.
+const OPEN_FILES: u64 = 1_024;
 /// No program starts with fewer open files.
 const OPEN_FILES_MIN: u64 = 16;
 /// Processor time beyond the limit after which a process ends even if nobody watches it.
@@ -15,9 +17,6 @@ const CPU_SPARE_SECONDS: u64 = 2;
 pub(crate) fn apply(usage: &Usage, apart: bool) -> io::Result<()> {
     // A core dump would hold the program's secrets.
     lower(Resource::Core, 0)?;
-    if let Some(files) = usage.open_files {
-        lower(Resource::Nofile, files.max(OPEN_FILES_MIN))?;
-    }
     if let Some(bytes) = usage.disk_bytes {
         lower(Resource::Fsize, bytes)?;
     }
@@ -30,6 +29,13 @@ pub(crate) fn apply(usage: &Usage, apart: bool) -> io::Result<()> {
         lower(Resource::Nproc, processes.saturating_mul(2).saturating_add(512))?;
     }
     Ok(())
+}
+
+/// Takes on the limit of open files. Whoever has passed that many descriptors on that nobody took
+/// yet, together with all of the same user, can pass none on; so this comes last, and programs
+/// get far fewer than the core has.
+pub(crate) fn apply_to_files(usage: &Usage) -> io::Result<()> {
+    lower(Resource::Nofile, usage.open_files.unwrap_or(OPEN_FILES).max(OPEN_FILES_MIN))
 }
 
 /// Lowers both limits; what is lower already stays.

@@ -128,8 +128,13 @@ fn limit(order: &Order) -> Result<(), Failure> {
     if order.fence.level == SandboxLevel::None {
         return Ok(());
     }
-    crate::sandbox::rlimits::apply(&order.fence.usage, order.fence.layers.namespaces)
-        .at(Step::Limits)
+    let (usage, in_namespaces) = (&order.fence.usage, order.fence.layers.namespaces);
+    crate::sandbox::rlimits::apply(usage, in_namespaces).at(Step::Limits)?;
+    if in_namespaces {
+        // The first process there still has descriptors to pass on.
+        return Ok(());
+    }
+    crate::sandbox::rlimits::apply_to_files(usage).at(Step::Limits)
 }
 
 #[cfg(not(target_os = "linux"))]

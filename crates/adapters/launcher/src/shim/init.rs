@@ -28,7 +28,7 @@ use super::program::how;
 use crate::sandbox::network::{Egress, Passage, raise_loopback};
 use crate::sandbox::seccomp::Filters;
 use crate::sandbox::view::{self, View};
-use crate::sandbox::{landlock, namespaces, root};
+use crate::sandbox::{landlock, namespaces, rlimits, root};
 
 /// The warden's only word: ask the program's group to end.
 pub(super) const TERMINATE: u8 = b't';
@@ -140,6 +140,11 @@ impl Start<'_> {
                 program.env(name, &address).env(name.to_lowercase(), &address);
             }
         }
+        // From these the warden learns what the program's processes use up.
+        encode(&Voice::Built)
+            .and_then(|line| send_with(self.socket, &line, &[self.processes.as_fd()]))
+            .at(Step::Prepare)?;
+        rlimits::apply_to_files(&fence.usage).at(Step::Limits)?;
         let child = program.process_group(0).spawn();
         let child = child.map_err(|error| not_begun(self.order, &error))?;
         let pid = Pid::from_child(&child);
@@ -147,12 +152,17 @@ impl Start<'_> {
         Ok(Started::Program(pid))
     }
 
-    /// Tells the warden, which learns from descriptors what the program's id is outside and what
-    /// its processes use up.
+    /// Tells the warden, which learns from a descriptor what the program's id is outside. If
+    /// another program of the same user has too many descriptors on their way, it must look.
     fn tell(&self, program: Pid) -> io::Result<()> {
+        let line = encode(&Voice::Started { pid: program.as_raw_nonzero().get() })?;
         let process = pidfd_open(program, PidfdFlags::empty())?;
-        let descriptors = [process.as_fd(), self.processes.as_fd()];
-        send_with(self.socket, &encode(&Voice::Started)?, &descriptors)
+        match send_with(self.socket, &line, &[process.as_fd()]) {
+            Err(error) if error.raw_os_error() == Some(Errno::TOOMANYREFS.raw_os_error()) => {
+                send_with(self.socket, &line, &[])
+            }
+            sent => sent,
+        }
     }
 }
 

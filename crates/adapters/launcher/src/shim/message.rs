@@ -184,8 +184,10 @@ impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Voice {
-    /// The program runs. Descriptors of its process and of its `/proc` come along.
-    Started,
+    /// All is ready for the program. A descriptor of its `/proc` comes along.
+    Built,
+    /// The program runs, under this id there. A descriptor of its process comes along if it can.
+    Started { pid: i32 },
     /// It could not be started.
     Failed(Failure),
     /// It could be fenced in.

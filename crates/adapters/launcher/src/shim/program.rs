@@ -47,6 +47,8 @@ pub(super) struct Program {
     socket: Option<UnixStream>,
     said: Vec<u8>,
     descriptors: Vec<OwnedFd>,
+    /// The `/proc` of the program's namespace.
+    processes: Option<OwnedFd>,
     pub(super) started: bool,
     /// How the program ended.
     pub(super) ended: Option<How>,
@@ -77,6 +79,7 @@ impl Program {
             socket: Some(UnixStream::from_std(ours)?),
             said: Vec::new(),
             descriptors: Vec::new(),
+            processes: None,
             started: false,
             ended: None,
             alone: false,
@@ -90,7 +93,7 @@ impl Program {
 
     /// The `/proc` of the program's namespace, if it has one.
     pub(super) fn take_processes(&mut self) -> Option<OwnedFd> {
-        self.descriptors.pop()
+        self.processes.take()
     }
 
     /// Waits for news. Giving up the future loses nothing.
@@ -139,7 +142,11 @@ impl Program {
 
     fn hear(&mut self, voice: Voice) -> News {
         match voice {
-            Voice::Started => match self.learn_pid() {
+            Voice::Built => {
+                self.processes = self.descriptors.pop();
+                News::Changed
+            }
+            Voice::Started { pid } => match self.learn_pid(pid) {
                 Ok(()) => {
                     self.started = true;
                     News::Started
@@ -160,11 +167,11 @@ impl Program {
     }
 
     /// Inside its namespace the program has another id; the kernel tells ours of a descriptor.
-    fn learn_pid(&mut self) -> io::Result<()> {
-        if self.descriptors.len() != 2 {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let process = self.descriptors.remove(0);
+    fn learn_pid(&mut self, inside: i32) -> io::Result<()> {
+        let Some(process) = self.descriptors.pop() else {
+            self.pid = self.find(inside).unwrap_or(self.pid);
+            return Ok(());
+        };
         let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd()))?;
         let pid = info.lines().find_map(|line| line.strip_prefix("Pid:")?.trim().parse().ok());
         // One that has ended already has no id any more, and none is needed.
@@ -172,6 +179,19 @@ impl Program {
             self.pid = pid;
         }
         Ok(())
+    }
+
+    /// The process below the one that was made which has this id inside their namespace.
+    fn find(&self, inside: i32) -> Option<Pid> {
+        let child = self.child.as_raw_nonzero().get();
+        let has_id = |process: &tree::Process| {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", process.pid));
+            let status = status.unwrap_or_default();
+            let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+            ids.and_then(|ids| ids.split_whitespace().last()?.parse().ok()) == Some(inside)
+        };
+        let found = tree::below(child).into_iter().find(has_id);
+        found.and_then(|process| Pid::from_raw(process.pid))
     }
 
     /// Takes note of every child that died; says whether any child is left.
