@@ -2,11 +2,14 @@
 //!
 //! The verb is checked before a route sees the request; the table of routes says which. Where a
 //! world matters, the route checks it as soon as it knows which one, and before it looks anything
-//! up: a token learns nothing of worlds it is not for, not even whether a run exists there.
+//! up: a token learns nothing of worlds it is not for, not even whether a run exists there. A token
+//! for some tools sees the runs and asks of those; the catalog it sees whole.
 
-use wharf_domain::{Ask, Caller, Grant};
+use std::sync::Arc;
+
+use wharf_domain::{Ask, Caller, Grant, Run};
 use wharf_engine::Handle;
-use wharf_vocab::{AskId, Code, Fault, ToolId, Verb, WorldId};
+use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
 use crate::answer::Refused;
 use crate::sse::Allowed;
@@ -59,6 +62,20 @@ pub(crate) fn still(handle: &Handle, caller: Caller, verb: Verb, world: WorldId)
 /// Whether a caller may have to do with a tool.
 pub(crate) fn tool(caller: &Caller, tool: &ToolId) -> Result<(), Refused> {
     caller.rights.check_tool(tool).map_err(Refused::denied)
+}
+
+/// The run, if a caller may do this with it. What a tool was given and what came of it concerns
+/// only those who may use it.
+pub(crate) async fn run(
+    handle: &Handle,
+    caller: &Caller,
+    verb: Verb,
+    key: &RunKey,
+) -> Result<Arc<Run>, Refused> {
+    world(caller, verb, &key.world)?;
+    let run = handle.run(key).await?;
+    tool(caller, &run.spec.tool)?;
+    Ok(run)
 }
 
 /// The ask that may be decided with this verb. A token for some worlds is not told whether there

@@ -6,7 +6,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use wharf_domain::{Ask, Caller};
+use wharf_domain::{Ask, Caller, Rights};
 use wharf_engine::AskView;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AskKind, Fault, Verb, WorldId};
@@ -21,7 +21,8 @@ use crate::cursor::{self, List, Position};
 use crate::params::Params;
 use crate::{from_wire, to_wire};
 
-/// Lists open asks, oldest first; those of runs in memory stand before the stored ones.
+/// Lists open asks, oldest first; those of runs in memory stand before the stored ones. Asks of
+/// tools that the token is not for are left out.
 #[utoipa::path(
     get, path = "/v1/inbox", tag = "asks",
     operation_id = "list_inbox",
@@ -45,6 +46,7 @@ pub(super) async fn inbox(
         kind: params
             .parsed("kind", "`question` or `approval`", |text| AskKind::parse(text).ok_or(()))?,
         worlds: access::worlds(&caller, params.world()?.as_ref())?,
+        rights: Arc::clone(&caller.rights),
     };
     let limit = params.limit()?;
     let begin = params.cursor(List::Inbox)?;
@@ -60,12 +62,15 @@ struct Filter {
     kind: Option<AskKind>,
     /// Only these worlds; all when absent.
     worlds: Option<Vec<WorldId>>,
+    /// Only tools within these.
+    rights: Arc<Rights>,
 }
 
 impl Filter {
     fn fits(&self, ask: &Ask) -> bool {
         self.kind.is_none_or(|kind| ask.spec.kind == kind)
             && self.worlds.as_ref().is_none_or(|worlds| worlds.contains(&ask.spec.run.world))
+            && self.rights.check_tool(&ask.spec.tool).is_ok()
     }
 }
 

@@ -29,6 +29,7 @@ const LOOK_BACK: u64 = 8;
 
 /// Streams the events of a run. Each has its sequence number as `id`, and the data is one line of
 /// JSON. The stream ends after `finished`; whoever comes back with `Last-Event-ID` misses nothing.
+/// It also ends, with a comment, once the token has expired or been revoked.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
     operation_id = "run_events",
@@ -54,12 +55,11 @@ pub(super) async fn stream(
     headers: HeaderMap,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
-    access::world(&caller, Verb::Read, &key.world)?;
+    let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
     let after = Seq(match last_event_id(&headers)? {
         Some(last) => last,
         None => params.number("after")?.unwrap_or(0),
     });
-    let run = app.handle.run(&key).await?;
     let watch = app.handle.watch(&key, begin_at(after)).await?;
     let source = events(watch, Teller::new(&run), after);
     let farewell = "the core is stopping; come back with Last-Event-ID";

@@ -22,7 +22,7 @@ use crate::{access, from_wire, to_wire};
 
 /// Shows the last lines of an agent's log, also of one that is dead. With `follow` it streams
 /// them, and new ones as they come, as events `log`; their data is an `AgentLogLine`. The stream
-/// ends with the agent's process. A reader that falls behind is told how many lines it missed.
+/// ends with the agent's process, or with a comment once the token has expired or been revoked. A reader that falls behind is told how many lines it missed.
 #[utoipa::path(
     get, path = "/v1/agents/{agent_id}/logs", tag = "agents",
     operation_id = "agent_logs",

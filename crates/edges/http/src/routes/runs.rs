@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use wharf_domain::{Caller, Run};
+use wharf_domain::{Caller, Rights, Run};
 use wharf_engine::{RunPage, RunQuery};
 use wharf_vocab::{Durability, Fault, RunStatus, ToolId, Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, ErrorBody, Page, RunAccepted};
@@ -89,8 +89,7 @@ pub(super) async fn show(
     params: Params,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
-    access::world(&caller, Verb::Read, &key.world)?;
-    let run = app.handle.run(&key).await?;
+    let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::run(&run)))
 }
 
@@ -117,8 +116,7 @@ pub(super) async fn cancel(
     OptionalJsonBody(request): OptionalJsonBody<CancelRun>,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
-    access::world(&caller, Verb::Run, &key.world)?;
-    access::tool(&caller, &app.handle.run(&key).await?.spec.tool)?;
+    access::run(&app.handle, &caller, Verb::Run, &key).await?;
     let reason = request.and_then(|request| request.reason).unwrap_or_default();
     let run = app.handle.cancel_run(&caller, &key, &reason).await?;
     Ok(answer::json(StatusCode::ACCEPTED, &to_wire::accepted(&run)))
@@ -146,12 +144,13 @@ pub(super) async fn remove(
     params: Params,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
-    access::world(&caller, Verb::Admin, &key.world)?;
+    access::run(&app.handle, &caller, Verb::Admin, &key).await?;
     app.handle.purge_run(&caller, &key).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Lists runs, newest first. Lists leave out outputs and asks.
+/// Lists runs, newest first. Lists leave out outputs and asks, and runs of tools that the token is
+/// not for.
 #[utoipa::path(
     get, path = "/v1/runs", tag = "runs",
     operation_id = "list_runs",
@@ -185,26 +184,28 @@ pub(super) async fn list(
         },
         limit: params.limit()?,
     };
-    let page = page_within(&app, query, worlds.as_deref()).await?;
+    let page = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;
     let next = page.next.map(|before| cursor::write(List::Runs, &Position::Number(before)));
     let items = page.runs.iter().map(to_wire::summary).collect();
     Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
 }
 
-/// A page with runs of these worlds only. It may be shorter than asked for; it is empty only if
-/// there is nothing more.
+/// A page with runs of these worlds and of tools within these rights only. It may be shorter than
+/// asked for; it is empty only if there is nothing more.
 async fn page_within(
     app: &App,
     mut query: RunQuery,
-    worlds: Option<&[WorldId]>,
+    (worlds, rights): (Option<&[WorldId]>, &Rights),
 ) -> Result<RunPage, Fault> {
-    let Some(worlds) = worlds else { return page_of_runs(app, query).await };
-    if worlds.is_empty() {
+    if worlds.is_some_and(<[WorldId]>::is_empty) {
         return Ok(RunPage { runs: Vec::new(), next: None });
     }
     loop {
         let mut page = page_of_runs(app, query.clone()).await?;
-        page.runs.retain(|run| worlds.contains(&run.key.world));
+        page.runs.retain(|run| {
+            worlds.is_none_or(|worlds| worlds.contains(&run.key.world))
+                && rights.check_tool(&run.tool).is_ok()
+        });
         match page.next {
             Some(next) if page.runs.is_empty() => query.before = Some(next),
             _ => return Ok(page),

@@ -10,6 +10,7 @@ mod document;
 mod events;
 mod limits;
 mod lists;
+mod reach;
 mod refusals;
 mod runs;
 mod secrets;

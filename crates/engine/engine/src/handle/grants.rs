@@ -19,7 +19,10 @@ impl Handle {
         let known = self.inner.grants.get(&bearer.root).ok_or_else(invalid)?;
         let expired = bearer.rights.until.is_some_and(|until| until <= self.now());
         let makers = known.makers();
-        if known.revoked_at.is_some() || expired || makers.iter().any(|it| self.is_revoked(it)) {
+        if known.revoked_at.is_some()
+            || expired
+            || self.inner.grants.revoked(makers.iter()).is_some()
+        {
             return Err(invalid());
         }
         let narrowed = bearer.root_person && bearer.chain.len() > 1;
@@ -71,13 +74,6 @@ impl Handle {
     /// Seals and checks tokens with other keys from now on.
     pub fn set_keyring(&self, keyring: Keyring) {
         *self.inner.keyring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keyring);
-    }
-
-    /// Whether a grant, or the one it was narrowed from, was revoked.
-    fn is_revoked(&self, id: &GrantId) -> bool {
-        let root = id.as_str().split('.').next().and_then(|root| GrantId::new(root).ok());
-        let revoked = |id| self.inner.grants.look(&id, |grant| grant.revoked_at.is_some());
-        root.and_then(revoked) == Some(true)
     }
 
     fn keyring(&self) -> Arc<Keyring> {
