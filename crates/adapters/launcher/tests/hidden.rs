@@ -233,3 +233,24 @@ async fn a_folder_that_is_swapped_for_a_link_while_a_program_starts_opens_nothin
     assert!(started > 10, "only {started} started");
     assert_eq!(fs::read_to_string(dir.join("victim/file")).expect("is there"), "canary");
 }
+
+#[tokio::test]
+async fn what_the_kernel_tells_of_itself_and_of_others_is_out_of_sight() {
+    let bench = Bench::new();
+    let names = ["keys", "key-users", "timer_list", "vmallocinfo", "slabinfo", "config.gz"];
+    for level in FIRM {
+        if !can(&bench, level).await {
+            continue;
+        }
+        let words = names.map(|name| format!("read:/proc/{name}"));
+        let mut spec = bench.fenced(level, &["attempt"]);
+        spec.args.extend(words.clone());
+        for (word, line) in words.iter().zip(bench.said(spec).await) {
+            let is_empty = line == format!("{word}: yes");
+            let is_refused = line.starts_with(&format!("{word}: no"));
+            assert!(is_empty || is_refused, "{line}");
+        }
+        let said = bench.said(bench.fenced(level, &["attempt", "read:/proc/self/stat"])).await;
+        assert!(said[0].contains(": yes"), "{said:?}");
+    }
+}

@@ -38,6 +38,14 @@ const COPIED: [&str; 7] = [
 const COPIED_BYTES_MAX: u64 = 1024 * 1024;
 const COPIED_BYTES_USUAL: usize = 64 * 1024;
 const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
+const KERNEL_FILES: [&str; 2] = ["/proc/keys", "/proc/key-users"];
+const KERNEL_FILES_OF_FIRST: [&str; 5] = [
+    "/proc/timer_list",
+    "/proc/vmallocinfo",
+    "/proc/slabinfo",
+    "/proc/pagetypeinfo",
+    "/proc/config.gz",
+];
 /// Links that programs expect beside the devices.
 const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/dev/fd", "/proc/self/fd"),
@@ -224,10 +232,28 @@ impl Site {
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         let strict = order.fence.level == SandboxLevel::Strict;
         mount("proc", &target, "proc", flags, strict.then_some(c"subset=pid"))?;
+        if !strict {
+            self.cover_kernel()?;
+        }
         // The settings of the machine are files of its first user, which the program may be.
         mount_remount(&target, flags | MountFlags::BIND | MountFlags::RDONLY, c"")?;
         let open = OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::open(&target, open, Mode::empty())?)
+    }
+
+    /// Puts nothing over files that tell of the kernel and of others rather than of processes.
+    fn cover_kernel(&mut self) -> io::Result<()> {
+        let nothing = view::open(Path::new("/dev/null"))?;
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NOEXEC;
+        // Only the first user can read the others.
+        let is_first = rustix::process::geteuid().is_root();
+        let first = KERNEL_FILES_OF_FIRST.iter().filter(|_| is_first);
+        for path in KERNEL_FILES.iter().chain(first).map(Path::new) {
+            if Self::at(path).exists() {
+                self.attach(&nothing, path, flags)?;
+            }
+        }
+        Ok(())
     }
 
     /// Makes the site the root and lets go of everything else.
