@@ -12,6 +12,7 @@ use wharf_vocab::{AgentId, LaunchId};
 use crate::conn::Command;
 use crate::control::Shared;
 use crate::live::Live;
+use crate::places::Places;
 
 /// How long a hello waits for the launch it belongs to: a process can be faster than the word of
 /// its start.
@@ -48,6 +49,7 @@ pub(crate) struct Admitted {
     pub(crate) agent: AgentId,
     pub(crate) launch: LaunchId,
     pub(crate) live: Arc<Live>,
+    pub(crate) places: Arc<Places>,
 }
 
 /// A refusal, and the check that failed.
@@ -78,10 +80,11 @@ pub(crate) async fn admit(
         return Err((Refusal::ManifestDrift, "manifest hash"));
     }
     let live = shared.live(&agent).ok_or(unknown)?;
-    if !live.connect(&launch, commands) {
+    let places = live.places(&launch);
+    let (Some(places), true) = (places, live.connect(&launch, commands)) else {
         return Err((Refusal::Conflict, "connected already"));
-    }
-    Ok(Admitted { agent, launch, live })
+    };
+    Ok(Admitted { agent, launch, live, places })
 }
 
 /// The launch that a token was made for, if the right process shows it. A token that a stranger

@@ -26,6 +26,7 @@ use crate::admit::Origin;
 use crate::control::Shared;
 use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
 use crate::live::Live;
+use crate::places::Places;
 use crate::throttle::Gate;
 use crate::to_wire;
 use crate::tokens::random_hex;
@@ -78,6 +79,8 @@ struct Peer {
     idempotency: bool,
     gate: Arc<Gate>,
     bounds: Bounds,
+    /// The folders of its launch.
+    places: Arc<Places>,
     /// Folders for the calls of a fenced agent, from its first call on.
     rooms: Option<Rooms>,
 }

@@ -19,7 +19,7 @@ use wharf_vocab::{AgentId, Code, Fault, ToolId};
 
 use crate::conn::provider;
 use crate::fence::Ground;
-use crate::launch::{self, Places};
+use crate::launch;
 use crate::listen::Listener;
 use crate::live::{Live, Rest};
 use crate::options::Options;
@@ -27,7 +27,7 @@ use crate::sink::Sink;
 use crate::supervisor::{Order, Supervisor};
 use crate::throttle::Gates;
 use crate::tokens::Tokens;
-use crate::{files, manifest, scan};
+use crate::{files, manifest, places, scan};
 
 /// The edge that faces agents. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -352,8 +352,8 @@ impl AgentControl for AgentEdge {
     fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
         async move {
             self.shared.options.handle.agent(&id)?;
-            let places = Places::of(&self.shared.options.agents_dir, &id);
-            self.shared.options.launcher.tail(&places.log, lines).await
+            let log = places::log(&self.shared.options.agents_dir, &id);
+            self.shared.options.launcher.tail(&log, lines).await
         }
         .boxed()
     }

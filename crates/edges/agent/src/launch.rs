@@ -1,6 +1,7 @@
 //! What a launch needs around it: folders, socket, environment, secrets, a way out, a fence.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -19,34 +20,11 @@ use crate::control::{Shared, blocking};
 use crate::fence::{self, Given};
 use crate::live::Live;
 use crate::options::{Options, Transport};
-use crate::{files, listen, throttle};
+use crate::places::{self, FOLDER_NAME_CHARS, Places, short};
+use crate::{files, listen, remove, throttle};
 
 /// Longest path of a socket that every system takes.
 const SOCKET_BYTES_MAX: usize = 103;
-/// How much of a launch's id names its folder.
-const FOLDER_NAME_CHARS: usize = 10;
-
-/// Where an agent's own folders lie.
-pub(crate) struct Places {
-    pub(crate) home: PathBuf,
-    pub(crate) tmp: PathBuf,
-    pub(crate) data: PathBuf,
-    pub(crate) log: PathBuf,
-}
-
-impl Places {
-    /// Short names, since ids may be long and socket paths may not.
-    pub(crate) fn of(agents_dir: &Path, id: &AgentId) -> Self {
-        let digest = Digest::of(&[id.as_str().as_bytes()]);
-        let folder = agents_dir.join(&digest.as_str()[..16]);
-        Self {
-            home: folder.join("home"),
-            tmp: folder.join("tmp"),
-            data: folder.join("data"),
-            log: folder.join("log"),
-        }
-    }
-}
 
 /// A process that was started, and what must stay as long as it lives.
 #[derive(Debug)]
@@ -61,26 +39,21 @@ pub(crate) struct Running {
 #[derive(Debug, Default)]
 struct Around {
     folder: Option<PathBuf>,
-    tmp: Option<PathBuf>,
     door: Option<Arc<dyn EgressDoor>>,
     listening: Option<DropGuard>,
 }
 
 impl Drop for Around {
     fn drop(&mut self) {
-        if let Some(folder) = &self.folder {
+        if let Some((base, name)) = self.folder.as_deref().and_then(parts) {
             // Sockets only; if they are gone already, all the better.
-            let _ = std::fs::remove_dir_all(folder);
-        }
-        if let Some(tmp) = self.tmp.take() {
-            // It may hold much, or never have been made.
-            let remove = move || drop(std::fs::remove_dir_all(tmp));
-            match tokio::runtime::Handle::try_current() {
-                Ok(runtime) => drop(runtime.spawn_blocking(remove)),
-                Err(_) => remove(),
-            }
+            let _ = remove::entry(base, name);
         }
     }
+}
+
+fn parts(path: &Path) -> Option<(&Path, &OsStr)> {
+    path.parent().zip(path.file_name())
 }
 
 /// Starts a launch of an agent, if its files are still those that were approved.
@@ -94,16 +67,15 @@ pub(crate) async fn start(
     let (ground, permissions) = (shared.ground(&agent.folder), agent.permissions());
     let given = blocking(move || Ok(fence::derive(&permissions, &ground))).await?;
     let mut around = Around::default();
-    let mut places = Places::of(&shared.options.agents_dir, id);
-    places.tmp.push(short(launch));
-    around.tmp = Some(places.tmp.clone());
+    let places = live
+        .settle(launch, |isolation| Places::new(&shared.options.agents_dir, id, launch, isolation));
     let entrypoint = &agent.manifest.entrypoint;
     let log = LogSpec::at(&places.log);
     let mut spec = LaunchSpec::new(launch.clone(), &entrypoint.program, &agent.folder, log);
     spec.args.clone_from(&entrypoint.args);
     spec.stop_grace = shared.options.stop_grace;
     spec.env = environment(shared, id, launch, &places, &given);
-    spec.private_dirs = vec![places.home, places.tmp, places.data];
+    spec.private_dirs = vec![places.home.clone(), places.tmp.clone(), places.data.clone()];
     spec.fence = fence(shared, &agent, &given);
     connect(shared, &agent, &mut spec, &mut around)?;
     let opened = async {
@@ -316,30 +288,22 @@ impl Around {
     }
 }
 
-/// The name of what is made for one launch.
-fn short(launch: &LaunchId) -> String {
-    launch.as_str().chars().take(FOLDER_NAME_CHARS).collect()
-}
-
 /// Removes what launches of an earlier core have left that was killed. Only a core that has the
 /// home for itself comes here.
 pub(crate) fn sweep(options: &Options) {
-    sweep_folder(&sockets_dir(options));
-    let Ok(agents) = std::fs::read_dir(&options.agents_dir) else { return };
-    agents.flatten().for_each(|agent| sweep_folder(&agent.path().join("tmp")));
-}
-
-fn sweep_folder(folder: &Path) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    let is_left =
-        |name: &str| name.len() == FOLDER_NAME_CHARS && name.bytes().all(|b| b.is_ascii_hexdigit());
+    let sockets = sockets_dir(options);
+    let is_left = |name: &str| {
+        let is_short = name.len() == FOLDER_NAME_CHARS;
+        is_short && name.bytes().all(|b| b.is_ascii_hexdigit()) || remove::is_on_its_way(name)
+    };
+    let Ok(entries) = std::fs::read_dir(&sockets) else { return places::sweep(options) };
     for entry in entries.flatten() {
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_folder && entry.file_name().to_str().is_some_and(is_left) {
-            // What cannot be removed is in nobody's way: names do not repeat.
-            let _ = std::fs::remove_dir_all(entry.path());
+            remove::later(&entry.path());
         }
     }
+    places::sweep(options);
 }
 
 /// A folder that others can change is no place for sockets.

@@ -15,6 +15,7 @@ use wharf_vocab::{AgentId, AttemptId, Fault, Isolation, LaunchId, Timestamp};
 
 use crate::conn::{Command, provider};
 use crate::files::Watch;
+use crate::places::Places;
 use crate::pool::{Begun, Failed, Phase, Pool, Quit, Slot};
 
 /// What is known of one agent besides the journal.
@@ -73,6 +74,26 @@ impl Live {
         state.rest = Rest::Coming;
         state.reason = None;
         state.pool.begin(launch)
+    }
+
+    /// Gives a launch its folders; which they are depends on who shares its process.
+    pub(crate) fn settle(
+        &self,
+        launch: &LaunchId,
+        make: impl FnOnce(Isolation) -> Places,
+    ) -> Arc<Places> {
+        let mut state = self.lock();
+        let isolation = state.pool.isolation_of(launch);
+        let places = Arc::new(make(isolation));
+        if let Some(slot) = state.pool.slot(launch) {
+            slot.places = Some(Arc::clone(&places));
+        }
+        places
+    }
+
+    /// The folders of a launch.
+    pub(crate) fn places(&self, launch: &LaunchId) -> Option<Arc<Places>> {
+        self.lock().pool.slot(launch)?.places.clone()
     }
 
     pub(crate) fn launched(&self, launched: &Arc<dyn Launched>, notes: &[String]) {

@@ -17,6 +17,7 @@ use wharf_protocol::agent::CoreClose;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
 use crate::conn::Command;
+use crate::places::Places;
 
 /// Processes that one agent may have.
 pub(crate) const INSTANCES_MAX: usize = 64;
@@ -64,6 +65,8 @@ pub(crate) struct Slot {
     pub(crate) launch: LaunchId,
     pub(crate) phase: Phase,
     pub(crate) launched: watch::Sender<Option<Arc<dyn Launched>>>,
+    /// Its folders; some go with it.
+    pub(crate) places: Option<Arc<Places>>,
     /// What was approved and could not be given, one sentence each.
     pub(crate) notes: Vec<String>,
     pub(crate) last_heartbeat: Option<Timestamp>,
@@ -153,6 +156,7 @@ impl Pool {
             launch: launch.clone(),
             phase: Phase::Starting,
             launched: watch::Sender::new(None),
+            places: None,
             notes: Vec::new(),
             last_heartbeat: None,
             conn: None,
@@ -177,6 +181,17 @@ impl Pool {
 
     pub(crate) fn slot(&mut self, launch: &LaunchId) -> Option<&mut Slot> {
         self.slots.iter_mut().find(|slot| slot.launch == *launch)
+    }
+
+    /// Which runs may come to share a process.
+    pub(crate) fn isolation_of(&self, launch: &LaunchId) -> Isolation {
+        let slot = self.slots.iter().find(|slot| slot.launch == *launch);
+        match slot.map(|slot| &slot.owner) {
+            Some(Owner::All) => Isolation::Shared,
+            Some(Owner::World(_)) => Isolation::World,
+            // Nobody's yet: it must have nothing of anybody's.
+            Some(Owner::Spare | Owner::Run) | None => Isolation::Run,
+        }
     }
 
     /// How many more processes are needed now.

@@ -22,7 +22,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FileType, Mode, OFlags, RawDir};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use wharf_vocab::{AttemptId, Code, Digest, Executed, Fault, Object, RunKey};
+use wharf_vocab::{AttemptId, Code, Digest, Executed, Fault, Object};
+
+use crate::places::Places;
+use crate::remove;
 
 /// Largest file that is taken as an output.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -66,12 +69,12 @@ pub(crate) struct Room {
 type Change = (i64, i128);
 
 impl Rooms {
-    /// Prepares the data folder of an agent. What lies beside it belongs to the core alone.
-    pub(crate) fn open(data: &Path) -> io::Result<Self> {
-        let folder = data.parent().unwrap_or(Path::new("/"));
-        let gone = folder.join("gone");
-        fs::create_dir_all(&gone)?;
-        private(data)?;
+    /// Prepares the data folder of a launch.
+    pub(crate) fn open(places: &Places) -> io::Result<Self> {
+        let (data, gone) = (&places.data, places.gone.clone());
+        for folder in [&gone, data] {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
         let data_fd = rustix::fs::open(data, FOLDER, Mode::empty())?;
         let runs = match folder_in(&data_fd, "runs") {
             Ok(runs) => runs,
@@ -116,7 +119,7 @@ impl Rooms {
     pub(crate) fn throw_away(&self, room: &Room) {
         // A room that the agent has removed itself needs no removing.
         if let Ok(put) = moved(&self.runs, &room.name, &self.gone) {
-            remove_later(put);
+            remove::later(&put);
         }
     }
 }
@@ -242,22 +245,15 @@ pub(crate) fn has_written(outputs: &Object) -> bool {
 }
 
 /// Removes a room by itself, when its connection may be gone.
-pub(crate) fn remove(data: &Path, room: &Room) {
-    let folder = data.parent().unwrap_or(Path::new("/"));
-    let runs = rustix::fs::open(data, FOLDER, Mode::empty())
+pub(crate) fn discard(places: &Places, room: &Room) {
+    let runs = rustix::fs::open(&places.data, FOLDER, Mode::empty())
         .and_then(|data| rustix::fs::openat(&data, "runs", FOLDER, Mode::empty()));
     // What the agent has moved away itself is its own affair.
     if let Ok(put) =
-        runs.map_err(Into::into).and_then(|runs| moved(&runs, &room.name, &folder.join("gone")))
+        runs.map_err(Into::into).and_then(|runs| moved(&runs, &room.name, &places.gone))
     {
-        remove_later(put);
+        remove::later(&put);
     }
-}
-
-/// Where the files of a run are kept.
-pub(crate) fn kept_at(data: &Path, run: &RunKey) -> PathBuf {
-    let folder = data.parent().unwrap_or(Path::new("/"));
-    folder.join("outputs").join(run.world.as_str()).join(run.run.as_str())
 }
 
 /// What a call failed of that named files without a room to write them in.
@@ -323,14 +319,6 @@ fn copy(from: &mut File, to: &Path) -> io::Result<Option<(u64, String)>> {
     Ok(Some((bytes, hex)))
 }
 
-/// A folder for its owner alone.
-fn private(path: &Path) -> io::Result<()> {
-    match rustix::fs::mkdir(path, Mode::RWXU) {
-        Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
 /// A folder in another one, made if it is not there. A link is none.
 fn folder_in(dir: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     match rustix::fs::mkdirat(&dir, name, Mode::RWXU) {
@@ -356,25 +344,11 @@ fn is_empty(fd: &OwnedFd) -> io::Result<bool> {
 /// Moves something out of the agent's reach; where it lies then.
 fn moved(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<PathBuf> {
     let gone_fd = rustix::fs::open(gone, FOLDER, Mode::empty())?;
-    rustix::fs::renameat(dir, name, &gone_fd, name)?;
-    Ok(gone.join(name))
+    Ok(gone.join(remove::moved(dir, name, &gone_fd)?))
 }
 
 fn put_away(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<()> {
     let put = moved(dir, name, gone)?;
-    remove_later(put);
+    remove::later(&put);
     Ok(())
-}
-
-/// Removes a folder, a link or a file where the agent cannot reach it.
-fn remove_later(path: PathBuf) {
-    let remove = move || {
-        // A link or file at the top is removed as such. What cannot be removed stays out of the
-        // agent's reach and harms nobody.
-        let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
-    };
-    match tokio::runtime::Handle::try_current() {
-        Ok(runtime) => drop(runtime.spawn_blocking(remove)),
-        Err(_) => remove(),
-    }
 }

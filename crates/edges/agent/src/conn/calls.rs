@@ -14,7 +14,6 @@ use wharf_wire::agent_v1::CallId;
 
 use super::{COMMANDS_WAITING_MAX, Connection};
 use crate::control::Shared;
-use crate::launch::Places;
 use crate::throttle::{self, Gate, Place};
 use crate::workdir::{self, Room, Rooms};
 use crate::{from_wire, to_wire};
@@ -161,11 +160,8 @@ impl Connection {
         }
         let made = match &mut peer.rooms {
             Some(rooms) => rooms.take(&attempt.dispatch().attempt_id),
-            None => {
-                let data = Places::of(&self.shared.options.agents_dir, &peer.agent).data;
-                Rooms::open(&data)
-                    .and_then(|rooms| peer.rooms.insert(rooms).take(&attempt.dispatch().attempt_id))
-            }
+            None => Rooms::open(&peer.places)
+                .and_then(|rooms| peer.rooms.insert(rooms).take(&attempt.dispatch().attempt_id)),
         };
         made.map(Some).map_err(|error| {
             tracing::warn!(agent = %peer.agent, %error, "no folder for a call can be made");
@@ -208,13 +204,14 @@ impl Connection {
     /// Keeps the files that a call has written, beside the connection: that may take a while.
     fn keep_files(&self, attempt: Attempt, room: Option<Room>, outputs: Object, cost_micro: u64) {
         let Some(peer) = &self.peer else { return };
-        let data = Places::of(&self.shared.options.agents_dir, &peer.agent).data;
-        let kept = workdir::kept_at(&data, &attempt.dispatch().run);
+        // Held to the end: the launch may be over before, and takes its folders with it.
+        let places = Arc::clone(&peer.places);
+        let kept = places.kept_at(&attempt.dispatch().run);
         let keep = move || {
             let mut outputs = outputs;
             let room = room.ok_or_else(workdir::no_room)?;
             let result = room.keep_written(&mut outputs, &kept).map(|()| outputs);
-            workdir::remove(&data, &room);
+            workdir::discard(&places, &room);
             result
         };
         tokio::spawn(async move {

@@ -101,11 +101,11 @@ impl Connection {
 
     async fn admit(&self, hello: &HelloReceived) -> Result<Peer, (Refusal, &'static str)> {
         let commands = self.commands.clone();
-        let Admitted { agent, launch, live } =
+        let Admitted { agent, launch, live, places } =
             admit(&self.shared, &self.origin, hello, commands).await?;
         let (gate, bounds) = (self.shared.gates.of(&agent), Bounds::read(&self.shared, &agent));
         let idempotency = hello.idempotency.is_some();
-        Ok(Peer { agent, launch, live, idempotency, gate, bounds, rooms: None })
+        Ok(Peer { agent, launch, live, idempotency, gate, bounds, places, rooms: None })
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.

@@ -2,19 +2,28 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use wharf_vocab::{AgentId, Isolation, LaunchId};
+
 use super::*;
 
 struct Stage {
     dir: tempfile::TempDir,
+    places: Places,
     rooms: Rooms,
     room: Room,
 }
 
 fn stage() -> Stage {
     let dir = tempfile::tempdir().expect("a folder");
-    let mut rooms = Rooms::open(&dir.path().join("data")).expect("opens");
+    let places = places(dir.path(), Isolation::Shared);
+    let mut rooms = Rooms::open(&places).expect("opens");
     let room = rooms.take(&attempt("a-1")).expect("made");
-    Stage { dir, rooms, room }
+    Stage { dir, places, rooms, room }
+}
+
+fn places(agents: &Path, isolation: Isolation) -> Places {
+    let id = AgentId::new("dev.example.hello").expect("valid");
+    Places::new(agents, &id, &LaunchId::new("l-1").expect("valid"), isolation)
 }
 
 fn attempt(id: &str) -> AttemptId {
@@ -27,7 +36,7 @@ impl Stage {
     }
 
     fn kept(&self) -> PathBuf {
-        self.dir.path().join("outputs/default/r-1")
+        self.places.outputs.join("default/r-1")
     }
 
     fn keep(&self, key: &str) -> Result<Object, Fault> {
@@ -108,17 +117,17 @@ fn r163_folders_swapped_for_links_lead_nowhere() {
     fs::rename(&given, given.with_extension("old")).expect("renames");
     symlink(&outside, &given).expect("links");
     stage.refused("key", Code::ToolInvalidOutput, "is not there");
-    let Stage { dir, mut rooms, room } = stage;
+    let Stage { dir: _dir, places, mut rooms, room } = stage;
     rooms.give_back(room);
     assert!(rooms.free.is_empty(), "such a room is not used again");
     assert!(!given.exists(), "the link is gone");
     assert!(outside.join("out/key").exists(), "what it led to is not");
     // The whole folder of rooms is swapped.
     drop(rooms);
-    let runs = dir.path().join("data/runs");
+    let runs = places.data.join("runs");
     fs::remove_dir_all(&runs).expect("removes");
     symlink(&outside, &runs).expect("links");
-    let mut rooms = Rooms::open(&dir.path().join("data")).expect("opens");
+    let mut rooms = Rooms::open(&places).expect("opens");
     rooms.take(&attempt("a-2")).expect("made");
     assert!(!fs::symlink_metadata(&runs).expect("there").is_symlink());
     assert_eq!(fs::read_dir(&outside).expect("there").count(), 1, "nothing was added");
@@ -153,7 +162,7 @@ fn r163_a_name_that_changes_hands_all_the_time_never_yields_a_foreign_file() {
 
 #[test]
 fn a_room_is_used_again_only_if_it_is_as_it_was() {
-    let Stage { dir: _dir, mut rooms, room } = stage();
+    let Stage { dir: _dir, places: _places, mut rooms, room } = stage();
     let first = room.path.clone();
     rooms.give_back(room);
     let room = rooms.take(&attempt("a-2")).expect("kept");
@@ -171,7 +180,7 @@ fn a_room_is_used_again_only_if_it_is_as_it_was() {
 
 #[test]
 fn what_changed_in_a_room_is_seen_by_when_it_changed() {
-    let Stage { dir: _dir, mut rooms, room } = stage();
+    let Stage { dir: _dir, places: _places, mut rooms, room } = stage();
     let mut number = 0;
     let mut again = |rooms: &mut Rooms, room: Room| {
         let path = room.path.clone();
@@ -199,4 +208,22 @@ fn what_changed_in_a_room_is_seen_by_when_it_changed() {
     fs::rename(&room.path, room.path.with_extension("moved")).expect("renames");
     let (_, kept) = again(&mut rooms, room);
     assert!(!kept, "all of it was moved");
+}
+
+#[test]
+fn r163_what_an_agent_nests_without_end_is_removed_with_its_room() {
+    let Stage { dir: _dir, places, mut rooms, room } = stage();
+    let mut at = rustix::fs::open(room.outputs_path(), FOLDER, Mode::empty()).expect("there");
+    for _ in 0..18_000 {
+        rustix::fs::mkdirat(&at, "d", Mode::RWXU).expect("made");
+        at = rustix::fs::openat(&at, "d", FOLDER, Mode::empty()).expect("there");
+    }
+    drop(at);
+    // What an earlier core left is not in the way.
+    fs::create_dir_all(places.gone.join("gone-1-1/full")).expect("made");
+    let thread = std::thread::Builder::new().stack_size(192 * 1024);
+    let give_back = thread.spawn(move || rooms.give_back(room)).expect("starts");
+    give_back.join().expect("no overflow");
+    let names = fs::read_dir(&places.gone).expect("there").flatten();
+    assert_eq!(names.map(|left| left.file_name()).collect::<Vec<_>>(), ["gone-1-1"]);
 }

@@ -78,15 +78,20 @@ async fn the_socket_of_a_launch_goes_with_it() {
 async fn what_launches_of_a_killed_core_left_is_swept_up() {
     let dir = tempfile::tempdir().expect("a folder");
     let left = dir.path().join("run/0123456789");
-    let tmp = dir.path().join("agents/0123456789abcdef/tmp/abcdef0123");
+    let launch = dir.path().join("agents/0123456789abcdef/launches/abcdef0123/data");
+    let gone = dir.path().join("agents/0123456789abcdef/gone/room");
+    let data = dir.path().join("agents/0123456789abcdef/data");
     let other = dir.path().join("run/notes");
-    for folder in [&left, &tmp, &other] {
+    for folder in [&left, &launch, &gone, &data, &other] {
         std::fs::create_dir_all(folder).expect("made");
         std::fs::write(folder.join("s"), "").expect("written");
     }
     let stage = Stage::new().await;
     let options = crate::stage::options(&stage.handle, dir.path());
     let edge = wharf_agent::AgentEdge::start(options).await.expect("starts");
-    assert!(!left.exists() && !tmp.exists() && other.exists());
+    for folder in [&left, launch.parent().expect("a folder"), &gone] {
+        crate::files::gone(folder).await;
+    }
+    assert!(other.exists() && data.exists());
     edge.stop().await;
 }

@@ -16,7 +16,7 @@ fn folder(call: &Value, name: &str) -> PathBuf {
     PathBuf::from(call["payload"]["context"][name].as_str().expect("a folder"))
 }
 
-async fn gone(path: &Path) {
+pub(crate) async fn gone(path: &Path) {
     let deadline = tokio::time::Instant::now() + LONG;
     while path.exists() {
         assert!(tokio::time::Instant::now() < deadline, "{} stays", path.display());

@@ -1,5 +1,7 @@
 //! Which runs share a process, and what a cancel does to it.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::json;
 use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_engine::launcher::ExitHow;
@@ -76,6 +78,65 @@ async fn r054_each_run_has_a_process_of_its_own_which_ends_with_it() {
     }
     second.over().await;
     stage.until(|view| view.agent.wanted && view.instances >= 1).await;
+}
+
+/// The folders a launch is told of, made as a real launch finds them.
+fn folders(launch: &Launch) -> Vec<PathBuf> {
+    let names = ["HOME", "TMPDIR", "OPENSENTIENCE_HOME"];
+    let folders: Vec<_> = names.iter().map(|name| PathBuf::from(launch.env(name))).collect();
+    assert_eq!(launch.spec.private_dirs, folders);
+    folders.iter().for_each(|folder| std::fs::create_dir_all(folder).expect("made"));
+    folders
+}
+
+#[tokio::test]
+async fn r054_worlds_and_runs_see_no_folder_of_another_and_leave_none_behind() {
+    for isolation in [Isolation::World, Isolation::Run] {
+        let mut stage = Stage::new().await;
+        stage.make_world("other").await;
+        let (first, mut a) = started(&mut stage, isolation).await;
+        let firsts = folders(&first);
+        std::fs::write(firsts[0].join("note"), "of the first").expect("writes");
+        let one = stage.run_in("default", "echo").await;
+        let call = a.call().await;
+        let (second, mut b) = next(&mut stage).await;
+        let seconds = folders(&second);
+        for (one, two) in firsts.iter().zip(&seconds) {
+            assert!(!one.starts_with(two) && !two.starts_with(one), "{isolation}");
+        }
+        let two = stage.run_in("other", "echo").await;
+        let others_call = b.call().await;
+        for (call, folders) in [(&call, &firsts), (&others_call, &seconds)] {
+            let outputs = call["payload"]["context"]["outputs_dir"].as_str().expect("a folder");
+            assert!(Path::new(outputs).starts_with(&folders[2]), "{isolation}: {outputs}");
+        }
+        // The process of a run ends while its file is being kept.
+        let outputs = call["payload"]["context"]["outputs_dir"].as_str().expect("a folder");
+        std::fs::write(Path::new(outputs).join("file"), vec![7; 4 << 20]).expect("writes");
+        a.succeed(&call, json!({"file": {"$written": true}})).await;
+        b.succeed(&others_call, json!({})).await;
+        for run in [&one, &two] {
+            let run = stage.end_of(&run.key).await;
+            assert_eq!(run.status(), RunStatus::Succeeded, "{isolation}: {run:?}");
+        }
+        drop((a, b));
+        AgentControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
+        for folder in firsts.iter().chain(&seconds) {
+            crate::files::gone(folder).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_all_runs_share_stays() {
+    let mut stage = Stage::new().await;
+    let launch = stage.started().await;
+    let before = folders(&launch);
+    launch.exit(1);
+    let after = folders(&stage.launch().await);
+    assert_eq!((&before[0], &before[2]), (&after[0], &after[2]));
+    crate::files::gone(&before[1]).await;
+    assert!(before[0].exists() && before[2].exists());
 }
 
 #[tokio::test]

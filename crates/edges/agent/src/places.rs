@@ -1,0 +1,123 @@
+//! Where the folders of an agent and of its launches lie.
+//!
+//! What all launches share lies directly in the agent's folder. What one launch has for itself
+//! lies in a folder below `launches` and goes with it: its temporary files always, and where
+//! worlds or runs are kept apart also its home and its data.
+
+use std::path::{Path, PathBuf};
+
+use wharf_vocab::{AgentId, Digest, Isolation, LaunchId, RunKey};
+
+use crate::options::Options;
+use crate::remove;
+
+/// How much of a launch's id names its folder.
+pub(crate) const FOLDER_NAME_CHARS: usize = 10;
+const LAUNCHES: &str = "launches";
+const GONE: &str = "gone";
+
+/// The folders of a launch. Its own are removed when nobody needs them any more.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub(crate) home: PathBuf,
+    pub(crate) tmp: PathBuf,
+    pub(crate) data: PathBuf,
+    pub(crate) log: PathBuf,
+    /// What is about to be removed; out of the agent's reach.
+    pub(crate) gone: PathBuf,
+    /// Files that runs gave as outputs; out of the agent's reach.
+    pub(crate) outputs: PathBuf,
+    own: PathBuf,
+}
+
+impl Places {
+    pub(crate) fn new(
+        agents_dir: &Path,
+        id: &AgentId,
+        launch: &LaunchId,
+        isolation: Isolation,
+    ) -> Self {
+        let folder = folder(agents_dir, id);
+        let own = folder.join(LAUNCHES).join(short(launch));
+        let lasting = if isolation == Isolation::Shared { &folder } else { &own };
+        Self {
+            home: lasting.join("home"),
+            tmp: own.join("tmp"),
+            data: lasting.join("data"),
+            log: log(agents_dir, id),
+            gone: folder.join(GONE),
+            outputs: folder.join("outputs"),
+            own,
+        }
+    }
+
+    /// Where the files of a run are kept.
+    pub(crate) fn kept_at(&self, run: &RunKey) -> PathBuf {
+        self.outputs.join(run.world.as_str()).join(run.run.as_str())
+    }
+}
+
+impl Drop for Places {
+    fn drop(&mut self) {
+        // It may hold much, or never have been made.
+        remove::later(&self.own);
+    }
+}
+
+/// Short names, since ids may be long and socket paths may not.
+fn folder(agents_dir: &Path, id: &AgentId) -> PathBuf {
+    let digest = Digest::of(&[id.as_str().as_bytes()]);
+    agents_dir.join(&digest.as_str()[..16])
+}
+
+/// Where an agent's log lies.
+pub(crate) fn log(agents_dir: &Path, id: &AgentId) -> PathBuf {
+    folder(agents_dir, id).join("log")
+}
+
+/// The name of what is made for one launch.
+pub(crate) fn short(launch: &LaunchId) -> String {
+    launch.as_str().chars().take(FOLDER_NAME_CHARS).collect()
+}
+
+/// Removes what an earlier core has left. What there is is found out at once, so that nothing of
+/// this core is taken for it.
+pub(crate) fn sweep(options: &Options) {
+    let Ok(agents) = std::fs::read_dir(&options.agents_dir) else { return };
+    let folders = agents.flatten().flat_map(|agent| [LAUNCHES, GONE].map(|n| agent.path().join(n)));
+    let left = folders.filter_map(|folder| std::fs::read_dir(folder).ok());
+    let left: Vec<_> = left.flat_map(|left| left.flatten().map(|left| left.path())).collect();
+    if !left.is_empty() {
+        remove::all_later(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r054_what_worlds_and_runs_keep_is_the_launchs_own_and_goes_with_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let id = AgentId::new("dev.example.hello").expect("valid");
+        let launch = |name: &str| LaunchId::new(name).expect("valid");
+        let new = |name, isolation| Places::new(dir.path(), &id, &launch(name), isolation);
+        for isolation in [Isolation::World, Isolation::Run] {
+            let (one, two) = (new("one", isolation), new("two", isolation));
+            for (a, b) in [(&one.home, &two.home), (&one.tmp, &two.tmp), (&one.data, &two.data)] {
+                assert_ne!(a, b, "{isolation}");
+                std::fs::create_dir_all(a).expect("made");
+            }
+            let own = one.own.clone();
+            drop(one);
+            assert!(!own.exists(), "{isolation}");
+        }
+        let (one, two) = (new("one", Isolation::Shared), new("two", Isolation::Shared));
+        assert_eq!((&one.home, &one.data), (&two.home, &two.data));
+        assert_ne!(one.tmp, two.tmp);
+        std::fs::create_dir_all(one.data.join("kept")).expect("made");
+        let kept = one.data.join("kept");
+        drop(one);
+        assert!(kept.exists(), "what is shared stays");
+    }
+}
