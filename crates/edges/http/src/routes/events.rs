@@ -55,11 +55,12 @@ pub(super) async fn stream(
     headers: HeaderMap,
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
-    let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
+    access::world(&caller, Verb::Read, &key.world)?;
     let after = Seq(match last_event_id(&headers)? {
         Some(last) => last,
         None => params.number("after")?.unwrap_or(0),
     });
+    let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
     let watch = app.handle.watch(&key, begin_at(after)).await?;
     let source = events(watch, Teller::new(&run), after);
     let farewell = "the core is stopping; come back with Last-Event-ID";
