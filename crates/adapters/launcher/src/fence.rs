@@ -31,6 +31,8 @@ pub(crate) struct Ability {
     /// The firmest level, if all layers are there.
     firmest: SandboxLevel,
     landlock: i32,
+    /// Whether the kernel counts process ids in each namespace.
+    ids_apart: bool,
     /// Why there is not more, one sentence each.
     reasons: Vec<String>,
 }
@@ -47,7 +49,9 @@ impl Ability {
         let mut firmest = SandboxLevel::Strict;
         while layers != Layers::NONE {
             let failure = match trial(spawner, layers, firmest, missing).await {
-                Ok(landlock) => return Self { layers, firmest, landlock, reasons },
+                Ok((landlock, ids_apart)) => {
+                    return Self { layers, firmest, landlock, ids_apart, reasons };
+                }
                 Err(failure) => failure,
             };
             if failure.step == Step::Files && firmest == SandboxLevel::Strict {
@@ -79,7 +83,8 @@ impl Ability {
     }
 
     fn none(reasons: Vec<String>) -> Self {
-        Self { layers: Layers::NONE, firmest: SandboxLevel::Basic, landlock: 0, reasons }
+        let (layers, firmest) = (Layers::NONE, SandboxLevel::Basic);
+        Self { layers, firmest, landlock: 0, ids_apart: false, reasons }
     }
 
     /// Of a machine that nobody asked.
@@ -138,6 +143,7 @@ impl Ability {
             egress: fence.egress.clone(),
             tcp_port: fence.tcp_port,
             usage: fence.usage.clone(),
+            ids: fence.usage.processes.filter(|_| self.ids_apart).map(ids_for),
             group: None,
             homes: std::env::home_dir().into_iter().collect(),
             hidden: fence.hidden.clone(),
@@ -188,19 +194,26 @@ fn usage_notes(usage: &Usage, groups: Option<&Groups>) -> Vec<String> {
         let how = if groups.is_some() { GROUPS } else { POLLING };
         notes.push(how.to_owned());
     }
+    if groups.is_none() && usage.cpu_ms.is_some() {
+        notes.push("Processor time of children that nobody waits for is estimated.".to_owned());
+    }
+    if groups.is_none() && usage.memory_bytes.is_some() {
+        notes.push("Memory that no process maps or has open is not counted.".to_owned());
+    }
     if usage.cpu_millicores.is_some() && !groups.is_some_and(Groups::shares_processors) {
         notes.push("A share of processors cannot be kept here.".to_owned());
     }
     notes
 }
 
-/// Fences nothing in; answers with the kernel's version of Landlock, or with what failed.
+/// Fences nothing in; answers with the kernel's version of Landlock and whether process ids are
+/// counted apart, or with what failed.
 async fn trial(
     spawner: &Arc<Spawner>,
     layers: Layers,
     level: SandboxLevel,
     missing: Layers,
-) -> Result<i32, Failure> {
+) -> Result<(i32, bool), Failure> {
     let lost = Failure { step: Step::Prepare, errno: None, program_exists: false };
     let order = trial_order(layers, level, missing);
     let handover = Handover::seal(&order).map_err(|error| Failure::new(Step::Prepare, &error))?;
@@ -214,10 +227,30 @@ async fn trial(
     let _ = child.wait().await;
     drop((stdout, stderr));
     match report {
-        Ok(Some(Report::Tried { landlock })) => Ok(landlock),
+        Ok(Some(Report::Tried { landlock, ids_apart })) => Ok((landlock, ids_apart)),
         Ok(Some(Report::Failed(failure))) => Err(failure),
         _ => Err(lost),
     }
+}
+
+#[cfg(target_os = "linux")]
+fn ids_for(processes: u64) -> u64 {
+    crate::sandbox::pids::ids_for(processes)
+}
+
+#[cfg(target_os = "linux")]
+fn trial_ids() -> Option<u64> {
+    crate::sandbox::pids::may_be_apart().then_some(crate::sandbox::pids::TRIAL)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn ids_for(processes: u64) -> u64 {
+    processes
+}
+
+#[cfg(not(target_os = "linux"))]
+fn trial_ids() -> Option<u64> {
+    None
 }
 
 fn trial_order(layers: Layers, level: SandboxLevel, missing: Layers) -> Order {
@@ -241,6 +274,7 @@ fn trial_order(layers: Layers, level: SandboxLevel, missing: Layers) -> Order {
             egress: None,
             tcp_port: None,
             usage: Usage::default(),
+            ids: trial_ids(),
             group: None,
             homes: Vec::new(),
             hidden: Vec::new(),

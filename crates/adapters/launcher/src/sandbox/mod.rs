@@ -13,6 +13,7 @@
 pub(crate) mod landlock;
 pub(crate) mod namespaces;
 pub(crate) mod network;
+pub(crate) mod pids;
 mod programs;
 pub(crate) mod rlimits;
 pub(crate) mod root;

@@ -9,8 +9,10 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::process::{Resource, getrlimit};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::Semaphore;
@@ -18,7 +20,11 @@ use tokio::sync::Semaphore;
 use super::view;
 
 /// Connections that are passed on at once; more wait.
-const CONNECTIONS_MAX: usize = 128;
+const CONNECTIONS_MAX: u64 = 64;
+/// Each takes two descriptors, and some are for other things.
+const DESCRIPTORS_ELSE: u64 = 16;
+/// How long to wait after a connection could not be accepted.
+const BEFORE_NEXT: Duration = Duration::from_millis(100);
 /// The loopback device is the first one of every network.
 const LOOPBACK: i32 = 1;
 /// The kernel's numbers for "change a device", "answer me", and "it is up".
@@ -91,17 +97,17 @@ impl Passage {
     }
 
     fn serve(self) -> io::Result<()> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let path = PathBuf::from(format!("/proc/self/fd/{}", self.socket.as_raw_fd()));
         self.listener.set_nonblocking(true)?;
         runtime.block_on(async {
             let listener = TcpListener::from_std(self.listener)?;
-            let free = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+            let free = Arc::new(Semaphore::new(connections_max()));
             loop {
                 let Ok(permit) = Arc::clone(&free).acquire_owned().await else { return Ok(()) };
                 // Refused connections and used up descriptors pass; the next one may do better.
                 let Ok((stream, _)) = listener.accept().await else {
-                    tokio::task::yield_now().await;
+                    tokio::time::sleep(BEFORE_NEXT).await;
                     continue;
                 };
                 let path = path.clone();
@@ -112,6 +118,13 @@ impl Passage {
             }
         })
     }
+}
+
+/// As many as there are descriptors for.
+fn connections_max() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let most = descriptors.saturating_sub(DESCRIPTORS_ELSE) / 2;
+    usize::try_from(most.clamp(1, CONNECTIONS_MAX)).unwrap_or(1)
 }
 
 async fn pass_on(mut inner: TcpStream, path: &Path) -> io::Result<()> {

@@ -9,6 +9,8 @@ use wharf_domain::agent::Usage;
 const OPEN_FILES: u64 = 1_024;
 /// No program starts with fewer open files.
 const OPEN_FILES_MIN: u64 = 16;
+/// Processes beyond the limit: those of ours, and some to see that there are too many.
+const PROCESSES_SPARE: u64 = 48;
 /// Processor time beyond the limit after which a process ends even if nobody watches it.
 const CPU_SPARE_SECONDS: u64 = 2;
 
@@ -26,7 +28,7 @@ pub(crate) fn apply(usage: &Usage, apart: bool) -> io::Result<()> {
     // So high that only a program reaches it which the watcher is about to stop; it shall be
     // stopped for it and not merely be refused one more. The first user is exempt.
     if let Some(processes) = usage.processes.filter(|_| apart) {
-        lower(Resource::Nproc, processes.saturating_mul(2).saturating_add(512))?;
+        lower(Resource::Nproc, processes.saturating_add(PROCESSES_SPARE))?;
     }
     Ok(())
 }

@@ -196,7 +196,7 @@ impl Site {
         let memory = Path::new("/dev/shm");
         self.make(memory)?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        Ok(mount("tmpfs", Self::at(memory), "tmpfs", flags, c"mode=0700,size=64m")?)
+        Ok(mount("tmpfs", Self::at(memory), "tmpfs", flags, c"mode=0700,size=64m,nr_inodes=4096")?)
     }
 
     /// Programs that know nothing of `TMPDIR` find the same folder.

@@ -56,6 +56,10 @@ const DENIED: &[i64] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
+    // Memory that belongs to no process, which therefore nobody counts.
+    libc::SYS_shmget,
+    libc::SYS_msgget,
+    libc::SYS_semget,
     // Files by number instead of by path.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,

@@ -63,7 +63,7 @@ fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<Voice, Failure> {
     std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
     let landlock = confine(&order)?;
     if order.fence.trial {
-        return Ok(Voice::Tried { landlock });
+        return Ok(Voice::Tried { landlock, ids: None });
     }
     match become_program(&order) {
         Ok(never) => match never {},

@@ -28,7 +28,7 @@ use super::program::how;
 use crate::sandbox::network::{Egress, Passage, raise_loopback};
 use crate::sandbox::seccomp::Filters;
 use crate::sandbox::view::{self, View};
-use crate::sandbox::{landlock, namespaces, rlimits, root};
+use crate::sandbox::{landlock, namespaces, pids, rlimits, root};
 
 /// The warden's only word: ask the program's group to end.
 pub(super) const TERMINATE: u8 = b't';
@@ -42,6 +42,8 @@ pub(super) fn run(
     rustix::thread::set_name(c"wharf-init").at(Step::Prepare)?;
     // It holds the order with all its secrets, and the program may be the same user.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at(Step::Prepare)?;
+    // Whether it worked is seen in trials; elsewhere the watcher must do.
+    let ids = order.fence.ids.and_then(|ids| pids::limit(ids).ok().and_then(|()| pids::most()));
     namespaces::leave_files().at(Step::Namespaces)?;
     let egress = order.fence.egress.as_deref().map(Egress::hold).transpose().at(Step::Network)?;
     // Making a network takes the kernel about as long as all the mounts take.
@@ -62,7 +64,7 @@ pub(super) fn run(
     drop(inherited);
     let pid = match started {
         Started::Program(pid) => pid,
-        Started::Nothing { landlock } => return Ok(Voice::Tried { landlock }),
+        Started::Nothing { landlock } => return Ok(Voice::Tried { landlock, ids }),
     };
     drop(processes);
     settle(filters, passage)?;

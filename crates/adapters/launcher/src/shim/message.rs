@@ -49,6 +49,8 @@ pub(crate) struct FenceOrder {
     pub(crate) egress: Option<PathBuf>,
     pub(crate) tcp_port: Option<u16>,
     pub(crate) usage: Usage,
+    /// Ids for processes, where the kernel counts them in each namespace.
+    pub(crate) ids: Option<u64>,
     /// The control group that counts for all of it.
     pub(crate) group: Option<PathBuf>,
     /// Folders that are never opened to the program as a by-product: the owner's home.
@@ -88,8 +90,8 @@ pub(crate) enum Report {
     Started { pid: i32 },
     /// It could not be started; nothing follows.
     Failed(Failure),
-    /// It could be fenced in; nothing follows.
-    Tried { landlock: i32 },
+    /// It could be fenced in; nothing follows. Process ids may be counted apart.
+    Tried { landlock: i32, ids_apart: bool },
     /// It ended, and everything below it is gone; nothing follows.
     Ended { how: How, survivors: u32 },
 }
@@ -190,8 +192,8 @@ pub(crate) enum Voice {
     Started { pid: i32 },
     /// It could not be started.
     Failed(Failure),
-    /// It could be fenced in.
-    Tried { landlock: i32 },
+    /// It could be fenced in. If ids for processes were set, so many there are.
+    Tried { landlock: i32, ids: Option<u64> },
     /// It ended.
     Ended(How),
     /// Nothing of its group is left.

@@ -29,7 +29,7 @@ pub(super) enum News {
     /// It could not be started.
     Failed(Failure),
     /// It could be fenced in.
-    Tried { landlock: i32 },
+    Tried { landlock: i32, ids: Option<u64> },
     /// Something else changed.
     Changed,
 }
@@ -154,7 +154,7 @@ impl Program {
                 Err(error) => News::Failed(Failure::new(Step::Prepare, &error)),
             },
             Voice::Failed(failure) => News::Failed(failure),
-            Voice::Tried { landlock } => News::Tried { landlock },
+            Voice::Tried { landlock, ids } => News::Tried { landlock, ids },
             Voice::Ended(how) => {
                 self.ended = Some(how);
                 News::Changed

@@ -181,9 +181,10 @@ impl Warden {
                     self.sweep().await;
                     return Report::Failed(failure);
                 }
-                Event::News(News::Tried { landlock }) => {
+                Event::News(News::Tried { landlock, ids }) => {
+                    let ids_apart = self.ids_are_apart(ids);
                     self.sweep().await;
-                    return Report::Tried { landlock };
+                    return Report::Tried { landlock, ids_apart };
                 }
                 Event::News(News::Changed) => {}
                 Event::Child => {
@@ -208,6 +209,20 @@ impl Warden {
             group::remove(group);
         }
         Report::Ended { how: over.map_or(ended, How::Limit), survivors }
+    }
+
+    /// Whether a trial set the number of process ids for its namespace alone.
+    #[cfg(target_os = "linux")]
+    fn ids_are_apart(&self, inside: Option<u64>) -> bool {
+        let trial = self.order.fence.ids;
+        // We are not in the namespace ourselves, so what we see is the machine's number.
+        let machine = crate::sandbox::pids::most();
+        trial.is_some() && inside == trial && machine.is_some() && machine != trial
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn ids_are_apart(&self, _inside: Option<u64>) -> bool {
+        false
     }
 
     /// The limit that the kernel kept by itself: it tells, or uses a signal that has no other use.
