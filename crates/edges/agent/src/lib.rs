@@ -14,6 +14,7 @@ mod from_wire;
 mod instance;
 mod invoke;
 mod json;
+mod kept;
 mod launch;
 mod listen;
 mod live;

@@ -24,11 +24,12 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use wharf_vocab::{AttemptId, Code, Digest, Executed, Fault, Object};
 
+use crate::kept::Shelf;
 use crate::places::Places;
 use crate::remove;
 
-/// Largest file that is taken as an output.
-const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes that the files of one call may have together.
+const CALL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Files that one call may give.
 const FILES_MAX: usize = 64;
 /// Longest name of an output that is a file.
@@ -182,35 +183,64 @@ impl Room {
             && same(&self.outputs, "out")
     }
 
-    /// Copies the files that the outputs name to `kept`, and puts into the outputs what was
-    /// copied. All of them, or none.
-    pub(crate) fn keep_written(&self, outputs: &mut Object, kept: &Path) -> Result<(), Fault> {
+    /// Copies the files that the outputs name to `kept`, which lies on the shelf, and puts into
+    /// the outputs what was copied. All of them, or none.
+    pub(crate) fn keep_written(
+        &self,
+        outputs: &mut Object,
+        shelf: &Shelf,
+        kept: &Path,
+    ) -> Result<(), Fault> {
         let keys: Vec<String> =
             outputs.iter().filter(|(_, value)| is_written(value)).map(|(k, _)| k.clone()).collect();
         if keys.len() > FILES_MAX {
-            let message = format!("The tool wrote more than {FILES_MAX} files.");
-            return Err(Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Yes));
+            return Err(too_large(format!("The tool wrote more than {FILES_MAX} files.")));
         }
+        // Before anything is copied: a file may have many bytes that it does not take up.
+        let mut left = self.bytes_of(&keys)?;
+        let room = shelf.reserve(keys.len(), left)?;
         DirBuilder::new().recursive(true).mode(0o700).create(kept).map_err(|_| unkept())?;
         for key in &keys {
-            if let Err(fault) = self.keep(key, outputs, kept) {
+            if let Err(fault) = self.keep(key, outputs, kept, &mut left) {
                 // What was kept of this attempt is of no use; an earlier one kept nothing, since
                 // a run that succeeded makes no further attempt.
                 let _ = fs::remove_dir_all(kept);
                 return Err(fault);
             }
         }
-        File::open(kept).and_then(|folder| folder.sync_all()).map_err(|_| unkept())
+        File::open(kept).and_then(|folder| folder.sync_all()).map_err(|_| unkept())?;
+        room.keep();
+        Ok(())
     }
 
-    fn keep(&self, key: &str, outputs: &mut Object, kept: &Path) -> Result<(), Fault> {
-        check_key(key)?;
+    /// How many bytes these files have together, if they are not too many.
+    fn bytes_of(&self, keys: &[String]) -> Result<u64, Fault> {
+        let mut sum: u64 = 0;
+        for key in keys {
+            check_key(key)?;
+            let found = self.open_output(key)?.metadata().map_err(|_| unkept())?;
+            sum = sum.saturating_add(found.len());
+            if sum > CALL_BYTES_MAX {
+                let message = "The files that the tool wrote are larger than 64 MiB together.";
+                return Err(too_large(message.to_owned()));
+            }
+        }
+        Ok(sum)
+    }
+
+    fn keep(
+        &self,
+        key: &str,
+        outputs: &mut Object,
+        kept: &Path,
+        left: &mut u64,
+    ) -> Result<(), Fault> {
         let mut file = self.open_output(key)?;
         let part = kept.join(format!(".{key}"));
-        let copied = copy(&mut file, &part).map_err(|_| unkept())?;
+        let copied = copy(&mut file, &part, left).map_err(|_| unkept())?;
         let Some((bytes, sha256)) = copied else {
-            let message = format!("The file of the output {key} is larger than 64 MiB.");
-            return Err(Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Yes));
+            let message = format!("The file of the output {key} grew while it was kept.");
+            return Err(too_large(message));
         };
         fs::rename(&part, kept.join(key)).map_err(|_| unkept())?;
         let reference = json!({"$file": {"path": key, "bytes": bytes, "sha256": sha256}});
@@ -287,13 +317,17 @@ fn invalid(message: String) -> Fault {
     Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes)
 }
 
+fn too_large(message: String) -> Fault {
+    Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Yes)
+}
+
 fn unkept() -> Fault {
     Fault::new(Code::CoreInternal, "A file that the tool wrote could not be kept.")
         .executed(Executed::Yes)
 }
 
-/// Copies a file and tells its size and hash; `None` if it is too large.
-fn copy(from: &mut File, to: &Path) -> io::Result<Option<(u64, String)>> {
+/// Copies a file and tells its size and hash; `None` if it has more bytes than are left.
+fn copy(from: &mut File, to: &Path, left: &mut u64) -> io::Result<Option<(u64, String)>> {
     // What an earlier attempt may have left behind is written over.
     let mut file =
         OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
@@ -306,11 +340,8 @@ fn copy(from: &mut File, to: &Path) -> io::Result<Option<(u64, String)>> {
             break;
         }
         bytes += count as u64;
-        if bytes > FILE_BYTES_MAX {
-            drop(file);
-            fs::remove_file(to)?;
-            return Ok(None);
-        }
+        let Some(rest) = left.checked_sub(count as u64) else { return Ok(None) };
+        *left = rest;
         hash.update(&buffer[..count]);
         file.write_all(&buffer[..count])?;
     }

@@ -14,6 +14,7 @@ use wharf_wire::agent_v1::CallId;
 
 use super::{COMMANDS_WAITING_MAX, Connection};
 use crate::control::Shared;
+use crate::kept::{self, Shelf};
 use crate::throttle::{self, Gate, Place};
 use crate::workdir::{self, Room, Rooms};
 use crate::{from_wire, to_wire};
@@ -207,10 +208,15 @@ impl Connection {
         // Held to the end: the launch may be over before, and takes its folders with it.
         let places = Arc::clone(&peer.places);
         let kept = places.kept_at(&attempt.dispatch().run);
+        let shelf = Shelf {
+            folder: places.outputs.clone(),
+            bytes_max: peer.bounds.limits.usage.disk_bytes.unwrap_or(kept::BYTES_MAX),
+            ledger: self.shared.ledgers.of(&peer.agent),
+        };
         let keep = move || {
             let mut outputs = outputs;
             let room = room.ok_or_else(workdir::no_room)?;
-            let result = room.keep_written(&mut outputs, &kept).map(|()| outputs);
+            let result = room.keep_written(&mut outputs, &shelf, &kept).map(|()| outputs);
             workdir::discard(&places, &room);
             result
         };

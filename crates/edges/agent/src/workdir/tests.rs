@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
+use std::sync::Arc;
+
 use wharf_vocab::{AgentId, Isolation, LaunchId};
 
 use super::*;
@@ -39,10 +41,14 @@ impl Stage {
         self.places.outputs.join("default/r-1")
     }
 
+    fn shelf(&self, bytes_max: u64) -> Shelf {
+        Shelf { folder: self.places.outputs.clone(), bytes_max, ledger: Arc::default() }
+    }
+
     fn keep(&self, key: &str) -> Result<Object, Fault> {
         let mut outputs = Object::from_iter([(key.to_owned(), json!({"$written": true}))]);
         outputs.insert("n".to_owned(), json!(1));
-        self.room.keep_written(&mut outputs, &self.kept()).map(|()| outputs)
+        self.room.keep_written(&mut outputs, &self.shelf(1 << 30), &self.kept()).map(|()| outputs)
     }
 
     #[track_caller]
@@ -99,11 +105,36 @@ fn r163_what_is_no_ordinary_file_of_that_name_is_refused() {
 fn r163_files_are_bounded_in_size_and_number() {
     let stage = stage();
     let huge = File::create(stage.out("huge")).expect("made");
-    huge.set_len(FILE_BYTES_MAX + 1).expect("sparse");
+    huge.set_len(CALL_BYTES_MAX + 1).expect("sparse");
     stage.refused("huge", Code::ToolOutputTooLarge, "larger than 64 MiB");
     let many = (0..=FILES_MAX).map(|n| (format!("f{n}"), json!({"$written": true})));
-    let fault = stage.room.keep_written(&mut many.collect(), &stage.kept()).expect_err("many");
+    let shelf = stage.shelf(1 << 30);
+    let kept = stage.room.keep_written(&mut many.collect(), &shelf, &stage.kept());
+    let fault = kept.expect_err("many");
     assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
+}
+
+#[test]
+fn r163_many_files_with_holes_are_counted_together_before_any_is_copied() {
+    let stage = stage();
+    let keys: Vec<_> = (0..3).map(|n| format!("f{n}")).collect();
+    for key in &keys {
+        let hole = File::create(stage.out(key)).expect("made");
+        hole.set_len(CALL_BYTES_MAX / 2).expect("sparse");
+    }
+    let keep = |count: usize, bytes_max| {
+        let named = keys.iter().take(count).map(|key| (key.clone(), json!({"$written": true})));
+        let mut outputs: Object = named.collect();
+        stage.room.keep_written(&mut outputs, &stage.shelf(bytes_max), &stage.kept())
+    };
+    let fault = keep(3, 1 << 30).expect_err("too much for a call");
+    assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
+    assert!(fault.message.contains("64 MiB together"), "{fault}");
+    let fault = keep(1, CALL_BYTES_MAX / 2).expect_err("too much for the agent");
+    assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
+    assert!(fault.message.contains("remove some"), "{fault}");
+    assert!(!stage.places.outputs.exists(), "nothing was copied");
+    keep(2, 1 << 30).expect("as much as a call may give");
 }
 
 #[test]
