@@ -28,7 +28,7 @@ use crate::sink::Sink;
 use crate::supervisor::{Order, Supervisor};
 use crate::throttle::Gates;
 use crate::tokens::Tokens;
-use crate::{files, manifest, places, scan};
+use crate::{files, manifest, places, scan, throttle};
 
 /// The edge that faces agents. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -179,9 +179,10 @@ impl AgentEdge {
     }
 
     fn view(&self, agent: Agent) -> AgentView {
+        let limits = throttle::limits(&agent, &self.shared.options.agent_limits);
         match self.shared.live(&agent.id) {
-            Some(live) => live.view(agent),
-            None => Live::default().view(agent),
+            Some(live) => live.view(agent, limits),
+            None => Live::default().view(agent, limits),
         }
     }
 

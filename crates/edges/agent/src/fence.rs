@@ -51,7 +51,7 @@ pub(crate) fn check(permissions: &[String], ground: &Ground) -> Result<(), Fault
         let Some(glob) = ground.at_home(glob) else {
             return refused(text, "this core does not know what ~ stands for");
         };
-        let root = canonical_as_far_as_it_goes(Path::new(glob.root().0));
+        let root = real(Path::new(glob.root().0));
         if ground.touches_hidden(&root, &glob) {
             return refused(text, "it would show what the core keeps for itself");
         }
@@ -92,11 +92,12 @@ pub(crate) fn derive(permissions: &[Permission], ground: &Ground) -> Given {
 }
 
 impl Ground {
-    fn canonical(&self) -> Self {
+    /// The same by its real paths. It blocks.
+    pub(crate) fn canonical(&self) -> Self {
         Self {
-            user_home: self.user_home.as_deref().map(canonical_as_far_as_it_goes),
-            hidden: self.hidden.iter().map(|path| canonical_as_far_as_it_goes(path)).collect(),
-            folder: canonical_as_far_as_it_goes(&self.folder),
+            user_home: self.user_home.as_deref().map(real),
+            hidden: self.hidden.iter().map(|path| real(path)).collect(),
+            folder: real(&self.folder),
         }
     }
 
@@ -133,8 +134,8 @@ fn touches(root: &Path, glob: &PathGlob, folder: &Path) -> bool {
     inside || above && !is_single && (glob.is_tree() || fits_from_above())
 }
 
-/// Resolves what there is of a path and leaves the rest as it is written.
-fn canonical_as_far_as_it_goes(path: &Path) -> PathBuf {
+/// The real path of what there is of a path; the rest is left as it is written. It blocks.
+pub(crate) fn real(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(canonical) = std::fs::canonicalize(ancestor) {
             return path.strip_prefix(ancestor).map_or(canonical.clone(), |rest| {

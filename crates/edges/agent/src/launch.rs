@@ -65,7 +65,11 @@ pub(crate) async fn start(
 ) -> Result<Running, Fault> {
     let agent = approved(shared, id).await?;
     let (ground, permissions) = (shared.ground(&agent.folder), agent.permissions());
-    let given = blocking(move || Ok(fence::derive(&permissions, &ground))).await?;
+    let (given, hidden) = blocking(move || {
+        let given = fence::derive(&permissions, &ground);
+        Ok((given, ground.canonical().hidden))
+    })
+    .await?;
     let mut around = Around::default();
     let places = live
         .settle(launch, |isolation| Places::new(&shared.options.agents_dir, id, launch, isolation));
@@ -77,6 +81,7 @@ pub(crate) async fn start(
     spec.env = environment(shared, id, launch, &places, &given);
     spec.private_dirs = vec![places.home.clone(), places.tmp.clone(), places.data.clone()];
     spec.fence = fence(shared, &agent, &given);
+    spec.fence.hidden = hidden;
     connect(shared, &agent, &mut spec, &mut around)?;
     let opened = async {
         give_secrets(shared, &given, &mut spec).await?;
@@ -316,18 +321,20 @@ fn check_ours(folder: &Path) -> io::Result<()> {
     Err(io::Error::other(format!("{} is not a folder of ours alone", folder.display())))
 }
 
-/// Where sockets of launches lie: beside the core's own, or where paths are short.
+/// Where sockets of launches lie: beside the core's own, or where paths are short. It is the
+/// real path, since a launcher follows no link.
 fn sockets_dir(options: &Options) -> PathBuf {
     let beside = match &options.transport {
-        Transport::Unix(path) => path.parent().map(Path::to_owned),
-        Transport::Tcp(_) => options.agents_dir.parent().map(|home| home.join("run")),
+        Transport::Unix(path) => path.parent().map(fence::real),
+        Transport::Tcp(_) => options.agents_dir.parent().map(|home| fence::real(&home.join("run"))),
     };
     let name_bytes = FOLDER_NAME_CHARS + "//s".len();
     beside.filter(|dir| dir.as_os_str().len() + name_bytes <= SOCKET_BYTES_MAX).unwrap_or_else(
         || {
             let digest = Digest::of(&[options.agents_dir.as_os_str().as_encoded_bytes()]);
             let user = rustix::process::getuid().as_raw();
-            std::env::temp_dir().join(format!("wharf-{user}-{}", &digest.as_str()[..16]))
+            let name = format!("wharf-{user}-{}", &digest.as_str()[..16]);
+            fence::real(&std::env::temp_dir()).join(name)
         },
     )
 }

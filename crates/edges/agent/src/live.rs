@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
+use wharf_domain::agent::AgentLimits;
 use wharf_domain::{Agent, Availability};
 use wharf_engine::agents::{AgentState, AgentView};
 use wharf_engine::launcher::Launched;
@@ -291,7 +292,7 @@ impl Live {
     }
 
     /// The agent as others see it.
-    pub(crate) fn view(&self, agent: Agent) -> AgentView {
+    pub(crate) fn view(&self, agent: Agent, limits: AgentLimits) -> AgentView {
         let state = self.lock();
         let slots = || state.pool.slots.iter().filter(|slot| slot.closed.is_none());
         let rank = |slot: &&Slot| (slot.leaving, slot.phase != Phase::Running, !slot.is_usable());
@@ -318,6 +319,7 @@ impl Live {
                 fence
             }),
             instances: slots().filter(|slot| slot.process().is_some()).count(),
+            limits,
             agent,
         }
     }

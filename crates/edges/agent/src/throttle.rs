@@ -13,14 +13,26 @@ use wharf_domain::Agent;
 use wharf_domain::agent::{AgentLimits, Rate};
 use wharf_vocab::{AgentId, Code, Executed, Fault};
 
+/// What a process may use up when nobody says anything about it.
+const MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
+const PROCESSES: u64 = 256;
+const OPEN_FILES: u64 = 1024;
+const DISK_BYTES: u64 = 1024 * 1024 * 1024;
+
 /// What holds for an agent: the strictest of what it keeps to itself, what its owner approved
-/// it with, and what holds for all agents.
+/// it with, and what holds for all agents; and where none of them says anything, what holds
+/// unless somebody does.
 pub(crate) fn limits(agent: &Agent, of_all: &AgentLimits) -> AgentLimits {
-    let limits = agent.manifest.limits.stricter(of_all);
-    match &agent.approval {
-        Some(approval) => limits.stricter(&approval.terms.limits),
-        None => limits,
+    let mut limits = agent.manifest.limits.stricter(of_all);
+    if let Some(approval) = &agent.approval {
+        limits = limits.stricter(&approval.terms.limits);
     }
+    let usage = &mut limits.usage;
+    usage.memory_bytes.get_or_insert(MEMORY_BYTES);
+    usage.processes.get_or_insert(PROCESSES);
+    usage.open_files.get_or_insert(OPEN_FILES);
+    usage.disk_bytes.get_or_insert(DISK_BYTES);
+    limits
 }
 
 /// How many calls an agent has had and has.

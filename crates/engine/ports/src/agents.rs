@@ -71,6 +71,8 @@ pub struct AgentView {
     pub fence: Option<Achieved>,
     /// How many of its processes run.
     pub instances: usize,
+    /// The limits that hold for it, whoever set them.
+    pub limits: AgentLimits,
 }
 
 /// What an owner approves.

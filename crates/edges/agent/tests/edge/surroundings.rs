@@ -81,7 +81,53 @@ async fn limits_of_manifest_owner_and_approval_hold_where_they_are_strictest() {
     stage.write_manifest_with(json!({"resources": resources}));
     let approve = Approve { limits: limits(usage(None, Some(15), Some(50))), ..Approve::default() };
     let launch = stage.started_with(approve).await;
-    assert_eq!(launch.spec.fence.usage, usage(Some(256 << 20), Some(10), Some(50)));
+    let expected = usage(Some(256 << 20), Some(10), Some(50));
+    assert_eq!(launch.spec.fence.usage, Usage { disk_bytes: Some(1 << 30), ..expected });
+}
+
+#[tokio::test]
+async fn where_nobody_sets_a_limit_there_is_one_all_the_same_and_it_is_shown() {
+    let unless_said = Usage {
+        memory_bytes: Some(1 << 30),
+        processes: Some(256),
+        open_files: Some(1024),
+        disk_bytes: Some(1 << 30),
+        ..Usage::default()
+    };
+    let mut stage = Stage::new().await;
+    let launch = stage.started().await;
+    assert_eq!(launch.spec.fence.usage, unless_said);
+    assert_eq!(stage.edge.show(&id()).expect("known").limits.usage, unless_said);
+    // Each may raise what nobody else has set lower.
+    let said = Usage { memory_bytes: Some(8 << 30), processes: Some(999), ..Usage::default() };
+    let limits = |usage| AgentLimits { usage, ..AgentLimits::default() };
+    for by_settings in [true, false] {
+        let (settings, terms) = if by_settings {
+            (limits(said.clone()), AgentLimits::default())
+        } else {
+            (AgentLimits::default(), limits(said.clone()))
+        };
+        let mut stage = Stage::with(|options| options.agent_limits = settings).await;
+        let launch = stage.started_with(Approve { limits: terms, ..Approve::default() }).await;
+        let usage = &launch.spec.fence.usage;
+        assert_eq!((usage.memory_bytes, usage.processes), (Some(8 << 30), Some(999)));
+        assert_eq!(usage.open_files, Some(1024));
+    }
+}
+
+#[tokio::test]
+async fn r066_the_launcher_is_told_what_no_agent_may_see_by_its_real_path() {
+    let mut stage = Stage::with(|options| {
+        let home = options.hidden[0].parent().expect("a folder").to_owned();
+        std::fs::create_dir_all(home.join("kept")).expect("made");
+        std::os::unix::fs::symlink("kept", home.join("link")).expect("links");
+        options.hidden = vec![home.join("link"), home.join("link/not there yet")];
+    })
+    .await;
+    let launch = stage.started().await;
+    let kept = made(&stage, "kept");
+    let kept = Path::new(&kept);
+    assert_eq!(launch.spec.fence.hidden, [kept.to_owned(), kept.join("not there yet")]);
 }
 
 #[tokio::test]

@@ -17,10 +17,6 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
     let command = std::iter::once(&manifest.entrypoint.program).chain(&manifest.entrypoint.args);
     let wanted = approval.map(|approval| approval.terms.sandbox.as_str());
     let achieved = view.fence.as_ref().map(|fence| fence.level.as_str());
-    let limits = match approval {
-        Some(approval) => manifest.limits.stricter(&approval.terms.limits),
-        None => manifest.limits.clone(),
-    };
     let pinned = approval.map(|approval| {
         approval.files.iter().map(|(path, digest)| (path.clone(), digest.to_string())).collect()
     });
@@ -46,7 +42,7 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
         sandbox_notes: view.fence.as_ref().map_or_else(Vec::new, |fence| fence.notes.clone()),
         isolation: approval.map(|approval| approval.terms.isolation.as_str().to_owned()),
         instances: view.instances as u64,
-        limits: to_limits(&limits),
+        limits: to_limits(&view.limits),
         manifest_hash: agent.manifest_hash.to_string(),
         pinned_files: pinned.unwrap_or_default(),
         drift: agent.drift.clone(),

@@ -141,6 +141,10 @@ impl ScriptedAgents {
             last_heartbeat: None,
             fence: None,
             instances: usize::from(agent.wanted),
+            limits: match &agent.approval {
+                Some(approval) => agent.manifest.limits.stricter(&approval.terms.limits),
+                None => agent.manifest.limits.clone(),
+            },
             agent,
         };
         if view.agent.removed {
