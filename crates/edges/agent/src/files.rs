@@ -1,14 +1,18 @@
 //! The files an approval is pinned to: which they are, what is in them, and whether they are
 //! still the same.
 //!
-//! At every start they are read and compared. While the agent runs they are compared before each
-//! call by what the system says about them, and read again only if that has changed.
+//! They are all files in the agent's folder, since a program may read any of them, and those the
+//! command names in any case. At every start they are read and compared. While the agent runs
+//! they are compared by what the system says about them, and read again only if that has changed.
+
+mod folder;
+mod watch;
+
+pub(crate) use watch::Watch;
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 use wharf_domain::Agent;
@@ -24,8 +28,18 @@ const BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// Words of one argument that may name files.
 const WORDS_MAX: usize = 500;
 const CHUNK_BYTES: usize = 64 * 1024;
+/// The name by which the folder itself is pinned: that nothing is in it but what is pinned.
+const FOLDER: &str = ".";
+/// Lines that tell of differences.
+const LINES_MAX: usize = 10;
 
-/// Digests of the files that an entrypoint names, by their paths from the folder. It blocks.
+/// Whether all of an agent's folder is pinned, and not only what its command names.
+pub(crate) fn is_whole(approval: &Approval) -> bool {
+    approval.files.contains_key(FOLDER)
+}
+
+/// Digests of the files that an entrypoint names and, unless they are too many, of all others in
+/// the folder, by their paths from it. It blocks.
 pub(crate) fn digests(
     folder: &Path,
     entrypoint: &Entrypoint,
@@ -33,16 +47,27 @@ pub(crate) fn digests(
     let mut left = BYTES_MAX;
     let mut digests = BTreeMap::new();
     for name in named(folder, entrypoint) {
-        let digest = digest(&folder.join(&name), &mut left).map_err(|why| {
-            Fault::new(Code::AgentManifestInvalid, format!("The file {name} {why}."))
-        })?;
+        let digest = digest(&folder.join(&name), &mut left).map_err(|why| unpinned(&name, why))?;
         digests.insert(name, digest);
         if digests.len() > FILES_MAX {
             let message = format!("The entrypoint names more than {FILES_MAX} files.");
             return Err(Fault::new(Code::AgentManifestInvalid, message));
         }
     }
+    let Some(all) = folder::list(folder) else { return Ok(digests) };
+    for (name, entry) in &all {
+        if !digests.contains_key(name) {
+            let digest = entry.digest(&mut left).map_err(|why| unpinned(name, why))?;
+            digests.insert(name.clone(), digest);
+        }
+    }
+    let names: Vec<_> = all.keys().map(String::as_bytes).collect();
+    digests.insert(FOLDER.to_owned(), Digest::of(&names));
     Ok(digests)
+}
+
+fn unpinned(name: &str, why: &str) -> Fault {
+    Fault::new(Code::AgentManifestInvalid, format!("The file {name} {why}."))
 }
 
 /// The files an entrypoint names: its program if that is a path, and what arguments name below
@@ -100,25 +125,46 @@ fn digest(path: &Path, left: &mut u64) -> Result<Digest, &'static str> {
     serde_json::from_value(hex.into()).map_err(|_| "cannot be read")
 }
 
-/// How an agent's files differ from what was approved, one line each. It blocks.
+/// How an agent's files differ from what was approved, one line each, and not too many of them.
+/// It blocks.
 pub(crate) fn differences(agent: &Agent) -> Vec<String> {
     let Some(approval) = &agent.approval else { return Vec::new() };
     let folder = Path::new(&agent.folder);
     let mut lines = manifest_differences(agent, approval, folder);
+    lines.extend(file_differences(approval, folder, named(folder, &agent.manifest.entrypoint)));
+    if lines.len() > LINES_MAX {
+        let more = lines.len() - LINES_MAX;
+        lines.truncate(LINES_MAX);
+        lines.push(format!("and {more} more"));
+    }
+    lines
+}
+
+fn file_differences(approval: &Approval, folder: &Path, mut names: Vec<String>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let all = if is_whole(approval) { folder::list(folder) } else { None };
+    if is_whole(approval) && all.is_none() {
+        lines.push("the folder has more in it than can be compared".to_owned());
+    }
+    let all = all.unwrap_or_default();
     let mut left = BYTES_MAX;
-    for (name, approved) in &approval.files {
-        match digest(&folder.join(name), &mut left) {
+    for (name, approved) in approval.files.iter().filter(|(name, _)| *name != FOLDER) {
+        let found = match all.get(name) {
+            Some(entry) if !names.contains(name) => entry.digest(&mut left),
+            _ => digest(&folder.join(name), &mut left),
+        };
+        match found {
             Ok(found) if found == *approved => {}
             Ok(_) => lines.push(format!("{name} was changed")),
             Err(why) => lines.push(format!("{name} {why}")),
         }
     }
-    // A file that an argument names may have come into being since.
-    for name in named(folder, &agent.manifest.entrypoint) {
-        if !approval.files.contains_key(&name) {
-            lines.push(format!("{name} is new"));
-        }
-    }
+    // A file that is read by its name may have come into being since.
+    names.extend(all.into_keys());
+    names.sort_unstable();
+    names.dedup();
+    let new = names.iter().filter(|name| !approval.files.contains_key(*name));
+    lines.extend(new.map(|name| format!("{name} is new")));
     lines
 }
 
@@ -164,178 +210,5 @@ fn manifest_differences(agent: &Agent, approval: &Approval, folder: &Path) -> Ve
     vec![format!("{file} changed: {}", what.join(", "))]
 }
 
-/// What the system says about a file; when none of it has changed, neither has the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-/// The pinned files of an agent that runs, as they looked when they were last compared.
-#[derive(Debug)]
-pub(crate) struct Watch {
-    seen: Mutex<Vec<(PathBuf, Option<Identity>)>>,
-}
-
-impl Watch {
-    /// Looks at the files of an approval. It must be made before they are compared, so that a
-    /// change in between is seen.
-    pub(crate) fn of(agent: &Agent) -> Self {
-        let folder = Path::new(&agent.folder);
-        let files = agent.approval.iter().flat_map(|approval| approval.files.keys());
-        let paths = files.map(|name| folder.join(name)).chain([folder.join(manifest::FILE_NAME)]);
-        Self { seen: Mutex::new(paths.map(|path| (path.clone(), look(&path))).collect()) }
-    }
-
-    /// Whether nothing has changed since; cheap enough for every call.
-    pub(crate) fn is_unchanged(&self) -> bool {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.iter().all(|(path, identity)| identity.is_some() && look(path) == *identity)
-    }
-
-    /// Takes the files as another look found them.
-    pub(crate) fn replace(&self, other: Self) {
-        let other = other.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = other;
-    }
-}
-
-/// Follows links as starting the file would; the manifest itself is never read through one.
-fn look(path: &Path) -> Option<Identity> {
-    let found = std::fs::metadata(path).ok()?;
-    Some(Identity {
-        device: found.dev(),
-        inode: found.ino(),
-        bytes: found.size(),
-        modified: (found.mtime(), found.mtime_nsec()),
-        changed: (found.ctime(), found.ctime_nsec()),
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use wharf_domain::agent::{AgentEntry, AgentInput, Terms};
-    use wharf_domain::{Caller, Severity};
-    use wharf_vocab::Timestamp;
-
-    /// An agent's folder on disk, added and approved as it lies there.
-    fn approved(folder: &Path) -> Agent {
-        let read = manifest::read(folder).expect("valid");
-        let files = digests(folder, &read.manifest.entrypoint).expect("readable");
-        let add = AgentInput::Add {
-            folder: folder.display().to_string(),
-            manifest_hash: read.hash,
-            manifest: read.manifest,
-        };
-        let approve =
-            AgentInput::Approve { permissions: Vec::new(), files, terms: Terms::default() };
-        let by = Caller::owner().to_ref();
-        [add, approve]
-            .iter()
-            .fold(None, |agent: Option<Agent>, input| {
-                let decided = Agent::decide(agent.as_ref(), &read.id, input, &by).expect("legal");
-                let (entry, record): (AgentEntry, _) = decided.expect("a change");
-                assert_eq!(record.severity, Severity::Info);
-                Agent::apply(agent, &read.id, Timestamp(1), &entry)
-            })
-            .expect("known")
-    }
-
-    fn write(folder: &Path, name: &str, text: &str) {
-        std::fs::write(folder.join(name), text).expect("written");
-    }
-
-    fn manifest(version: &str, permissions: &str) -> String {
-        format!(
-            r#"{{"id":"dev.example.hello","version":"{version}","permissions":[{permissions}],
-            "entrypoint":{{"type":"command","value":"./run.sh","args":
-            ["agent.py","--mode","./lib/more.py","../outside.py","missing.py"]}}}}"#
-        )
-    }
-
-    fn folder() -> tempfile::TempDir {
-        let dir = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir_all(dir.path().join("lib")).expect("made");
-        for name in ["run.sh", "agent.py", "lib/more.py"] {
-            write(dir.path(), name, "one");
-        }
-        write(dir.path(), manifest::FILE_NAME, &manifest("1", r#""env:read:A""#));
-        dir
-    }
-
-    #[test]
-    fn the_files_an_entrypoint_names_are_pinned_and_no_others() {
-        let dir = folder();
-        let agent = approved(dir.path());
-        let approval = agent.approval.as_ref().expect("approved");
-        let names: Vec<_> = approval.files.keys().map(String::as_str).collect();
-        assert_eq!(names, ["agent.py", "lib/more.py", "run.sh"]);
-        assert_eq!(approval.files["agent.py"], Digest::of_bytes(b"one"));
-        assert_eq!(differences(&agent), Vec::<String>::new());
-    }
-
-    #[test]
-    fn files_in_what_a_shell_is_told_are_pinned_too() {
-        let dir = folder();
-        let told = "cd . && exec env MODE=x python3 -u './agent.py' --more=lib/more.py";
-        let entrypoint =
-            Entrypoint { program: "sh".to_owned(), args: vec!["-c".to_owned(), told.to_owned()] };
-        let pinned = digests(dir.path(), &entrypoint).expect("readable");
-        assert_eq!(pinned.into_keys().collect::<Vec<_>>(), ["agent.py", "lib/more.py"]);
-    }
-
-    #[test]
-    fn r084_every_difference_is_told_in_one_line() {
-        let dir = folder();
-        let agent = approved(dir.path());
-        write(dir.path(), "agent.py", "two");
-        std::fs::remove_file(dir.path().join("lib/more.py")).expect("removed");
-        write(dir.path(), "missing.py", "new");
-        write(dir.path(), manifest::FILE_NAME, &manifest("2", r#""network:egress:x.dev""#));
-        assert_eq!(
-            differences(&agent),
-            [
-                "opensentience.agent.json changed: asks for network:egress:x.dev in addition, \
-                 does not ask for env:read:A any more, has the version 2 instead of 1",
-                "agent.py was changed",
-                "lib/more.py is gone",
-                "missing.py is new",
-            ]
-        );
-        std::fs::remove_file(dir.path().join(manifest::FILE_NAME)).expect("removed");
-        assert_eq!(differences(&agent)[0], "opensentience.agent.json is gone");
-    }
-
-    #[test]
-    fn a_watch_sees_changes_also_of_the_same_length_and_renames_over() {
-        let dir = folder();
-        let agent = approved(dir.path());
-        let watch = Watch::of(&agent);
-        assert!(watch.is_unchanged());
-        write(dir.path(), "unrelated.txt", "x");
-        assert!(watch.is_unchanged());
-        write(dir.path(), "new.py", "two");
-        std::fs::rename(dir.path().join("new.py"), dir.path().join("agent.py")).expect("renamed");
-        assert!(!watch.is_unchanged());
-        watch.replace(Watch::of(&agent));
-        assert!(watch.is_unchanged());
-        std::fs::remove_file(dir.path().join("run.sh")).expect("removed");
-        assert!(!watch.is_unchanged());
-    }
-
-    #[test]
-    fn too_many_files_are_not_pinned() {
-        let dir = folder();
-        let args: Vec<_> = (0..70).map(|number| format!("f{number}")).collect();
-        for name in &args {
-            write(dir.path(), name, "x");
-        }
-        let entrypoint = Entrypoint { program: "./run.sh".to_owned(), args };
-        let fault = digests(dir.path(), &entrypoint).expect_err("too many");
-        assert!(fault.message.contains("64"), "{fault}");
-    }
-}
+mod tests;

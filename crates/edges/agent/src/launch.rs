@@ -65,11 +65,15 @@ pub(crate) async fn start(
 ) -> Result<Running, Fault> {
     let agent = approved(shared, id).await?;
     let (ground, permissions) = (shared.ground(&agent.folder), agent.permissions());
-    let (given, hidden) = blocking(move || {
+    let (mut given, hidden) = blocking(move || {
         let given = fence::derive(&permissions, &ground);
         Ok((given, ground.canonical().hidden))
     })
     .await?;
+    if agent.approval.as_ref().is_some_and(|approval| !files::is_whole(approval)) {
+        let note = "only the files that its command names are pinned: its folder is too large";
+        given.notes.push(note.to_owned());
+    }
     let mut around = Around::default();
     let places = live
         .settle(launch, |isolation| Places::new(&shared.options.agents_dir, id, launch, isolation));

@@ -87,6 +87,10 @@ async fn recheck(shared: &Arc<Shared>, id: &AgentId, live: &Live) -> Result<(), 
     if watch.is_unchanged() {
         return Ok(());
     }
+    let seen = Arc::clone(&watch);
+    if blocking(move || Ok(seen.is_all_unchanged())).await? {
+        return Ok(());
+    }
     let agent = shared.options.handle.agent(id)?;
     let (seen, difference) =
         blocking(move || Ok((Watch::of(&agent), files::differences(&agent)))).await?;

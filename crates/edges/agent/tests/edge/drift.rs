@@ -9,7 +9,7 @@ use crate::stage::{Stage, id, owner};
 #[tokio::test]
 async fn r084_changed_files_refuse_the_start_and_say_what_changed() {
     let stage = Stage::new().await;
-    stage.edge.add(owner(), stage.dir.path().to_owned()).await.expect("added");
+    stage.edge.add(owner(), stage.folder()).await.expect("added");
     stage.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
     assert_eq!(stage.edge.drift(id()).await.expect("known"), Vec::<String>::new());
     stage.write("agent.py", "something else");
@@ -30,7 +30,7 @@ async fn r084_changed_files_refuse_the_start_and_say_what_changed() {
 #[tokio::test]
 async fn r084_a_changed_manifest_refuses_the_start_and_needs_to_be_added_again() {
     let stage = Stage::new().await;
-    stage.edge.add(owner(), stage.dir.path().to_owned()).await.expect("added");
+    stage.edge.add(owner(), stage.folder()).await.expect("added");
     stage.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
     stage.write_manifest_with(json!({"permissions": ["network:egress:x.dev"]}));
     let fault = stage.edge.start(owner(), id()).await.expect_err("drifted");
@@ -39,7 +39,7 @@ async fn r084_a_changed_manifest_refuses_the_start_and_needs_to_be_added_again()
     assert!(fault.is(Code::AgentDrifted) && fault.message.contains(&line), "{fault}");
     let fault = stage.edge.approve(owner(), id(), Approve::default()).await.expect_err("unseen");
     assert!(fault.is(Code::AgentDrifted), "what is approved is what was looked at: {fault}");
-    stage.edge.add(owner(), stage.dir.path().to_owned()).await.expect("added again");
+    stage.edge.add(owner(), stage.folder()).await.expect("added again");
     let fault = stage.edge.start(owner(), id()).await.expect_err("another manifest");
     assert!(fault.is(Code::AgentNotApproved), "{fault}");
 }
@@ -70,6 +70,27 @@ async fn r084_drift_while_it_runs_refuses_the_next_call_and_stops_the_agent() {
         Err(fault) => fault,
     };
     assert!(fault.is(Code::ToolUnavailable) || fault.is(Code::AgentDrifted), "{fault}");
+}
+
+#[tokio::test]
+async fn r084_a_module_planted_while_it_runs_refuses_a_call_soon() {
+    let mut stage = Stage::new().await;
+    let (launch, mut agent) = stage.joined(&["echo"]).await;
+    stage.write("json.py", "planted");
+    let deadline = tokio::time::Instant::now() + crate::agent::LONG;
+    let fault = loop {
+        assert!(tokio::time::Instant::now() < deadline, "it is never seen");
+        let run = stage.run("echo", json!({})).await.expect("accepted");
+        let said = agent.receive().await;
+        if said["type"] != "core.tool.call" {
+            break stage.failure_of(&run).await;
+        }
+        agent.succeed(&said, json!({})).await;
+        assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert!(fault.is(Code::AgentDrifted) && fault.message.contains("json.py is new"), "{fault}");
+    launch.over().await;
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use crate::stage::{Stage, id, owner};
 #[tokio::test]
 async fn r063_an_agent_is_added_approved_started_and_stopped_with_a_goodbye() {
     let mut stage = Stage::new().await;
-    let added = stage.edge.add(owner(), stage.dir.path().to_owned()).await.expect("added");
+    let added = stage.edge.add(owner(), stage.folder()).await.expect("added");
     assert_eq!(added.state, AgentState::Added);
     let fault = stage.edge.start(owner(), id()).await.expect_err("not approved");
     assert!(fault.is(Code::AgentNotApproved));
@@ -216,11 +216,11 @@ async fn a_changed_manifest_needs_a_new_approval() {
     let mut stage = Stage::new().await;
     let (_launch, agent) = stage.joined(&["echo"]).await;
     stage.write_manifest("0.2.0");
-    let fault = stage.edge.add(owner(), stage.dir.path().to_owned()).await.expect_err("running");
+    let fault = stage.edge.add(owner(), stage.folder()).await.expect_err("running");
     assert!(fault.is(Code::AgentRunning));
     drop(agent);
     AgentControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
-    stage.edge.add(owner(), stage.dir.path().to_owned()).await.expect("added again");
+    stage.edge.add(owner(), stage.folder()).await.expect("added again");
     let fault = stage.edge.start(owner(), id()).await.expect_err("another manifest");
     assert!(fault.is(Code::AgentNotApproved));
 }

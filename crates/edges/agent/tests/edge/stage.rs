@@ -1,6 +1,6 @@
 //! An engine, the edge, and an agent's folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,15 +97,21 @@ impl Stage {
         }
         self.write("opensentience.agent.json", &manifest.to_string());
         for file in ["hello", "agent.py"] {
-            if !self.dir.path().join(file).exists() {
+            if !self.folder().join(file).exists() {
                 self.write(file, "as it was approved");
             }
         }
     }
 
+    /// The agent's folder.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.dir.path().join("agent")
+    }
+
     /// Writes a file of the agent's folder.
     pub(crate) fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.dir.path().join(name), text).expect("writes");
+        std::fs::create_dir_all(self.folder()).expect("made");
+        std::fs::write(self.folder().join(name), text).expect("writes");
     }
 
     /// Adds, approves and starts the agent; its first launch.
@@ -114,7 +120,7 @@ impl Stage {
     }
 
     pub(crate) async fn started_with(&mut self, approve: Approve) -> Launch {
-        self.edge.add(owner(), self.dir.path().to_owned()).await.expect("added");
+        self.edge.add(owner(), self.folder()).await.expect("added");
         self.edge.approve(owner(), id(), approve).await.expect("approved");
         self.edge.start(owner(), id()).await.expect("started");
         self.launch().await

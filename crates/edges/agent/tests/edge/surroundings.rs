@@ -171,7 +171,7 @@ async fn approved_secrets_go_by_file_and_stay_out_of_environment_and_log() {
 async fn a_secret_that_is_not_set_fails_the_start_by_its_name() {
     let stage = Stage::new().await;
     asks_for(&stage, &["secret:use:API_KEY".to_owned()]);
-    stage.edge.add(owner(), stage.dir.path().to_owned()).await.expect("added");
+    stage.edge.add(owner(), stage.folder()).await.expect("added");
     stage.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
     let fault = stage.edge.start(owner(), id()).await.expect_err("no secret");
     assert!(fault.is(Code::SecretNotFound) && fault.message.contains("API_KEY"), "{fault}");
@@ -206,7 +206,7 @@ async fn r066_of_the_cores_environment_only_approved_names_are_passed() {
 #[tokio::test]
 async fn what_no_agent_may_have_is_refused_at_approval_with_a_sentence() {
     let stage = Stage::new().await;
-    let own = made(&stage, ".");
+    let own = made(&stage, "agent");
     let hidden = made(&stage, "wharf");
     for (permission, why) in [
         (format!("filesystem:read:{hidden}/**"), "keeps for itself"),
@@ -214,7 +214,7 @@ async fn what_no_agent_may_have_is_refused_at_approval_with_a_sentence() {
         ("filesystem:read:/**".to_owned(), "keeps for itself"),
     ] {
         asks_for(&stage, std::slice::from_ref(&permission));
-        stage.edge.add(owner(), stage.dir.path().to_owned()).await.expect("added");
+        stage.edge.add(owner(), stage.folder()).await.expect("added");
         let fault =
             stage.edge.approve(owner(), id(), Approve::default()).await.expect_err("refused");
         assert!(fault.is(Code::RequestInvalid) && fault.message.contains(why), "{fault}");

@@ -13,6 +13,11 @@ use crate::table::{self, Table};
 
 use super::{find, limits, words};
 
+/// Pinned files that are shown.
+const FILES_SHOWN_MAX: usize = 10;
+/// What stands for the folder itself among the pinned files: nothing else is in it.
+const FOLDER: &str = ".";
+
 /// What `wharf agents show` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -112,16 +117,29 @@ fn sandbox(agent: &Agent) -> String {
     }
 }
 
-/// The files that an approval counts for.
+/// The files that an approval counts for, or the first of them.
 fn pinned_files(agent: &Agent, output: Output) -> String {
-    if agent.pinned_files.is_empty() {
+    if agent.permissions_approved.is_none() {
         return String::new();
     }
+    let pinned = || agent.pinned_files.iter().filter(|(path, _)| *path != FOLDER);
+    let count = pinned().count();
     let mut table = Table::bare(output);
-    for (path, digest) in &agent.pinned_files {
+    for (path, digest) in pinned().take(FILES_SHOWN_MAX) {
         table.row([&format!("  {path}"), digest.get(..16).unwrap_or(digest)]);
     }
-    format!("\napproved with these files\n{}", table.text())
+    let mut text = match count {
+        0 => String::new(),
+        _ => format!("\napproved with these files\n{}", table.text()),
+    };
+    if count > FILES_SHOWN_MAX {
+        text.push_str(&format!("  and {} more\n", count - FILES_SHOWN_MAX));
+    }
+    if !agent.pinned_files.contains_key(FOLDER) {
+        let which = if count == 0 { "No file is" } else { "Only files its command names are" };
+        text.push_str(&format!("\n{which} pinned: the folder is too large\n"));
+    }
+    text
 }
 
 /// What its owner would do next.
@@ -176,6 +194,7 @@ mod tests {
         agent.drift = vec!["hello has changed".into()];
         agent.quarantined = agent.tools.clone();
         let text = text_of(&agent, Output::new(false));
+        assert!(text.contains("Only files its command names are pinned"), "{text}");
         for part in [
             "basic, standard is wanted\n",
             "There is no Landlock.\n",
@@ -186,5 +205,18 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is missing in {text}");
         }
+    }
+
+    #[test]
+    fn many_pinned_files_are_counted_and_not_listed() {
+        let mut agent = words::example("approved");
+        agent.permissions_approved = Some(Vec::new());
+        for number in 10..35 {
+            agent.pinned_files.insert(format!("f{number}"), "0123456789abcdef0123".into());
+        }
+        agent.pinned_files.insert(".".into(), "0123456789abcdef0123".into());
+        let text = text_of(&agent, Output::new(false));
+        assert!(text.contains("  f19  0123456789abcdef\n  and 15 more\n"), "{text}");
+        assert!(!text.contains("f20") && !text.contains("too large"), "{text}");
     }
 }
