@@ -1,7 +1,7 @@
 //! Benchmarks of Wharf. Every figure stands beside something measured in the same run, because
 //! machines differ and are noisy: read the ratios.
 //!
-//! `cargo run --release -p wharf-bench [-- --quick] [--json FILE]`
+//! `cargo run --release -p wharf-bench [-- --quick] [--only PART] [--json FILE]`
 
 mod agents;
 mod calls;
@@ -53,34 +53,66 @@ fn main() -> anyhow::Result<()> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         return runtime.block_on(idle::idlers(&socket));
     }
-    let (scale, json) = arguments()?;
+    let Wanted { scale, json, only } = arguments()?;
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut report = Report::new();
-    raw::measure(scale, &mut report)?;
+    if wanted("raw") {
+        raw::measure(scale, &mut report)?;
+    }
     runtime.block_on(async {
-        calls::measure(scale, &mut report).await?;
-        http::measure(scale, &mut report).await?;
-        agents::measure(scale, &mut report).await?;
-        fence::measure(scale, &mut report).await?;
-        watch::measure(scale, &mut report).await?;
-        idle::measure(scale, &mut report).await
+        if wanted("calls") {
+            calls::measure(scale, &mut report).await?;
+        }
+        if wanted("http") {
+            http::measure(scale, &mut report).await?;
+        }
+        if wanted("agents") {
+            agents::measure(scale, &mut report).await?;
+        }
+        if wanted("fence") {
+            fence::measure(scale, &mut report).await?;
+        }
+        if wanted("watch") {
+            watch::measure(scale, &mut report).await?;
+        }
+        if wanted("idle") {
+            idle::measure(scale, &mut report).await?;
+        }
+        anyhow::Ok(())
     })?;
     drop(runtime);
-    process::measure(scale, &mut report)?;
+    if wanted("process") {
+        process::measure(scale, &mut report)?;
+    }
     report.print();
     report.write(&json).with_context(|| format!("failed to write {}", json.display()))
 }
 
-fn arguments() -> anyhow::Result<(Scale, PathBuf)> {
+/// What the command line asks for.
+struct Wanted {
+    scale: Scale,
+    json: PathBuf,
+    only: Option<String>,
+}
+
+const PARTS: [&str; 8] = ["raw", "calls", "http", "agents", "fence", "watch", "idle", "process"];
+
+fn arguments() -> anyhow::Result<Wanted> {
     let mut scale = FULL;
     let mut json = PathBuf::from("target/bench.json");
+    let mut only = None;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--quick" => scale = QUICK,
             "--json" => json = arguments.next().context("--json needs a file")?.into(),
-            other => bail!("unknown argument {other}; known are --quick and --json FILE"),
+            "--only" => {
+                let part = arguments.next().filter(|part| PARTS.contains(&part.as_str()));
+                only = Some(part.with_context(|| format!("--only needs one of {PARTS:?}"))?);
+            }
+            other => bail!("unknown argument {other}; known are --quick, --only PART, --json FILE"),
         }
     }
-    Ok((scale, json))
+    Ok(Wanted { scale, json, only })
 }
