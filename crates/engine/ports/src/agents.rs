@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use wharf_domain::agent::AgentLimits;
 use wharf_domain::{Agent, AgentManifest, Caller};
-use wharf_vocab::{AgentId, Fault, Isolation, LaunchId, SandboxLevel, Timestamp, ToolId};
+use wharf_vocab::{AgentId, Digest, Fault, Isolation, LaunchId, SandboxLevel, Timestamp, ToolId};
 
 use crate::launcher::{Achieved, LogLine};
 
@@ -78,6 +78,8 @@ pub struct AgentView {
 /// What an owner approves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Approve {
+    /// Hash of the manifest that the owner looked at; the one that is known now when absent.
+    pub manifest_hash: Option<Digest>,
     /// The permissions; all that the manifest asks for when absent.
     pub permissions: Option<Vec<String>>,
     /// How firmly it is fenced in; the core's default when absent.

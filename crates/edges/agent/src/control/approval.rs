@@ -29,6 +29,8 @@ impl AgentEdge {
         };
         let ground = self.shared.ground(&known.folder);
         let (asked, recorded) = (permissions.clone(), known.manifest_hash);
+        // What was looked at, or at least what everything here was read for.
+        let manifest_hash = Some(approve.manifest_hash.unwrap_or_else(|| recorded.clone()));
         let files = blocking(move || {
             fence::check(&asked, &ground)?;
             if manifest::read(&ground.folder)?.hash != recorded {
@@ -37,7 +39,7 @@ impl AgentEdge {
             }
             files::digests(&ground.folder, &manifest.entrypoint)
         });
-        let input = AgentInput::Approve { permissions, files: files.await?, terms };
+        let input = AgentInput::Approve { manifest_hash, permissions, files: files.await?, terms };
         let agent = self.change(caller, id, input).await?;
         self.shared.quarantine(&agent);
         if needs_restart(before.as_ref(), agent.approval.as_ref()) {

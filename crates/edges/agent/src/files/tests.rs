@@ -15,6 +15,7 @@ fn approved(folder: &Path) -> Agent {
         manifest: read.manifest,
     };
     let approve = AgentInput::Approve {
+        manifest_hash: None,
         permissions: Vec::new(),
         files,
         terms: Terms::default(),

@@ -45,6 +45,30 @@ async fn r084_a_changed_manifest_refuses_the_start_and_needs_to_be_added_again()
 }
 
 #[tokio::test]
+async fn r084_an_agent_that_was_added_again_since_the_owner_looked_is_not_approved() {
+    let stage = Stage::new().await;
+    let seen = stage.edge.add(owner(), stage.folder()).await.expect("added");
+    stage.write_manifest_with(json!({"permissions": ["network:egress:x.dev"]}));
+    let now = stage.edge.add(owner(), stage.folder()).await.expect("added again");
+    let of = |hash| Approve { manifest_hash: Some(hash), ..Approve::default() };
+    let stale = stage.edge.approve(owner(), id(), of(seen.agent.manifest_hash)).await;
+    assert!(stale.as_ref().is_err_and(|fault| fault.is(Code::AgentDrifted)), "{stale:?}");
+    let view = stage.edge.approve(owner(), id(), of(now.agent.manifest_hash)).await;
+    assert!(view.expect("what was seen").agent.is_approved());
+}
+
+#[tokio::test]
+async fn r072_an_agent_with_a_name_of_the_core_is_not_added() {
+    let stage = Stage::new().await;
+    for name in ["wharf", "core", "owner"] {
+        stage.write_manifest_with(json!({"id": name}));
+        let fault = stage.edge.add(owner(), stage.folder()).await.expect_err(name);
+        assert!(fault.is(Code::AgentManifestInvalid), "{fault}");
+        assert!(fault.message.contains("field id"), "{fault}");
+    }
+}
+
+#[tokio::test]
 async fn r084_drift_while_it_runs_refuses_the_next_call_and_stops_the_agent() {
     let mut stage = Stage::new().await;
     let (launch, mut agent) = stage.joined(&["echo"]).await;

@@ -197,7 +197,7 @@ async fn agent(bench: &Bench) -> AgentId {
     let manifest_hash = Digest::of(&[b"manifest"]);
     let add = AgentInput::Add { folder: "agent".into(), manifest_hash, manifest };
     let (files, terms) = (BTreeMap::new(), Terms::default());
-    for input in [add, AgentInput::Approve { permissions, files, terms }] {
+    for input in [add, AgentInput::Approve { manifest_hash: None, permissions, files, terms }] {
         bench.handle.change_agent(&owner(), &id, input).await.expect("taken");
     }
     id

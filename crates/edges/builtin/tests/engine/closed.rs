@@ -29,7 +29,8 @@ fn add() -> AgentInput {
 }
 
 fn approve() -> AgentInput {
-    AgentInput::Approve { permissions: vec![], files: BTreeMap::new(), terms: Terms::default() }
+    let (permissions, files, terms) = (vec![], BTreeMap::new(), Terms::default());
+    AgentInput::Approve { manifest_hash: None, permissions, files, terms }
 }
 
 #[tokio::test]

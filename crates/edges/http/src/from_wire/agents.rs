@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use wharf_domain::agent::{AgentLimits, Rate, Usage};
 use wharf_engine::agents::Approve;
-use wharf_vocab::Fault;
+use wharf_vocab::{Digest, Fault};
 use wharf_wire::rest_v1::{self as wire, ApproveAgent};
 
 use crate::answer::invalid;
@@ -31,11 +31,20 @@ pub(crate) fn folder(folder: &str) -> Result<PathBuf, Fault> {
 /// What an owner approves.
 pub(crate) fn approval(request: ApproveAgent) -> Result<Approve, Fault> {
     Ok(Approve {
+        manifest_hash: request.manifest_hash.as_deref().map(manifest_hash).transpose()?,
         permissions: permissions(request.permissions, request.all.unwrap_or(false))?,
         sandbox: request.sandbox,
         isolation: request.isolation,
         limits: request.limits.as_ref().map_or_else(|| Ok(AgentLimits::default()), limits)?,
     })
+}
+
+/// The hash of the manifest that was looked at, as agents are shown with it.
+fn manifest_hash(text: &str) -> Result<Digest, Fault> {
+    let wrong = || invalid("manifest_hash", "The field `manifest_hash` must be 64 hex digits.");
+    let is_hash = text.len() == 64 && text.bytes().all(|it| it.is_ascii_hexdigit());
+    let digest = is_hash.then(|| serde_json::from_value(text.to_ascii_lowercase().into()));
+    digest.and_then(Result::ok).ok_or_else(wrong)
 }
 
 /// The permissions that are approved; none stands for all the agent asks for.

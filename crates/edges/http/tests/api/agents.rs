@@ -128,6 +128,16 @@ async fn an_approval_counts_for_what_was_asked_for() {
     for neither in [json!({}), json!({"all": true, "permissions": []}), json!({"all": "yes"})] {
         edge.post(&path, neither).await.refused(400, "request.invalid");
     }
+    for wrong in [json!("x"), json!("g".repeat(64)), json!(7)] {
+        let body = json!({"all": true, "manifest_hash": wrong});
+        edge.post(&path, body).await.refused(400, "request.invalid");
+    }
+    let another = json!({"all": true, "manifest_hash": "0".repeat(64)});
+    let error = edge.post(&path, another).await.refused(409, "agent.drifted");
+    assert!(error["message"].as_str().is_some_and(|it| it.contains("added again")), "{error}");
+    let hash = edge.get(PATH).await.json()["manifest_hash"].clone();
+    let seen = json!({"all": true, "manifest_hash": hash});
+    assert_eq!(edge.post(&path, seen).await.status, 200);
     let some = json!({"permissions": ["env:read:LANG", "env:read:LANG"]});
     let approved = edge.post(&path, some).await.json();
     assert_eq!(approved["permissions_approved"], json!(["env:read:LANG"]));

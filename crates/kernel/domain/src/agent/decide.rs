@@ -25,6 +25,8 @@ pub enum AgentInput {
     },
     /// Approve the manifest with these permissions.
     Approve {
+        /// Hash of the manifest that was looked at; the one that is known now when absent.
+        manifest_hash: Option<Digest>,
         /// The permissions that are given; each must lie within one that the manifest asks for.
         permissions: Vec<String>,
         /// Digests of the files that the entrypoint names.
@@ -83,7 +85,8 @@ impl Agent {
         let by = by.clone();
         Ok(match input {
             AgentInput::Add { .. } => None,
-            AgentInput::Approve { permissions, files, terms } => {
+            AgentInput::Approve { manifest_hash, permissions, files, terms } => {
+                check_looked_at(agent, manifest_hash.as_ref())?;
                 check_permissions(agent, permissions)?;
                 let entry = AgentApproved {
                     manifest_hash: agent.manifest_hash.clone(),
@@ -144,6 +147,19 @@ fn check_id(id: &AgentId) -> Result<(), Fault> {
     let message =
         format!("The manifest's field id cannot be used: {id} is a name of the core itself.");
     Err(Fault::new(Code::AgentManifestInvalid, message).with("field", "id"))
+}
+
+/// What is approved must be what was looked at: whoever can write to the folder could have it added
+/// again in between.
+fn check_looked_at(agent: &Agent, manifest_hash: Option<&Digest>) -> Result<(), Fault> {
+    if manifest_hash.is_none_or(|hash| *hash == agent.manifest_hash) {
+        return Ok(());
+    }
+    let message = format!(
+        "The agent {} was added again since you looked; look at what it asks for now.",
+        agent.id
+    );
+    Err(Fault::new(Code::AgentDrifted, message))
 }
 
 /// Each permission must be readable and lie within one that the manifest asks for.
@@ -285,7 +301,24 @@ mod tests {
 
     fn approve() -> AgentInput {
         let permissions = vec!["network:egress:example.dev".into()];
-        AgentInput::Approve { permissions, files: BTreeMap::new(), terms: Terms::default() }
+        let (files, terms) = (BTreeMap::new(), Terms::default());
+        AgentInput::Approve { manifest_hash: None, permissions, files, terms }
+    }
+
+    #[test]
+    fn r081_an_approval_counts_only_for_the_manifest_that_was_looked_at() {
+        let looked_at = |version: &str| match approve() {
+            AgentInput::Approve { permissions, files, terms, .. } => {
+                let manifest_hash = Some(Digest::of(&[version.as_bytes()]));
+                AgentInput::Approve { manifest_hash, permissions, files, terms }
+            }
+            other => other,
+        };
+        let fault = step(after(&[add("1"), add("2")]), &looked_at("1")).expect_err("another one");
+        assert!(fault.is(Code::AgentDrifted), "{fault}");
+        assert!(fault.message.contains("added again since you looked"), "{fault}");
+        let approved = after(&[add("1"), add("2"), looked_at("2")]).expect("known");
+        assert!(approved.is_approved());
     }
 
     #[test]
@@ -317,8 +350,8 @@ mod tests {
     #[test]
     fn only_what_the_manifest_asks_for_can_be_approved() {
         let permissions = vec!["filesystem:read:/**".into()];
-        let more =
-            AgentInput::Approve { permissions, files: BTreeMap::new(), terms: Terms::default() };
+        let (files, terms) = (BTreeMap::new(), Terms::default());
+        let more = AgentInput::Approve { manifest_hash: None, permissions, files, terms };
         let fault = step(after(&[add("1")]), &more).expect_err("not asked for");
         assert!(fault.is(Code::RequestInvalid));
     }

@@ -43,7 +43,8 @@ fn add(version: &str, permissions: &[&str]) -> AgentInput {
 
 fn approve(permissions: &[&str]) -> AgentInput {
     let files = BTreeMap::from([("hello".to_owned(), Digest::of_bytes(b"program"))]);
-    AgentInput::Approve { permissions: texts(permissions), files, terms: Terms::default() }
+    let (permissions, terms) = (texts(permissions), Terms::default());
+    AgentInput::Approve { manifest_hash: None, permissions, files, terms }
 }
 
 fn drift(lines: &[&str]) -> AgentInput {

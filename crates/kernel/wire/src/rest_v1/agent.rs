@@ -225,6 +225,10 @@ pub struct ApproveAgent {
     /// Everything the manifest asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
+    /// The agent's `manifest_hash` as it was looked at. If the agent was added again since then with
+    /// another manifest, nothing is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest_hash: Option<String>,
     /// How firmly it is fenced in: `none`, `basic`, `standard` or `strict`; the core's default when
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -50,8 +50,10 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let id = find::find_id(&client, &args.agent).await?;
+    let (agent, _) = find::find(&client, &args.agent).await?;
+    let id = agent.agent_id;
     let body = ApproveAgent {
+        manifest_hash: Some(agent.manifest_hash),
         all: args.all.then_some(true),
         permissions: (!args.all).then_some(args.permissions),
         sandbox: args.sandbox,

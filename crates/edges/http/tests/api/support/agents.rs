@@ -216,7 +216,9 @@ impl AgentControl for ScriptedAgents {
                 isolation: approve.isolation.unwrap_or(Isolation::Shared),
                 limits: approve.limits,
             };
-            self.change(&caller, &id, &AgentInput::Approve { permissions, files, terms })
+            let manifest_hash = approve.manifest_hash;
+            let input = AgentInput::Approve { manifest_hash, permissions, files, terms };
+            self.change(&caller, &id, &input)
         }
         .boxed()
     }
