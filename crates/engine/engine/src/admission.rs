@@ -41,7 +41,7 @@ pub(crate) fn check_dispatch(
     let caller = &spec.caller;
     let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
     if let Some(id) = grants.revoked(chain) {
-        return Err(revoked(id));
+        return Err(revoked(&id));
     }
     let tool = catalog.tool(&spec.tool).ok_or_else(|| not_found(&spec.tool))?;
     check_tool(agents, &tool)?;

@@ -52,20 +52,15 @@ impl Agents {
 }
 
 impl Grants {
-    /// Whether a grant, or the one it was narrowed from, was revoked. Only the one that a token
-    /// begins with is known here; the names of narrowed ones begin with it.
-    pub(crate) fn is_revoked(&self, id: &GrantId) -> bool {
-        let root = id.as_str().split('.').next().and_then(|root| GrantId::new(root).ok());
-        let revoked = |id| self.look(&id, |grant| grant.revoked_at.is_some());
-        root.and_then(revoked) == Some(true)
-    }
-
-    /// The first of these grants that has been revoked.
+    /// The first grant that has been revoked among these and those they were narrowed from.
     pub(crate) fn revoked<'a>(
         &self,
         mut ids: impl Iterator<Item = &'a GrantId>,
-    ) -> Option<&'a GrantId> {
-        ids.find(|id| self.is_revoked(id))
+    ) -> Option<GrantId> {
+        ids.find_map(|id| {
+            let root = GrantId::new(id.as_str().split('.').next()?).ok()?;
+            self.look(&root, |grant| grant.revoked_at.is_some())?.then_some(root)
+        })
     }
 
     pub(crate) fn set(&self, grant: Grant) {

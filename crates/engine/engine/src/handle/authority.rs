@@ -21,7 +21,7 @@ impl Handle {
         }
         let chain = caller.links.iter().chain(&caller.root).chain([&caller.grant]);
         match self.inner.grants.revoked(chain) {
-            Some(id) => Err(admission::revoked(id)),
+            Some(id) => Err(admission::revoked(&id)),
             None => Ok(()),
         }
     }
