@@ -25,10 +25,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
 
 async fn starts(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
     let dir = core::scratch()?;
-    let launcher = ProcessLauncher::start(Options {
-        shim_program: Some(process::program()?),
-        ..Options::default()
-    })?;
+    let launcher = ProcessLauncher::start(Options { shim_program: Some(process::program()?) })?;
     let levels = [SandboxLevel::Basic, SandboxLevel::Standard, SandboxLevel::Strict];
     let mut took: Vec<Vec<Duration>> = vec![Vec::new(); levels.len()];
     let (mut plain, mut wrapped) = (Vec::new(), Vec::new());
