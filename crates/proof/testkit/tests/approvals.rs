@@ -68,6 +68,7 @@ fn key() -> RunKey {
 }
 
 /// What the process does that is killed: it accepts a run and waits.
+#[expect(clippy::print_stdout, reason = "the test that started the process reads it")]
 async fn first_life(folder: &Path) {
     let (handle, mut dispatched) = core(folder, BEGIN).await;
     let owner = Caller::owner();
