@@ -35,7 +35,7 @@ const FILES_MAX: usize = 64;
 /// Longest name of an output that is a file.
 const KEY_BYTES_MAX: usize = 128;
 /// Rooms that are kept for the next calls; making one takes longer than a call may.
-const ROOMS_KEPT_MAX: usize = 16;
+const ROOMS_KEPT_MAX: usize = 64;
 const COPY_BYTES: usize = 64 * 1024;
 /// Changes within this time of each other may bear the same time.
 const CLOCK_TICK: Duration = Duration::from_millis(50);
