@@ -111,8 +111,11 @@ fn r050_a_token_that_was_stolen_from_the_environment_lets_no_stranger_in() {
     let answer = String::from_utf8_lossy(&answer).into_owned();
     assert!(answer.contains("protocol.unauthorized"), "{answer}");
     assert!(!answer.contains("outside"), "it is not told why: {answer}");
-    let audit = home.run(&["audit", "tail"]).code(0).stdout;
-    assert!(audit.contains("process outside the launch"), "{audit}");
+    // The stranger is turned away first, and then it is written down.
+    let audit = wait_for("the record of it", || {
+        let audit = home.run(&["audit", "tail"]).code(0).stdout;
+        audit.contains("process outside the launch").then_some(audit)
+    });
     assert!(!audit.contains(&token), "{audit}");
     core.stop().code(0);
 }

@@ -211,3 +211,22 @@ async fn a_token_for_some_tools_sees_runs_and_asks_of_those_only() {
     let tools = call("GET", "/v1/tools").await.json();
     assert!(tools.to_string().contains("wharf/count"), "the catalog is open");
 }
+
+#[tokio::test]
+async fn a_token_for_some_tools_learns_what_those_have_cost_and_no_more() {
+    let edge = Edge::start().await;
+    for tool in ["wharf/echo", "wharf/sleep"] {
+        let inputs = if tool == "wharf/sleep" { json!({"ms": 1}) } else { json!({}) };
+        let body = json!({"tool": tool, "inputs": inputs});
+        assert_eq!(edge.post("/v1/runs?wait=30s", body).await.status, 200);
+    }
+    let (_, echo) = made(&edge, json!({"verbs": ["read"], "tools": ["wharf/echo"]})).await;
+    let seen = edge.call_as(&echo, "GET", "/v1/costs?by=tool").send().await.json();
+    let keys: Vec<_> =
+        seen["items"].as_array().expect("rows").iter().map(|row| &row["key"]).collect();
+    assert_eq!(keys, ["wharf/echo"]);
+    for by in ["world", "agent", "day"] {
+        let path = format!("/v1/costs?by={by}");
+        assert_eq!(edge.call_as(&echo, "GET", &path).send().await.status, 403, "{by}");
+    }
+}

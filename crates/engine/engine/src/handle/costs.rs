@@ -1,8 +1,8 @@
 //! What runs have cost, as far as a caller may know.
 
 use wharf_domain::Caller;
-use wharf_ports::{CostBy, CostQuery, CostRow, CostSum, CostSums};
-use wharf_vocab::{Fault, Timestamp, Verb, WorldId};
+use wharf_ports::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums};
+use wharf_vocab::{Code, Fault, Timestamp, Verb, WorldId};
 
 use super::{Handle, no_world};
 
@@ -33,7 +33,11 @@ impl Handle {
     /// while the core knows them.
     pub async fn costs(&self, caller: &Caller, request: CostRequest) -> Result<Costs, Fault> {
         let CostRequest { world, since, until, by } = request;
-        let worlds = self.audited(caller, "costs", self.readable(caller, world))?;
+        let allowed = self.readable(caller, world).and_then(|worlds| {
+            check_tools(caller, by)?;
+            Ok(worlds)
+        });
+        let worlds = self.audited(caller, "costs", allowed)?;
         let query = CostQuery { worlds, since, until, by };
         // Runs in memory are looked at first: none is in the store, so none can count twice.
         let mut sums = CostSums::default();
@@ -44,7 +48,8 @@ impl Handle {
         for row in stored {
             sums.add(row.key, row.sum);
         }
-        let rows = sums.into_rows();
+        let mut rows = sums.into_rows();
+        rows.retain(|row| may_know(caller, &row.key));
         let total = rows.iter().fold(CostSum::default(), |total, row| total.plus(row.sum));
         Ok(Costs { rows, total })
     }
@@ -64,5 +69,21 @@ impl Handle {
         self.check_current(caller)?;
         caller.rights.check_verb(Verb::Read)?;
         Ok(caller.rights.worlds.as_ref().map(|worlds| worlds.iter().cloned().collect()))
+    }
+}
+
+/// A token for some tools learns what those have cost, and no sum that others are part of.
+fn check_tools(caller: &Caller, by: CostBy) -> Result<(), Fault> {
+    if caller.rights.tools.is_empty() || by == CostBy::Tool {
+        return Ok(());
+    }
+    let message = "This token is for some tools only; ask for costs by tool.";
+    Err(Fault::new(Code::PermissionDenied, message))
+}
+
+fn may_know(caller: &Caller, key: &CostKey) -> bool {
+    match key {
+        CostKey::Tool(tool) => caller.rights.check_tool(tool).is_ok(),
+        CostKey::World(_) | CostKey::Agent(_) | CostKey::Day(_) => true,
     }
 }
