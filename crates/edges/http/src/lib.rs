@@ -24,6 +24,7 @@ mod metrics;
 mod openapi;
 mod options;
 mod pace;
+mod page;
 mod params;
 mod phase;
 mod routes;

@@ -18,9 +18,9 @@ use super::segments::Segments;
 use crate::answer::{self, Answer, internal};
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::cursor::{self, List, Position};
+use crate::cursor::List;
 use crate::params::Params;
-use crate::{from_wire, to_wire};
+use crate::{from_wire, page, to_wire};
 
 /// Lists all agents by id.
 #[utoipa::path(
@@ -36,20 +36,8 @@ use crate::{from_wire, to_wire};
     )
 )]
 pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let limit = params.limit()?;
-    let after = match params.cursor(List::Agents)? {
-        Some(Position::Name(name)) => name,
-        Some(Position::Number(_)) | None => String::new(),
-    };
-    let mut agents = app.agents.as_ref().map_or_else(Vec::new, |control| control.list());
-    agents.retain(|view| view.agent.id.as_str() > after.as_str());
-    agents.sort_by(|a, b| a.agent.id.cmp(&b.agent.id));
-    let more = agents.len() > limit;
-    agents.truncate(limit);
-    let items: Vec<_> = agents.iter().map(to_wire::agent).collect();
-    let next = items.last().filter(|_| more);
-    let next = next.map(|last| cursor::write(List::Agents, &Position::Name(last.agent_id.clone())));
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+    let agents = app.agents.as_ref().map_or_else(Vec::new, |control| control.list());
+    page::by_name(&params, List::Agents, agents, |view| view.agent.id.as_str(), to_wire::agent)
 }
 
 /// Adds the agent in a folder. One that is known is read again; if its manifest has changed, it

@@ -14,12 +14,12 @@ use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 
 use super::agents::to_its_end;
 use super::segments::Segments;
-use crate::answer::{self, Answer, invalid};
+use crate::answer::{Answer, invalid};
 use crate::app::App;
 use crate::body::SecretBody;
-use crate::cursor::{self, List, Position};
+use crate::cursor::List;
 use crate::params::Params;
-use crate::{from_wire, to_wire};
+use crate::{from_wire, page, to_wire};
 
 /// Keeps the body, byte by byte, as a secret, in place of an older one of this name.
 #[utoipa::path(
@@ -67,20 +67,8 @@ pub(super) async fn set(
     )
 )]
 pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let limit = params.limit()?;
-    let after = match params.cursor(List::Secrets)? {
-        Some(Position::Name(name)) => name,
-        Some(Position::Number(_)) | None => String::new(),
-    };
-    let mut kept = vault(&app)?.list().await?;
-    kept.sort_by(|a, b| a.name.cmp(&b.name));
-    kept.retain(|secret| secret.name.as_str() > after.as_str());
-    let more = kept.len() > limit;
-    kept.truncate(limit);
-    let items: Vec<_> = kept.iter().map(to_wire::secret).collect();
-    let next = items.last().filter(|_| more);
-    let next = next.map(|last| cursor::write(List::Secrets, &Position::Name(last.name.clone())));
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+    let kept = vault(&app)?.list().await?;
+    page::by_name(&params, List::Secrets, kept, |secret| secret.name.as_str(), to_wire::secret)
 }
 
 /// Forgets a secret. Providers that were given it keep what they have until they end.

@@ -14,9 +14,9 @@ use super::segments::Segments;
 use crate::answer::{self, Answer, Refused};
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::cursor::{self, List, Position};
+use crate::cursor::List;
 use crate::params::Params;
-use crate::{access, from_wire, to_wire};
+use crate::{access, from_wire, page, to_wire};
 
 /// Makes a token. This answer is the only place where it is ever shown.
 #[utoipa::path(
@@ -60,22 +60,17 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Answer {
-    let limit = params.limit()?;
-    let after = match params.cursor(List::Tokens)? {
-        Some(Position::Name(name)) => name,
-        Some(Position::Number(_)) | None => String::new(),
-    };
     let now = app.handle.now();
     let mut grants = app.handle.grants();
-    // Ids begin with the time they were made at.
-    grants.sort_by(|a, b| a.id.cmp(&b.id));
-    grants.retain(|grant| access::knows(&caller, grant) && grant.id.as_str() > after.as_str());
-    let more = grants.len() > limit;
-    grants.truncate(limit);
-    let items: Vec<_> = grants.iter().map(|grant| to_wire::token(grant, now)).collect();
-    let next = items.last().filter(|_| more);
-    let next = next.map(|last| cursor::write(List::Tokens, &Position::Name(last.token_id.clone())));
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+    grants.retain(|grant| access::knows(&caller, grant));
+    // Ids begin with the time they were made at, so this is oldest first.
+    page::by_name(
+        &params,
+        List::Tokens,
+        grants,
+        |grant| grant.id.as_str(),
+        |grant| to_wire::token(grant, now),
+    )
 }
 
 /// Makes a token, and every token narrowed from it, worthless at once.

@@ -9,9 +9,9 @@ use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 use super::segments::Segments;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::cursor::{self, List, Position};
+use crate::cursor::List;
 use crate::params::Params;
-use crate::{from_wire, to_wire};
+use crate::{from_wire, page, to_wire};
 
 /// Lists all tools by name.
 #[utoipa::path(
@@ -27,17 +27,8 @@ use crate::{from_wire, to_wire};
     )
 )]
 pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let limit = params.limit()?;
-    let after = match params.cursor(List::Tools)? {
-        Some(Position::Name(name)) => name,
-        Some(Position::Number(_)) | None => String::new(),
-    };
     let tools = app.handle.tools();
-    let mut rest = tools.iter().filter(|tool| tool.def.tool.as_str() > after.as_str());
-    let items: Vec<_> = rest.by_ref().take(limit).map(to_wire::tool).collect();
-    let next = items.last().filter(|_| rest.next().is_some());
-    let next = next.map(|last| cursor::write(List::Tools, &Position::Name(last.tool_id.clone())));
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+    page::by_name(&params, List::Tools, tools, |tool| tool.def.tool.as_str(), to_wire::tool)
 }
 
 /// Shows a tool with its schemas.

@@ -13,9 +13,9 @@ use super::segments::Segments;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::cursor::{self, List, Position};
+use crate::cursor::List;
 use crate::params::Params;
-use crate::{access, from_wire, to_wire};
+use crate::{access, from_wire, page, to_wire};
 
 /// Lists the worlds within the token's reach by name.
 #[utoipa::path(
@@ -35,20 +35,9 @@ pub(super) async fn list(
     Extension(caller): Extension<Caller>,
     params: Params,
 ) -> Answer {
-    let limit = params.limit()?;
-    let after = match params.cursor(List::Worlds)? {
-        Some(Position::Name(name)) => name,
-        Some(Position::Number(_)) | None => String::new(),
-    };
-    let worlds = app.handle.worlds().await?;
-    let mut rest = worlds
-        .iter()
-        .filter(|view| caller.rights.in_world(&view.world.id))
-        .filter(|view| view.world.id.as_str() > after.as_str());
-    let items: Vec<_> = rest.by_ref().take(limit).map(to_wire::world).collect();
-    let next = items.last().filter(|_| rest.next().is_some());
-    let next = next.map(|last| cursor::write(List::Worlds, &Position::Name(last.world.clone())));
-    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+    let mut worlds = app.handle.worlds().await?;
+    worlds.retain(|view| caller.rights.in_world(&view.world.id));
+    page::by_name(&params, List::Worlds, worlds, |view| view.world.id.as_str(), to_wire::world)
 }
 
 /// Makes a world.
