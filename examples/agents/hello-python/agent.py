@@ -483,10 +483,12 @@ class Agent:
             pass
 
     def cancel(self, message):
+        """Accepts a cancel while the lock keeps the call from ending, so that the result follows."""
         call_id = message["payload"].get("call_id")
+        if not isinstance(call_id, str):
+            return
         with self.lock:
-            call = self.calls.get(call_id) if isinstance(call_id, str) else None
-        if isinstance(call_id, str):
+            call = self.calls.get(call_id)
             ack = {"call_id": call_id, "accepted": call is not None}
             self.connection.send("agent.tool.cancel_ack", ack, answers=message)
         if call is not None:
