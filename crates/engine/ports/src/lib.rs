@@ -11,6 +11,7 @@ mod costs;
 pub mod egress;
 pub mod launcher;
 pub mod memory;
+mod objects;
 mod provider;
 mod store;
 pub mod vault;
@@ -18,6 +19,10 @@ pub mod vault;
 pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
+pub use objects::{
+    ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo,
+    ObjectStore, PutObject, Upload, UploadPart,
+};
 pub use provider::{Dispatch, EffectId, ProviderSink};
 pub use store::{
     HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError,

@@ -81,8 +81,39 @@ codes! {
     WorldNotFound = "world.not_found", 404, false;
     /// The world exists already.
     WorldExists = "world.exists", 409, false;
+    /// The world holds files or has runs under way, so it is not removed.
+    WorldNotEmpty = "world.not_empty", 409, false;
     /// What is left of a budget is less than what must be held.
     BudgetExceeded = "budget.exceeded", 402, false;
+
+    /// A path of a run's inputs or outputs is malformed.
+    ScopePathInvalid = "scope.path_invalid", 422, false;
+    /// Two keys of a run's inputs or outputs stand for the same name.
+    ScopeKeyConflict = "scope.key_conflict", 422, false;
+    /// The value of a key is not a reference although it must be one.
+    ScopeValueInvalid = "scope.value_invalid", 422, false;
+    /// A reference leads out of the run's world or to a place that is not allowed.
+    ScopeForbidden = "scope.forbidden", 403, false;
+    /// What an input refers to is not there.
+    ScopeNotFound = "scope.not_found", 404, false;
+
+    /// There is no such file in the world.
+    ArtifactNotFound = "artifact.not_found", 404, false;
+    /// The file is used by a run that is under way.
+    ArtifactInUse = "artifact.in_use", 409, true;
+    /// What arrived does not have the hash or size it was said to have.
+    ArtifactChecksum = "artifact.checksum", 422, true;
+    /// There is no such upload.
+    UploadNotFound = "upload.not_found", 404, false;
+    /// The range of a download lies outside the file.
+    RequestRangeInvalid = "request.range_invalid", 416, false;
+
+    /// The artifact store cannot be reached or does not answer.
+    StorageUnavailable = "storage.unavailable", 503, true;
+    /// The artifact store has no room left.
+    StorageFull = "storage.full", 503, true;
+    /// The artifact store does not let this core in.
+    StorageDenied = "storage.denied", 502, false;
 
     /// There is no such ask.
     AskNotFound = "ask.not_found", 404, false;

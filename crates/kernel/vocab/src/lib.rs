@@ -3,6 +3,7 @@
 //! Nothing here decides anything, reads a clock or touches a socket. A word exists once, in this
 //! crate, and is spelled the same in code, API, CLI and console.
 
+mod b3;
 mod code;
 mod digest;
 mod fault;
@@ -11,6 +12,7 @@ pub mod limits;
 mod status;
 mod time;
 
+pub use b3::{B3, B3Error};
 pub use code::Code;
 pub use digest::Digest;
 pub use fault::{Executed, Fault, FaultCode};

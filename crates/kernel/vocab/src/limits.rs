@@ -69,6 +69,29 @@ pub const REASON_BYTES_MAX: usize = 2_000;
 /// Longest message of an error.
 pub const MESSAGE_BYTES_MAX: usize = 4_000;
 
+/// Longest path within a world.
+pub const PATH_BYTES_MAX: usize = 1_024;
+/// Longest segment of a path.
+pub const PATH_SEGMENT_BYTES_MAX: usize = 255;
+/// References that one run may have among its inputs, and as many among its outputs.
+pub const RUN_REFERENCES_MAX: usize = 256;
+/// Runs that are looked at along a chain of runs that continue each other.
+pub const CONTINUES_DEPTH_MAX: usize = 1_024;
+/// Least time that a presigned address is good for.
+pub const PRESIGN_S_MIN: u64 = 3_600;
+/// What a presigned address is good for beyond the end of its attempt.
+pub const PRESIGN_SLACK_S: u64 = 300;
+/// Smallest part of an upload, except the last.
+pub const UPLOAD_PART_BYTES_MIN: u64 = 5 * 1024 * 1024;
+/// Largest part of an upload.
+pub const UPLOAD_PART_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// Parts of one upload.
+pub const UPLOAD_PARTS_MAX: u32 = 10_000;
+/// Largest file that is taken in one piece.
+pub const FILE_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024 * 1024;
+/// How long an upload may stay unfinished, and a replaced version be kept, unless a world says.
+pub const SWEEP_AFTER_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
 /// How long a launched process may take from being asked for to being started.
 pub const LAUNCH_START_MS: u64 = 10_000;
 /// How long a process that is told to stop may take before it is killed.

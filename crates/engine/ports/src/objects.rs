@@ -1,0 +1,250 @@
+//! The artifact store: bytes under keys, in files of the core's own or in any S3.
+//!
+//! A key is `{world}/{path}`; who may use it is decided before it gets here. What was reported as
+//! written survives a crash. Nothing here is transacted with the journal: an object that was
+//! written and never recorded is removed later, and a record is made only of what was written.
+
+use std::fmt;
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use wharf_vocab::{B3, Code, Fault, Timestamp};
+
+/// Bytes on their way, in pieces of any size.
+pub type ByteStream = BoxStream<'static, Result<Bytes, ObjectError>>;
+
+/// What the engine needs of an artifact store.
+pub trait ObjectStore: Send + Sync + fmt::Debug + 'static {
+    /// An address under which whoever holds it can do this one thing to this one key, for so
+    /// long. It is a capability: it must never be stored, logged or shown.
+    fn presign(&self, method: Method, key: &str, lifetime_s: u64) -> String;
+
+    /// Where presigned addresses lead: scheme, host and port, such as `http://127.0.0.1:7421`.
+    fn origin(&self) -> String;
+
+    /// What is known of an object; `None` if there is none.
+    fn head(&self, key: String) -> BoxFuture<'static, Result<Option<ObjectInfo>, ObjectError>>;
+
+    /// An object's bytes, or those of a range that lies within it; `None` if there is no object.
+    fn get(
+        &self,
+        key: String,
+        range: Option<Range<u64>>,
+    ) -> BoxFuture<'static, Result<Option<ObjectBody>, ObjectError>>;
+
+    /// Writes an object whole or not at all. What was there before is replaced at once when the
+    /// last byte is safe. A body that is not as long or does not have the hash it should is an
+    /// [`ObjectErrorKind::Mismatch`], and nothing is written.
+    fn put(
+        &self,
+        put: PutObject,
+        body: ByteStream,
+    ) -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
+
+    /// Makes an object a copy of another one; doing it twice changes nothing more.
+    fn copy(
+        &self,
+        from: String,
+        to: String,
+    ) -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
+
+    /// Removes an object; one that is not there is as good as removed.
+    fn delete(&self, key: String) -> BoxFuture<'static, Result<(), ObjectError>>;
+
+    /// Keys that begin with a prefix (a world's `{world}/`, a run's `{world}/@{run}/`), behind
+    /// `after` in the order of their bytes.
+    fn list(
+        &self,
+        prefix: String,
+        after: Option<String>,
+        limit: usize,
+    ) -> BoxFuture<'static, Result<Vec<ObjectEntry>, ObjectError>>;
+
+    /// Begins an upload in parts; it can be taken up again after a restart by its id and key.
+    fn begin_upload(
+        &self,
+        key: String,
+        media_type: String,
+    ) -> BoxFuture<'static, Result<String, ObjectError>>;
+
+    /// Takes one part, from 1 to 10,000; the same number again replaces it. All but the last have
+    /// at least [`UPLOAD_PART_BYTES_MIN`](wharf_vocab::limits::UPLOAD_PART_BYTES_MIN) bytes.
+    fn put_part(
+        &self,
+        upload: Upload,
+        number: u32,
+        bytes: u64,
+        body: ByteStream,
+    ) -> BoxFuture<'static, Result<UploadPart, ObjectError>>;
+
+    /// The parts that have arrived, by number; `None` if there is no such upload.
+    fn parts(
+        &self,
+        upload: Upload,
+    ) -> BoxFuture<'static, Result<Option<Vec<UploadPart>>, ObjectError>>;
+
+    /// Makes an object of all parts. With an expected hash, an object that has another is not
+    /// left behind.
+    fn complete_upload(
+        &self,
+        upload: Upload,
+        expected: Option<B3>,
+    ) -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
+
+    /// Gives an upload up, with all its parts.
+    fn abort_upload(&self, upload: Upload) -> BoxFuture<'static, Result<(), ObjectError>>;
+
+    /// Removes what nobody will ask for any more: unfinished uploads begun before this moment
+    /// and, where versions are kept, versions that were replaced before it. Says how many bytes
+    /// that freed, as far as it is known.
+    fn sweep(&self, before: Timestamp) -> BoxFuture<'static, Result<u64, ObjectError>>;
+}
+
+/// What a presigned address is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Reading.
+    Get,
+    /// Writing.
+    Put,
+}
+
+/// What is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutObject {
+    /// Where.
+    pub key: String,
+    /// What kind of data it is.
+    pub media_type: String,
+    /// How many bytes there will be, if that is known.
+    pub bytes: Option<u64>,
+    /// Their hash, if it is known.
+    pub b3: Option<B3>,
+}
+
+/// What is known of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectInfo {
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Their hash, if whoever wrote it or the store knows it.
+    pub b3: Option<B3>,
+    /// What kind of data it is.
+    pub media_type: String,
+    /// When it was written.
+    pub written_at: Timestamp,
+    /// Changes whenever the object is written.
+    pub tag: String,
+}
+
+/// An object that is being read.
+pub struct ObjectBody {
+    /// What is known of the whole object.
+    pub info: ObjectInfo,
+    /// The bytes, or those of the range.
+    pub stream: ByteStream,
+}
+
+impl fmt::Debug for ObjectBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObjectBody").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+/// An object as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectEntry {
+    /// Its key.
+    pub key: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// When it was written.
+    pub written_at: Timestamp,
+}
+
+/// An upload in parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upload {
+    /// The key of what it becomes.
+    pub key: String,
+    /// Its id.
+    pub id: String,
+}
+
+/// A part that has arrived.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UploadPart {
+    /// Its number, from 1.
+    pub number: u32,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Changes whenever the part is written.
+    pub tag: String,
+}
+
+/// What kind of trouble the artifact store has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectErrorKind {
+    /// It cannot be reached, does not answer, or says that it cannot go on now.
+    Unavailable,
+    /// No room is left.
+    Full,
+    /// It does not let the core in.
+    Denied,
+    /// There is no such object or upload.
+    NotFound,
+    /// What arrived is not what was announced.
+    Mismatch,
+    /// Whoever sends the bytes broke off.
+    Interrupted,
+}
+
+/// The artifact store could not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ObjectError {
+    /// What kind of trouble it is.
+    pub kind: ObjectErrorKind,
+    /// For the log; not for peers, and without any address that is a capability.
+    pub message: String,
+}
+
+impl ObjectError {
+    /// An error of this kind.
+    #[must_use]
+    pub fn new(kind: ObjectErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+
+    /// The error as whoever asked may see it.
+    #[must_use]
+    pub fn to_fault(&self) -> Fault {
+        match self.kind {
+            ObjectErrorKind::Unavailable => Fault::new(
+                Code::StorageUnavailable,
+                "The artifact store cannot be reached or does not answer; try again.",
+            ),
+            ObjectErrorKind::Full => Fault::new(
+                Code::StorageFull,
+                "The artifact store has no room left; free some space and try again.",
+            ),
+            ObjectErrorKind::Denied => Fault::new(
+                Code::StorageDenied,
+                "The artifact store does not let this core in; check its keys and bucket.",
+            ),
+            ObjectErrorKind::NotFound => {
+                Fault::new(Code::ArtifactNotFound, "There is no such file in the artifact store.")
+            }
+            ObjectErrorKind::Mismatch => Fault::new(
+                Code::ArtifactChecksum,
+                "What arrived does not have the size or hash it was said to have; send it again.",
+            ),
+            ObjectErrorKind::Interrupted => Fault::new(
+                Code::RequestInvalid,
+                "The transfer broke off before all of it had arrived; send it again.",
+            ),
+        }
+    }
+}
