@@ -1,1 +1,17 @@
 //! Where artifacts are kept: in files of the core, served as S3, or in any S3.
+//!
+//! What there is, in the order in which it is put together:
+//!
+//! - `Credentials { key_id, secret }`, `Credentials::generate()`: what addresses are signed with.
+//! - `FileObjects::open(folder) -> io::Result<Arc<FileObjects>>`: objects in a folder that one
+//!   process at a time may have open. It takes and gives bytes, and has no address.
+//! - `EndpointOptions::new(listen, credentials)` with the public fields `public_url`, `tls`
+//!   (`Tls { cert, key }`, PEM files) and limits; `Endpoint::bind(files, options).await ->
+//!   io::Result<Endpoint>`; `endpoint.addr()`; `endpoint.objects() -> Arc<EmbeddedObjects>`, an
+//!   [`ObjectStore`](wharf_ports::ObjectStore) whose addresses lead to the endpoint;
+//!   `endpoint.serve() -> Serving`; `serving.addr()`; `serving.stop().await`.
+//! - `S3Options { endpoint, region, bucket, style, key_id, secret, session_token, ca_file,
+//!   public_url, prefix }` with `S3Options::new(endpoint, bucket, key_id, secret)`;
+//!   `S3Objects::open(options) -> Result<Arc<S3Objects>, ObjectError>`, an
+//!   [`ObjectStore`](wharf_ports::ObjectStore); `objects.check().await` says whether the bucket
+//!   can be reached and used.
