@@ -10,10 +10,10 @@ use tokio::sync::{mpsc, oneshot};
 use wharf_domain::Account;
 use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::{
-    Batch, Clock, CommitError, CostQuery, CostRow, HistoryRecord, Lease, OpenAsk, RunPage,
-    RunQuery, SealedRecord, Store, StoreError, Stored,
+    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, HistoryRecord, Lease,
+    OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, Stored, TraceQuery, Usage,
 };
-use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind};
+use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
 
 use crate::error::unavailable;
 use crate::prepare::Prepared;
@@ -167,6 +167,18 @@ impl Store for SqliteStore {
 
     fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>> {
         self.readers.read(move |view| read::costs(view, &query))
+    }
+
+    fn files(&self, _query: FileQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn trace(&self, _query: TraceQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    fn usage(&self, _world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>> {
+        Box::pin(std::future::ready(Ok(Usage::default())))
     }
 
     fn open_asks(

@@ -66,7 +66,7 @@ pub(crate) fn ended(end: CallEnd) -> AttemptReport {
             Err(AttemptError::Failed(fault, executed))
         }
     };
-    AttemptReport { result, cost_micro: end.cost_micro }
+    AttemptReport::new(result, end.cost_micro)
 }
 
 fn executed(fault: &Fault) -> Executed {

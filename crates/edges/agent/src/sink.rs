@@ -107,7 +107,7 @@ async fn recheck(shared: &Arc<Shared>, id: &AgentId, live: &Live) -> Result<(), 
 async fn canceled(handle: &Handle, dispatch: Dispatch) {
     let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
         .executed(Executed::No);
-    let report = AttemptReport { result: Err(AttemptError::Canceled(fault)), cost_micro: 0 };
+    let report = AttemptReport::new(Err(AttemptError::Canceled(fault)), 0);
     // When the engine is gone there is nobody left to tell.
     let _ = Attempt::new(handle.clone(), dispatch).ended(report).await;
 }

@@ -196,12 +196,12 @@ fn report_of(ended: Ended) -> Result<Done, AttemptReport> {
         Err(_) => Fault::new(Code::ToolInternal, "The tool failed inside."),
     };
     let result = Err(AttemptError::Failed(fault, Executed::Yes));
-    Err(AttemptReport { result, cost_micro: 0 })
+    Err(AttemptReport::new(result, 0))
 }
 
 fn canceled() -> Result<Done, AttemptReport> {
     let fault = Fault::new(Code::ToolCanceled, "The tool stopped because it was told to.");
-    Err(AttemptReport { result: Err(AttemptError::Canceled(fault)), cost_micro: 0 })
+    Err(AttemptReport::new(Err(AttemptError::Canceled(fault)), 0))
 }
 
 impl Cx {

@@ -137,19 +137,14 @@ pub(crate) fn decision(request: DecideApproval) -> Result<Resolution, Fault> {
 
 /// A new world's id and settings.
 pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings), Fault> {
-    let settings = WorldSettings {
-        limit_micro: request.limit_micro,
-        default_hold_micro: request.default_hold_micro.unwrap_or(0),
-    };
+    let hold = request.default_hold_micro.unwrap_or(0);
+    let settings = WorldSettings::budget(request.limit_micro, hold);
     Ok((world_id(&request.world)?, settings))
 }
 
 /// A world's new settings.
 pub(crate) fn budget(request: &SetBudget) -> WorldSettings {
-    WorldSettings {
-        limit_micro: request.limit_micro,
-        default_hold_micro: request.default_hold_micro.unwrap_or(0),
-    }
+    WorldSettings::budget(request.limit_micro, request.default_hold_micro.unwrap_or(0))
 }
 
 /// An object; nothing at all counts as an empty one.

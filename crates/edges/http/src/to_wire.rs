@@ -223,6 +223,7 @@ impl Teller {
                     wire::Event::Finished(Box::new(finished))
                 }),
                 RunEntry::ProviderAwaited(_)
+                | RunEntry::Publishing(_)
                 | RunEntry::CancelRequested(_)
                 | RunEntry::ChildrenAllowed(_) => None,
             },

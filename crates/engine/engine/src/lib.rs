@@ -16,12 +16,13 @@ mod shell;
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
-    Accepted, AskView, Attempt, CostRequest, Costs, Handle, NewRun, Options, RunEvent, Watch,
-    WorldView,
+    Accepted, AskView, Attempt, AttemptData, Collected, CostRequest, Costs, FilePage, Handle,
+    NewFile, NewRun, Options, Reach, RunEvent, Trace, UploadView, Watch, WorldView,
 };
 pub use schema::check_schema;
 // Edges see of the ports only what they must speak with the engine.
 pub use wharf_ports::{
-    CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, HistoryItem, ProviderSink, RunPage,
-    RunQuery, SealedRecord, agents, egress, launcher, vault,
+    ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, FileQuery, FileRecord,
+    HistoryItem, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ProviderSink, RunPage,
+    RunQuery, SealedRecord, UploadPart, Usage, agents, egress, launcher, vault,
 };

@@ -40,6 +40,11 @@ impl<K: Ord, V: Clone> Records<K, V> {
 }
 
 impl Worlds {
+    /// A world that is there.
+    pub(crate) fn here(&self, id: &WorldId) -> Option<World> {
+        self.get(id).filter(|world| !world.removed)
+    }
+
     pub(crate) fn set(&self, world: World) {
         self.insert(world.id.clone(), world);
     }

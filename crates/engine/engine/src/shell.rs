@@ -2,6 +2,7 @@
 //! performs what follows. It decides nothing itself.
 
 mod load;
+mod publish;
 
 pub(crate) use load::read_run;
 
@@ -14,11 +15,12 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
-use wharf_domain::{Availability, Run};
-use wharf_ports::{Batch, Clock, CommitError, Dispatch, Store, StoreError};
+use wharf_domain::{Availability, Move, Run};
+use wharf_ports::{Batch, Clock, CommitError, Dispatch, ObjectStore, Store, StoreError};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
-    Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId, Timestamp,
+    AttemptId, Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId,
+    Timestamp,
 };
 
 use crate::admission;
@@ -49,6 +51,7 @@ pub(crate) type Answer = oneshot::Sender<Result<Reply, Fault>>;
 pub(crate) struct Parts {
     pub(crate) node: NodeId,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) objects: Option<Arc<dyn ObjectStore>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) catalog: Arc<Catalog>,
@@ -296,6 +299,9 @@ impl Shell {
             Effect::AgentChanged(agent) => self.parts.agents.set(*agent),
             Effect::GrantChanged(grant) => self.parts.grants.set(*grant),
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
+            Effect::PutInPlace { run, attempt_id, moves } => {
+                self.put_in_place(run, attempt_id, moves);
+            }
             Effect::CancelAttempt { provider, attempt_id, reason, grace_ms } => {
                 if let Some(sink) = self.parts.catalog.sink(&provider) {
                     sink.cancel(&attempt_id, &reason, grace_ms);
@@ -330,10 +336,21 @@ impl Shell {
             // An attempt that is to be taken up again may well have begun before.
             let executed = if reattach { Executed::Maybe } else { Executed::No };
             let result = Err(AttemptError::Failed(fault, executed));
-            let report = AttemptReport { result, cost_micro: 0 };
+            let report = AttemptReport::new(result, 0);
             let input = RunInput::AttemptEnded { attempt_id, report };
             self.queue.push_back((shard, Input::Run { key, input, ticket: None }));
         }
+    }
+
+    /// Puts the files of an attempt in their places. It is tried until it is done: the run has
+    /// succeeded, and nobody would clear up after half of it.
+    fn put_in_place(&mut self, run: RunKey, attempt_id: AttemptId, moves: Vec<Move>) {
+        let Some(objects) = self.parts.objects.clone() else { return };
+        self.chores.push(Box::pin(async move {
+            publish::put_in_place(&*objects, &run, &moves).await;
+            let input = RunInput::Published { attempt_id };
+            Some((run.shard(), Input::Run { key: run, input, ticket: None }))
+        }));
     }
 
     /// A parent that is over may have been called off before its child was known to it.

@@ -1,6 +1,6 @@
 //! One commit: everything that must become true together.
 
-use wharf_domain::{AuditRecord, Entry, Funds, LedgerOp, Progress, RunSummary};
+use wharf_domain::{ArtifactOp, AuditRecord, Entry, Funds, LedgerOp, Progress, RunSummary};
 use wharf_vocab::{CommitNo, Epoch, Seq, ShardId, StreamId, Timestamp};
 
 use crate::StoreError;
@@ -24,6 +24,8 @@ pub struct Batch {
     pub ledger: Vec<LedgerOp>,
     /// Records for the audit.
     pub audit: Vec<AuditRecord>,
+    /// What becomes of the index of files.
+    pub artifacts: Vec<ArtifactOp>,
 }
 
 /// An append to one stream.

@@ -4,6 +4,7 @@
 //! in [`memory`] keep the same promises, and [`contract`] is the suite every store must pass.
 
 pub mod agents;
+mod artifacts;
 mod batch;
 mod clock;
 pub mod contract;
@@ -16,6 +17,7 @@ mod provider;
 mod store;
 pub mod vault;
 
+pub use artifacts::{FileQuery, FileRecord, TraceQuery, Usage};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};

@@ -44,11 +44,8 @@ pub trait ObjectStore: Send + Sync + fmt::Debug + 'static {
     ) -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
 
     /// Makes an object a copy of another one; doing it twice changes nothing more.
-    fn copy(
-        &self,
-        from: String,
-        to: String,
-    ) -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
+    fn copy(&self, from: String, to: String)
+    -> BoxFuture<'static, Result<ObjectInfo, ObjectError>>;
 
     /// Removes an object; one that is not there is as good as removed.
     fn delete(&self, key: String) -> BoxFuture<'static, Result<(), ObjectError>>;

@@ -9,7 +9,7 @@ use wharf_vocab::{
     StreamKind, Timestamp, ToolId, WorldId,
 };
 
-use crate::{Batch, CommitError, CostQuery, CostRow};
+use crate::{Batch, CommitError, CostQuery, CostRow, FileQuery, FileRecord, TraceQuery, Usage};
 
 /// What the engine needs of a store.
 ///
@@ -55,6 +55,15 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
 
     /// What runs have cost; days in their order, all else with the dearest first.
     fn costs(&self, query: CostQuery) -> BoxFuture<'static, Result<Vec<CostRow>, StoreError>>;
+
+    /// Files that are there now, in the order of their paths.
+    fn files(&self, query: FileQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>>;
+
+    /// Who wrote and read files, oldest first.
+    fn trace(&self, query: TraceQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>>;
+
+    /// How much a world holds.
+    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>>;
 
     /// Open asks, oldest first, behind `after` (a [`OpenAsk::position`]).
     fn open_asks(
@@ -133,6 +142,10 @@ pub struct RunQuery {
     pub tool: Option<ToolId>,
     /// Only in this status.
     pub status: Option<RunStatus>,
+    /// Only runs accepted at this moment or later.
+    pub since: Option<Timestamp>,
+    /// Only runs accepted before this moment.
+    pub until: Option<Timestamp>,
     /// Only runs accepted before the one at this position.
     pub before: Option<u64>,
     /// How many at most.

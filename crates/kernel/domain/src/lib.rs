@@ -5,6 +5,7 @@
 //! same `apply` builds the state live and when it is read back, so that replay equals live.
 
 pub mod agent;
+mod artifact;
 mod ask;
 mod audit;
 mod caller;
@@ -16,11 +17,13 @@ pub mod permission;
 mod policy;
 mod progress;
 pub mod run;
+pub mod scope;
 mod seat;
 mod tool;
 mod world;
 
 pub use agent::{Agent, AgentEntry, AgentInput, AgentManifest};
+pub use artifact::{Artifact, ArtifactOp, Delivery, Metered, Move, is_written};
 pub use ask::{Ask, AskEntry, AskSpec, Resolution, Scope};
 pub use audit::{AuditRecord, Severity};
 pub use caller::{Audience, Caller, CallerKind, CallerRef};

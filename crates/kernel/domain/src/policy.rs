@@ -17,7 +17,7 @@ pub struct Policy {
 }
 
 /// One rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// The tools it speaks of.
     pub tool: ToolPattern,
@@ -30,7 +30,8 @@ pub struct Rule {
 }
 
 /// When a rule applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum When {
     /// Always.
     Always,
@@ -55,6 +56,20 @@ impl When {
             _ => amount.and_then(|n| n.parse().ok()).map(Self::CostAbove),
         };
         read.ok_or_else(|| WhenError(text.chars().take(80).collect()))
+    }
+}
+
+impl TryFrom<String> for When {
+    type Error = WhenError;
+
+    fn try_from(text: String) -> Result<Self, WhenError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<When> for String {
+    fn from(when: When) -> Self {
+        when.to_string()
     }
 }
 

@@ -4,17 +4,57 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{AccountId, AskId, Code, Digest, Fault, Micro, Timestamp, ToolId, WorldId};
+use wharf_vocab::{
+    AccountId, AskId, Code, Digest, Fault, Micro, Publish, Timestamp, ToolId, WorldId,
+};
 
-use crate::{AuditRecord, CallerRef, LedgerOp};
+use crate::{AuditRecord, CallerRef, LedgerOp, Rule};
 
 /// What an owner can set on a world.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorldSettings {
     /// The most its runs may cost; none for no limit.
     pub limit_micro: Option<Micro>,
     /// What is held for an attempt whose tool names no price.
     pub default_hold_micro: Micro,
+    /// When outputs of its runs can be seen.
+    #[serde(default = "direct", skip_serializing_if = "is_direct")]
+    pub publish: Publish,
+    /// Days after which a file that nobody has written or read goes; none for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<u32>,
+    /// Rules about approvals that come before the owner's for all worlds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<Rule>,
+}
+
+fn direct() -> Publish {
+    Publish::Direct
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_direct(publish: &Publish) -> bool {
+    *publish == Publish::Direct
+}
+
+impl Default for WorldSettings {
+    fn default() -> Self {
+        Self {
+            limit_micro: None,
+            default_hold_micro: 0,
+            publish: Publish::Direct,
+            retention_days: None,
+            policy: Vec::new(),
+        }
+    }
+}
+
+impl WorldSettings {
+    /// A world with a budget and nothing else that is not usual.
+    #[must_use]
+    pub fn budget(limit_micro: Option<Micro>, default_hold_micro: Micro) -> Self {
+        Self { limit_micro, default_hold_micro, ..Self::default() }
+    }
 }
 
 /// What is written about a world.
@@ -43,6 +83,11 @@ pub enum WorldEntry {
         /// By whom.
         by: CallerRef,
     },
+    /// It was removed, with all its files. What its runs did stays on record.
+    Removed {
+        /// By whom.
+        by: CallerRef,
+    },
 }
 
 /// A tool that may be used without asking again while its definition stays.
@@ -63,6 +108,8 @@ pub enum WorldInput {
     Change(WorldSettings),
     /// Remember that a tool was allowed.
     AllowTool(ToolId, ToolAllowance),
+    /// Remove it; whether anything is in it was looked at before.
+    Remove,
 }
 
 /// A world.
@@ -76,6 +123,8 @@ pub struct World {
     pub settings: WorldSettings,
     /// Tools that need not be asked for again while their definition stays.
     pub allowed: Arc<BTreeMap<ToolId, ToolAllowance>>,
+    /// Whether it is there no more.
+    pub removed: bool,
 }
 
 /// What follows from an input: what is written, money to move, and a record for the audit.
@@ -91,39 +140,48 @@ impl World {
         by: &CallerRef,
     ) -> Result<Option<WorldChange>, Fault> {
         let account = AccountId::of_world(id);
-        let actor = format!("grant:{}", by.grant);
-        let subject = format!("world:{id}");
-        match (world, input) {
-            (Some(_), WorldInput::Create(_)) => {
-                Err(Fault::new(Code::WorldExists, format!("The world {id} exists already.")))
+        let record = |event: &str| {
+            AuditRecord::new(event, format!("grant:{}", by.grant), format!("world:{id}"))
+        };
+        let by = by.clone();
+        let Some(world) = world.filter(|world| !world.removed) else {
+            let WorldInput::Create(settings) = input else {
+                return Err(Fault::new(Code::WorldNotFound, format!("There is no world {id}.")));
+            };
+            let ledger = LedgerOp::Open { account, parent: None, limit: settings.limit_micro };
+            let entry = WorldEntry::Created { settings: settings.clone(), by };
+            return Ok(Some((entry, Some(ledger), record("world.created"))));
+        };
+        Ok(match input {
+            WorldInput::Create(_) => {
+                let message = format!("The world {id} exists already.");
+                return Err(Fault::new(Code::WorldExists, message));
             }
-            (None, WorldInput::Change(_) | WorldInput::AllowTool(..)) => {
-                Err(Fault::new(Code::WorldNotFound, format!("There is no world {id}.")))
+            WorldInput::Change(settings) => {
+                let limit = settings.limit_micro;
+                let record = record("world.changed")
+                    .fact("limit_micro", limit)
+                    .fact("publish", settings.publish.as_str())
+                    .fact("rules", settings.policy.len() as u64);
+                let entry = WorldEntry::Changed { settings: settings.clone(), by };
+                Some((entry, Some(LedgerOp::SetLimit { account, limit }), record))
             }
-            (None, WorldInput::Create(settings)) => Ok(Some((
-                WorldEntry::Created { settings: *settings, by: by.clone() },
-                Some(LedgerOp::Open { account, parent: None, limit: settings.limit_micro }),
-                AuditRecord::new("world.created", actor, subject),
-            ))),
-            (Some(_), WorldInput::Change(settings)) => Ok(Some((
-                WorldEntry::Changed { settings: *settings, by: by.clone() },
-                Some(LedgerOp::SetLimit { account, limit: settings.limit_micro }),
-                AuditRecord::new("world.changed", actor, subject)
-                    .fact("limit_micro", settings.limit_micro),
-            ))),
-            (Some(world), WorldInput::AllowTool(tool, allowance)) => {
+            WorldInput::AllowTool(tool, allowance) => {
                 if world.allows(tool, &allowance.tool_hash).is_some() {
                     return Ok(None);
                 }
-                let record = AuditRecord::new("world.tool_allowed", actor, subject)
+                let record = record("world.tool_allowed")
                     .fact("tool", tool.as_str())
                     .fact("tool_hash", allowance.tool_hash.as_str())
                     .fact("ask_id", allowance.ask_id.as_str());
                 let (tool, allowance) = (tool.clone(), allowance.clone());
-                let entry = WorldEntry::ToolAllowed { tool, allowance, by: by.clone() };
-                Ok(Some((entry, None, record)))
+                Some((WorldEntry::ToolAllowed { tool, allowance, by }, None, record))
             }
-        }
+            WorldInput::Remove => {
+                let ledger = LedgerOp::SetLimit { account, limit: None };
+                Some((WorldEntry::Removed { by }, Some(ledger), record("world.removed")))
+            }
+        })
     }
 
     /// The approval that lets a tool be used here without asking, while its definition is this.
@@ -142,18 +200,26 @@ impl World {
         entry: &WorldEntry,
     ) -> Option<Self> {
         match (world, entry) {
-            (Some(world), WorldEntry::Changed { settings, .. }) => {
-                Some(Self { settings: *settings, ..world })
-            }
             (Some(mut world), WorldEntry::ToolAllowed { tool, allowance, .. }) => {
                 Arc::make_mut(&mut world.allowed).insert(tool.clone(), allowance.clone());
                 Some(world)
             }
-            (_, WorldEntry::Created { settings, .. } | WorldEntry::Changed { settings, .. }) => {
-                let allowed = Arc::default();
-                Some(Self { id: id.clone(), created_at: at, settings: *settings, allowed })
+            (Some(world), WorldEntry::Changed { settings, .. }) if !world.removed => {
+                Some(Self { settings: settings.clone(), ..world })
             }
-            (None, WorldEntry::ToolAllowed { .. }) => None,
+            (Some(world), WorldEntry::Removed { .. }) => {
+                Some(Self { removed: true, allowed: Arc::default(), ..world })
+            }
+            (_, WorldEntry::Created { settings, .. } | WorldEntry::Changed { settings, .. }) => {
+                Some(Self {
+                    id: id.clone(),
+                    created_at: at,
+                    settings: settings.clone(),
+                    allowed: Arc::default(),
+                    removed: false,
+                })
+            }
+            (None, WorldEntry::ToolAllowed { .. } | WorldEntry::Removed { .. }) => None,
         }
     }
 }
@@ -168,8 +234,8 @@ mod tests {
         let id = WorldId::new("w").expect("valid");
         let by = Caller::owner().to_ref();
         let create = WorldInput::Create(WorldSettings::default());
-        let limit = WorldSettings { limit_micro: Some(5), default_hold_micro: 1 };
-        let change = WorldInput::Change(limit);
+        let limit = WorldSettings::budget(Some(5), 1);
+        let change = WorldInput::Change(limit.clone());
 
         let fault = World::decide(None, &id, &change, &by).expect_err("not there");
         assert!(fault.is(Code::WorldNotFound));

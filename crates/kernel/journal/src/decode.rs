@@ -8,7 +8,7 @@ use wharf_domain::{
 };
 
 use crate::shape::{
-    Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, ToolAllowed, WorldSet,
+    Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, ToolAllowed, WorldGone, WorldSet,
 };
 use crate::upcast::{VERSIONS, Versions};
 use crate::{Error, Kind};
@@ -80,6 +80,7 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::RunAskResolved => Entry::Run(RunEntry::AskResolved(piece.read()?)),
         Kind::RunChildrenAllowed => Entry::Run(RunEntry::ChildrenAllowed(piece.read()?)),
         Kind::RunCancelRequested => Entry::Run(RunEntry::CancelRequested(piece.read()?)),
+        Kind::RunPublishing => Entry::Run(RunEntry::Publishing(piece.read()?)),
         Kind::RunEnded => Entry::Run(RunEntry::Ended(piece.read()?)),
         Kind::AskRaised => Entry::Ask(AskEntry::Raised(piece.read()?)),
         Kind::AskResolved => {
@@ -97,6 +98,10 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::WorldToolAllowed => {
             let ToolAllowed { tool, allowance, by } = piece.read()?;
             Entry::World(WorldEntry::ToolAllowed { tool, allowance, by })
+        }
+        Kind::WorldRemoved => {
+            let WorldGone { by } = piece.read()?;
+            Entry::World(WorldEntry::Removed { by })
         }
         Kind::AgentAdded => agent(AgentEntry::Added(piece.read()?)),
         Kind::AgentApproved => agent(AgentEntry::Approved(piece.read()?)),
@@ -193,10 +198,8 @@ mod tests {
         let [Entry::World(WorldEntry::Created { settings, .. })] = entries.as_slice() else {
             panic!("one world.created, not {entries:?}");
         };
-        let WorldSettings { limit_micro, default_hold_micro: 0 } = *settings else {
-            panic!("no hold, not {settings:?}");
-        };
-        Ok(limit_micro)
+        assert_eq!(*settings, WorldSettings::budget(settings.limit_micro, 0), "nothing else");
+        Ok(settings.limit_micro)
     }
 
     #[test]

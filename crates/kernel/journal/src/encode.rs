@@ -7,7 +7,7 @@ use wharf_domain::{
 
 use crate::Kind;
 use crate::shape::{
-    Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, ToolAllowed, WorldSet,
+    Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, ToolAllowed, WorldGone, WorldSet,
 };
 
 /// Room for an ordinary piece, so that a row rarely has to grow.
@@ -64,6 +64,7 @@ fn run(row: &mut Row, entry: &RunEntry) {
         RunEntry::AskResolved(data) => row.push(Kind::RunAskResolved, data),
         RunEntry::ChildrenAllowed(data) => row.push(Kind::RunChildrenAllowed, data),
         RunEntry::CancelRequested(data) => row.push(Kind::RunCancelRequested, data),
+        RunEntry::Publishing(data) => row.push(Kind::RunPublishing, data),
         RunEntry::Ended(data) => row.push(Kind::RunEnded, data),
     }
 }
@@ -88,6 +89,7 @@ fn world(row: &mut Row, entry: &WorldEntry) {
         WorldEntry::ToolAllowed { tool, allowance, by } => {
             row.push(Kind::WorldToolAllowed, &ToolAllowed { tool, allowance, by });
         }
+        WorldEntry::Removed { by } => row.push(Kind::WorldRemoved, &WorldGone { by }),
     }
 }
 

@@ -49,12 +49,14 @@ kinds! {
     RunAskResolved = "run.ask_resolved", 1;
     RunChildrenAllowed = "run.children_allowed", 1;
     RunCancelRequested = "run.cancel_requested", 1;
+    RunPublishing = "run.publishing", 1;
     RunEnded = "run.ended", 1;
     AskRaised = "ask.raised", 1;
     AskResolved = "ask.resolved", 1;
     WorldCreated = "world.created", 1;
     WorldChanged = "world.changed", 1;
     WorldToolAllowed = "world.tool_allowed", 1;
+    WorldRemoved = "world.removed", 1;
     AgentAdded = "agent.added", 2;
     AgentApproved = "agent.approved", 2;
     AgentWanted = "agent.wanted", 1;

@@ -28,6 +28,11 @@ pub(crate) struct ToolAllowed<T, A, B> {
 }
 
 #[derive(Serialize, Deserialize)]
+pub(crate) struct WorldGone<B> {
+    pub(crate) by: B,
+}
+
+#[derive(Serialize, Deserialize)]
 pub(crate) struct SeatMade<S, D> {
     pub(crate) desc: S,
     pub(crate) token: D,

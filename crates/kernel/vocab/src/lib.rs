@@ -21,7 +21,10 @@ pub use ids::{
     NodeId, ProviderId, RunId, RunKey, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind,
     ToolId, WorldId,
 };
-pub use status::{AskKind, Durability, Isolation, Mode, Resource, RunStatus, SandboxLevel, Verb};
+pub use status::{
+    AskKind, Direction, Durability, Isolation, Mode, Publish, Resource, RunStatus, SandboxLevel,
+    Verb,
+};
 pub use time::Timestamp;
 
 /// A JSON object, the only shape in which tools take inputs and give outputs.

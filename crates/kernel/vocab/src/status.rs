@@ -126,6 +126,26 @@ impl RunStatus {
 }
 
 choice! {
+    /// Which way a file went.
+    Direction {
+        /// A run read it.
+        In = "in",
+        /// It was written.
+        Out = "out",
+    }
+}
+
+choice! {
+    /// When the outputs of a world's runs can be seen.
+    Publish {
+        /// As soon as each is written.
+        Direct = "direct",
+        /// All together, when the run has succeeded.
+        Staged = "staged",
+    }
+}
+
+choice! {
     /// Whether a run acts on the world or pretends to.
     Mode {
         /// Acts.

@@ -34,7 +34,7 @@ fn ends_large(desk: &Desk, key: &RunKey) -> Batch {
     let mut outputs = Object::new();
     outputs.insert("text".into(), "x".repeat(2 * 1024 * 1024).into());
     let outcome = Outcome::Succeeded { outputs };
-    let entry = Entry::Run(RunEntry::Ended(run::Ended { outcome, cost_micro: 0 }));
+    let entry = Entry::Run(RunEntry::Ended(run::Ended::new(outcome, 0)));
     let mut batch = desk.batch(key.shard());
     batch.appends.push(append(key, 2, vec![entry], RunStatus::Succeeded));
     batch.audit.push(record("tool.call_completed"));

@@ -184,7 +184,7 @@ impl Connection {
         let Some(Call { attempt, room, .. }) = self.calls.remove(call_id) else { return };
         self.invokes.parent_ended(call_id);
         self.over(&attempt, end.unresponsive);
-        let AttemptReport { result, cost_micro } = from_wire::ended(end);
+        let AttemptReport { result, cost_micro, .. } = from_wire::ended(end);
         match result {
             Ok(outputs) if workdir::has_written(&outputs) => {
                 self.keep_files(attempt, room, outputs, cost_micro);
@@ -196,7 +196,7 @@ impl Connection {
             }
             Err(error) => {
                 self.leave(room, false);
-                let _ = attempt.ended(AttemptReport { result: Err(error), cost_micro }).await;
+                let _ = attempt.ended(AttemptReport::new(Err(error), cost_micro)).await;
             }
         }
         self.send_waiting().await;
@@ -228,7 +228,7 @@ impl Connection {
                 Ok(outputs) => attempt.succeeded(outputs, cost_micro).await,
                 Err(fault) => {
                     let result = Err(AttemptError::Failed(fault, Executed::Yes));
-                    attempt.ended(AttemptReport { result, cost_micro }).await
+                    attempt.ended(AttemptReport::new(result, cost_micro)).await
                 }
             };
         });
@@ -243,7 +243,7 @@ impl Connection {
                 .executed(Executed::No);
             let result = Err(AttemptError::Canceled(fault));
             // When the engine is gone there is nobody left to tell.
-            let _ = attempt.ended(AttemptReport { result, cost_micro: 0 }).await;
+            let _ = attempt.ended(AttemptReport::new(result, 0)).await;
         } else if let Ok(call_id) = CallId::new(attempt_id.as_str()) {
             let cancel = Cancel { reason: Some(reason), deadline_ms: Some(grace_ms) };
             // A call that is over needs no cancel.

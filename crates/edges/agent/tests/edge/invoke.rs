@@ -315,11 +315,10 @@ async fn r115_r116_an_agent_that_reads_slowly_delays_nobody_and_gets_bounded_out
     let deadline = Instant::now() + LONG;
     loop {
         let query = wharf_engine::RunQuery {
-            world: None,
             tool: Some(ToolId::new("talk/much").expect("valid")),
             status: Some(RunStatus::Succeeded),
-            before: None,
             limit: 10,
+            ..wharf_engine::RunQuery::default()
         };
         if stage.handle.runs(query).await.expect("lists").runs.len() == 3 {
             break;

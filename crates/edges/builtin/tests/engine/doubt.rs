@@ -45,7 +45,7 @@ async fn a_decision_that_was_made_and_denied_is_shown_to_readers_and_watchers() 
 async fn money_that_was_held_and_denied_for_a_run_in_memory_is_given_back() {
     let bench = Bench::new().await;
     let world = crate::support::default_world();
-    let settings = wharf_domain::WorldSettings { limit_micro: Some(100), default_hold_micro: 100 };
+    let settings = wharf_domain::WorldSettings::budget(Some(100), 100);
     bench.handle.set_world(&owner(), world.clone(), settings).await.expect("changed");
     let mut wanted = new("wharf/sleep", json!({"ms": 600_000}));
     wanted.durability = Some(Durability::Memory);

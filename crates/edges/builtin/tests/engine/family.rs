@@ -145,7 +145,7 @@ async fn r160_keys_of_children_belong_to_their_parent() {
 #[tokio::test]
 async fn t041_what_children_cost_is_paid_from_their_parents_budget_and_summed_once() {
     let bench = Bench::new().await;
-    let settings = WorldSettings { limit_micro: Some(1_000), default_hold_micro: 10 };
+    let settings = WorldSettings::budget(Some(1_000), 10);
     bench.handle.set_world(&owner(), default_world(), settings).await.expect("changed");
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/boss"), tool("acme/work")]).await;
     let mut wanted = new("acme/boss", json!({}));

@@ -9,7 +9,7 @@ use wharf_vocab::{Code, Durability, Object, RunId, RunStatus};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sixty_four_calls_on_a_budget_for_one_admit_exactly_one() {
     let bench = Bench::new().await;
-    let settings = WorldSettings { limit_micro: Some(100), default_hold_micro: 100 };
+    let settings = WorldSettings::budget(Some(100), 100);
     bench.handle.set_world(&owner(), default_world(), settings).await.expect("changed");
     let calls = (0..64).map(|_| {
         let handle = bench.handle.clone();
@@ -37,7 +37,7 @@ async fn sixty_four_calls_on_a_budget_for_one_admit_exactly_one() {
 #[tokio::test]
 async fn a_reported_cost_is_booked_even_when_it_is_more_than_was_held() {
     let bench = Bench::new().await;
-    let settings = WorldSettings { limit_micro: Some(100), default_hold_micro: 10 };
+    let settings = WorldSettings::budget(Some(100), 10);
     bench.handle.set_world(&owner(), default_world(), settings).await.expect("changed");
     let run = bench.finish("wharf/sleep", json!({"ms": 0, "cost_micro": 95})).await;
     assert_eq!(run.cost_micro, 95);

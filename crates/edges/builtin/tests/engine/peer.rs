@@ -86,5 +86,5 @@ pub(crate) async fn succeed(attempt: &Attempt, cost_micro: u64) {
 
 pub(crate) async fn fail(attempt: &Attempt, fault: Fault) {
     let result = Err(AttemptError::Failed(fault, Executed::No));
-    attempt.ended(AttemptReport { result, cost_micro: 0 }).await.expect("told");
+    attempt.ended(AttemptReport::new(result, 0)).await.expect("told");
 }

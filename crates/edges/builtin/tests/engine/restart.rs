@@ -55,7 +55,7 @@ async fn an_approval_stays_open_across_restarts_and_is_decided_once() {
 #[tokio::test]
 async fn a_run_in_memory_works_and_is_gone_after_a_restart_and_its_money_is_free() {
     let bench = Bench::new().await;
-    let settings = wharf_domain::WorldSettings { limit_micro: Some(100), default_hold_micro: 100 };
+    let settings = wharf_domain::WorldSettings::budget(Some(100), 100);
     bench
         .handle
         .set_world(&owner(), crate::support::default_world(), settings)

@@ -182,6 +182,8 @@ pub(super) async fn list(
             Some(Position::Number(before)) => Some(before),
             Some(Position::Name(_)) | None => None,
         },
+        since: None,
+        until: None,
         limit: params.limit()?,
     };
     let page = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;

@@ -25,7 +25,7 @@ impl ProviderSink for Dear {
             } else {
                 Ok(Object::new())
             };
-            let report = AttemptReport { result, cost_micro };
+            let report = AttemptReport::new(result, cost_micro);
             attempt.ended(report.clone()).await.expect("told");
             // Said twice, it counts once.
             let _ = attempt.ended(report).await;

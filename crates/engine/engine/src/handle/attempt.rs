@@ -93,13 +93,13 @@ impl Attempt {
             Ok(()) => Ok(outputs),
             Err(fault) => Err(AttemptError::Failed(fault, Executed::Yes)),
         };
-        self.ended(AttemptReport { result, cost_micro }).await
+        self.ended(AttemptReport::new(result, cost_micro)).await
     }
 
     /// Says that the attempt failed.
     pub async fn failed(&self, fault: Fault, executed: Executed) -> Result<(), Fault> {
         let result = Err(AttemptError::Failed(fault, executed));
-        self.ended(AttemptReport { result, cost_micro: 0 }).await
+        self.ended(AttemptReport::new(result, 0)).await
     }
 
     /// Says how the attempt ended.

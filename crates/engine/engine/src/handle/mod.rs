@@ -6,11 +6,15 @@ mod attempt;
 mod authority;
 mod children;
 mod costs;
+mod data;
 mod denied;
+mod files;
 mod grants;
 mod request;
 mod runs;
+mod scope;
 mod watch;
+mod worlds;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
@@ -19,20 +23,19 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::agent::RESERVED_IDS;
 use wharf_domain::grant::Keyring;
-use wharf_domain::{
-    Account, AuditRecord, Availability, Caller, Policy, ToolDef, World, WorldInput, WorldSettings,
-};
-use wharf_ports::{Clock, ProviderSink, SealedRecord, Store, StoreError};
-use wharf_vocab::{
-    AccountId, Code, Fault, NodeId, ProviderId, ShardId, StreamId, Timestamp, ToolId, WorldId,
-};
+use wharf_domain::{AuditRecord, Availability, Policy, ToolDef};
+use wharf_ports::{Clock, ObjectStore, ProviderSink, SealedRecord, Store, StoreError};
+use wharf_vocab::{Code, Fault, NodeId, ProviderId, ShardId, Timestamp, ToolId, WorldId};
 
 pub use asks::AskView;
 pub use attempt::Attempt;
 pub use costs::{CostRequest, Costs};
+pub use data::{AttemptData, Reach};
+pub use files::{Collected, FilePage, NewFile, Trace, UploadView};
 pub use request::NewRun;
 pub use runs::Accepted;
 pub use watch::{RunEvent, Watch};
+pub use worlds::WorldView;
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::hub::Hub;
@@ -55,6 +58,8 @@ pub struct Options {
     pub node: NodeId,
     /// Where everything becomes true.
     pub store: Arc<dyn Store>,
+    /// Where files are kept; without it runs have no files.
+    pub objects: Option<Arc<dyn ObjectStore>>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
     /// Where ids and chance come from.
@@ -72,7 +77,7 @@ impl Options {
     #[must_use]
     pub fn new(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, seed: u64) -> Self {
         let (keyring, policy) = (Keyring::none(), Policy::default());
-        Self { node, store, clock, seed, keyring, policy, home: None }
+        Self { node, store, objects: None, clock, seed, keyring, policy, home: None }
     }
 }
 
@@ -93,6 +98,7 @@ struct Inner {
     policy: Policy,
     home: Option<String>,
     store: Arc<dyn Store>,
+    objects: Option<Arc<dyn ObjectStore>>,
     clock: Arc<dyn Clock>,
     stopping: AtomicBool,
     denials: Denials,
@@ -103,15 +109,6 @@ impl std::fmt::Debug for Handle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Handle").finish_non_exhaustive()
     }
-}
-
-/// A world and its account.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WorldView {
-    /// The world.
-    pub world: World,
-    /// Its account.
-    pub account: Account,
 }
 
 impl Handle {
@@ -126,6 +123,7 @@ impl Handle {
         let parts = Parts {
             node: options.node,
             store: Arc::clone(&options.store),
+            objects: options.objects.clone(),
             clock: Arc::clone(&options.clock),
             hub: Arc::clone(&hub),
             catalog: Arc::clone(&catalog),
@@ -147,6 +145,7 @@ impl Handle {
             policy: options.policy,
             home: options.home,
             store: options.store,
+            objects: options.objects,
             clock: options.clock,
             stopping: AtomicBool::new(false),
             denials: Denials::default(),
@@ -243,55 +242,6 @@ impl Handle {
     /// One tool.
     pub fn tool(&self, id: &ToolId) -> Result<CatalogTool, Fault> {
         self.inner.catalog.tool(id).ok_or_else(|| not_found(id))
-    }
-
-    /// Makes a world.
-    pub async fn create_world(
-        &self,
-        caller: &Caller,
-        id: WorldId,
-        settings: WorldSettings,
-    ) -> Result<WorldView, Fault> {
-        self.change_world(caller, id, WorldInput::Create(settings)).await
-    }
-
-    /// Changes a world's settings.
-    pub async fn set_world(
-        &self,
-        caller: &Caller,
-        id: WorldId,
-        settings: WorldSettings,
-    ) -> Result<WorldView, Fault> {
-        self.change_world(caller, id, WorldInput::Change(settings)).await
-    }
-
-    async fn change_world(
-        &self,
-        caller: &Caller,
-        id: WorldId,
-        input: WorldInput,
-    ) -> Result<WorldView, Fault> {
-        let shard = StreamId::World(id.clone()).shard();
-        let input = Input::World { id: id.clone(), input, by: caller.to_ref(), ticket: None };
-        self.ask(shard, input).await?;
-        self.world(&id).await
-    }
-
-    /// One world.
-    pub async fn world(&self, id: &WorldId) -> Result<WorldView, Fault> {
-        let world = self.inner.worlds.get(id).ok_or_else(|| no_world(id))?;
-        let account = self.inner.store.account(AccountId::of_world(id)).await;
-        let account = account.map_err(|error| error.to_fault())?.unwrap_or_default();
-        Ok(WorldView { world, account })
-    }
-
-    /// All worlds.
-    pub async fn worlds(&self) -> Result<Vec<WorldView>, Fault> {
-        let mut views = Vec::new();
-        for world in self.inner.worlds.all() {
-            views.push(self.world(&world.id).await?);
-        }
-        Ok(views)
     }
 
     /// Records of the audit behind `after`, in the order of commit.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
-use wharf_domain::run::RunInput;
+use wharf_domain::run::{Addresses, RunInput};
+use wharf_domain::scope::Bindings;
 use wharf_domain::{AuditRecord, Caller, Gate, Run, RunSpec, World};
 use wharf_ports::{Claim, RunPage, RunQuery};
 use wharf_vocab::limits::{REASON_BYTES_MAX, RUN_DEPTH_MAX, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
@@ -117,6 +118,8 @@ impl Handle {
                 query.world.as_ref().is_none_or(|world| run.key.world == *world)
                     && query.tool.as_ref().is_none_or(|tool| run.spec.tool == *tool)
                     && query.status.is_none_or(|status| run.status() == status)
+                    && query.since.is_none_or(|since| run.created_at >= since)
+                    && query.until.is_none_or(|until| run.created_at < until)
             };
             let memory = self.inner.hub.memory_runs().into_iter().filter(fits);
             shown.extend(memory.take(query.limit).map(|run| run.summary()));
@@ -204,7 +207,7 @@ impl Handle {
         match reply? {
             Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
             Reply::Repeated(key) => self.repeated(caller, &key).await,
-            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) => {
+            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) | Reply::Done => {
                 Err(Fault::new(Code::CoreInternal, "The answer does not fit."))
             }
         }
@@ -231,7 +234,7 @@ impl Handle {
         tool: &CatalogTool,
         key: &RunKey,
     ) -> Result<RunSpec, Fault> {
-        let world = self.inner.worlds.get(&new.world).ok_or_else(|| no_world(&new.world))?;
+        let world = self.inner.worlds.here(&new.world).ok_or_else(|| no_world(&new.world))?;
         let parent = match &new.parent {
             Some(parent) => Some(self.open_parent(parent, caller, &new.world).await?),
             None => None,
@@ -273,6 +276,9 @@ impl Handle {
             tool: new.tool,
             inputs: new.inputs,
             outputs: new.outputs,
+            bindings: Bindings::default(),
+            addresses: Addresses::default(),
+            publish: world.settings.publish,
             mode: new.mode,
             parent: new.parent,
             continues: new.continues,

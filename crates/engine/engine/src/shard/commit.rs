@@ -24,6 +24,7 @@ impl Shard {
             Some(Owner::World(id)) => self.record_committed::<World>(now, &id, out),
             Some(Owner::Agent(id)) => self.record_committed::<Agent>(now, &id, out),
             Some(Owner::Grant(id)) => self.record_committed::<Grant>(now, &id, out),
+            Some(Owner::Files(ticket)) => reply(out, ticket, Ok(Reply::Done)),
             Some(Owner::Nobody(_)) | None => {}
         }
     }
@@ -91,6 +92,10 @@ impl Shard {
             Some(Owner::World(id)) => return self.record_refused::<World>(now, &id, out),
             Some(Owner::Agent(id)) => return self.record_refused::<Agent>(now, &id, out),
             Some(Owner::Grant(id)) => return self.record_refused::<Grant>(now, &id, out),
+            Some(Owner::Files(ticket)) => {
+                reply(out, ticket, Err(moved()));
+                return out.effects.push(Effect::Reload);
+            }
             Some(Owner::Nobody(_)) | None => {
                 if refusal == Refusal::Fenced {
                     out.effects.push(Effect::Reload);
@@ -163,6 +168,10 @@ impl Shard {
             Some(Owner::Grant(id)) => {
                 self.on_the_way.remove(&no);
                 return self.record_failed::<Grant>(now, &id, error, out);
+            }
+            Some(Owner::Files(ticket)) => {
+                self.on_the_way.remove(&no);
+                return reply(out, ticket, Err(error.to_fault()));
             }
             Some(Owner::Nobody(batch)) => {
                 if self.again.len() < NOBODYS_WAITING_MAX {
@@ -262,5 +271,5 @@ fn repeated(
 }
 
 fn moved() -> Fault {
-    Fault::new(Code::CoreBusy, "The run has moved to another core; try again.")
+    Fault::new(Code::CoreBusy, "Another core has taken this over; try again.")
 }

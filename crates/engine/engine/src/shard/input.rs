@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{
-    Agent, AgentInput, AuditRecord, Availability, CallerRef, Grant, GrantInput, Progress,
-    Resolution, Run, RunSpec, World, WorldInput,
+    Agent, AgentInput, ArtifactOp, AuditRecord, Availability, CallerRef, Grant, GrantInput, Move,
+    Progress, Resolution, Run, RunSpec, World, WorldInput,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
@@ -99,6 +99,15 @@ pub enum Input {
     },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),
+    /// Somebody put files into a world or took some away.
+    Files {
+        /// What becomes of the index of files.
+        ops: Vec<ArtifactOp>,
+        /// A record for the audit.
+        record: Box<AuditRecord>,
+        /// Who waits for it to be committed.
+        ticket: Option<Ticket>,
+    },
     /// A batch was committed.
     Committed(CommitNo),
     /// A batch was refused.
@@ -118,7 +127,8 @@ impl Input {
             Self::Run { ticket, .. }
             | Self::World { ticket, .. }
             | Self::Agent { ticket, .. }
-            | Self::Grant { ticket, .. } => *ticket,
+            | Self::Grant { ticket, .. }
+            | Self::Files { ticket, .. } => *ticket,
             _ => None,
         }
     }
@@ -130,7 +140,8 @@ impl Input {
             Self::Run { ticket, .. }
             | Self::World { ticket, .. }
             | Self::Agent { ticket, .. }
-            | Self::Grant { ticket, .. } => *ticket = Some(number),
+            | Self::Grant { ticket, .. }
+            | Self::Files { ticket, .. } => *ticket = Some(number),
             _ => {}
         }
     }
@@ -184,6 +195,16 @@ pub enum Effect {
     GrantChanged(Box<Grant>),
     /// Hand an attempt to its provider.
     Dispatch(Dispatch),
+    /// Put an attempt's files in their places, however often it takes, and answer with
+    /// [`RunInput::Published`].
+    PutInPlace {
+        /// The run.
+        run: RunKey,
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// What is to be put where.
+        moves: Vec<Move>,
+    },
     /// Tell a provider to stop an attempt.
     CancelAttempt {
         /// The provider.
@@ -259,4 +280,6 @@ pub enum Reply {
     Agent(Box<Agent>),
     /// The grant as it is now.
     Grant(Box<Grant>),
+    /// What was asked for is done.
+    Done,
 }

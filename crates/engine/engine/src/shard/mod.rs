@@ -63,6 +63,8 @@ enum Owner {
     World(WorldId),
     Agent(AgentId),
     Grant(GrantId),
+    /// Files that somebody put into a world or took away.
+    Files(Option<Ticket>),
     /// A batch that only audits or gives money back.
     Nobody(Arc<Batch>),
 }
@@ -169,6 +171,11 @@ impl Shard {
                 }
             }
             Input::Audit(records) => self.audit(now, records, &mut out),
+            Input::Files { ops, record, ticket } => {
+                let batch = Batch { artifacts: ops, audit: vec![*record], ..self.batch(now) };
+                self.on_the_way.insert(batch.no, Owner::Files(ticket));
+                out.batches.push(Arc::new(batch));
+            }
             Input::Committed(no) => self.committed(now, no, &mut out),
             Input::Refused(no, refusal) => self.refused(now, no, refusal, &mut out),
             Input::Failed(no, error) => self.failed(now, no, &error, &mut out),
@@ -193,6 +200,7 @@ impl Shard {
             claims: Vec::new(),
             ledger: Vec::new(),
             audit: Vec::new(),
+            artifacts: Vec::new(),
         }
     }
 

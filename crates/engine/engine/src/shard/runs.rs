@@ -190,13 +190,14 @@ impl Shard {
         }
         batch.ledger = decision.ledger;
         batch.audit = decision.audit;
+        batch.artifacts = decision.artifacts;
         let mut effects = self.outward_at(no, &next, decision.effects);
         effects.extend(family(slot, &next, &cause));
 
         let batch = Arc::new(batch);
         let stored = match next.spec.durability {
             Durability::Journal => Arc::clone(&batch),
-            Durability::Memory => Arc::new(only_money(&batch)),
+            Durability::Memory => Arc::new(only_shared(&batch)),
         };
         if !is_empty(&stored) {
             self.on_the_way.insert(no, Owner::Run(key.clone()));
@@ -254,6 +255,9 @@ impl Shard {
                 deadline: run.next_deadline(),
                 reattach,
             }),
+            RunEffect::Publish { attempt_id, moves } => {
+                Effect::PutInPlace { run: run.key.clone(), attempt_id, moves }
+            }
             RunEffect::CancelAttempt { attempt_id, reason, grace_ms } => {
                 Effect::CancelAttempt { provider: provider.clone(), attempt_id, reason, grace_ms }
             }
@@ -319,6 +323,7 @@ fn unchanged(run: &Arc<Run>) -> Decision {
         asks: Vec::new(),
         ledger: Vec::new(),
         audit: Vec::new(),
+        artifacts: Vec::new(),
         effects: Vec::new(),
     }
 }
@@ -329,13 +334,14 @@ fn append(batch: &mut Batch, stream: StreamId, expected: Seq, body: Body, head: 
     last
 }
 
-/// What of a memory run's batch must reach the store: money, since accounts are shared.
-fn only_money(batch: &Batch) -> Batch {
+/// What of a memory run's batch must reach the store: money and files, since others share them.
+fn only_shared(batch: &Batch) -> Batch {
     Batch {
         appends: Vec::new(),
         claims: Vec::new(),
         audit: Vec::new(),
         ledger: batch.ledger.clone(),
+        artifacts: batch.artifacts.clone(),
         ..*batch
     }
 }
@@ -345,6 +351,7 @@ fn is_empty(batch: &Batch) -> bool {
         && batch.claims.is_empty()
         && batch.ledger.is_empty()
         && batch.audit.is_empty()
+        && batch.artifacts.is_empty()
 }
 
 /// Tells the parent that a child began or ended, and children that their parent was called off.

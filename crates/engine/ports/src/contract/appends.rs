@@ -121,7 +121,7 @@ pub async fn values_come_back_as_they_went_in(subject: Subject) {
     .map(|(name, value)| (name.to_owned(), value))
     .collect();
     let outcome = Outcome::Succeeded { outputs };
-    let entry = Entry::Run(RunEntry::Ended(run::Ended { outcome, cost_micro: u64::MAX }));
+    let entry = Entry::Run(RunEntry::Ended(run::Ended::new(outcome, u64::MAX)));
     let piece = Progress::Phase { phase: String::new(), fraction: Some(1.0 / 3.0) };
     desk.put(desk.creates(&key)).await;
     let mut batch = desk.batch(key.shard());

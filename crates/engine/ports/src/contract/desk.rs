@@ -54,6 +54,7 @@ impl Desk {
             claims: Vec::new(),
             ledger: Vec::new(),
             audit: Vec::new(),
+            artifacts: Vec::new(),
         }
     }
 
@@ -255,6 +256,9 @@ pub fn created(key: &RunKey) -> Entry {
         tool_hash: Digest::of(&[b"tool"]),
         inputs: Object::new(),
         outputs: Object::new(),
+        bindings: wharf_domain::scope::Bindings::default(),
+        addresses: run::Addresses::default(),
+        publish: wharf_vocab::Publish::Direct,
         mode: Mode::Real,
         durability: Durability::Journal,
         caller: Caller::owner().to_ref(),
@@ -291,7 +295,7 @@ pub fn started(attempt: u32) -> Entry {
 /// A run succeeds.
 pub fn ended() -> Entry {
     let outcome = Outcome::Succeeded { outputs: Object::new() };
-    Entry::Run(RunEntry::Ended(run::Ended { outcome, cost_micro: 0 }))
+    Entry::Run(RunEntry::Ended(run::Ended::new(outcome, 0)))
 }
 
 /// What an ask asks.

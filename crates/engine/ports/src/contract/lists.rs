@@ -71,8 +71,8 @@ pub async fn runs_are_filtered(subject: Subject) {
             world: world.map(|world| WorldId::new(world).expect("valid")),
             tool: name.map(tool),
             status,
-            before: None,
             limit,
+            ..RunQuery::default()
         };
         let mut found = Vec::new();
         loop {

@@ -6,6 +6,7 @@
 //! back to an earlier moment. [`MemoryStore`] puts it behind the trait and can be told to fail
 //! or to hold commits back. [`MemoryObjects`] is the same for artifacts.
 
+mod files;
 mod objects;
 mod read;
 mod state;

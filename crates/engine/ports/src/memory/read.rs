@@ -59,7 +59,9 @@ impl MemoryState {
             };
             let wanted = query.world.as_ref().is_none_or(|world| run.key.world == *world)
                 && query.tool.as_ref().is_none_or(|tool| run.tool == *tool)
-                && query.status.is_none_or(|status| run.status == status);
+                && query.status.is_none_or(|status| run.status == status)
+                && query.since.is_none_or(|since| run.created_at >= since)
+                && query.until.is_none_or(|until| run.created_at < until);
             if !wanted {
                 continue;
             }

@@ -8,12 +8,13 @@ use futures::future::{BoxFuture, ready};
 use tokio::sync::oneshot;
 use wharf_domain::Account;
 use wharf_journal::audit::AuditKey;
-use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind};
+use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
 
 use super::MemoryState;
 use crate::{
-    Batch, Clock, CommitError, CostQuery, CostRow, HistoryRecord, Lease, OpenAsk, RunPage,
-    RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, Stored,
+    Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, HistoryRecord, Lease,
+    OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError, StoreErrorKind, Stored,
+    TraceQuery, Usage,
 };
 
 /// A store in memory.
@@ -199,6 +200,18 @@ impl Store for MemoryStore {
         self.with(|state| state.costs(&query))
     }
 
+    fn files(&self, query: FileQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
+        self.with(|state| state.files(&query))
+    }
+
+    fn trace(&self, query: TraceQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
+        self.with(|state| state.trace(&query))
+    }
+
+    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>> {
+        self.with(|state| state.usage(&world))
+    }
+
     fn open_asks(
         &self,
         after: u64,
@@ -253,6 +266,7 @@ mod tests {
             claims: Vec::new(),
             ledger: Vec::new(),
             audit: vec![AuditRecord::new("core.started", "core", "core")],
+            artifacts: Vec::new(),
         };
         (store, Arc::new(batch))
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
-    AccountId, AskId, AttemptId, Digest, Executed, Fault, GrantId, HoldId, Micro, RunKey,
+    AccountId, AskId, AttemptId, Digest, Executed, Fault, GrantId, HoldId, Micro, Object, RunKey,
     Timestamp, ToolId,
 };
 
 use super::RunSpec;
-use crate::{AskSpec, Outcome, Resolution};
+use crate::{Artifact, AskSpec, Metered, Move, Outcome, Resolution};
 
 /// One entry of a run's stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub enum RunEntry {
     ChildrenAllowed(ChildrenAllowed),
     /// Somebody wants it to stop.
     CancelRequested(CancelRequested),
+    /// It has done what it should, and its files are being put in their places.
+    Publishing(Box<Publishing>),
     /// It is over.
     Ended(Ended),
 }
@@ -87,6 +89,9 @@ pub struct AttemptFailed {
     /// The approval the next one runs under, when it asked for one that was given before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<AskId>,
+    /// What the core measured.
+    #[serde(default, skip_serializing_if = "Metered::is_empty")]
+    pub metered: Metered,
 }
 
 /// An ask was raised.
@@ -136,6 +141,23 @@ pub struct CancelRequested {
     pub deadline: Timestamp,
 }
 
+/// An attempt has succeeded, and its files are being put in their places. From here on the run
+/// can only succeed: what was begun is gone on with, also after a restart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Publishing {
+    /// What it gave.
+    pub outputs: Object,
+    /// What it cost.
+    pub cost_micro: Micro,
+    /// The files it wrote, by their places.
+    pub artifacts: Vec<Artifact>,
+    /// What is to be put where.
+    pub moves: Vec<Move>,
+    /// What the core measured.
+    #[serde(default)]
+    pub metered: Metered,
+}
+
 /// The run is over.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
@@ -143,4 +165,18 @@ pub struct Ended {
     pub outcome: Outcome,
     /// What the last attempt cost.
     pub cost_micro: Micro,
+    /// The files it wrote.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// What the core measured of the last attempt.
+    #[serde(default, skip_serializing_if = "Metered::is_empty")]
+    pub metered: Metered,
+}
+
+impl Ended {
+    /// The end of a run that wrote no files.
+    #[must_use]
+    pub fn new(outcome: Outcome, cost_micro: Micro) -> Self {
+        Self { outcome, cost_micro, artifacts: Vec::new(), metered: Metered::default() }
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, Micro, Object, Timestamp};
 
 use super::{ChildrenAllowed, Run};
-use crate::{Audience, Caller, Resolution};
+use crate::{Audience, Caller, Delivery, Resolution};
 
 /// What can happen to a run that exists.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,11 @@ pub enum RunInput {
         attempt_id: AttemptId,
         /// How it ended.
         report: AttemptReport,
+    },
+    /// The files of an attempt are in their places.
+    Published {
+        /// The attempt.
+        attempt_id: AttemptId,
     },
     /// The attempt wrote more than it may.
     OutputTooLarge {
@@ -56,6 +61,16 @@ pub struct AttemptReport {
     pub result: Result<Object, AttemptError>,
     /// What it cost.
     pub cost_micro: Micro,
+    /// Files it wrote, and what the core measured.
+    pub delivery: Delivery,
+}
+
+impl AttemptReport {
+    /// An attempt that wrote no files.
+    #[must_use]
+    pub fn new(result: Result<Object, AttemptError>, cost_micro: Micro) -> Self {
+        Self { result, cost_micro, delivery: Delivery::default() }
+    }
 }
 
 /// Why an attempt did not succeed.
@@ -101,14 +116,23 @@ pub enum Phase {
     Asking,
     /// An attempt is under way and has been told to stop.
     Canceling,
+    /// Its files are being put in their places.
+    Publishing,
     /// It is over.
     Over,
 }
 
 impl Phase {
     /// Every phase.
-    pub const ALL: [Self; 6] =
-        [Self::Queued, Self::Gated, Self::Running, Self::Asking, Self::Canceling, Self::Over];
+    pub const ALL: [Self; 7] = [
+        Self::Queued,
+        Self::Gated,
+        Self::Running,
+        Self::Asking,
+        Self::Canceling,
+        Self::Publishing,
+        Self::Over,
+    ];
 }
 
 /// The kind of an input.
@@ -118,6 +142,8 @@ pub enum InputKind {
     Provider,
     /// [`RunInput::AttemptEnded`].
     AttemptEnded,
+    /// [`RunInput::Published`].
+    Published,
     /// [`RunInput::OutputTooLarge`].
     OutputTooLarge,
     /// [`RunInput::RaiseAsk`].
@@ -136,9 +162,10 @@ pub enum InputKind {
 
 impl InputKind {
     /// Every kind of input.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Provider,
         Self::AttemptEnded,
+        Self::Published,
         Self::OutputTooLarge,
         Self::RaiseAsk,
         Self::ResolveAsk,
@@ -169,6 +196,10 @@ pub fn legal(phase: Phase, input: InputKind) -> Verdict {
     match (phase, input) {
         (P::Over, I::RaiseAsk | I::ResolveAsk) => Rejected,
         (P::Over, _) => Ignored,
+        // What was begun is gone on with: nothing but its end matters any more.
+        (P::Publishing, I::Published | I::Recovered) => Acts,
+        (P::Publishing, I::RaiseAsk | I::ResolveAsk) => Rejected,
+        (P::Publishing, _) | (_, I::Published) => Ignored,
         (P::Canceling, I::AllowChildren) => Ignored,
         (_, I::AllowChildren) => Acts,
 
@@ -193,6 +224,7 @@ impl Run {
     pub fn phase(&self) -> Phase {
         match (&self.outcome, &self.active) {
             (Some(_), _) => Phase::Over,
+            (None, Some(_)) if self.publishing.is_some() => Phase::Publishing,
             (None, Some(_)) if self.cancel.is_some() => Phase::Canceling,
             (None, Some(_)) if self.has_open_ask() => Phase::Asking,
             (None, Some(_)) => Phase::Running,
@@ -209,6 +241,7 @@ impl RunInput {
         match self {
             Self::Provider => InputKind::Provider,
             Self::AttemptEnded { .. } => InputKind::AttemptEnded,
+            Self::Published { .. } => InputKind::Published,
             Self::OutputTooLarge { .. } => InputKind::OutputTooLarge,
             Self::RaiseAsk(_) => InputKind::RaiseAsk,
             Self::ResolveAsk { .. } => InputKind::ResolveAsk,

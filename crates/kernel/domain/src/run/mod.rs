@@ -19,12 +19,12 @@ use wharf_vocab::{
 pub use decide::{Cx, Decision, RunEffect};
 pub use entry::{
     AskRaised, AskResolved, AttemptFailed, AttemptStarted, CancelRequested, ChildrenAllowed,
-    Created, Ended, Held, ProviderAwaited, RunEntry,
+    Created, Ended, Held, ProviderAwaited, Publishing, RunEntry,
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
-pub use spec::{RunContext, RunSpec};
+pub use spec::{Addresses, RunContext, RunSpec};
 
-use crate::{Ask, AskSpec, Outcome, Resolution};
+use crate::{Artifact, Ask, AskSpec, Metered, Outcome, Resolution};
 
 /// A run as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +61,12 @@ pub struct Run {
     pub acted: Executed,
     /// What it has cost.
     pub cost_micro: Micro,
+    /// What the core measured of its attempts that are over.
+    pub metered: Metered,
+    /// What is being put in its place before the run is over.
+    pub publishing: Option<Box<Publishing>>,
+    /// The files it wrote.
+    pub artifacts: Vec<Artifact>,
     /// How it ended.
     pub outcome: Option<Outcome>,
 }
@@ -179,6 +185,9 @@ impl Run {
             last_failure: None,
             acted: Executed::No,
             cost_micro: 0,
+            metered: Metered::default(),
+            publishing: None,
+            artifacts: Vec::new(),
             outcome: None,
         }
     }
@@ -193,6 +202,7 @@ impl Run {
                 self.active = None;
                 self.pause = Some(Pause::Backoff(entry.retry_at));
                 self.cost_micro = self.cost_micro.saturating_add(entry.cost_micro);
+                self.metered = self.metered.plus(entry.metered);
                 if entry.approval.is_some() {
                     self.reused.clone_from(&entry.approval);
                 }
@@ -220,9 +230,13 @@ impl Run {
             }
             RunEntry::ChildrenAllowed(entry) => self.children_allowed.push(entry.clone()),
             RunEntry::CancelRequested(entry) => self.cancel = Some(entry.clone()),
+            RunEntry::Publishing(entry) => self.publishing = Some(entry.clone()),
             RunEntry::Ended(entry) => {
                 self.active = None;
                 self.pause = None;
+                self.publishing = None;
+                self.metered = self.metered.plus(entry.metered);
+                self.artifacts.clone_from(&entry.artifacts);
                 self.ended_at = Some(at);
                 self.cost_micro = self.cost_micro.saturating_add(entry.cost_micro);
                 self.outcome = Some(entry.outcome.clone());
@@ -320,7 +334,7 @@ impl Run {
     /// When the run wants to be looked at again, if nothing happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        if self.is_over() {
+        if self.is_over() || self.publishing.is_some() {
             return None;
         }
         // Once it is to stop, neither its time nor its asks matter any more.

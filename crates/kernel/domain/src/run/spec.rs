@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
-    AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, RunId, RunKey, ToolId,
+    AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
+    ToolId,
 };
 
+use crate::scope::{Bindings, Unwritten};
 use crate::{CallerRef, Gate};
 
 /// What a run was asked to do, with the facts of its tool that rules depend on.
@@ -14,11 +16,20 @@ pub struct RunSpec {
     pub tool: ToolId,
     /// Hash of the tool's definition when the run was created.
     pub tool_hash: Digest,
-    /// The inputs.
+    /// The inputs under their names; those that are references have the text that records may have.
     pub inputs: Object,
-    /// Where outputs go.
+    /// Where outputs go, by their names.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub outputs: Object,
+    /// What names in inputs and outputs stand for.
+    #[serde(default, skip_serializing_if = "Bindings::is_empty")]
+    pub bindings: Bindings,
+    /// Addresses among inputs and outputs with the parts that must not be written down.
+    #[serde(skip)]
+    pub addresses: Addresses,
+    /// When its outputs can be seen.
+    #[serde(default = "direct", skip_serializing_if = "is_direct")]
+    pub publish: Publish,
     /// Whether it acts or pretends.
     pub mode: Mode,
     /// Whether it is written down.
@@ -87,6 +98,24 @@ impl RunSpec {
     pub fn args_digest(&self) -> Digest {
         Digest::of_object(&self.inputs)
     }
+}
+
+/// Addresses with the parts that must not be written down, by the names they stand under.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Addresses {
+    /// Of inputs.
+    pub inputs: Unwritten,
+    /// Of outputs.
+    pub outputs: Unwritten,
+}
+
+fn direct() -> Publish {
+    Publish::Direct
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_direct(publish: &Publish) -> bool {
+    *publish == Publish::Direct
 }
 
 /// Where a caller is while it asks for a run.

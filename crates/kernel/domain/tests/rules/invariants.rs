@@ -79,6 +79,7 @@ fn phase_and_status_fit_the_state(run: &Run) {
     assert!(!(active && run.pause.is_some()), "a run under way does not pause");
     let fits = match run.phase() {
         Phase::Over => !active && !asking && run.pause.is_none() && run.ended_at.is_some(),
+        Phase::Publishing => active && !asking && run.publishing.is_some(),
         Phase::Canceling => active && run.cancel.is_some(),
         Phase::Asking => active && asking && run.cancel.is_none(),
         Phase::Running => active && !asking && run.cancel.is_none(),
@@ -93,7 +94,7 @@ fn phase_and_status_fit_the_state(run: &Run) {
         Phase::Canceling => RunStatus::Running,
         _ if asking => RunStatus::Waiting,
         Phase::Queued | Phase::Gated => RunStatus::Queued,
-        Phase::Running | Phase::Asking => RunStatus::Running,
+        Phase::Running | Phase::Asking | Phase::Publishing => RunStatus::Running,
     };
     assert_eq!(run.status(), expected);
     assert_eq!(run.status().is_terminal(), run.is_over());

@@ -201,7 +201,7 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::Wait(_) | Step::Budget(_) | Step::Again => return None,
         Step::Provider(_) => RunInput::Provider,
         Step::Ended(whose, ending, cost_micro) => {
-            let report = AttemptReport { result: result(*ending), cost_micro: *cost_micro };
+            let report = AttemptReport::new(result(*ending), *cost_micro);
             RunInput::AttemptEnded { attempt_id: attempt(*whose), report }
         }
         Step::TooLarge(whose) => RunInput::OutputTooLarge { attempt_id: attempt(*whose) },

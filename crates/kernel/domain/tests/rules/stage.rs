@@ -47,6 +47,9 @@ impl Default for Plan {
             tool_hash: Digest::of(&[b"definition"]),
             inputs: object("secret"),
             outputs: Object::new(),
+            bindings: wharf_domain::scope::Bindings::default(),
+            addresses: wharf_domain::run::Addresses::default(),
+            publish: wharf_vocab::Publish::Direct,
             mode: Mode::Real,
             durability: Durability::Journal,
             caller: token("starter").to_ref(),
@@ -228,7 +231,7 @@ impl Stage {
 
     /// The attempt under way ends like this.
     pub(crate) fn ended(&self, result: Result<Object, AttemptError>, cost: Micro) -> RunInput {
-        let report = AttemptReport { result, cost_micro: cost };
+        let report = AttemptReport::new(result, cost);
         RunInput::AttemptEnded { attempt_id: self.attempt_id(), report }
     }
 

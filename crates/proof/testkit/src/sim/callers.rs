@@ -342,6 +342,7 @@ fn brief_reply(result: &Result<Reply, Fault>) -> String {
         Ok(Reply::Repeated(key)) => format!("repeats {key}"),
         Ok(Reply::World(world)) => format!("world {}", world.id),
         Ok(Reply::Agent(agent)) => format!("agent {}", agent.id),
+        Ok(Reply::Done) => "done".to_owned(),
         Ok(Reply::Grant(grant)) => format!("grant {}", grant.id),
         Err(fault) => fault.to_string(),
     }

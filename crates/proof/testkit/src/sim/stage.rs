@@ -79,8 +79,8 @@ pub(super) fn worlds() -> [(WorldId, WorldSettings); 3] {
     let world = |name| WorldId::new(name).expect("a valid id");
     [
         (world("default"), WorldSettings::default()),
-        (world("small"), WorldSettings { limit_micro: Some(700), default_hold_micro: 0 }),
-        (world("metered"), WorldSettings { limit_micro: Some(20_000), default_hold_micro: 60 }),
+        (world("small"), WorldSettings::budget(Some(700), 0)),
+        (world("metered"), WorldSettings::budget(Some(20_000), 60)),
     ]
 }
 
@@ -171,6 +171,9 @@ impl Request {
             tool_hash: Digest::of(&[tool.name.as_bytes()]),
             inputs,
             outputs: Object::new(),
+            bindings: wharf_domain::scope::Bindings::default(),
+            addresses: wharf_domain::run::Addresses::default(),
+            publish: wharf_vocab::Publish::Direct,
             mode: Mode::Real,
             durability: self.durability,
             caller: self.caller.to_ref(),

@@ -1,18 +1,20 @@
 //! An attempt ended, or wrote more than it may. Retries are decided here.
 
 use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
-use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, RunStatus};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunStatus};
 
-use super::{Draft, propose};
-use crate::Outcome;
-use crate::run::{AttemptError, AttemptFailed, AttemptReport, Run, RunEntry};
+use super::{Draft, RunEffect, propose};
+use crate::run::{AttemptError, AttemptFailed, AttemptReport, Publishing, Run, RunEntry};
+use crate::{Delivery, Outcome};
 
 pub(super) fn ended(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, report: &AttemptReport) {
     if !is_active(&draft.run, attempt_id) {
         return;
     }
+    draft.delivery.clone_from(&report.delivery);
     let cost = report.cost_micro;
     match &report.result {
+        Ok(outputs) if !report.delivery.moves.is_empty() => publish(draft, outputs, cost),
         Ok(outputs) => draft.succeed(outputs.clone(), cost),
         Err(AttemptError::Refused(error)) => {
             draft.end(Outcome::Refused { error: error.clone() }, cost);
@@ -21,6 +23,36 @@ pub(super) fn ended(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, report: &
         Err(AttemptError::Failed(error, executed)) => {
             failed(draft, error.clone(), *executed, cost);
         }
+    }
+}
+
+/// The attempt has done what it should; its files are put in their places before anybody is told.
+fn publish(draft: &mut Draft<'_, '_>, outputs: &Object, cost_micro: Micro) {
+    draft.withdraw_asks();
+    let Delivery { artifacts, moves, metered } = std::mem::take(&mut draft.delivery);
+    let outputs = outputs.clone();
+    let entry = Publishing { outputs, cost_micro, artifacts, moves, metered };
+    draft.push(RunEntry::Publishing(Box::new(entry)));
+    put_in_place(draft);
+}
+
+/// Asks for the files of the active attempt to be put in their places; doing it twice is harmless.
+pub(super) fn put_in_place(draft: &mut Draft<'_, '_>) {
+    if let (Some(active), Some(publishing)) = (&draft.run.active, &draft.run.publishing) {
+        let (attempt_id, moves) = (active.id.clone(), publishing.moves.clone());
+        draft.effects.push(RunEffect::Publish { attempt_id, moves });
+    }
+}
+
+/// The files are in their places.
+pub(super) fn published(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId) {
+    if !is_active(&draft.run, attempt_id) {
+        return;
+    }
+    if let Some(publishing) = draft.run.publishing.clone() {
+        let Publishing { outputs, cost_micro, artifacts, metered, .. } = *publishing;
+        draft.delivery = Delivery { artifacts, moves: Vec::new(), metered };
+        draft.succeed(outputs, cost_micro);
     }
 }
 
@@ -84,6 +116,7 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         cost_micro: cost,
         retry_at,
         approval: None,
+        metered: draft.delivery.metered,
     }));
 }
 

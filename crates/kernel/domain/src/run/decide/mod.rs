@@ -23,8 +23,8 @@ use super::{
     Run, RunEntry, RunInput, Verdict, legal,
 };
 use crate::{
-    AskEntry, AskSpec, AuditRecord, Availability, CallerRef, Fresh, Funds, Gate, LedgerOp, Outcome,
-    Resolution,
+    ArtifactOp, AskEntry, AskSpec, AuditRecord, Availability, CallerRef, Delivery, Fresh, Funds,
+    Gate, LedgerOp, Move, Outcome, Resolution,
 };
 
 /// The key of the approval that guards the dispatch of a whole run.
@@ -63,6 +63,8 @@ pub struct Decision {
     pub ledger: Vec<LedgerOp>,
     /// Records for the audit.
     pub audit: Vec<AuditRecord>,
+    /// Files that were read or written.
+    pub artifacts: Vec<ArtifactOp>,
     /// What to do once it is committed.
     pub effects: Vec<RunEffect>,
 }
@@ -76,6 +78,13 @@ pub enum RunEffect {
         attempt_id: AttemptId,
         /// Whether the provider may know it already.
         reattach: bool,
+    },
+    /// Put an attempt's files in their places, however long it takes, and say when it is done.
+    Publish {
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// What is to be put where.
+        moves: Vec<Move>,
     },
     /// Tell the provider to stop an attempt.
     CancelAttempt {
@@ -125,6 +134,7 @@ impl Run {
             RunInput::AttemptEnded { attempt_id, report } => {
                 attempt::ended(&mut draft, attempt_id, report);
             }
+            RunInput::Published { attempt_id } => attempt::published(&mut draft, attempt_id),
             RunInput::OutputTooLarge { attempt_id } => attempt::too_large(&mut draft, attempt_id),
             RunInput::RaiseAsk(ask) => ask::decide(&mut draft, ask)?,
             RunInput::ResolveAsk { ask_id, resolution, by } => {
@@ -164,7 +174,10 @@ struct Draft<'a, 'b> {
     asks: Vec<(AskId, AskEntry)>,
     ledger: Vec<LedgerOp>,
     audit: Vec<AuditRecord>,
+    artifacts: Vec<ArtifactOp>,
     effects: Vec<RunEffect>,
+    /// What the attempt that ends now brought with it.
+    delivery: Delivery,
 }
 
 impl<'a, 'b> Draft<'a, 'b> {
@@ -176,7 +189,9 @@ impl<'a, 'b> Draft<'a, 'b> {
             asks: Vec::new(),
             ledger: Vec::new(),
             audit: Vec::new(),
+            artifacts: Vec::new(),
             effects: Vec::new(),
+            delivery: Delivery::default(),
         }
     }
 
@@ -187,6 +202,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             asks: self.asks,
             ledger: self.ledger,
             audit: self.audit,
+            artifacts: self.artifacts,
             effects: self.effects,
         }
     }
@@ -320,16 +336,26 @@ impl<'a, 'b> Draft<'a, 'b> {
 
     /// Ends the run: asks are withdrawn, money is settled, the outcome is written, all at once.
     fn end(&mut self, outcome: Outcome, cost_micro: Micro) {
+        self.withdraw_asks();
+        let over_hold = self.settle(cost_micro);
+        let record = self.completed(outcome.status(), outcome.error(), cost_micro, over_hold);
+        self.audit.push(record);
+        let Delivery { artifacts, metered, .. } = std::mem::take(&mut self.delivery);
+        let artifacts = match outcome {
+            Outcome::Succeeded { .. } => artifacts,
+            _ => Vec::new(),
+        };
+        self.artifacts.extend(artifacts.iter().cloned().map(ArtifactOp::Record));
+        self.push(RunEntry::Ended(Ended { outcome, cost_micro, artifacts, metered }));
+    }
+
+    /// Ends all asks; nobody is left to be told, since the attempt ends, too.
+    fn withdraw_asks(&mut self) {
         let open: Vec<_> = self.run.open_asks().map(|r| r.ask.spec.ask_id.clone()).collect();
         for ask_id in open {
             self.resolve(&ask_id, Resolution::Withdrawn, "core");
         }
-        // Nobody is left to be told: the attempt ends with the run.
         self.effects.retain(|effect| !matches!(effect, RunEffect::Answer { .. }));
-        let over_hold = self.settle(cost_micro);
-        let record = self.completed(outcome.status(), outcome.error(), cost_micro, over_hold);
-        self.audit.push(record);
-        self.push(RunEntry::Ended(Ended { outcome, cost_micro }));
     }
 
     /// Books what the active attempt cost; says whether it was more than was held.

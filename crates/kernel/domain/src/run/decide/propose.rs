@@ -45,6 +45,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, error: &Fault, cost: Micro) -> R
         cost_micro: cost,
         retry_at: draft.cx.now,
         approval: known.clone(),
+        metered: draft.delivery.metered,
     }));
     if known.is_some() {
         draft.run.pause = None;

@@ -56,7 +56,25 @@ impl Draft<'_, '_> {
         if over_hold {
             record = record.fact("over_hold", true);
         }
-        self.correlated(record)
+        self.correlated(self.receipt(record))
+    }
+
+    /// What the core measured, beside what the provider says that it cost.
+    fn receipt(&self, mut record: AuditRecord) -> AuditRecord {
+        if let Some(held) = self.run.active.as_ref().and_then(|attempt| attempt.hold.as_ref()) {
+            record = record.fact("held_micro", held.amount_micro);
+        }
+        let metered = self.delivery.metered;
+        if let Some(cpu_ms) = metered.cpu_ms {
+            record = record.fact("cpu_ms", cpu_ms);
+        }
+        if metered.bytes_in > 0 {
+            record = record.fact("bytes_in", metered.bytes_in);
+        }
+        if metered.bytes_out > 0 {
+            record = record.fact("bytes_out", metered.bytes_out);
+        }
+        record
     }
 
     fn correlated(&self, record: AuditRecord) -> AuditRecord {

@@ -6,6 +6,9 @@ use super::{Draft, RunEffect, attempt};
 use crate::run::{AttemptError, AttemptReport, Pause};
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>) {
+    if draft.run.publishing.is_some() {
+        return attempt::put_in_place(draft);
+    }
     match &draft.run.active {
         Some(active) if draft.run.spec.reattach => {
             let attempt_id = active.id.clone();
@@ -21,7 +24,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>) {
                 "The core was restarted while the attempt was under way.",
             );
             let result = Err(AttemptError::Failed(error, Executed::Maybe));
-            let report = AttemptReport { result, cost_micro: 0 };
+            let report = AttemptReport::new(result, 0);
             attempt::ended(draft, &attempt_id, &report);
         }
         None if matches!(draft.run.pause, Some(Pause::Provider(_))) => draft.proceed(),

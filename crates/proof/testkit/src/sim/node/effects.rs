@@ -44,6 +44,10 @@ impl Sim {
                     self.order(provider, node, Order::Answer(attempt_id, key, resolution));
                 }
             }
+            Effect::PutInPlace { run, attempt_id, .. } => {
+                let (to, input) = (run.shard(), RunInput::Published { attempt_id });
+                self.send(node, to, Input::Run { key: run, input, ticket: None });
+            }
             Effect::Send { to, input } => self.send(node, to, *input),
             Effect::AskAfterParent { parent, child } => {
                 self.chore(node, Chore::AskAfterParent { parent, child });
@@ -83,7 +87,7 @@ impl Sim {
             self.seen.note(Thing::DispatchFailed);
             let executed = if reattach { Executed::Maybe } else { Executed::No };
             let result = Err(AttemptError::Failed(fault, executed));
-            let report = AttemptReport { result, cost_micro: 0 };
+            let report = AttemptReport::new(result, 0);
             let input = RunInput::AttemptEnded { attempt_id, report };
             let input = Input::Run { key, input, ticket: None };
             self.nodes[node].memory.queue.push_back((shard, input));

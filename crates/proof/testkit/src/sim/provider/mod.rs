@@ -161,7 +161,7 @@ impl Sim {
         } else {
             Ok(script::outputs())
         };
-        let report = AttemptReport { result, cost_micro: 0 };
+        let report = AttemptReport::new(result, 0);
         work.script = [Step::ending(self.chance.between(0, 3_000), report)].into();
         let attempt = attempt.clone();
         self.agenda.after(1, Event::Work { provider, attempt });
@@ -281,7 +281,7 @@ impl Sim {
             let executed = if begun { Executed::Maybe } else { Executed::No };
             let fault = Fault::new(Code::ToolAgentLost, "The provider's process died.");
             let result = Err(AttemptError::Failed(fault, executed));
-            let report = AttemptReport { result, cost_micro: 0 };
+            let report = AttemptReport::new(result, 0);
             let input = RunInput::AttemptEnded { attempt_id, report };
             self.tell(node, Input::Run { key, input, ticket: None });
         }

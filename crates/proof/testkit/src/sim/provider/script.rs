@@ -61,7 +61,7 @@ impl Plan {
     fn script(self) -> VecDeque<Step> {
         let (kind, audience) = (AskKind::Question, Audience::Any);
         let ask = Act::Ask { key: "only", kind, audience, expires_in_ms: None };
-        let end = Act::End(AttemptReport { result: Ok(outputs()), cost_micro: 0 });
+        let end = Act::End(AttemptReport::new(Ok(outputs()), 0));
         let acts = match self {
             Self::Succeed => vec![Act::Effect, Act::Say, end],
             Self::Hang => vec![Act::Say],
@@ -149,7 +149,7 @@ impl Sim {
         let fault = Fault::new(Code::ToolDirectiveRequired, "It acts only when it is allowed to.")
             .with("proposal", json!({ "what": self.chance.between(0, 2) }));
         let result = Err(AttemptError::Failed(fault, Executed::No));
-        AttemptReport { result, cost_micro: self.some_cost(hold) }
+        AttemptReport::new(result, self.some_cost(hold))
     }
 
     /// Some attempts never say how they ended.
@@ -172,7 +172,7 @@ impl Sim {
             10 => Err(AttemptError::Canceled(fault(Code::ToolCanceled, "It stopped."))),
             _ => Ok(outputs()),
         };
-        acts.push(Act::End(AttemptReport { result, cost_micro }));
+        acts.push(Act::End(AttemptReport::new(result, cost_micro)));
     }
 
     fn some_cost(&mut self, hold: Micro) -> Micro {
@@ -194,7 +194,7 @@ impl Sim {
                 _ => {
                     let error = Fault::new(Code::ToolInternal, "Another end.");
                     let result = Err(AttemptError::Failed(error, Executed::No));
-                    Act::End(AttemptReport { result, cost_micro: spec.hold_micro })
+                    Act::End(AttemptReport::new(result, spec.hold_micro))
                 }
             };
             acts.push(lie);
@@ -262,7 +262,7 @@ impl Sim {
             Act::End(report) => self.report(provider, attempt, report),
             Act::EndUnknown => {
                 let attempt_id = AttemptId::new("nobody-knows").expect("a valid id");
-                let report = AttemptReport { result: Ok(outputs()), cost_micro: 1_000 };
+                let report = AttemptReport::new(Ok(outputs()), 1_000);
                 let input = RunInput::AttemptEnded { attempt_id, report };
                 self.tell(home, Input::Run { key, input, ticket: None });
             }

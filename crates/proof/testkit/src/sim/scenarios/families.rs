@@ -50,7 +50,7 @@ fn a_child_of_a_parent_that_succeeded_although_it_was_called_off_is_called_off()
     let node = scene.owner(parent.shard());
     let forget = Input::Child { parent: parent.clone(), child: child.clone(), began: false };
     let stop = RunInput::Cancel { by: "grant:owner".to_owned(), reason: "Enough.".to_owned() };
-    let report = AttemptReport { result: Ok(Object::new()), cost_micro: 0 };
+    let report = AttemptReport::new(Ok(Object::new()), 0);
     let end = RunInput::AttemptEnded { attempt_id, report };
     let to_parent = |input| Input::Run { key: parent.clone(), input, ticket: None };
     for input in [forget, to_parent(stop), to_parent(end)] {

@@ -1,0 +1,1 @@
+//! Looking up what a request's references stand for.

@@ -1,0 +1,79 @@
+//! The index of files: which there are now, and who wrote and read each.
+
+use wharf_domain::Artifact;
+use wharf_domain::scope::WorldPath;
+use wharf_vocab::{Direction, RunId, Timestamp, WorldId};
+
+/// A record of the index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRecord {
+    /// Its place in the order of all records.
+    pub position: u64,
+    /// When it was committed.
+    pub at: Timestamp,
+    /// What was written or read.
+    pub artifact: Artifact,
+    /// For something that was written: when it was replaced or removed, if it was.
+    pub gone_at: Option<Timestamp>,
+}
+
+impl FileRecord {
+    /// Whether it stands for a file that is there now.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.artifact.direction == Direction::Out && self.gone_at.is_none()
+    }
+}
+
+/// Which of a world's files to list: those that are there now, in the order of their paths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileQuery {
+    /// The world.
+    pub world: WorldId,
+    /// Only paths that begin with this text.
+    pub prefix: Option<String>,
+    /// Whether local files of runs are listed, too, when the prefix does not ask for them.
+    pub locals: bool,
+    /// Only paths behind this one.
+    pub after: Option<WorldPath>,
+    /// Only files that were neither written nor read at this moment or later.
+    pub unused_since: Option<Timestamp>,
+    /// How many at most.
+    pub limit: usize,
+}
+
+impl FileQuery {
+    /// The first files of a world, without local files of runs.
+    #[must_use]
+    pub fn new(world: WorldId, limit: usize) -> Self {
+        Self { world, prefix: None, locals: false, after: None, unused_since: None, limit }
+    }
+}
+
+/// Which records to list, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceQuery {
+    /// The world.
+    pub world: WorldId,
+    /// Only of this file.
+    pub path: Option<WorldPath>,
+    /// Only of this run.
+    pub run: Option<RunId>,
+    /// Only records behind this position.
+    pub after: u64,
+    /// How many at most.
+    pub limit: usize,
+}
+
+/// How much a world holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Files that are there now, local ones of runs included.
+    pub files: u64,
+    /// How many bytes they have together.
+    pub bytes: u64,
+    /// How many of the files are local to a run.
+    pub local_files: u64,
+    /// How many bytes those have together.
+    pub local_bytes: u64,
+}

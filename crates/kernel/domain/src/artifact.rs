@@ -1,0 +1,107 @@
+//! Files of a world: who wrote them, who read them.
+
+use serde::{Deserialize, Serialize};
+use wharf_vocab::{B3, Direction, Object, RunId, WorldId};
+
+use crate::scope::WorldPath;
+
+/// One writing or reading of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// The world.
+    pub world: WorldId,
+    /// The file.
+    pub path: WorldPath,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Their hash, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b3: Option<B3>,
+    /// What kind of data it is.
+    pub media_type: String,
+    /// The run that wrote or read it; none if somebody put it there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// The name of the run's input or output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Whether it was written or read.
+    pub direction: Direction,
+}
+
+/// What a commit does to the index of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ArtifactOp {
+    /// A file was written or read.
+    Record(Artifact),
+    /// A file is there no more.
+    Remove {
+        /// The world.
+        world: WorldId,
+        /// The file.
+        path: WorldPath,
+    },
+}
+
+/// What an attempt did with data besides what it returned.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Files it wrote, where they are or will be.
+    pub artifacts: Vec<Artifact>,
+    /// Files to put in their places before the run is over, all of them.
+    pub moves: Vec<Move>,
+    /// What the core measured.
+    pub metered: Metered,
+}
+
+/// A file that is to be published.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Move {
+    /// Where it is.
+    pub from: WorldPath,
+    /// Where it belongs.
+    pub to: WorldPath,
+}
+
+/// What the core measured of an attempt, beside what its provider says that it cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metered {
+    /// Processor time, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u64>,
+    /// Bytes of files that it was given.
+    #[serde(default)]
+    pub bytes_in: u64,
+    /// Bytes of files that it wrote.
+    #[serde(default)]
+    pub bytes_out: u64,
+}
+
+impl Metered {
+    /// Whether nothing was measured.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let cpu_ms = match (self.cpu_ms, other.cpu_ms) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        Self {
+            cpu_ms,
+            bytes_in: self.bytes_in.saturating_add(other.bytes_in),
+            bytes_out: self.bytes_out.saturating_add(other.bytes_out),
+        }
+    }
+}
+
+/// Whether a value of a result says that the output was written to its place already.
+#[must_use]
+pub fn is_written(value: &serde_json::Value) -> bool {
+    let marker: Option<&Object> = value.as_object();
+    marker.is_some_and(|marker| marker.get("$written") == Some(&serde_json::Value::Bool(true)))
+}

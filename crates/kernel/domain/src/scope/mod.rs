@@ -1,0 +1,101 @@
+//! Where a run's data comes from and goes to.
+//!
+//! A request names files by keys with a suffix (`image.world`, `state.local`) or by whole URIs;
+//! [`resolve`] turns that into names without suffix and the places they stand for. It is pure: what
+//! exists, and which earlier run wrote a local file, is looked up by the engine.
+
+pub mod media;
+mod path;
+mod resolve;
+mod uri;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use wharf_vocab::B3;
+
+pub use path::{PathError, WorldPath};
+pub use resolve::{Intent, Plan, Source, resolve};
+pub use uri::{is_uri, without_secrets};
+
+/// What the names in a run's inputs and outputs stand for, if not for themselves. In the run's
+/// inputs and outputs each of these names has the text of its reference.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bindings {
+    /// Inputs that are references.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub reads: BTreeMap<String, Bound>,
+    /// Where outputs go.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub writes: BTreeMap<String, Target>,
+}
+
+impl Bindings {
+    /// Whether everything stands for itself.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.writes.is_empty()
+    }
+
+    /// Whether a provider is given files or addresses of the artifact store.
+    #[must_use]
+    pub fn has_objects(&self) -> bool {
+        self.reads.values().any(|bound| matches!(bound, Bound::Object(_)))
+            || self.writes.values().any(|target| matches!(target, Target::Object { .. }))
+    }
+}
+
+/// What an input stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// A file of the world, as it was when the run was accepted.
+    Object(ReadObject),
+    /// An address elsewhere, which the provider uses as it is.
+    Uri,
+}
+
+/// A file that a run reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadObject {
+    /// The file.
+    pub path: WorldPath,
+    /// How many bytes it had.
+    pub bytes: u64,
+    /// Their hash, if it was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b3: Option<B3>,
+    /// What kind of data it is.
+    pub media_type: String,
+}
+
+/// Where an output goes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// A file of the world.
+    Object {
+        /// The file.
+        path: WorldPath,
+    },
+    /// An address elsewhere, which the provider uses as it is.
+    Uri,
+}
+
+/// Addresses with the parts that are secrets: they are kept while the core runs and are written
+/// nowhere, so two runs that differ in nothing else are the same.
+#[derive(Clone, Default)]
+pub struct Unwritten(pub BTreeMap<String, String>);
+
+impl PartialEq for Unwritten {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Unwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Unwritten({} addresses)", self.0.len())
+    }
+}
