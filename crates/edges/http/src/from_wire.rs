@@ -8,7 +8,7 @@ use wharf_domain::run::RunContext;
 use wharf_domain::{Resolution, Scope, WorldSettings};
 use wharf_engine::NewRun;
 use wharf_vocab::{
-    AgentId, AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, ToolId, WorldId,
+    AgentId, AskId, Code, Fault, IdError, Mode, Object, Publish, RunId, RunKey, ToolId, WorldId,
 };
 use wharf_wire::rest_v1::{
     self as wire, AnswerQuestion, CreateRun, CreateWorld, DecideApproval, SetBudget,
@@ -137,8 +137,13 @@ pub(crate) fn decision(request: DecideApproval) -> Result<Resolution, Fault> {
 
 /// A new world's id and settings.
 pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings), Fault> {
-    let hold = request.default_hold_micro.unwrap_or(0);
-    let settings = WorldSettings::budget(request.limit_micro, hold);
+    let settings = WorldSettings {
+        limit_micro: request.limit_micro,
+        default_hold_micro: request.default_hold_micro.unwrap_or(0),
+        publish: request.publish.unwrap_or(Publish::Direct),
+        retention_days: request.retention_days,
+        policy: Vec::new(),
+    };
     Ok((world_id(&request.world)?, settings))
 }
 

@@ -79,7 +79,10 @@ pub(crate) fn summary(run: &RunSummary) -> wire::Run {
         started_at: run.started_at.map(time),
         ended_at: run.ended_at.map(time),
         outputs: Object::new(),
+        inputs: None,
         artifacts: Vec::new(),
+        continues: None,
+        receipt: None,
         error: run.error.as_ref().map(error),
         ask: None,
         correlation_id: run.correlation_id.clone(),
@@ -157,6 +160,19 @@ pub(crate) fn world(view: &WorldView) -> wire::World {
         held_micro: view.account.held,
         spent_micro: view.account.spent,
         default_hold_micro: view.world.settings.default_hold_micro,
+        publish: view.world.settings.publish,
+        retention_days: view.world.settings.retention_days,
+        policy: view.world.settings.policy.iter().map(policy_rule).collect(),
+    }
+}
+
+/// A rule about approvals.
+fn policy_rule(rule: &wharf_domain::Rule) -> wire::PolicyRule {
+    wire::PolicyRule {
+        tool: rule.tool.to_string(),
+        when: rule.when.to_string(),
+        approve: rule.approve,
+        audience: rule.audience.to_string(),
     }
 }
 

@@ -7,6 +7,7 @@ mod agent;
 mod ask;
 mod costs;
 mod event;
+mod file;
 mod secret;
 mod token;
 mod tool;
@@ -27,10 +28,14 @@ pub use event::{
     AskEvent, AttemptEvent, DecidedEvent, Event, FinishedEvent, GapEvent, LogEvent, MarkEvent,
     PartialEvent, ProgressEvent, TextEvent,
 };
+pub use file::{
+    Artifact, BeginUpload, Collected, CompleteUpload, Receipt, Trace, TraceStep, Upload,
+    UploadPart, Usage,
+};
 pub use secret::Secret;
 pub use token::{CreateToken, Keys, RotateKeys, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
-pub use world::{CreateWorld, SetBudget, World};
+pub use world::{CreateWorld, PolicyRule, SetBudget, SetWorld, World};
 
 /// `POST /v1/runs`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -144,10 +149,20 @@ pub struct Run {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub outputs: Object,
-    /// Files it wrote.
+    /// Its inputs; files as `world://` addresses, others without what lets somebody in. Lists
+    /// leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub inputs: Option<Object>,
+    /// Files it read and wrote; what it wrote is there once it has succeeded.
     #[serde(default)]
-    #[schema(value_type = Vec<Object>)]
-    pub artifacts: Vec<Value>,
+    pub artifacts: Vec<Artifact>,
+    /// The run whose local files it may read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
+    /// What the core measured, once it is over; lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Receipt>,
     /// Why it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,

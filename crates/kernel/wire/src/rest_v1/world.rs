@@ -1,7 +1,8 @@
 //! Worlds and their accounts.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
+use wharf_vocab::Publish;
 
 /// A world and its account.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -19,6 +20,39 @@ pub struct World {
     pub spent_micro: u64,
     /// What is set aside for a run whose tool names no price.
     pub default_hold_micro: u64,
+    /// When outputs of its runs can be seen: `direct` or `staged`.
+    #[schema(value_type = String)]
+    pub publish: Publish,
+    /// Days after which a file that nobody has used goes; absent means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<u32>,
+    /// Rules about approvals that come before those for all worlds.
+    #[serde(default)]
+    pub policy: Vec<PolicyRule>,
+}
+
+/// A rule about approvals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyRule {
+    /// The tools it speaks of, such as `acme/*`.
+    pub tool: String,
+    /// `always`, `first-use` or `cost>N` with N in micro-dollars; `always` when absent.
+    #[serde(default = "always")]
+    pub when: String,
+    /// Whether an approval is needed then.
+    pub approve: bool,
+    /// Who may give it: `person`, `any` or a seat; `person` when absent.
+    #[serde(default = "person")]
+    pub audience: String,
+}
+
+fn always() -> String {
+    "always".to_owned()
+}
+
+fn person() -> String {
+    "person".to_owned()
 }
 
 /// `POST /v1/worlds`.
@@ -33,6 +67,45 @@ pub struct CreateWorld {
     /// What is set aside for a run whose tool names no price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
+    /// When outputs of its runs can be seen: `direct` or `staged`; `direct` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub publish: Option<Publish>,
+    /// Days after which a file that nobody has used goes; absent means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<u32>,
+    /// Rules about approvals that come before those for all worlds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<PolicyRule>,
+}
+
+/// `PATCH /v1/worlds/{w}`: changes what is named and leaves the rest. Null takes a limit away.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SetWorld {
+    /// The most its runs may cost; null for no limit.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    pub limit_micro: Option<Option<u64>>,
+    /// What is set aside for a run whose tool names no price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_hold_micro: Option<u64>,
+    /// When outputs of its runs can be seen: `direct` or `staged`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub publish: Option<Publish>,
+    /// Days after which a file that nobody has used goes; null for never.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    pub retention_days: Option<Option<u32>>,
+    /// All rules about approvals, in the place of those there were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Vec<PolicyRule>>,
+}
+
+/// Tells a field that is null from one that is absent.
+fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    value: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(value).map(Some)
 }
 
 /// `PUT /v1/worlds/{w}/budget`: replaces the limit; what is absent means "no limit" and "hold 0".

@@ -91,7 +91,7 @@ fn text_of(run: &Run, output: Output) -> String {
     let mut text = table.text();
     for (name, value) in [
         ("outputs", Value::Object(run.outputs.clone())),
-        ("artifacts", Value::Array(run.artifacts.clone())),
+        ("artifacts", serde_json::to_value(&run.artifacts).unwrap_or_default()),
     ] {
         if value.as_object().is_some_and(|map| !map.is_empty())
             || value.as_array().is_some_and(|list| !list.is_empty())
