@@ -82,7 +82,14 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     match args.command.unwrap_or(Command::List) {
         Command::List => list(context).await?,
         Command::Create { world, limit_micro, default_hold_micro } => {
-            let body = CreateWorld { world, limit_micro, default_hold_micro };
+            let body = CreateWorld {
+                world,
+                limit_micro,
+                default_hold_micro,
+                publish: None,
+                retention_days: None,
+                policy: Vec::new(),
+            };
             let path = ["v1", "worlds"];
             print(context.client()?.send_json(Method::POST, &path, &body).await?, context.output)?;
         }
