@@ -7,7 +7,7 @@ use wharf_journal::{Error, Kind, decode, decode_progress, encode, encode_progres
 use wharf_vocab::{AttemptId, Code, Fault, Object};
 
 fn ended(outputs: Object, cost_micro: u64) -> Entry {
-    Entry::Run(RunEntry::Ended(run::Ended { outcome: Outcome::Succeeded { outputs }, cost_micro }))
+    Entry::Run(RunEntry::Ended(run::Ended::new(Outcome::Succeeded { outputs }, cost_micro)))
 }
 
 fn started(attempt: u32) -> Entry {
@@ -107,10 +107,9 @@ fn entries() -> impl Strategy<Value = Entry> {
     prop_oneof![
         (outputs, any::<u64>()).prop_map(|(outputs, cost)| ended(outputs, cost)),
         any::<u32>().prop_map(started),
-        fault.prop_map(|error| Entry::Run(RunEntry::Ended(run::Ended {
-            outcome: Outcome::Failed { error },
-            cost_micro: 0,
-        }))),
+        fault.prop_map(|error| {
+            Entry::Run(RunEntry::Ended(run::Ended::new(Outcome::Failed { error }, 0)))
+        }),
     ]
 }
 

@@ -1,11 +1,12 @@
-//! What guards runs: gates, approvals that reach further, and proposals.
+//! What comes with runs: gates, approvals that reach further, proposals, and files.
 
 use serde_json::json;
 use wharf_domain::run::{AttemptError, ChildrenAllowed};
-use wharf_domain::{Audience, Gate};
-use wharf_vocab::{Code, Digest, Executed, Fault};
+use wharf_domain::scope::WorldPath;
+use wharf_domain::{Artifact, Audience, Delivery, Gate, Metered, Move};
+use wharf_vocab::{AttemptId, Code, Digest, Direction, Executed, Fault};
 
-use crate::stage::{CANARY, said};
+use crate::stage::{CANARY, run_key, said};
 
 /// A gate that a person must open.
 pub(crate) fn gate() -> Option<Gate> {
@@ -30,4 +31,25 @@ pub(crate) fn proposes(what: &str) -> AttemptError {
     let code = Code::ToolDirectiveRequired;
     let fault = Fault::new(code, said(code)).with("proposal", proposal);
     AttemptError::Failed(fault, Executed::Maybe)
+}
+
+/// A file that an attempt wrote where nobody looks, and that belongs to the world.
+pub(crate) fn staged(attempt: &AttemptId) -> Delivery {
+    let key = run_key();
+    let to = WorldPath::parse(&format!("/{CANARY}/report.json")).expect("a path");
+    let from = WorldPath::staged(&key.run, attempt, 0);
+    Delivery {
+        artifacts: vec![Artifact {
+            world: key.world,
+            path: to.clone(),
+            bytes: 7,
+            b3: None,
+            media_type: to.media_type().to_owned(),
+            run: Some(key.run),
+            key: Some("report".to_owned()),
+            direction: Direction::Out,
+        }],
+        moves: vec![Move { from, to }],
+        metered: Metered { cpu_ms: Some(11), bytes_in: 0, bytes_out: 7 },
+    }
 }

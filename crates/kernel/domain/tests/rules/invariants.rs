@@ -1,8 +1,8 @@
 //! What is true of every run after every decision, whatever was offered.
 
 use wharf_domain::run::{Decision, Phase, RunEffect, Timer};
-use wharf_domain::{Ask, Run, RunEntry};
-use wharf_vocab::RunStatus;
+use wharf_domain::{ArtifactOp, Ask, Outcome, Run, RunEntry};
+use wharf_vocab::{Direction, RunStatus};
 
 use crate::stage::{CANARY, Stage};
 
@@ -11,6 +11,8 @@ pub(crate) fn check(stage: &Stage, before: Option<&Run>, decision: &Decision) {
     replay_equals_live(stage);
     asks_read_back_from_their_own_streams(stage);
     a_run_ends_once_and_nothing_follows(stage);
+    publishing_can_only_succeed(stage);
+    files_are_recorded_with_the_entry_that_tells_of_them(stage, decision);
     an_empty_decision_changes_nothing(before, decision);
     attempts_are_counted_one_by_one(before, decision);
     phase_and_status_fit_the_state(&stage.run);
@@ -49,6 +51,42 @@ fn a_run_ends_once_and_nothing_follows(stage: &Stage) {
     }
 }
 
+/// The point of no return: what follows is the success that was written down, and nothing else.
+fn publishing_can_only_succeed(stage: &Stage) {
+    let mut rest = stage.journal.iter().map(|(_, entry)| entry);
+    let begun = rest.find_map(|entry| match entry {
+        RunEntry::Publishing(publishing) => Some(publishing),
+        _ => None,
+    });
+    let Some(begun) = begun else { return assert!(stage.run.publishing.is_none()) };
+    match rest.next() {
+        None => assert_eq!(stage.run.publishing.as_ref(), Some(begun)),
+        Some(RunEntry::Ended(ended)) => {
+            assert_eq!(ended.outcome, Outcome::Succeeded { outputs: begun.outputs.clone() });
+            assert_eq!(ended.cost_micro, begun.cost_micro);
+            assert_eq!((&ended.artifacts, ended.metered), (&begun.artifacts, begun.metered));
+        }
+        Some(other) => panic!("{other:?} while files are put in their places"),
+    }
+}
+
+/// Files that were written are recorded once, with the success that tells of them.
+fn files_are_recorded_with_the_entry_that_tells_of_them(stage: &Stage, decision: &Decision) {
+    let written = |ops: &[ArtifactOp]| -> Vec<_> {
+        let written = ops.iter().filter_map(|op| match op {
+            ArtifactOp::Record(artifact) if artifact.direction == Direction::Out => Some(artifact),
+            _ => None,
+        });
+        written.cloned().collect()
+    };
+    assert_eq!(written(&stage.artifacts), stage.run.artifacts);
+    let succeeds = matches!(stage.run.outcome, Some(Outcome::Succeeded { .. }));
+    assert!(succeeds || stage.run.artifacts.is_empty(), "only a success leaves files");
+    let creates = matches!(decision.entries.first(), Some(RunEntry::Created(_)));
+    let others = decision.artifacts.len() - written(&decision.artifacts).len();
+    assert!(creates || others == 0, "what is read is told when the run is made");
+}
+
 /// An engine may drop a decision without entries, so nothing else may hang on it but effects.
 fn an_empty_decision_changes_nothing(before: Option<&Run>, decision: &Decision) {
     if decision.entries.is_empty() {
@@ -56,6 +94,7 @@ fn an_empty_decision_changes_nothing(before: Option<&Run>, decision: &Decision) 
         assert!(decision.ledger.is_empty(), "no money moves without an entry");
         assert!(decision.asks.is_empty());
         assert!(decision.audit.is_empty());
+        assert!(decision.artifacts.is_empty());
     }
 }
 
@@ -116,6 +155,12 @@ fn effects_name_attempts_they_are_about(before: Option<&Run>, decision: &Decisio
                 assert_eq!(*reattach, Some(attempt_id) == was, "and what was under way again");
             }
             RunEffect::CancelAttempt { attempt_id, .. } => assert_eq!(Some(attempt_id), was),
+            RunEffect::Publish { attempt_id, moves } => {
+                assert_eq!((Some(attempt_id), Some(attempt_id)), (was, is));
+                let publishing = decision.next.publishing.as_ref().expect("it was written down");
+                assert_eq!(*moves, publishing.moves);
+                assert!(!moves.is_empty(), "there is something to do");
+            }
             RunEffect::Answer { attempt_id, .. } => {
                 assert_eq!(Some(attempt_id), is, "nobody is told who is not there any more");
             }
@@ -164,7 +209,9 @@ fn the_audit_has_ids_and_facts_only(stage: &Stage, decision: &Decision) {
 /// changes something or names a later one.
 fn time_alone_makes_progress(stage: &Stage) {
     let Some(due) = stage.run.next_deadline() else {
-        return assert!(stage.run.is_over(), "an open run waits for a moment: {:?}", stage.run);
+        // What is being published ends when that is done, however long it takes.
+        let rests = stage.run.is_over() || stage.phase() == Phase::Publishing;
+        return assert!(rests, "an open run waits for a moment: {:?}", stage.run);
     };
     assert!(!stage.run.is_over());
     let decision = stage.foresee_tick(due.max(stage.now));

@@ -9,13 +9,14 @@ use crate::stage::{Plan, Stage, allowed, answered, cancel, gate, person, resolve
 /// What DESIGN says, written down a second time: one row for each phase, one column for each
 /// input. `A` acts, `-` is ignored, `X` is rejected.
 const TABLE: &str = "
-    phase     Provider AttemptEnded OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
-    Queued    A        -            -              X        A          A             A      A    A
-    Gated     -        -            -              X        A          A             A      A    -
-    Running   -        A            A              A        X          A             A      A    A
-    Asking    -        A            A              A        A          A             A      A    A
-    Canceling -        A            A              X        X          -             -      A    A
-    Over      -        -            -              X        X          -             -      -    -
+    phase      Provider AttemptEnded Published OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
+    Queued     A        -            -         -              X        A          A             A      A    A
+    Gated      -        -            -         -              X        A          A             A      A    -
+    Running    -        A            -         A              A        X          A             A      A    A
+    Asking     -        A            -         A              A        A          A             A      A    A
+    Canceling  -        A            -         A              X        X          -             -      A    A
+    Publishing -        -            A         -              X        X          -             -      -    A
+    Over       -        -            -         -              X        X          -             -      -    -
 ";
 
 #[test]
@@ -84,6 +85,12 @@ fn stage_in(phase: Phase) -> Stage {
             stage.take(&cancel());
             stage
         }
+        Phase::Publishing => {
+            let mut stage = Plan::default().start();
+            stage.take(&stage.question("first"));
+            stage.take(&stage.publishes());
+            stage
+        }
         Phase::Over => {
             let mut stage = Plan::default().start();
             stage.take(&stage.question("first"));
@@ -99,6 +106,7 @@ fn input_for(kind: InputKind, stage: &mut Stage) -> RunInput {
     match kind {
         InputKind::Provider => RunInput::Provider,
         InputKind::AttemptEnded => stage.succeeded(),
+        InputKind::Published => stage.published(),
         InputKind::OutputTooLarge => RunInput::OutputTooLarge { attempt_id: stage.attempt_id() },
         InputKind::RaiseAsk => stage.question("second"),
         InputKind::ResolveAsk => {
@@ -114,7 +122,9 @@ fn input_for(kind: InputKind, stage: &mut Stage) -> RunInput {
         InputKind::AllowChildren => RunInput::AllowChildren(allowed("acme/other")),
         InputKind::Cancel => cancel(),
         InputKind::Tick => {
-            stage.now = stage.now.max(stage.run.next_deadline().unwrap_or(stage.now));
+            // Where nothing is waited for, time has passed beyond everything.
+            let late = stage.now.plus_ms(1_000_000_000);
+            stage.now = stage.now.max(stage.run.next_deadline().unwrap_or(late));
             RunInput::Tick
         }
         InputKind::Recovered => RunInput::Recovered,

@@ -13,7 +13,7 @@ use wharf_vocab::{AccountId, AskKind, AttemptId, Code, Executed, Fault, Micro};
 
 use crate::stage::{
     Plan, Stage, allowed, answered, cancel, denied, down, gate, object, person, proposes, resolve,
-    said, token, world_account,
+    said, staged, token, world_account,
 };
 
 /// One thing that happens around a run.
@@ -22,6 +22,7 @@ enum Step {
     Wait(u64),
     Provider(Availability),
     Ended(Whose, Ending, Micro),
+    Published(Whose),
     TooLarge(Whose),
     Ask(Whose, AskKind, u8, Audience, Option<u64>),
     Resolve(prop::sample::Index, Resolution, Caller),
@@ -47,6 +48,7 @@ enum Whose {
 #[derive(Debug, Clone, Copy)]
 enum Ending {
     Succeeded,
+    Publishes,
     Failed(Code, Executed),
     Refused,
     Canceled,
@@ -62,6 +64,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => wait().prop_map(Step::Wait),
         3 => provider().prop_map(Step::Provider),
         4 => (whose(), ending(), cost()).prop_map(|(who, how, cost)| Step::Ended(who, how, cost)),
+        2 => whose().prop_map(Step::Published),
         1 => whose().prop_map(Step::TooLarge),
         4 => (whose(), kind(), 0..4_u8, audience(), prop::option::of(0..5_000_u64))
             .prop_map(|(who, kind, key, by, until)| Step::Ask(who, kind, key, by, until)),
@@ -106,6 +109,7 @@ fn ending() -> impl Strategy<Value = Ending> {
     let executed = prop::sample::select(vec![Executed::No, Executed::Maybe, Executed::Yes]);
     prop_oneof![
         1 => Just(Ending::Succeeded),
+        1 => Just(Ending::Publishes),
         6 => (code, executed).prop_map(|(code, executed)| Ending::Failed(code, executed)),
         1 => Just(Ending::Refused),
         1 => Just(Ending::Canceled),
@@ -201,9 +205,15 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::Wait(_) | Step::Budget(_) | Step::Again => return None,
         Step::Provider(_) => RunInput::Provider,
         Step::Ended(whose, ending, cost_micro) => {
-            let report = AttemptReport::new(result(*ending), *cost_micro);
-            RunInput::AttemptEnded { attempt_id: attempt(*whose), report }
+            let mut report = AttemptReport::new(result(*ending), *cost_micro);
+            let attempt_id = attempt(*whose);
+            // A failed attempt may have staged files as well; nobody must ever see them.
+            if !matches!(ending, Ending::Succeeded) {
+                report.delivery = staged(&attempt_id);
+            }
+            RunInput::AttemptEnded { attempt_id, report }
         }
+        Step::Published(whose) => RunInput::Published { attempt_id: attempt(*whose) },
         Step::TooLarge(whose) => RunInput::OutputTooLarge { attempt_id: attempt(*whose) },
         Step::Ask(whose, kind, key, audience, until) => RunInput::RaiseAsk(NewAsk {
             attempt_id: attempt(*whose),
@@ -233,7 +243,7 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
 fn result(ending: Ending) -> Result<wharf_vocab::Object, AttemptError> {
     let fault = |code| Fault::new(code, said(code));
     Err(match ending {
-        Ending::Succeeded => return Ok(object("result")),
+        Ending::Succeeded | Ending::Publishes => return Ok(object("result")),
         Ending::Failed(code, executed) => AttemptError::Failed(fault(code), executed),
         Ending::Refused => AttemptError::Refused(fault(Code::ToolLimit)),
         Ending::Canceled => AttemptError::Canceled(fault(Code::ToolCanceled)),
@@ -286,12 +296,17 @@ fn play(stage: &mut Stage, steps: &[Step], seen: &mut Seen) {
     }
 }
 
-/// A provider that never says a word again, and nobody who decides anything.
+/// A provider that never says a word again, and nobody who decides anything; files are put in
+/// their places in the end.
 fn wait_for_the_end(stage: &mut Stage) {
     // Each attempt is awaited, runs and pauses, and each ask expires at most once.
     let bound = 3 * ATTEMPTS_MAX as usize + RUN_ASKS_MAX;
     for _ in 0..bound {
         if stage.run.is_over() {
+            break;
+        }
+        if stage.phase() == Phase::Publishing {
+            stage.take(&stage.published());
             break;
         }
         stage.wake();

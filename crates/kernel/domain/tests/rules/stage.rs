@@ -9,19 +9,20 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf_domain::run::{
-    AttemptError, AttemptReport, Cx, Decision, NewAsk, Phase, RunContext, RunEffect, RunInput,
+    AttemptError, AttemptReport, Cx, Decision, NewAsk, Phase, RunContext, RunInput,
 };
 use wharf_domain::{
-    AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Ledger, LedgerOp, Outcome,
-    Resolution, Rights, Run, RunEntry, RunSpec,
+    ArtifactOp, AskEntry, Audience, AuditRecord, Availability, Caller, Fresh, Funds, Ledger,
+    LedgerOp, Outcome, Resolution, Rights, Run, RunEntry, RunSpec,
 };
 use wharf_vocab::{
     AccountId, AskId, AskKind, AttemptId, Code, Digest, Durability, Executed, Fault, Micro, Mode,
     Object, RunKey, RunStatus, ShardId, Timestamp,
 };
 
-pub(crate) use crate::cast::{allowed, gate, proposes};
+pub(crate) use crate::cast::{allowed, gate, proposes, staged};
 use crate::invariants;
+pub(crate) use crate::names::{effects, kinds};
 
 /// Stands in every payload of every test; no audit record may ever contain it.
 pub(crate) const CANARY: &str = "canary-7f3a";
@@ -113,6 +114,7 @@ impl Plan {
             journal: Vec::new(),
             ask_journals: BTreeMap::new(),
             audit: Vec::new(),
+            artifacts: Vec::new(),
             fresh,
         };
         stage.write(&decision);
@@ -136,6 +138,7 @@ pub(crate) struct Stage {
     pub(crate) journal: Vec<(Timestamp, RunEntry)>,
     pub(crate) ask_journals: BTreeMap<AskId, Vec<(Timestamp, AskEntry)>>,
     pub(crate) audit: Vec<AuditRecord>,
+    pub(crate) artifacts: Vec<ArtifactOp>,
     fresh: Counter,
 }
 
@@ -203,6 +206,7 @@ impl Stage {
             stream.push((self.now, entry.clone()));
         }
         self.audit.extend(decision.audit.iter().cloned());
+        self.artifacts.extend(decision.artifacts.iter().cloned());
     }
 
     /// Lets time pass.
@@ -237,6 +241,19 @@ impl Stage {
 
     pub(crate) fn succeeded(&self) -> RunInput {
         self.ended(Ok(object("result")), 0)
+    }
+
+    /// The attempt under way has succeeded, and its file is to be put in its place.
+    pub(crate) fn publishes(&self) -> RunInput {
+        let report = AttemptReport {
+            delivery: staged(&self.attempt_id()),
+            ..AttemptReport::new(Ok(object("result")), 0)
+        };
+        RunInput::AttemptEnded { attempt_id: self.attempt_id(), report }
+    }
+
+    pub(crate) fn published(&self) -> RunInput {
+        RunInput::Published { attempt_id: self.attempt_id() }
     }
 
     pub(crate) fn failed(&self, code: Code, executed: Executed) -> RunInput {
@@ -297,35 +314,6 @@ pub(crate) fn assert_stands(stage: &Stage, status: RunStatus, code: Option<Code>
 /// The fact `executed` of an error.
 pub(crate) fn executed(fault: &Fault) -> Option<&str> {
     fault.details.get("executed").and_then(|value| value.as_str())
-}
-
-/// The kinds of entries, in order.
-pub(crate) fn kinds(entries: &[RunEntry]) -> Vec<&'static str> {
-    let kind = |entry: &RunEntry| match entry {
-        RunEntry::Created(_) => "created",
-        RunEntry::ProviderAwaited(_) => "provider_awaited",
-        RunEntry::AttemptStarted(_) => "attempt_started",
-        RunEntry::AttemptFailed(_) => "attempt_failed",
-        RunEntry::AskRaised(_) => "ask_raised",
-        RunEntry::AskResolved(_) => "ask_resolved",
-        RunEntry::ChildrenAllowed(_) => "children_allowed",
-        RunEntry::CancelRequested(_) => "cancel_requested",
-        RunEntry::Ended(_) => "ended",
-    };
-    entries.iter().map(kind).collect()
-}
-
-/// The kinds of effects, in order.
-pub(crate) fn effects(effects: &[RunEffect]) -> Vec<&'static str> {
-    let kind = |effect: &RunEffect| match effect {
-        RunEffect::Dispatch { reattach: false, .. } => "dispatch",
-        RunEffect::Dispatch { reattach: true, .. } => "reattach",
-        RunEffect::CancelAttempt { .. } => "cancel",
-        RunEffect::Answer { .. } => "answer",
-        RunEffect::AllowChildren { .. } => "allow_children",
-        RunEffect::AllowTool { .. } => "allow_tool",
-    };
-    effects.iter().map(kind).collect()
 }
 
 pub(crate) fn cancel() -> RunInput {
