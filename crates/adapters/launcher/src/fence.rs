@@ -261,6 +261,7 @@ fn trial_order(layers: Layers, level: SandboxLevel, missing: Layers) -> Order {
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         grace_ms: 0,
         private_dirs: Vec::new(),
+        given_dirs: Vec::new(),
         secrets: [].into(),
         secrets_dir: None,
         fence: FenceOrder {

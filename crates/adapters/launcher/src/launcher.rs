@@ -213,7 +213,7 @@ fn prepare(
     groups: Option<&Groups>,
 ) -> Result<Ready, Error> {
     check(&spec, &fence)?;
-    for path in &spec.private_dirs {
+    for path in spec.private_dirs.iter().chain(&spec.given_dirs) {
         make_private(path).map_err(|source| Error::PrivateDir { path: path.clone(), source })?;
     }
     let notes = check_ways(&spec, &fence)?;
@@ -248,7 +248,7 @@ fn check(spec: &LaunchSpec, fence: &FenceOrder) -> Result<(), Error> {
         return Ok(());
     }
     let opened = [&spec.cwd].into_iter().chain(&fence.read).chain(&fence.write);
-    for path in opened.chain(&spec.private_dirs) {
+    for path in opened.chain(&spec.private_dirs).chain(&spec.given_dirs) {
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         if real == Path::new("/") || real.starts_with("/proc") || !path.is_absolute() {
             return Err(Error::Path { path: path.clone() });
@@ -264,7 +264,7 @@ fn check_ways(spec: &LaunchSpec, fence: &FenceOrder) -> Result<Vec<String>, Erro
         return Ok(Vec::new());
     }
     let is_linked = |path: &Path| path.canonicalize().is_ok_and(|real| real != path);
-    let own = [&spec.cwd].into_iter().chain(&spec.private_dirs);
+    let own = [&spec.cwd].into_iter().chain(&spec.private_dirs).chain(&spec.given_dirs);
     if let Some(path) = own.chain(&fence.sockets).chain(&fence.egress).find(|path| is_linked(path))
     {
         return Err(Error::Linked { path: path.clone() });
@@ -296,6 +296,7 @@ fn seal(
         env: spec.env.clone(),
         grace_ms: u64::try_from(spec.stop_grace.as_millis()).unwrap_or(u64::MAX),
         private_dirs: spec.private_dirs.clone(),
+        given_dirs: spec.given_dirs.clone(),
         secrets: [].into(),
         secrets_dir: secrets.map(|secrets| secrets.folder().to_owned()),
         fence,

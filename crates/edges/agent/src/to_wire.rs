@@ -56,6 +56,7 @@ fn context(dispatch: &Dispatch, room: Option<&Room>) -> CallContext {
         resource_paths: (!paths.is_empty()).then(|| paths.clone()),
         ui: given.ui.clone(),
         approval: dispatch.approval.as_ref().map(ToString::to_string),
+        refs: None,
         inputs_dir: room.map(Room::inputs_path),
         outputs_dir: room.map(Room::outputs_path),
         outputs: None,

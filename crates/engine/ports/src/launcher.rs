@@ -87,6 +87,9 @@ pub struct LaunchSpec {
     pub env: BTreeMap<String, String>,
     /// Directories to make first, for this user only: usually those that `HOME` and `TMPDIR` name.
     pub private_dirs: Vec<PathBuf>,
+    /// Directories to make first that the core fills: the program may read what is in them, and
+    /// it does not count as the program's own.
+    pub given_dirs: Vec<PathBuf>,
     /// Texts that must never stand in the log.
     pub secrets: Vec<String>,
     /// Where its output goes.
@@ -117,6 +120,7 @@ impl LaunchSpec {
             cwd: cwd.into(),
             env: BTreeMap::new(),
             private_dirs: Vec::new(),
+            given_dirs: Vec::new(),
             secrets: Vec::new(),
             log,
             stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
@@ -137,6 +141,7 @@ impl fmt::Debug for LaunchSpec {
             .field("cwd", &self.cwd)
             .field("env", &self.env.keys().collect::<Vec<_>>())
             .field("private_dirs", &self.private_dirs)
+            .field("given_dirs", &self.given_dirs)
             .field("secrets", &self.secrets.len())
             .field("log", &self.log)
             .field("stop_grace", &self.stop_grace)

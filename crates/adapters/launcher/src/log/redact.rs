@@ -10,6 +10,10 @@ const REDACTED: &[u8] = b"[redacted]";
 /// it and is taken out as well; a shorter one is most likely ordinary text.
 const TELLING_BYTES: usize = 8;
 
+/// What stands before the parts of an address that make it a capability. Who is given such an
+/// address may well write it to its log, and nobody knows it in advance.
+const MARKERS: [&[u8]; 3] = [b"X-Amz-Signature=", b"X-Amz-Security-Token=", b"X-Amz-Credential="];
+
 /// A set of secrets.
 #[derive(Clone)]
 pub struct Redactor {
@@ -30,7 +34,7 @@ impl Redactor {
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.dedup();
         let mut begins = [false; 256];
-        for secret in &secrets {
+        for secret in secrets.iter().map(Vec::as_slice).chain(MARKERS) {
             begins[usize::from(secret[0])] = true;
         }
         Self { secrets: secrets.into(), begins: Arc::new(begins) }
@@ -39,7 +43,7 @@ impl Redactor {
     /// A fresh stream.
     #[must_use]
     pub fn stream(&self) -> Redaction {
-        Redaction { redactor: self.clone(), held: Vec::new() }
+        Redaction { redactor: self.clone(), held: Vec::new(), veiled: false }
     }
 
     /// The secret that `text` begins with, if any.
@@ -47,9 +51,10 @@ impl Redactor {
         self.secrets.iter().find(|secret| text.starts_with(secret)).map(Vec::as_slice)
     }
 
-    /// Whether `text` could still become a secret.
+    /// Whether `text` could still become a secret, or what stands before one.
     fn may_become_secret(&self, text: &[u8]) -> bool {
-        self.secrets.iter().any(|secret| secret.len() > text.len() && secret.starts_with(text))
+        let mut known = self.secrets.iter().map(Vec::as_slice).chain(MARKERS);
+        known.any(|secret| secret.len() > text.len() && secret.starts_with(text))
     }
 }
 
@@ -64,15 +69,13 @@ pub struct Redaction {
     redactor: Redactor,
     /// The end of what has arrived, while it may be the beginning of a secret.
     held: Vec<u8>,
+    /// Whether what comes next belongs to a part of an address that is not shown.
+    veiled: bool,
 }
 
 impl Redaction {
     /// Takes the next bytes and appends to `out` those that may be shown by now.
     pub fn push(&mut self, chunk: &[u8], out: &mut Vec<u8>) {
-        if self.redactor.secrets.is_empty() {
-            out.extend_from_slice(chunk);
-            return;
-        }
         self.held.extend_from_slice(chunk);
         self.advance(out, false);
     }
@@ -84,7 +87,7 @@ impl Redaction {
 
     fn advance(&mut self, out: &mut Vec<u8>, ended: bool) {
         let text = std::mem::take(&mut self.held);
-        let mut rest = text.as_slice();
+        let mut rest = self.unveiled(&text);
         while let Some(plain) =
             rest.iter().position(|byte| self.redactor.begins[usize::from(*byte)])
         {
@@ -98,6 +101,11 @@ impl Redaction {
             if let Some(secret) = self.redactor.secret_at(rest) {
                 out.extend_from_slice(REDACTED);
                 rest = &rest[secret.len()..];
+            } else if let Some(marker) = MARKERS.iter().find(|marker| rest.starts_with(marker)) {
+                out.extend_from_slice(marker);
+                out.extend_from_slice(REDACTED);
+                self.veiled = true;
+                rest = self.unveiled(&rest[marker.len()..]);
             } else if may_become_secret && rest.len() >= TELLING_BYTES {
                 out.extend_from_slice(REDACTED);
                 return;
@@ -107,6 +115,17 @@ impl Redaction {
             }
         }
         out.extend_from_slice(rest);
+    }
+
+    /// What follows the part of an address that is not shown.
+    fn unveiled<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
+        if !self.veiled {
+            return text;
+        }
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"%-._~+/=".contains(byte);
+        let end = text.iter().position(|byte| !is_part(byte));
+        self.veiled = end.is_none();
+        &text[end.unwrap_or(text.len())..]
     }
 }
 
@@ -151,6 +170,19 @@ mod tests {
         for chunks in [vec![&b"x abcdef abc y"[..]], vec![b"x abc", b"def ab", b"c y"]] {
             assert_eq!(redact(&["abc", "abcdef"], &chunks), "x [redacted] [redacted] y");
         }
+    }
+
+    #[test]
+    fn t035_addresses_lose_what_makes_them_capabilities_wherever_the_stream_is_cut() {
+        let text = b"GET http://h/w/a?X-Amz-Credential=AK%2F1&X-Amz-Signature=0aF9&x=1 ok\n\
+                     X-Amz-Security-Token=a/b+c== \"X-Amz-Signature=77\"\n";
+        let expect = "GET http://h/w/a?X-Amz-Credential=[redacted]&X-Amz-Signature=[redacted]&x=1 \
+                      ok\nX-Amz-Security-Token=[redacted] \"X-Amz-Signature=[redacted]\"\n";
+        for first in 0..=text.len() {
+            assert_eq!(redact(&[], &[&text[..first], &text[first..]]), expect, "cut at {first}");
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(redact(&["some secret"], &bytes), expect);
     }
 
     #[test]

@@ -159,7 +159,8 @@ fn is_for_programs(prefix: &Path, order: &Order) -> bool {
         path.starts_with(prefix) || path.canonicalize().is_ok_and(|path| path.starts_with(prefix))
     };
     let fence = &order.fence;
-    let private = order.private_dirs.iter().chain(&fence.sockets);
+    let own = order.private_dirs.iter().chain(&order.given_dirs);
+    let private = own.chain(&fence.sockets);
     let private = private.chain(&fence.homes).chain(&fence.hidden);
     !is_home && is_of_the_machine_or_ours(prefix) && !private.into_iter().any(holds)
 }

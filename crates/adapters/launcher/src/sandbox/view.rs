@@ -80,6 +80,9 @@ impl View {
         for path in &order.private_dirs {
             view.show_own(path, Grant::Write).at(Step::Files)?;
         }
+        for path in &order.given_dirs {
+            view.show_own(path, Grant::Read).at(Step::Files)?;
+        }
         for path in &fence.read {
             view.grant(path, Grant::Read).at(Step::Files)?;
         }

@@ -27,6 +27,8 @@ pub(crate) struct Order {
     pub(crate) grace_ms: u64,
     /// Directories of the program's own.
     pub(crate) private_dirs: Vec<PathBuf>,
+    /// Directories that the core fills for it, to be read.
+    pub(crate) given_dirs: Vec<PathBuf>,
     /// The secrets it gets, by name.
     pub(crate) secrets: BTreeMap<String, Vec<u8>>,
     /// Where the core has put them, if the program has no files of its own to see them in.

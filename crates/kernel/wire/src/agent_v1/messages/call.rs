@@ -61,6 +61,10 @@ pub struct CallContext {
     /// approval names the run that made the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<String>,
+    /// Names of inputs that are references: their values are addresses, or paths of files that
+    /// were copied for the call. Without it no input is one, whatever its text looks like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refs: Option<Vec<String>>,
     /// Where a fenced agent finds input files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs_dir: Option<String>,
