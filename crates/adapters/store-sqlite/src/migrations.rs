@@ -12,7 +12,7 @@ use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
 
 /// The version this code writes.
-pub const NEWEST: u32 = 3;
+pub const NEWEST: u32 = 4;
 
 /// One step of the schema.
 struct Step {
@@ -36,6 +36,11 @@ const STEPS: &[Step] = &[
         what: "sums of what runs have cost",
         up: include_str!("schema/3_up.sql"),
         down: include_str!("schema/3_down.sql"),
+    },
+    Step {
+        what: "who wrote and read each file",
+        up: include_str!("schema/4_up.sql"),
+        down: include_str!("schema/4_down.sql"),
     },
 ];
 
@@ -141,7 +146,14 @@ fn at(steps: &[Step], version: u32) -> Option<&Step> {
 fn holds_data(conn: &Connection) -> Result<bool, StoreError> {
     let sql = "SELECT EXISTS (SELECT 1 FROM streams) OR EXISTS (SELECT 1 FROM audit)
                    OR EXISTS (SELECT 1 FROM accounts)";
-    conn.query_row(sql, (), |row| row.get(0)).map_err(from_sqlite)
+    if conn.query_row(sql, (), |row| row.get(0)).map_err(from_sqlite)? {
+        return Ok(true);
+    }
+    // Below the version that made it, the table of files may be there or not.
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'artifacts')";
+    let kept: bool = conn.query_row(sql, (), |row| row.get(0)).map_err(from_sqlite)?;
+    let sql = "SELECT EXISTS (SELECT 1 FROM artifacts)";
+    Ok(kept && conn.query_row(sql, (), |row| row.get(0)).map_err(from_sqlite)?)
 }
 
 #[cfg(test)]

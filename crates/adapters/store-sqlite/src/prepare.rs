@@ -1,11 +1,14 @@
 //! Turns a batch into what the writer binds, on the thread of whoever commits it.
 
-use wharf_domain::{LedgerOp, RunSummary};
+use wharf_domain::{ArtifactOp, LedgerOp, RunSummary};
 use wharf_ports::{Append, Batch, Body, Claim, StoreError, wall_ms};
 use wharf_vocab::{CommitNo, Epoch, ShardId, StreamId, Timestamp, ToolId};
 
 use crate::error::unavailable;
 use crate::number::{Class, clamp};
+
+/// About how much a record of a file and its places in three indexes take.
+const ARTIFACT_BYTES: usize = 512;
 
 /// A batch whose parts are bytes already.
 #[derive(Debug)]
@@ -19,6 +22,7 @@ pub(crate) struct Prepared {
     pub(crate) ledger: Vec<LedgerOp>,
     /// The records' JSON.
     pub(crate) audit: Vec<String>,
+    pub(crate) artifacts: Vec<ArtifactOp>,
     /// About how much the writer has to write.
     pub(crate) bytes: usize,
 }
@@ -52,7 +56,8 @@ impl Prepared {
         let audit: Vec<String> = batch.audit.iter().map(to_json).collect::<Result<_, _>>()?;
         let appends: Vec<_> = batch.appends.iter().map(prepare).collect::<Result<_, _>>()?;
         let bytes = audit.iter().map(String::len).sum::<usize>()
-            + appends.iter().map(PreparedAppend::bytes).sum::<usize>();
+            + appends.iter().map(PreparedAppend::bytes).sum::<usize>()
+            + batch.artifacts.len() * ARTIFACT_BYTES;
         Ok(Self {
             shard: batch.shard,
             epoch: batch.epoch,
@@ -62,6 +67,7 @@ impl Prepared {
             claims: batch.claims.clone(),
             ledger: batch.ledger.clone(),
             audit,
+            artifacts: batch.artifacts.clone(),
             bytes,
         })
     }

@@ -169,16 +169,16 @@ impl Store for SqliteStore {
         self.readers.read(move |view| read::costs(view, &query))
     }
 
-    fn files(&self, _query: FileQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    fn files(&self, query: FileQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
+        self.readers.read(move |view| read::files(view, &query))
     }
 
-    fn trace(&self, _query: TraceQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    fn trace(&self, query: TraceQuery) -> BoxFuture<'static, Result<Vec<FileRecord>, StoreError>> {
+        self.readers.read(move |view| read::trace(view, &query))
     }
 
-    fn usage(&self, _world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>> {
-        Box::pin(std::future::ready(Ok(Usage::default())))
+    fn usage(&self, world: WorldId) -> BoxFuture<'static, Result<Usage, StoreError>> {
+        self.readers.read(move |view| read::usage(view, &world))
     }
 
     fn open_asks(

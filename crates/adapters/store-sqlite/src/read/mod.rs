@@ -3,11 +3,13 @@
 mod asks;
 mod books;
 mod costs;
+mod files;
 mod runs;
 mod streams;
 
 pub(crate) use asks::open_asks;
 pub(crate) use books::{account, audit, heads, holds};
 pub(crate) use costs::costs;
+pub(crate) use files::{files, trace, usage};
 pub(crate) use runs::runs;
 pub(crate) use streams::{history, load, load_open};

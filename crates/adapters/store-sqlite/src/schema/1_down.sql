@@ -1,3 +1,4 @@
+DROP TABLE IF EXISTS artifacts;
 DROP TABLE heads;
 DROP TABLE leases;
 DROP TABLE audit;

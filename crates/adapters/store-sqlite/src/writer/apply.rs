@@ -145,6 +145,7 @@ impl Writer {
         write_claims(&self.conn, &batch.claims, made.map(|target| target.place.id))?;
         money.take(&self.conn, batch.shard, plan.moves)?;
         write_rows(&self.conn, batch, &plan.rows)?;
+        super::files::write(&self.conn, batch.at, &batch.artifacts)?;
         for target in &plan.targets {
             write_stream(&self.conn, batch, target)?;
             self.known.made_stream(target.place.id);

@@ -4,6 +4,7 @@
 //! group is on disk. Other work (leases, purges) runs between groups, in the order it came.
 
 mod apply;
+mod files;
 mod known;
 mod lease;
 mod money;

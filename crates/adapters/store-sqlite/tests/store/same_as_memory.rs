@@ -153,6 +153,7 @@ fn batch(draft: &Draft, state: &MemoryState, no: u64, epoch: Epoch) -> Batch {
             .collect(),
         ledger: draft.ledger.iter().map(to_op).collect(),
         audit: (0..draft.audit).map(|n| record(&format!("event.{no}_{n}"))).collect(),
+        artifacts: Vec::new(),
     };
     let mut seq = state.load(&key.stream()).map_or(0, |stored| stored.seq.0);
     for part in &draft.parts {
