@@ -115,6 +115,18 @@ impl Home {
         self.path.join("secrets")
     }
 
+    pub(crate) fn objects_folder(&self) -> PathBuf {
+        self.path.join("objects")
+    }
+
+    pub(crate) fn storage_port_file(&self) -> PathBuf {
+        self.run_folder().join("storage.port")
+    }
+
+    pub(crate) fn storage_key_file(&self) -> PathBuf {
+        self.secrets_folder().join("storage.key")
+    }
+
     pub(crate) fn config_file(&self) -> PathBuf {
         self.path.join("wharf.toml")
     }

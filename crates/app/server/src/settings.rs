@@ -1,6 +1,7 @@
 //! What can be set: by option, by environment, in `wharf.toml`; the first that speaks wins.
 
 mod agents;
+pub(crate) mod artifacts;
 mod policy;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -39,6 +40,8 @@ pub(crate) struct Settings {
     pub(crate) agent_limits: AgentLimits,
     /// The owner's rules about approvals.
     pub(crate) policy: Policy,
+    /// Where files are kept.
+    pub(crate) artifacts: artifacts::Artifacts,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -69,6 +72,7 @@ struct File {
     http: Http,
     store: Store,
     agents: agents::Agents,
+    artifacts: artifacts::File,
     approvals: policy::Approvals,
     policy: Vec<policy::Rule>,
     log: LogFile,
@@ -125,6 +129,7 @@ impl Settings {
             sandbox_min: file.agents.sandbox_min(),
             agent_limits: file.agents.limits.into(),
             policy: policy::to_policy(&file.approvals, file.policy),
+            artifacts: file.artifacts.settle(home.path(), var)?,
             log: Log {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),
@@ -138,6 +143,7 @@ impl Settings {
         listen: Option<SocketAddr>,
         behind_proxy: bool,
     ) -> Result<Self, Fault> {
+        self.artifacts.check(behind_proxy)?;
         self.listen = listen.unwrap_or(self.listen);
         if !self.listen.ip().is_loopback() && !behind_proxy {
             let message = format!(
