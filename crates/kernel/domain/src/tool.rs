@@ -53,6 +53,15 @@ impl ToolDef {
         }
     }
 
+    /// Whether an input is never an address, however much it looks like one: its schema says
+    /// `"x-wharf-literal": true`.
+    #[must_use]
+    pub fn is_literal(&self, name: &str) -> bool {
+        let properties = self.input_schema.get("properties").and_then(Value::as_object);
+        let property = properties.and_then(|properties| properties.get(name));
+        property.and_then(|property| property.get("x-wharf-literal")) == Some(&Value::Bool(true))
+    }
+
     /// The hash that stands for the whole definition.
     #[must_use]
     pub fn hash(&self) -> Digest {

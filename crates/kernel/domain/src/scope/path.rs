@@ -4,14 +4,16 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use unicode_normalization::is_nfc;
-use wharf_vocab::limits::{PATH_BYTES_MAX, PATH_SEGMENT_BYTES_MAX};
+use unicode_normalization::{UnicodeNormalization, is_nfc};
+use wharf_vocab::limits::{ID_BYTES_MAX, PATH_BYTES_MAX, PATH_SEGMENT_BYTES_MAX};
 use wharf_vocab::{AttemptId, RunId, WorldId};
 
 /// A canonical path within a world, such as `/chat/turn1.txt`.
 ///
-/// Local files of a run lie below `/@{run}/`; a segment that begins with `@` is the core's own
-/// everywhere else, so that no path somebody chose can meet them.
+/// Local files of a run lie at `/@{run}/…`, and what its attempts have yet to publish lies at
+/// `/@{run}/@{attempt}/…`. No path that somebody chose begins with `@`, within a world or within
+/// a run, so that the three can never meet. The part that was chosen has 1,024 bytes at most; what
+/// the core puts before it comes on top.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WorldPath(String);
@@ -34,8 +36,8 @@ pub enum PathError {
     /// It has a segment `.` or `..`.
     #[error("it has a segment . or ..")]
     DotSegment,
-    /// It has a backslash, a control character, or a percent sign that stands for one of these,
-    /// for a slash, or for nothing.
+    /// It has a backslash, a control character or one that cannot be seen, or a percent sign that
+    /// stands for one of these, for a slash, or for nothing.
     #[error("it has a character that paths cannot have")]
     Character,
     /// Its text has another, composed form.
@@ -52,27 +54,25 @@ pub enum PathError {
 impl WorldPath {
     /// Reads a path that somebody chose within a world or a run. Percent signs are decoded once.
     pub fn parse(text: &str) -> Result<Self, PathError> {
-        let path = canonical(text)?;
-        if path.starts_with("/@") { Err(PathError::Reserved) } else { Ok(Self(path)) }
+        let path = decoded(text)?;
+        check_chosen(&path)?;
+        Ok(Self(path))
     }
 
     /// Reads a path that may also lead to a local file of a run, as in `/@run/path`.
     pub fn parse_any(text: &str) -> Result<Self, PathError> {
-        let path = canonical(text)?;
-        if let Some(rest) = path.strip_prefix("/@") {
-            let (run, below) = rest.split_once('/').ok_or(PathError::NoRun)?;
-            let run = RunId::new(run).map_err(|_| PathError::NoRun)?;
-            let below = Self::parse(&format!("/{below}"))?;
-            return below.local_to(&run).ok_or(PathError::TooLong);
+        let path = decoded(text)?;
+        match path.strip_prefix("/@") {
+            Some(rest) => check_chosen(below_run(rest)?)?,
+            None => check_chosen(&path)?,
         }
         Ok(Self(path))
     }
 
-    /// This path as a local file of a run; `None` if that is too long.
+    /// This path as a local file of a run; `None` if it is one of some run already.
     #[must_use]
     pub fn local_to(&self, run: &RunId) -> Option<Self> {
-        let path = format!("/@{run}{}", self.0);
-        (path.len() <= PATH_BYTES_MAX + run.as_str().len() + 2).then_some(Self(path))
+        self.run().is_none().then(|| Self(format!("/@{run}{}", self.0)))
     }
 
     /// Where an attempt puts an output that is published later. No path that somebody chose can
@@ -82,7 +82,13 @@ impl WorldPath {
         Self(format!("/@{run}/@{attempt}/{number}"))
     }
 
-    /// The run whose local file it is, if it is one.
+    /// Whether an attempt put it there to be published later.
+    #[must_use]
+    pub fn is_staged(&self) -> bool {
+        self.run().is_some() && self.within().starts_with("/@")
+    }
+
+    /// The run whose local or staged file it is, if it is one.
     #[must_use]
     pub fn run(&self) -> Option<&str> {
         self.0.strip_prefix("/@")?.split('/').next()
@@ -103,10 +109,23 @@ impl WorldPath {
         format!("{world}{}", self.0)
     }
 
-    /// How records name it.
+    /// How records name it: `world://{world}{path}`. What would end an address, or make it part
+    /// of a longer text, is written with percent signs, so that whoever copies it into a request
+    /// gets the same file.
     #[must_use]
     pub fn uri(&self, world: &WorldId) -> String {
-        format!("world://{world}{}", self.0)
+        let mut uri = format!("world://{world}");
+        for c in self.0.chars() {
+            if c.is_whitespace() || matches!(c, '?' | '#') {
+                let mut bytes = [0; 4];
+                for byte in c.encode_utf8(&mut bytes).bytes() {
+                    uri.push_str(&format!("%{byte:02X}"));
+                }
+            } else {
+                uri.push(c);
+            }
+        }
+        uri
     }
 
     /// The path as text.
@@ -122,45 +141,63 @@ impl WorldPath {
     }
 }
 
-/// Decodes a path once and refuses whatever is not canonical. What comes out has no percent
+/// The path below a run, from what follows `/@`.
+fn below_run(rest: &str) -> Result<&str, PathError> {
+    let end = rest.find('/').ok_or(PathError::NoRun)?;
+    RunId::new(&rest[..end]).map_err(|_| PathError::NoRun)?;
+    Ok(&rest[end..])
+}
+
+/// Refuses whatever is not canonical, or belongs to the core. What is let through has no percent
 /// sign, so that decoding it again changes nothing.
-fn canonical(text: &str) -> Result<String, PathError> {
-    if text.len() > 3 * PATH_BYTES_MAX {
-        return Err(PathError::TooLong);
-    }
-    let path = decoded(text)?;
+fn check_chosen(path: &str) -> Result<(), PathError> {
     let Some(rest) = path.strip_prefix('/') else { return Err(PathError::Relative) };
     if path.len() > PATH_BYTES_MAX {
         return Err(PathError::TooLong);
     }
     for segment in rest.split('/') {
-        match segment {
-            "" => return Err(PathError::EmptySegment),
-            "." | ".." => return Err(PathError::DotSegment),
-            _ if segment.len() > PATH_SEGMENT_BYTES_MAX => return Err(PathError::SegmentTooLong),
-            _ => {}
+        if segment.is_empty() {
+            return Err(PathError::EmptySegment);
+        }
+        if is_dots(segment) {
+            return Err(PathError::DotSegment);
+        }
+        if segment.len() > PATH_SEGMENT_BYTES_MAX {
+            return Err(PathError::SegmentTooLong);
         }
     }
     if path.chars().any(is_forbidden) {
         return Err(PathError::Character);
     }
-    if !is_nfc(&path) {
+    if !is_nfc(path) {
         return Err(PathError::NotComposed);
     }
-    Ok(path)
+    if path.starts_with("/@") { Err(PathError::Reserved) } else { Ok(()) }
 }
 
-/// Characters that end names, hide parts of them, or change the direction they are read in.
+/// Whether a segment is `.` or `..`, also for somebody who takes full-width and other dots for
+/// ordinary ones.
+fn is_dots(segment: &str) -> bool {
+    // Nothing longer can become so short.
+    segment.chars().count() <= 2 && matches!(&*segment.nfkc().collect::<String>(), "." | "..")
+}
+
+/// Characters that end names, hide parts of them, change the direction they are read in, pass for
+/// slashes, or cannot stand in a listing.
 fn is_forbidden(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\\' | '%' | '\u{2028}' | '\u{2029}' | '\u{feff}')
-        || ('\u{200b}'..='\u{200f}').contains(&c)
-        || ('\u{202a}'..='\u{202e}').contains(&c)
-        || ('\u{2066}'..='\u{2069}').contains(&c)
+        || matches!(c, '\\' | '%' | '\u{ff0f}' | '\u{ff3c}' | '\u{fe68}')
+        || matches!(c, '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}' | '\u{feff}')
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
 /// Replaces each `%xx` by its byte, once. A slash cannot be written that way.
 fn decoded(text: &str) -> Result<String, PathError> {
+    // The longest path with every byte written as three, so that no more is ever looked at.
+    if text.len() > 3 * (PATH_BYTES_MAX + "/@".len() + ID_BYTES_MAX) {
+        return Err(PathError::TooLong);
+    }
     if !text.contains('%') {
         return Ok(text.to_owned());
     }
@@ -172,31 +209,44 @@ fn decoded(text: &str) -> Result<String, PathError> {
             rest = after;
             continue;
         }
-        let digits = after.get(..2).ok_or(PathError::Character)?;
-        let digits = std::str::from_utf8(digits).map_err(|_| PathError::Character)?;
-        if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(PathError::Character);
+        let (&[high, low], after) = after.split_first_chunk().ok_or(PathError::Character)?;
+        match digit(high)? << 4 | digit(low)? {
+            b'/' | b'%' => return Err(PathError::Character),
+            byte => bytes.push(byte),
         }
-        match u8::from_str_radix(digits, 16) {
-            Ok(b'/' | b'%') | Err(_) => return Err(PathError::Character),
-            Ok(byte) => bytes.push(byte),
-        }
-        rest = &after[2..];
+        rest = after;
     }
     String::from_utf8(bytes).map_err(|_| PathError::Character)
+}
+
+fn digit(byte: u8) -> Result<u8, PathError> {
+    let digit = char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    digit.ok_or(PathError::Character)
 }
 
 impl TryFrom<String> for WorldPath {
     type Error = PathError;
 
-    /// Reads back a path that was canonical when it was written.
+    /// Reads back a path that was canonical when it was written; nothing is decoded, and a row
+    /// that somebody has changed leads nowhere else than any text could.
     fn try_from(text: String) -> Result<Self, PathError> {
-        let staged = text.strip_prefix("/@").and_then(|rest| rest.split_once("/@"));
-        if staged.is_some() {
-            return Ok(Self(text));
+        if text.contains('%') {
+            return Err(PathError::Character);
         }
-        Self::parse_any(&text)
+        if is_staged(&text) { Ok(Self(text)) } else { Self::parse_any(&text) }
     }
+}
+
+/// Whether a text is exactly what [`WorldPath::staged`] makes.
+fn is_staged(text: &str) -> bool {
+    let parts = text.strip_prefix("/@").and_then(|rest| rest.split_once("/@"));
+    let Some((run, (attempt, number))) =
+        parts.and_then(|(run, rest)| Some((run, rest.split_once('/')?)))
+    else {
+        return false;
+    };
+    let counted = number.parse::<usize>().is_ok_and(|counted| counted.to_string() == number);
+    RunId::new(run).is_ok() && AttemptId::new(attempt).is_ok() && counted
 }
 
 impl From<WorldPath> for String {

@@ -9,6 +9,9 @@ use wharf_vocab::{Code, Fault, Object, RunId, WorldId};
 
 use super::{PathError, Target, Unwritten, WorldPath, is_uri, without_secrets};
 
+/// So much of a key stands in an error.
+const KEY_CHARS_SHOWN_MAX: usize = 200;
+
 /// A request as it came.
 #[derive(Clone, Copy)]
 pub struct Intent<'a> {
@@ -60,6 +63,13 @@ pub enum Source {
     Uri,
 }
 
+/// A key, and the name that it stands for.
+struct Named<'a> {
+    key: &'a str,
+    name: String,
+    suffix: Suffix,
+}
+
 /// What the end of a key says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Suffix {
@@ -73,54 +83,58 @@ pub fn resolve(intent: &Intent<'_>) -> Result<Plan, Fault> {
     let mut plan = Plan::default();
     let mut origins = BTreeMap::new();
     for (key, value) in intent.inputs {
-        let (name, suffix) = named(key)?;
-        claim(&mut origins, &name, key)?;
-        plan.read(intent, key, name, suffix, value)?;
+        let named = named(key)?;
+        claim(&mut origins, &named)?;
+        plan.read(intent, named, value)?;
+        bounded(plan.reads.len())?;
     }
     let mut origins = BTreeMap::new();
     for (key, value) in intent.outputs {
-        let (name, suffix) = named(key)?;
-        claim(&mut origins, &name, key)?;
-        plan.write(intent, key, name, suffix, value)?;
-    }
-    if plan.reads.len().max(plan.writes.len()) > RUN_REFERENCES_MAX {
-        let message = format!("A run may have {RUN_REFERENCES_MAX} references at most.");
-        return Err(Fault::new(Code::ScopeValueInvalid, message));
+        let named = named(key)?;
+        claim(&mut origins, &named)?;
+        plan.write(intent, named, value)?;
+        bounded(plan.writes.len())?;
     }
     Ok(plan)
+}
+
+fn bounded(references: usize) -> Result<(), Fault> {
+    if references <= RUN_REFERENCES_MAX {
+        return Ok(());
+    }
+    let message = format!("A run may have {RUN_REFERENCES_MAX} references at most.");
+    Err(Fault::new(Code::ScopeValueInvalid, message))
 }
 
 impl Plan {
     fn read(
         &mut self,
         intent: &Intent<'_>,
-        key: &str,
-        name: String,
-        suffix: Suffix,
+        Named { key, name, suffix }: Named<'_>,
         value: &Value,
     ) -> Result<(), Fault> {
-        let source = match suffix {
-            Suffix::World => Source::Object(world_path(key, text(key, value)?)?),
-            Suffix::Local => local_source(intent, key, text(key, value)?)?,
-            Suffix::None => match value.as_str().filter(|text| is_uri(text)) {
-                Some(text) if !(intent.is_literal)(&name) => match world_uri(intent, key, text)? {
+        let source = match (suffix, value.as_str()) {
+            (Suffix::World, _) => Source::Object(world_path(key, text(key, value)?)?),
+            (Suffix::Local, _) => local_source(intent, key, text(key, value)?)?,
+            (Suffix::None, Some(text)) if is_uri(text) && !(intent.is_literal)(&name) => {
+                match world_uri(intent, key, text)? {
                     Some(path) => Source::Object(path),
-                    None => {
-                        self.input_uris.0.insert(name.clone(), text.to_owned());
-                        Source::Uri
-                    }
-                },
-                _ => {
-                    self.inputs.insert(name, value.clone());
-                    return Ok(());
+                    None => Source::Uri,
                 }
-            },
+            }
+            (Suffix::None, _) => {
+                self.inputs.insert(name, value.clone());
+                return Ok(());
+            }
         };
         let shown = match &source {
-            Source::Object(path) => path.uri(intent.world),
-            // The engine puts the run's name in once it knows which one wrote the file.
-            Source::Chain(path) => path.uri(intent.world),
-            Source::Uri => without_secrets(value.as_str().unwrap_or_default()),
+            // In a chain the engine puts the run in once it knows which one wrote the file.
+            Source::Object(path) | Source::Chain(path) => path.uri(intent.world),
+            Source::Uri => {
+                let uri = value.as_str().unwrap_or_default();
+                self.input_uris.0.insert(name.clone(), uri.to_owned());
+                without_secrets(uri)
+            }
         };
         self.inputs.insert(name.clone(), shown.into());
         self.reads.insert(name, source);
@@ -130,9 +144,7 @@ impl Plan {
     fn write(
         &mut self,
         intent: &Intent<'_>,
-        key: &str,
-        name: String,
-        suffix: Suffix,
+        Named { key, name, suffix }: Named<'_>,
         value: &Value,
     ) -> Result<(), Fault> {
         let text = text(key, value)?;
@@ -141,27 +153,17 @@ impl Plan {
             Suffix::Local => Some(own_path(intent, key, text)?),
             Suffix::None if is_uri(text) => world_uri(intent, key, text)?,
             Suffix::None => {
+                let key = shown(key);
                 let message = format!(
                     "The output `{key}` must say where it goes: `{key}.world` or `{key}.local` \
                      with a path, or a whole URI."
                 );
-                return Err(Fault::new(Code::ScopeValueInvalid, message).with("key", key));
+                return Err(wrong(Code::ScopeValueInvalid, &key, message));
             }
         };
-        if let Some(path) = &path
-            && path.run().is_some_and(|run| run != intent.run.as_str())
-        {
-            let message = format!("The output `{key}` leads to a local file of another run.");
-            return Err(Fault::new(Code::ScopeForbidden, message).with("key", key));
-        }
         let (shown, target) = match path {
             Some(path) => {
-                let taken = |target: &Target| matches!(target, Target::Object { path: other } if *other == path);
-                if self.writes.values().any(taken) {
-                    let message =
-                        format!("The output `{key}` leads to the file of another output.");
-                    return Err(Fault::new(Code::ScopeKeyConflict, message).with("key", key));
-                }
+                self.check_target(intent, key, &path)?;
                 (path.uri(intent.world), Target::Object { path })
             }
             None => {
@@ -173,42 +175,59 @@ impl Plan {
         self.writes.insert(name, target);
         Ok(())
     }
+
+    /// A run writes its own local files only, and each file once.
+    fn check_target(&self, intent: &Intent<'_>, key: &str, path: &WorldPath) -> Result<(), Fault> {
+        if path.run().is_some_and(|run| run != intent.run.as_str()) {
+            let message =
+                format!("The output `{}` leads to a local file of another run.", shown(key));
+            return Err(wrong(Code::ScopeForbidden, key, message));
+        }
+        let is_same =
+            |target: &Target| matches!(target, Target::Object { path: other } if other == path);
+        if self.writes.values().any(is_same) {
+            let message = format!("The output `{}` leads to the file of another one.", shown(key));
+            return Err(wrong(Code::ScopeKeyConflict, key, message));
+        }
+        Ok(())
+    }
 }
 
 /// The name that a key stands for. Two dots before the suffix make it a plain name.
-fn named(key: &str) -> Result<(String, Suffix), Fault> {
+fn named(key: &str) -> Result<Named<'_>, Fault> {
     for (end, suffix) in [(".world", Suffix::World), (".local", Suffix::Local)] {
         let Some(base) = key.strip_suffix(end) else { continue };
         if let Some(plain) = base.strip_suffix('.') {
-            return Ok((format!("{plain}{end}"), Suffix::None));
+            return Ok(Named { key, name: format!("{plain}{end}"), suffix: Suffix::None });
         }
         if base.is_empty() {
             let message = format!("The key `{key}` has no name before its suffix.");
-            return Err(Fault::new(Code::ScopeValueInvalid, message).with("key", key));
+            return Err(wrong(Code::ScopeValueInvalid, key, message));
         }
-        return Ok((base.to_owned(), suffix));
+        return Ok(Named { key, name: base.to_owned(), suffix });
     }
-    Ok((key.to_owned(), Suffix::None))
+    Ok(Named { key, name: key.to_owned(), suffix: Suffix::None })
 }
 
-fn claim(origins: &mut BTreeMap<String, String>, name: &str, key: &str) -> Result<(), Fault> {
-    match origins.entry(name.to_owned()) {
+fn claim<'a>(origins: &mut BTreeMap<String, &'a str>, named: &Named<'a>) -> Result<(), Fault> {
+    match origins.entry(named.name.clone()) {
         Entry::Vacant(place) => {
-            place.insert(key.to_owned());
+            place.insert(named.key);
             Ok(())
         }
         Entry::Occupied(other) => {
-            let message =
-                format!("The keys `{}` and `{key}` stand for the same name.", other.get());
-            Err(Fault::new(Code::ScopeKeyConflict, message).with("key", key))
+            let (other, key) = (shown(other.get()), shown(named.key));
+            let message = format!("The keys `{other}` and `{key}` stand for the same name.");
+            Err(wrong(Code::ScopeKeyConflict, &key, message))
         }
     }
 }
 
 fn text<'a>(key: &str, value: &'a Value) -> Result<&'a str, Fault> {
     value.as_str().ok_or_else(|| {
-        let message = format!("The value of `{key}` must be text that says where the data is.");
-        Fault::new(Code::ScopeValueInvalid, message).with("key", key)
+        let message =
+            format!("The value of `{}` must be text that says where the data is.", shown(key));
+        wrong(Code::ScopeValueInvalid, key, message)
     })
 }
 
@@ -220,39 +239,47 @@ fn world_path(key: &str, text: &str) -> Result<WorldPath, Fault> {
 /// the run itself.
 fn local_source(intent: &Intent<'_>, key: &str, text: &str) -> Result<Source, Fault> {
     let path = WorldPath::parse_any(text).map_err(|error| wrong_path(key, error))?;
-    match (path.run(), intent.continues) {
-        (Some(_), _) => Ok(Source::Object(path)),
-        (None, Some(_)) => Ok(Source::Chain(path)),
-        (None, None) => Ok(Source::Object(local(intent, key, &path)?)),
-    }
+    Ok(match path.local_to(intent.run) {
+        None => Source::Object(path),
+        Some(_) if intent.continues.is_some() => Source::Chain(path),
+        Some(own) => Source::Object(own),
+    })
 }
 
-/// A local output always belongs to the run itself.
+/// A local output belongs to the run itself, unless it names another.
 fn own_path(intent: &Intent<'_>, key: &str, text: &str) -> Result<WorldPath, Fault> {
     let path = WorldPath::parse_any(text).map_err(|error| wrong_path(key, error))?;
-    if path.run().is_some() { Ok(path) } else { local(intent, key, &path) }
-}
-
-fn local(intent: &Intent<'_>, key: &str, path: &WorldPath) -> Result<WorldPath, Fault> {
-    path.local_to(intent.run).ok_or_else(|| wrong_path(key, PathError::TooLong))
+    Ok(path.local_to(intent.run).unwrap_or(path))
 }
 
 /// The file that a `world://` address names; `None` for any other address.
 fn world_uri(intent: &Intent<'_>, key: &str, uri: &str) -> Result<Option<WorldPath>, Fault> {
-    let scheme = uri.split("://").next().unwrap_or_default();
+    let Some((scheme, rest)) = uri.split_once("://") else { return Ok(None) };
     if !scheme.eq_ignore_ascii_case("world") {
         return Ok(None);
     }
-    let rest = &uri[scheme.len() + "://".len()..];
     let (world, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if world != intent.world.as_str() {
-        let message = format!("`{key}` names another world than the run's own.");
-        return Err(Fault::new(Code::ScopeForbidden, message).with("key", key));
+        let message = format!("`{}` names another world than the run's own.", shown(key));
+        return Err(wrong(Code::ScopeForbidden, key, message));
+    }
+    // A file has neither; one whose name has such a character is written with percent signs.
+    if path.contains(['?', '#']) {
+        return Err(wrong_path(key, PathError::Character));
     }
     WorldPath::parse_any(path).map(Some).map_err(|error| wrong_path(key, error))
 }
 
 fn wrong_path(key: &str, error: PathError) -> Fault {
-    let message = format!("The path of `{key}` is not valid: {error}.");
-    Fault::new(Code::ScopePathInvalid, message).with("key", key)
+    let message = format!("The path of `{}` is not valid: {error}.", shown(key));
+    wrong(Code::ScopePathInvalid, key, message)
+}
+
+fn wrong(code: Code, key: &str, message: String) -> Fault {
+    Fault::new(code, message).with("key", shown(key))
+}
+
+/// A key as errors may have it: it came from outside and can be of any length.
+fn shown(key: &str) -> String {
+    key.chars().take(KEY_CHARS_SHOWN_MAX).collect()
 }

@@ -19,7 +19,18 @@ pub fn without_secrets(uri: &str) -> String {
     let authority_end = rest.find('/').unwrap_or(rest.len());
     let (authority, path) = rest.split_at(authority_end);
     let host = authority.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}{path}")
+    match host.split_once(':') {
+        // What follows is no port: it may be a password with a character in it that ends the part
+        // of an address where passwords are.
+        Some((name, port)) if !host.starts_with('[') && !is_port(port) => {
+            format!("{scheme}://{name}")
+        }
+        _ => format!("{scheme}://{host}{path}"),
+    }
+}
+
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -49,12 +60,16 @@ mod tests {
     }
 
     #[test]
-    fn t024_what_lets_somebody_in_is_left_out_of_records() {
+    fn t035_what_lets_somebody_in_is_left_out_of_records() {
         let cases = [
             ("https://u:p@a.example/x?X-Amz-Signature=1#f", "https://a.example/x"),
             ("https://a.example?token=1", "https://a.example"),
             ("https://a.example/p@q", "https://a.example/p@q"),
             ("s3://bucket/key", "s3://bucket/key"),
+            ("https://u:p%2F@a.example:8443/x", "https://a.example:8443/x"),
+            ("https://u:p?q@a.example/x", "https://u"),
+            ("https://u:p/q@a.example/x", "https://u"),
+            ("http://[::1]:80/x", "http://[::1]:80/x"),
         ];
         for (uri, kept) in cases {
             assert_eq!(without_secrets(uri), kept);
