@@ -36,7 +36,7 @@ pub struct FileQuery {
     pub locals: bool,
     /// Only paths behind this one.
     pub after: Option<WorldPath>,
-    /// Only files that were neither written nor read at this moment or later.
+    /// Only files that were neither written nor, since then, read at this moment or later.
     pub unused_since: Option<Timestamp>,
     /// How many at most.
     pub limit: usize,

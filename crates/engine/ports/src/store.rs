@@ -89,7 +89,8 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     ) -> BoxFuture<'static, Result<Vec<SealedRecord>, StoreError>>;
 
     /// Removes a stream that is not open, with all it holds and the names that were claimed when
-    /// it was made; says whether it did.
+    /// it was made; says whether it did. Files that a run wrote stay, and so do the records of
+    /// what it wrote and read, so that what was made of them can still be traced.
     fn purge(&self, stream: StreamId) -> BoxFuture<'static, Result<bool, StoreError>>;
 }
 

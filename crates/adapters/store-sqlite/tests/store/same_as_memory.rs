@@ -5,19 +5,22 @@ use std::sync::Arc;
 
 use crate::support::{Home, key as audit_key};
 use proptest::prelude::*;
-use wharf_domain::LedgerOp;
+use wharf_domain::{ArtifactOp, LedgerOp};
 use wharf_ports::contract::desk::{
-    account, append, append_progress, claim, created, ended, holds, node, opens, question, record,
-    run_key, settles, started, text,
+    account, append, append_progress, claim, created, ended, holds, node, opens, path, question,
+    reads, record, removes, run_key, settles, started, text, writes,
 };
 use wharf_ports::memory::{MemoryState, MemoryStore};
-use wharf_ports::{Append, Batch, Body, CostBy, CostQuery, Head, RunQuery, Store};
+use wharf_ports::{
+    Append, Batch, Body, CostBy, CostQuery, FileQuery, Head, RunQuery, Store, TraceQuery,
+};
 use wharf_vocab::{
     AskId, CommitNo, Epoch, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind, Timestamp,
     WorldId,
 };
 
 const ACCOUNTS: [&str; 3] = ["world:w", "token:g", "run:w/r-1"];
+const PATHS: [&str; 6] = ["/a", "/a/b", "/@r-1/a", "/@r-2/a", "/B", "/é_"];
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -37,7 +40,18 @@ struct Draft {
     claims: Vec<usize>,
     ledger: Vec<Move>,
     audit: usize,
+    files: Vec<File>,
+    /// How long before its number says the batch was decided.
+    late: u64,
     wrong_epoch: bool,
+}
+
+/// Something done to one of the paths, and a size.
+#[derive(Debug, Clone)]
+enum File {
+    Write(usize, u64),
+    Read(usize, u64),
+    Remove(usize),
 }
 
 #[derive(Debug, Clone)]
@@ -105,6 +119,13 @@ fn drafts() -> impl Strategy<Value = Draft> {
         (0..4_usize, 0..30_u64).prop_map(|(h, spent)| Move::Settle(h, spent)),
         (account(), 0..5_u64).prop_map(|(a, spent)| Move::Charge(a, spent)),
     ];
+    let at = || 0..PATHS.len();
+    let size = || prop_oneof![3 => 0..9_u64, 1 => any::<u64>()];
+    let file = prop_oneof![
+        3 => (at(), size()).prop_map(|(path, bytes)| File::Write(path, bytes)),
+        2 => (at(), size()).prop_map(|(path, bytes)| File::Read(path, bytes)),
+        1 => at().prop_map(File::Remove),
+    ];
     let rare = prop::bool::weighted(0.05);
     (
         0..4_usize,
@@ -112,14 +133,18 @@ fn drafts() -> impl Strategy<Value = Draft> {
         prop::collection::vec(0..3_usize, 0..2),
         prop::collection::vec(money, 0..3),
         0..3_usize,
+        prop::collection::vec(file, 0..4),
+        prop_oneof![3 => Just(0), 1 => 0..60_u64],
         rare,
     )
-        .prop_map(|(run, parts, claims, ledger, audit, wrong_epoch)| Draft {
+        .prop_map(|(run, parts, claims, ledger, audit, files, late, wrong_epoch)| Draft {
             run,
             parts,
             claims,
             ledger,
             audit,
+            files,
+            late,
             wrong_epoch,
         })
 }
@@ -144,7 +169,7 @@ fn batch(draft: &Draft, state: &MemoryState, no: u64, epoch: Epoch) -> Batch {
         shard: key.shard(),
         epoch: if draft.wrong_epoch { Epoch(99) } else { epoch },
         no: CommitNo(no),
-        at: Timestamp(no * 10),
+        at: Timestamp((no * 10).saturating_sub(draft.late)),
         appends: Vec::new(),
         claims: draft
             .claims
@@ -153,7 +178,7 @@ fn batch(draft: &Draft, state: &MemoryState, no: u64, epoch: Epoch) -> Batch {
             .collect(),
         ledger: draft.ledger.iter().map(to_op).collect(),
         audit: (0..draft.audit).map(|n| record(&format!("event.{no}_{n}"))).collect(),
-        artifacts: Vec::new(),
+        artifacts: draft.files.iter().map(|file| to_artifact(&key, file)).collect(),
     };
     let mut seq = state.load(&key.stream()).map_or(0, |stored| stored.seq.0);
     for part in &draft.parts {
@@ -171,12 +196,30 @@ fn batch(draft: &Draft, state: &MemoryState, no: u64, epoch: Epoch) -> Batch {
     batch
 }
 
+fn to_artifact(key: &RunKey, file: &File) -> ArtifactOp {
+    match *file {
+        File::Write(at, bytes) => writes(key, PATHS[at], bytes),
+        File::Read(at, bytes) => reads(key, PATHS[at], bytes),
+        File::Remove(at) => removes(key, PATHS[at]),
+    }
+}
+
 fn to_append(key: &RunKey, what: What, expected: u64) -> Append {
     let mut append = to_plain_append(key, what, expected);
     if let Some(run) = &mut append.head.run {
         run.cost_micro = expected * 7;
+        // A run's moment is fixed when it is made; some are not in the order of making.
+        run.created_at = Timestamp(created_at(key));
     }
     append
+}
+
+fn created_at(key: &RunKey) -> u64 {
+    match key.run.as_str() {
+        "r-0" => 20,
+        "r-1" => 10,
+        _ => 30,
+    }
 }
 
 fn to_plain_append(key: &RunKey, what: What, expected: u64) -> Append {
@@ -232,8 +275,19 @@ async fn told(store: &dyn Store) -> Vec<String> {
         RunStatus::ALL.iter().map(|status| RunQuery { status: Some(*status), ..base.clone() }),
     );
     queries.extend((0..5).map(|before| RunQuery { before: Some(before), ..base.clone() }));
+    for (since, until) in [(Some(10), None), (Some(11), Some(30)), (None, Some(30))] {
+        let (since, until) = (since.map(Timestamp), until.map(Timestamp));
+        let timed = RunQuery { since, until, ..base.clone() };
+        queries.push(RunQuery { before: Some(3), ..timed.clone() });
+        queries.push(RunQuery { status: Some(RunStatus::Succeeded), ..timed.clone() });
+        queries.push(RunQuery { status: Some(RunStatus::Failed), ..timed.clone() });
+        queries.push(timed);
+    }
     for query in queries {
         told.push(format!("{:?}", store.runs(query).await));
+    }
+    for world in ["w", "v"] {
+        tell_files(store, &WorldId::new(world).expect("valid"), &mut told).await;
     }
     for by in [CostBy::Tool, CostBy::World, CostBy::Agent, CostBy::Day] {
         let all = CostQuery { by, ..CostQuery::default() };
@@ -259,6 +313,38 @@ async fn told(store: &dyn Store) -> Vec<String> {
     told.push(format!("{:?}", store.audit(0, 1_000).await));
     told.push(format!("{:?}", store.audit(2, 2).await));
     told
+}
+
+/// All that can be read of the files of a world.
+async fn tell_files(store: &dyn Store, world: &WorldId, told: &mut Vec<String>) {
+    let base = FileQuery::new(world.clone(), 9);
+    let mut queries = vec![base.clone(), FileQuery { locals: true, ..base.clone() }];
+    for prefix in ["/a", "/@", "/@r-1/", "/é", "é"] {
+        queries.push(FileQuery { prefix: Some(prefix.into()), ..base.clone() });
+    }
+    for after in ["/@r-1/a", "/a", "/B"] {
+        let after = Some(path(after));
+        queries.push(FileQuery { after, limit: 2, locals: true, ..base.clone() });
+    }
+    for since in [20, 50, 100, 200] {
+        let unused_since = Some(Timestamp(since));
+        queries.push(FileQuery { unused_since, locals: true, ..base.clone() });
+    }
+    for query in queries {
+        told.push(format!("{:?}", store.files(query).await));
+    }
+    let all = TraceQuery { world: world.clone(), path: None, run: None, after: 0, limit: 1_000 };
+    let (file, run) = (Some(path("/a")), Some(run(1).run));
+    let some = [
+        TraceQuery { after: 3, limit: 4, ..all.clone() },
+        TraceQuery { path: file.clone(), ..all.clone() },
+        TraceQuery { run: run.clone(), ..all.clone() },
+        TraceQuery { path: file, run, after: 2, limit: 2, ..all.clone() },
+    ];
+    for query in some.into_iter().chain([all]) {
+        told.push(format!("{:?}", store.trace(query).await));
+    }
+    told.push(format!("{:?}", store.usage(world.clone()).await));
 }
 
 async fn compare(ops: Vec<Op>) -> Result<(), TestCaseError> {

@@ -2,8 +2,8 @@
 
 use crate::support::{Home, desk};
 use rusqlite::Connection;
-use wharf_ports::contract::desk::{claim, holds, key, opens, record};
-use wharf_ports::{CostBy, CostQuery, RunQuery, Store as _, StoreErrorKind};
+use wharf_ports::contract::desk::{claim, holds, key, opens, reads, record, removes, writes};
+use wharf_ports::{CostBy, CostQuery, FileQuery, RunQuery, Store as _, StoreErrorKind, TraceQuery};
 use wharf_store_sqlite::{SqliteStore, integrity_check, migrations, verify_audit};
 use wharf_vocab::{RunStatus, Seq, StreamKind, Timestamp};
 
@@ -12,12 +12,19 @@ async fn told(store: &SqliteStore) -> String {
     let all: Vec<_> = wharf_vocab::ShardId::all().collect();
     let query = RunQuery { limit: 100, ..RunQuery::default() };
     let failed = RunQuery { status: Some(RunStatus::Failed), ..query.clone() };
+    let world = key("r").world;
+    let files = FileQuery { unused_since: Some(Timestamp(1_003)), ..FileQuery::new(world, 9) };
+    let world = files.world.clone();
+    let trace = TraceQuery { world: world.clone(), path: None, run: None, after: 0, limit: 9 };
     format!(
-        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
+        "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         store.history(key("r-1").stream(), Seq(0), 100).await.expect("readable"),
         store.runs(query).await.expect("readable"),
         store.runs(failed).await.expect("readable"),
         store.costs(CostQuery::default()).await.expect("readable"),
+        store.files(files).await.expect("readable"),
+        store.trace(trace).await.expect("readable"),
+        store.usage(world).await.expect("readable"),
         store.load_open(StreamKind::Run, all.clone()).await.expect("readable"),
         store.account(wharf_ports::contract::desk::account("world:w")).await.expect("readable"),
         store.holds(all).await.expect("readable"),
@@ -35,8 +42,11 @@ async fn fill(home: &Home) -> String {
         batch.claims.push(claim("s", &format!("k-{n}"), run.run.as_str()));
         batch.ledger.push(holds(&format!("h-{n}"), "world:w", 5));
         batch.audit.push(record("tool.call_requested"));
+        batch.artifacts.push(writes(&run, &format!("/{n}"), n));
+        batch.artifacts.push(reads(&run, "/0", 0));
         desk.put(batch).await;
     }
+    desk.put(desk.tells(vec![removes(&key("r-3"), "/3")])).await;
     let mut batch = desk.ends(&key("r-1"), 2);
     if let Some(run) = &mut batch.appends[0].head.run {
         run.status = RunStatus::Failed;
@@ -136,6 +146,59 @@ async fn a_step_that_would_remove_runs_is_refused() {
     empty.open().close().await.expect("closes");
     assert_eq!(migrations::down(&empty.path(), 0).expect("nothing to lose").current, 0);
     assert_eq!(migrations::up(&empty.path()).expect("climbs").current, migrations::NEWEST);
+}
+
+/// An older Wharf does not know who wrote which file, and works all the same; when the newer one
+/// comes back, it goes on where it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn t040_records_of_files_outlive_an_older_schema() {
+    let home = Home::new();
+    let store = home.open();
+    let first = desk(&store).await;
+    let run = key("r");
+    first.put(first.tells(vec![writes(&run, "/a", 1), writes(&run, "/b", u64::MAX)])).await;
+    store.close().await.expect("closes");
+    for to in [3, 1] {
+        migrations::down(&home.path(), to).expect("steps down");
+        assert_eq!(integrity_check(&home.path()).expect("readable"), [""; 0]);
+    }
+    let error = migrations::down(&home.path(), 0).expect_err("holds records of files");
+    assert!(error.message.contains("would remove"), "{error}");
+    assert_eq!(migrations::status(&home.path()).expect("readable").current, 1);
+
+    let store = home.open();
+    let second = desk(&store).await;
+    second.put(second.tells(vec![writes(&run, "/a", 2)])).await;
+    let query = TraceQuery { world: run.world, path: None, run: None, after: 0, limit: 9 };
+    let records = store.trace(query).await.expect("readable");
+    let told: Vec<_> =
+        records.iter().map(|record| (record.artifact.bytes, record.is_here())).collect();
+    assert_eq!(told, [(1, false), (u64::MAX, true), (2, true)]);
+    store.close().await.expect("closes");
+}
+
+/// A damaged record is told as such, and neither stops the reading of others nor the writing.
+#[tokio::test(flavor = "multi_thread")]
+async fn t040_a_damaged_record_of_a_file_is_told() {
+    let home = Home::new();
+    let store = home.open();
+    let desk = desk(&store).await;
+    let run = key("r");
+    desk.put(desk.tells(vec![writes(&run, "/a", 1), writes(&run, "/b", 2)])).await;
+    let conn = Connection::open(home.path()).expect("opens");
+    let damage = "UPDATE artifacts SET b3 = 'no hash' WHERE path = '/a'";
+    assert_eq!(conn.execute(damage, ()), Ok(1));
+    drop(conn);
+    let all = FileQuery::new(run.world.clone(), 9);
+    let error = store.files(all.clone()).await.expect_err("damaged");
+    assert_eq!(error.kind, StoreErrorKind::Corrupt, "{error}");
+    assert_eq!(error.message, "the record 1 of a file is damaged");
+    let rest = FileQuery { prefix: Some("/b".into()), ..all.clone() };
+    assert_eq!(store.files(rest).await.expect("readable").len(), 1);
+    assert_eq!(store.usage(run.world.clone()).await.expect("readable").bytes, 3);
+    desk.put(desk.tells(vec![writes(&run, "/a", 5)])).await;
+    assert_eq!(store.files(all).await.expect("the damaged one was replaced").len(), 2);
+    store.close().await.expect("closes");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{
-    Account, AskEntry, AskSpec, Audience, AuditRecord, Caller, Entry, LedgerOp, Outcome, Progress,
-    Resolution, RunEntry, RunSpec, RunSummary, run,
+    Account, Artifact, ArtifactOp, AskEntry, AskSpec, Audience, AuditRecord, Caller, Entry,
+    LedgerOp, Outcome, Progress, Resolution, RunEntry, RunSpec, RunSummary, run,
 };
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
-    AccountId, AskId, AskKind, AttemptId, CommitNo, Digest, Durability, Epoch, HoldId, Micro, Mode,
-    NodeId, Object, RunId, RunKey, RunStatus, Seq, ShardId, StreamId, Timestamp, ToolId, WorldId,
+    AccountId, AskId, AskKind, AttemptId, CommitNo, Digest, Direction, Durability, Epoch, HoldId,
+    Micro, Mode, NodeId, Object, RunId, RunKey, RunStatus, Seq, ShardId, StreamId, Timestamp,
+    ToolId, WorldId,
 };
 
 use super::Subject;
@@ -101,6 +103,11 @@ impl Desk {
     /// A batch that only moves money.
     pub fn moves(&self, shard: u8, ledger: Vec<LedgerOp>) -> Batch {
         Batch { ledger, ..self.batch(ShardId(shard)) }
+    }
+
+    /// A batch that only tells of files.
+    pub fn tells(&self, artifacts: Vec<ArtifactOp>) -> Batch {
+        Batch { artifacts, ..self.batch(ShardId(0)) }
     }
 
     /// Commits batches and gives their answers.
@@ -192,6 +199,40 @@ pub fn opens(id: &str, parent: Option<&str>, limit: Option<Micro>) -> LedgerOp {
 /// A claim on a name.
 pub fn claim(scope: &str, key: &str, value: &str) -> Claim {
     Claim { scope: scope.into(), key: key.into(), value: value.into() }
+}
+
+/// A path within a world, or a local one of a run.
+pub fn path(text: &str) -> WorldPath {
+    WorldPath::parse_any(text).expect("valid")
+}
+
+/// What a run wrote or read; the key is named after the direction.
+pub fn artifact(run: &RunKey, at: &str, bytes: u64, direction: Direction) -> Artifact {
+    Artifact {
+        world: run.world.clone(),
+        path: path(at),
+        bytes,
+        b3: None,
+        media_type: "text/plain".into(),
+        run: Some(run.run.clone()),
+        key: Some(direction.to_string()),
+        direction,
+    }
+}
+
+/// A run wrote a file.
+pub fn writes(run: &RunKey, at: &str, bytes: u64) -> ArtifactOp {
+    ArtifactOp::Record(artifact(run, at, bytes, Direction::Out))
+}
+
+/// A run read a file.
+pub fn reads(run: &RunKey, at: &str, bytes: u64) -> ArtifactOp {
+    ArtifactOp::Record(artifact(run, at, bytes, Direction::In))
+}
+
+/// A file of a run's world is removed.
+pub fn removes(run: &RunKey, at: &str) -> ArtifactOp {
+    ArtifactOp::Remove { world: run.world.clone(), path: path(at) }
 }
 
 /// A record for the audit.

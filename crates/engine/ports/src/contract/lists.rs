@@ -1,6 +1,6 @@
 //! Lists of runs and of asks.
 
-use wharf_vocab::{AskId, RunKey, RunStatus, ShardId, WorldId};
+use wharf_vocab::{AskId, RunKey, RunStatus, ShardId, Timestamp, WorldId};
 
 use super::Subject;
 use super::desk::{Desk, key, question, run_key, tool};
@@ -95,6 +95,59 @@ pub async fn runs_are_filtered(subject: Subject) {
         assert_eq!(list(Some("odd"), Some("wharf/echo"), over, limit).await, ["3", "1"]);
         assert_eq!(list(Some("ev"), None, None, limit).await, [""; 0]);
         assert_eq!(list(None, None, Some(RunStatus::Failed), limit).await, [""; 0]);
+    }
+}
+
+/// A beginning counts, an end does not, and pages stay in the order runs were made, whatever
+/// their times.
+pub async fn t045_runs_are_narrowed_by_time(subject: Subject) {
+    let desk = Desk::open(subject).await;
+    // A clock that was set back in between.
+    for (n, at) in [10, 20, 50, 30, 20, 40, 50, 60].into_iter().enumerate() {
+        let world = if n % 2 == 0 { "even" } else { "odd" };
+        let run = run_key(world, &format!("r-{n}"));
+        let mut batches = vec![desk.creates(&run)];
+        if n < 4 {
+            batches.push(desk.ends(&run, 2));
+        }
+        for mut batch in batches {
+            let summary = batch.appends[0].head.run.as_mut().expect("a run");
+            summary.created_at = Timestamp(at);
+            desk.put(batch).await;
+        }
+    }
+    let list = async |since: Option<u64>, until: Option<u64>, query: RunQuery| {
+        let (since, until) = (since.map(Timestamp), until.map(Timestamp));
+        let mut query = RunQuery { since, until, ..query };
+        let mut found = String::new();
+        loop {
+            let page = desk.store().runs(query.clone()).await.expect("readable");
+            found.extend(page.runs.iter().map(|run| &run.key.run.as_str()[2..]));
+            if page.next.is_none() {
+                return found;
+            }
+            query.before = page.next;
+        }
+    };
+    for limit in [1, 2, 100] {
+        let all = RunQuery { limit, ..RunQuery::default() };
+        assert_eq!(list(None, None, all.clone()).await, "76543210");
+        assert_eq!(list(Some(20), None, all.clone()).await, "7654321");
+        assert_eq!(list(Some(21), None, all.clone()).await, "76532");
+        assert_eq!(list(Some(60), None, all.clone()).await, "7");
+        assert_eq!(list(Some(61), None, all.clone()).await, "");
+        assert_eq!(list(None, Some(50), all.clone()).await, "54310");
+        assert_eq!(list(None, Some(10), all.clone()).await, "");
+        assert_eq!(list(Some(20), Some(50), all.clone()).await, "5431");
+        assert_eq!(list(Some(50), Some(50), all.clone()).await, "");
+        assert_eq!(list(Some(50), Some(20), all.clone()).await, "");
+        assert_eq!(list(Some(0), Some(u64::MAX), all.clone()).await, "76543210");
+        let even = RunQuery { world: Some(WorldId::new("even").expect("valid")), ..all.clone() };
+        assert_eq!(list(Some(20), Some(60), even).await, "642");
+        let over = RunQuery { status: Some(RunStatus::Succeeded), ..all.clone() };
+        assert_eq!(list(Some(20), Some(50), over).await, "31");
+        let open = RunQuery { status: Some(RunStatus::Running), ..all };
+        assert_eq!(list(Some(20), Some(50), open).await, "54");
     }
 }
 

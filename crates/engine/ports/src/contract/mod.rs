@@ -8,8 +8,10 @@ mod audit;
 mod claims;
 mod costs;
 pub mod desk;
+mod files;
 mod groups;
 mod leases;
+mod lineage;
 mod lists;
 mod money;
 mod purge;
@@ -34,6 +36,14 @@ pub use costs::{
     t041_costs_beyond_64_bits_are_flagged_and_not_wrapped,
     t041_open_runs_count_with_what_is_settled_and_purged_ones_not_at_all,
 };
+pub use files::{
+    t040_a_prefix_is_taken_letter_for_letter, t040_a_read_leaves_the_file_as_it_is,
+    t040_a_removed_file_is_listed_no_more, t040_a_written_file_replaces_the_one_before,
+    t040_files_are_paged_in_the_order_of_their_bytes,
+    t040_local_files_are_listed_only_when_asked_for,
+    t040_sizes_of_64_bits_are_kept_and_sums_end_there,
+    t040_unused_files_are_those_nobody_wrote_or_read_since, t040_usage_counts_what_is_there,
+};
 pub use groups::{
     a_later_batch_of_a_group_sees_the_earlier, a_refused_batch_leaves_nothing_behind,
     each_batch_of_a_group_stands_alone, many_callers_commit_at_once, no_batches_give_no_answers,
@@ -43,9 +53,15 @@ pub use leases::{
     an_expired_lease_that_nobody_took_still_writes, other_epochs_are_fenced,
     renewing_keeps_only_what_is_held,
 };
+pub use lineage::{
+    t040_a_refused_batch_indexes_nothing, t040_every_path_there_can_be_is_kept,
+    t040_records_come_back_as_they_went_in, t040_records_of_a_purged_run_stay,
+    t040_what_a_batch_says_of_files_happens_in_order,
+    t040_writers_and_readers_are_traced_by_file_and_by_run,
+};
 pub use lists::{
     open_asks_come_oldest_first, runs_are_filtered, runs_are_paged_newest_first,
-    runs_keep_their_pages_while_others_are_added,
+    runs_keep_their_pages_while_others_are_added, t045_runs_are_narrowed_by_time,
 };
 pub use money::{
     accounts_are_opened_limited_and_charged, holds_are_told_by_shard,
@@ -105,10 +121,26 @@ macro_rules! store_contract {
             t041_costs_are_narrowed_by_world_and_time
             t041_costs_beyond_64_bits_are_flagged_and_not_wrapped
             t041_open_runs_count_with_what_is_settled_and_purged_ones_not_at_all
+            t040_a_prefix_is_taken_letter_for_letter
+            t040_a_read_leaves_the_file_as_it_is
+            t040_a_refused_batch_indexes_nothing
+            t040_a_removed_file_is_listed_no_more
+            t040_a_written_file_replaces_the_one_before
+            t040_every_path_there_can_be_is_kept
+            t040_files_are_paged_in_the_order_of_their_bytes
+            t040_local_files_are_listed_only_when_asked_for
+            t040_records_come_back_as_they_went_in
+            t040_records_of_a_purged_run_stay
+            t040_sizes_of_64_bits_are_kept_and_sums_end_there
+            t040_unused_files_are_those_nobody_wrote_or_read_since
+            t040_usage_counts_what_is_there
+            t040_what_a_batch_says_of_files_happens_in_order
+            t040_writers_and_readers_are_traced_by_file_and_by_run
             open_asks_come_oldest_first
             runs_are_filtered
             runs_are_paged_newest_first
             runs_keep_their_pages_while_others_are_added
+            t045_runs_are_narrowed_by_time
             t041_a_hold_is_taken_on_the_whole_path_or_not_at_all
             t041_a_one_hold_budget_admits_one_of_64
             accounts_are_opened_limited_and_charged

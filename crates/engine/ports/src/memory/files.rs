@@ -1,79 +1,121 @@
 //! The index of files in memory.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
 use wharf_domain::ArtifactOp;
 use wharf_vocab::{Direction, Timestamp, WorldId};
 
 use super::MemoryState;
 use crate::{FileQuery, FileRecord, TraceQuery, Usage};
 
-impl MemoryState {
+/// Where local files of runs lie.
+const LOCALS: &str = "/@";
+
+/// Who wrote and read files, and which are there now.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Files {
+    records: Vec<Arc<FileRecord>>,
+    /// The files of each world that are there now, by path.
+    here: BTreeMap<WorldId, BTreeMap<String, Here>>,
+}
+
+/// A file that is there now.
+#[derive(Debug, Clone)]
+struct Here {
+    /// Its place among the records.
+    place: usize,
+    /// When it was last written or read.
+    used_at: Timestamp,
+}
+
+impl Files {
     /// Makes what a batch says about files part of the index.
     pub(super) fn index(&mut self, at: Timestamp, ops: &[ArtifactOp]) {
         for op in ops {
-            let (world, path, writes) = match op {
-                ArtifactOp::Record(new) => (&new.world, &new.path, new.direction == Direction::Out),
-                ArtifactOp::Remove { world, path } => (world, path, true),
+            let (world, path) = match op {
+                ArtifactOp::Record(new) => (&new.world, &new.path),
+                ArtifactOp::Remove { world, path } => (world, path),
             };
-            if writes {
-                let here = |file: &&mut FileRecord| {
-                    file.is_here() && file.artifact.world == *world && file.artifact.path == *path
-                };
-                if let Some(file) = self.files.iter_mut().find(here) {
-                    file.gone_at = Some(at);
+            let here = self.here.entry(world.clone()).or_default();
+            let ArtifactOp::Record(artifact) = op else {
+                if let Some(left) = here.remove(path.as_str()) {
+                    Arc::make_mut(&mut self.records[left.place]).gone_at = Some(at);
+                }
+                continue;
+            };
+            let place = self.records.len();
+            match artifact.direction {
+                Direction::In => {
+                    if let Some(file) = here.get_mut(path.as_str()) {
+                        file.used_at = file.used_at.max(at);
+                    }
+                }
+                Direction::Out => {
+                    let new = Here { place, used_at: at };
+                    if let Some(left) = here.insert(path.as_str().to_owned(), new) {
+                        Arc::make_mut(&mut self.records[left.place]).gone_at = Some(at);
+                    }
                 }
             }
-            if let ArtifactOp::Record(artifact) = op {
-                let position = self.files.len() as u64 + 1;
-                let artifact = artifact.clone();
-                self.files.push(FileRecord { position, at, artifact, gone_at: None });
-            }
+            let (position, artifact) = (place as u64 + 1, artifact.clone());
+            self.records.push(Arc::new(FileRecord { position, at, artifact, gone_at: None }));
         }
     }
 
+    /// The files of a world that are there now, from a path on.
+    fn here_from(
+        &self,
+        world: &WorldId,
+        from: Bound<&str>,
+    ) -> impl Iterator<Item = (&FileRecord, &Here)> {
+        let files = self.here.get(world);
+        files
+            .into_iter()
+            .flat_map(move |files| files.range::<str, _>((from, Bound::Unbounded)))
+            .map(|(_, here)| (self.records[here.place].as_ref(), here))
+    }
+}
+
+impl MemoryState {
     /// Files that are there now, in the order of their paths.
     #[must_use]
     pub fn files(&self, query: &FileQuery) -> Vec<FileRecord> {
         let prefix = query.prefix.as_deref().unwrap_or_default();
-        let used = |file: &FileRecord, since: Timestamp| {
-            self.files.iter().any(|other| {
-                other.artifact.world == file.artifact.world
-                    && other.artifact.path == file.artifact.path
-                    && other.at >= since
-            })
+        let from = match &query.after {
+            Some(after) if after.as_str() >= prefix => Bound::Excluded(after.as_str()),
+            _ => Bound::Included(prefix),
         };
-        let found = self.files.iter().filter(|file| {
-            let path = file.artifact.path.as_str();
-            file.is_here()
-                && file.artifact.world == query.world
-                && path.starts_with(prefix)
-                && (query.locals || prefix.starts_with("/@") || !path.starts_with("/@"))
-                && query.after.as_ref().is_none_or(|after| file.artifact.path > *after)
-                && query.unused_since.is_none_or(|since| !used(file, since))
-        });
-        let mut found: Vec<_> = found.cloned().collect();
-        found.sort_by(|a, b| a.artifact.path.cmp(&b.artifact.path));
-        found.truncate(query.limit);
-        found
+        let locals = query.locals || prefix.starts_with(LOCALS);
+        self.files
+            .here_from(&query.world, from)
+            .take_while(|(file, _)| file.artifact.path.as_str().starts_with(prefix))
+            .filter(|(file, _)| locals || file.artifact.path.run().is_none())
+            .filter(|(_, here)| query.unused_since.is_none_or(|since| here.used_at < since))
+            .take(query.limit)
+            .map(|(file, _)| file.clone())
+            .collect()
     }
 
     /// Who wrote and read files, oldest first.
     #[must_use]
     pub fn trace(&self, query: &TraceQuery) -> Vec<FileRecord> {
-        let fits = |file: &&FileRecord| {
+        let fits = |file: &&Arc<FileRecord>| {
             file.artifact.world == query.world
-                && file.position > query.after
                 && query.path.as_ref().is_none_or(|path| file.artifact.path == *path)
                 && query.run.as_ref().is_none_or(|run| file.artifact.run.as_ref() == Some(run))
         };
-        self.files.iter().filter(fits).take(query.limit).cloned().collect()
+        let behind = usize::try_from(query.after).unwrap_or(usize::MAX);
+        let found = self.files.records.iter().skip(behind).filter(fits).take(query.limit);
+        found.map(|file| FileRecord::clone(file)).collect()
     }
 
     /// How much a world holds.
     #[must_use]
     pub fn usage(&self, world: &WorldId) -> Usage {
         let mut usage = Usage::default();
-        for file in self.files.iter().filter(|file| file.is_here() && file.artifact.world == *world)
-        {
+        for (file, _) in self.files.here_from(world, Bound::Unbounded) {
             usage.files += 1;
             usage.bytes = usage.bytes.saturating_add(file.artifact.bytes);
             if file.artifact.path.run().is_some() {

@@ -7,8 +7,9 @@ use wharf_domain::{Ledger, LedgerOp, RunSummary};
 use wharf_journal::audit::{AuditKey, GENESIS, Sealer, SignedHead};
 use wharf_vocab::{CommitNo, Epoch, HoldId, NodeId, Seq, ShardId, StreamId, Timestamp};
 
+use super::files::Files;
 use crate::{
-    Append, Batch, Body, Claim, CommitError, FileRecord, Lease, Refusal, SealedRecord, StoreError,
+    Append, Batch, Body, Claim, CommitError, Lease, Refusal, SealedRecord, StoreError,
     StoreErrorKind,
 };
 
@@ -25,7 +26,7 @@ pub struct MemoryState {
     pub(super) ledger: Ledger,
     pub(super) hold_shards: BTreeMap<HoldId, ShardId>,
     pub(super) audit: Vec<Arc<SealedRecord>>,
-    pub(super) files: Vec<FileRecord>,
+    pub(super) files: Files,
 }
 
 /// Who steps a shard, how far its commits are, and the end of its audit chain.
@@ -79,7 +80,7 @@ impl MemoryState {
             ledger: Ledger::default(),
             hold_shards: BTreeMap::new(),
             audit: Vec::new(),
-            files: Vec::new(),
+            files: Files::default(),
         }
     }
 
@@ -91,7 +92,7 @@ impl MemoryState {
         self.seal(batch)?;
         self.ledger = ledger;
         self.note_holds(batch);
-        self.index(batch.at, &batch.artifacts);
+        self.files.index(batch.at, &batch.artifacts);
         for append in &batch.appends {
             self.append(batch, append);
         }
