@@ -61,6 +61,7 @@ pub(crate) async fn start(
         sandbox: settings.sandbox,
         sandbox_min: settings.sandbox_min,
         agent_limits: settings.agent_limits.clone(),
+        storage_origin: None,
     })
     .await
 }

@@ -4,9 +4,12 @@
 //! large frames at once cannot block each other.
 
 mod calls;
+mod deliver;
 mod events;
+mod prepare;
 
 pub(crate) use events::provider;
+pub(crate) use prepare::CallData;
 
 use std::collections::{HashMap, VecDeque};
 use std::io::Cursor;
@@ -15,8 +18,9 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use wharf_domain::Resolution;
-use wharf_engine::{Attempt, Dispatch, check_schema};
+use wharf_engine::{Attempt, Dispatch, Reach, check_schema};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
 use wharf_vocab::{AgentId, AttemptId, Code, Fault, LaunchId};
@@ -33,6 +37,7 @@ use crate::tokens::random_hex;
 use crate::workdir::Rooms;
 
 use calls::{Bounds, Call, gone, refuse};
+use prepare::{READY_WAITING_MAX, Ready};
 
 /// Bytes read in one go. Ten thousand agents may be connected, so it is small.
 const READ_BYTES: usize = 8 * 1024;
@@ -63,6 +68,9 @@ pub(crate) struct Connection {
     calls: HashMap<CallId, Call>,
     /// Attempts for which there is no place yet.
     waiting: VecDeque<Attempt>,
+    /// Calls whose files are being copied, and how to stop that.
+    preparing: HashMap<AttemptId, CancellationToken>,
+    ready: mpsc::Sender<Ready>,
     invokes: Invokes,
     offered: Vec<ToolDefinition>,
     /// Where it comes from.
@@ -79,6 +87,8 @@ struct Peer {
     idempotency: bool,
     gate: Arc<Gate>,
     bounds: Bounds,
+    /// How it reaches the files of its calls.
+    reach: Reach,
     /// The folders of its launch.
     places: Arc<Places>,
     /// Folders for the calls of a fenced agent, from its first call on.
@@ -93,7 +103,8 @@ pub(crate) async fn serve(
 ) -> Result<(), Fault> {
     let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (news, mut tidings) = mpsc::channel(TIDINGS_WAITING_MAX);
-    let mut connection = Connection::new(shared, commands, news)?;
+    let (ready, mut prepared) = mpsc::channel(READY_WAITING_MAX);
+    let mut connection = Connection::new(shared, commands, news, ready)?;
     connection.origin = origin;
     let (mut reader, mut writer) = tokio::io::split(stream);
     let mut input = vec![0; READ_BYTES].into_boxed_slice();
@@ -129,6 +140,7 @@ pub(crate) async fn serve(
                 }
             }
             Some(told) = tidings.recv(), if has_room => connection.tell(told),
+            Some(ready) = prepared.recv() => connection.prepared(ready).await,
             () = freed(gate.as_deref()), if gate.is_some() => connection.place_freed().await,
             () = tokio::time::sleep_until(wake) => {
                 connection.session.handle_timeout(connection.now());
@@ -137,7 +149,7 @@ pub(crate) async fn serve(
     }
     // The peer may be gone; what matters is that nothing of ours is left behind.
     let _ = writer.shutdown().await;
-    connection.finish(&mut inbox).await;
+    connection.finish(&mut inbox, &mut prepared).await;
     Ok(())
 }
 
@@ -153,6 +165,7 @@ impl Connection {
         shared: Arc<Shared>,
         commands: mpsc::Sender<Command>,
         news: mpsc::Sender<Tidings>,
+        ready: mpsc::Sender<Ready>,
     ) -> Result<Self, Fault> {
         let unnamed = || Fault::new(Code::CoreInternal, "A session could not be named.");
         let name = random_hex(16)?;
@@ -170,6 +183,8 @@ impl Connection {
             started,
             calls: HashMap::new(),
             waiting: VecDeque::new(),
+            preparing: HashMap::new(),
+            ready,
             invokes: Invokes::new(news),
             offered: Vec::new(),
             origin: Origin::default(),
@@ -224,8 +239,13 @@ impl Connection {
     }
 
     /// Gives back what was never sent, and lets others know that the connection is gone.
-    async fn finish(&mut self, inbox: &mut mpsc::Receiver<Command>) {
+    async fn finish(
+        &mut self,
+        inbox: &mut mpsc::Receiver<Command>,
+        prepared: &mut mpsc::Receiver<Ready>,
+    ) {
         inbox.close();
+        prepared.close();
         self.work().await;
         while let Ok(command) = inbox.try_recv() {
             if let Command::Call(dispatch) = command {
@@ -235,6 +255,9 @@ impl Connection {
         }
         while let Some(attempt) = self.waiting.pop_front() {
             refuse(&attempt, gone()).await;
+        }
+        while let Some(ready) = prepared.recv().await {
+            prepare::abandon(&ready.coming).await;
         }
     }
 }

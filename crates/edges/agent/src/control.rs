@@ -19,7 +19,6 @@ use wharf_vocab::{AgentId, Code, Fault, ToolId};
 
 use crate::conn::provider;
 use crate::fence::Ground;
-use crate::kept::Ledgers;
 use crate::launch;
 use crate::listen::Listener;
 use crate::live::{Live, Rest};
@@ -43,7 +42,6 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) tokens: Tokens,
     pub(crate) gates: Gates,
-    pub(crate) ledgers: Ledgers,
     /// Where agents connect, as they are told.
     pub(crate) address: String,
     agents: Mutex<BTreeMap<AgentId, Entry>>,
@@ -110,7 +108,6 @@ impl AgentEdge {
             options,
             tokens: Tokens::default(),
             gates: Gates::default(),
-            ledgers: Ledgers::default(),
             address,
             agents: Mutex::default(),
         });

@@ -84,6 +84,7 @@ pub(crate) async fn start(
     spec.stop_grace = shared.options.stop_grace;
     spec.env = environment(shared, id, launch, &places, &given);
     spec.private_dirs = vec![places.home.clone(), places.tmp.clone(), places.data.clone()];
+    spec.given_dirs = vec![places.given.clone()];
     spec.fence = fence(shared, &agent, &given);
     spec.fence.hidden = hidden;
     connect(shared, &agent, &mut spec, &mut around)?;

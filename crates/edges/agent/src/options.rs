@@ -38,6 +38,9 @@ pub struct Options {
     pub vault: Arc<dyn Vault>,
     /// Who lets agents out to hosts.
     pub egress: Arc<dyn Egress>,
+    /// Where addresses of the artifact store lead, such as `http://127.0.0.1:7421`. Agents that
+    /// cannot reach it are given files; without it that is every agent that is fenced in.
+    pub storage_origin: Option<String>,
     /// What `~` stands for in permissions; without it such permissions give nothing.
     pub user_home: Option<PathBuf>,
     /// Folders that no agent ever sees, whatever was approved.

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wharf_vocab::{AgentId, Digest, Isolation, LaunchId, RunKey};
+use wharf_vocab::{AgentId, Digest, Isolation, LaunchId};
 
 use crate::options::Options;
 use crate::remove;
@@ -25,8 +25,8 @@ pub(crate) struct Places {
     pub(crate) log: PathBuf,
     /// What is about to be removed; out of the agent's reach.
     pub(crate) gone: PathBuf,
-    /// Files that runs gave as outputs; out of the agent's reach.
-    pub(crate) outputs: PathBuf,
+    /// Files that calls are given; the agent can only read them.
+    pub(crate) given: PathBuf,
     own: PathBuf,
 }
 
@@ -46,14 +46,9 @@ impl Places {
             data: lasting.join("data"),
             log: log(agents_dir, id),
             gone: folder.join(GONE),
-            outputs: folder.join("outputs"),
+            given: own.join("given"),
             own,
         }
-    }
-
-    /// Where the files of a run are kept.
-    pub(crate) fn kept_at(&self, run: &RunKey) -> PathBuf {
-        self.outputs.join(run.world.as_str()).join(run.run.as_str())
     }
 }
 

@@ -10,6 +10,7 @@ use wharf_wire::agent_v1::{
     Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, PartyKind, TextChannel,
 };
 
+use crate::conn::CallData;
 use crate::workdir::Room;
 
 /// An attempt as a call. The run's id is the logical request: it stays the same for all attempts.
@@ -17,6 +18,7 @@ use crate::workdir::Room;
 pub(crate) fn call(
     dispatch: &Dispatch,
     limits: &AgentLimits,
+    data: CallData,
     room: Option<&Room>,
 ) -> Result<CallRequest, Fault> {
     let spec = &dispatch.spec;
@@ -32,12 +34,16 @@ pub(crate) fn call(
     let id = spec.caller.grant.to_string();
     let approval = dispatch.approval.as_ref().map(ToString::to_string);
     let parent = || spec.parent.as_ref().map(|parent| parent.run.to_string());
-    request.input = spec.inputs.clone();
+    let CallData { inputs, refs, outputs } = data;
+    request.input = inputs;
     request.correlation_id.clone_from(&spec.correlation_id);
     request.causation_id = approval.or_else(parent);
     request.actor = Some(Actor { kind, id: id.clone(), display: None });
     request.caller = Some(Caller { kind, id });
-    request.context = Some(context(dispatch, room));
+    let mut context = context(dispatch, room);
+    context.refs = (!refs.is_empty()).then_some(refs);
+    context.outputs = (!outputs.is_empty()).then_some(outputs);
+    request.context = Some(context);
     request.timeout_ms = Some(limits.call_ms.map_or(spec.timeout_ms, |ms| ms.min(spec.timeout_ms)));
     request.idempotency_key = dispatch.idempotency_key().map(str::to_owned);
     request.output_bytes_max = limits.output_bytes;

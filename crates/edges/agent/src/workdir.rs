@@ -1,8 +1,9 @@
 //! Folders through which fenced agents take in and give out files.
 //!
-//! Each call has a room of its own in the agent's data folder: `in` for files it is given, `out`
-//! for files it writes. An output that the result names as `{"$written": true}` is the file of
-//! that name in `out`; its bytes are copied to where only the core writes.
+//! Each call has a room of its own: a folder for files it is given, which the fence lets it only
+//! read, and `out` in the agent's data folder for files it writes. An output that the result
+//! names as `{"$written": true}` is the file of that name in `out`; its bytes are copied to the
+//! artifact store.
 //!
 //! The agent may do what it likes to its data folder, also while the core works there. So the
 //! core goes step by step from handles it holds, follows no link, opens nothing but ordinary
@@ -11,32 +12,26 @@
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{DirBuilder, File};
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, OFlags, RawDir};
-use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-use wharf_vocab::{AttemptId, Code, Digest, Executed, Fault, Object};
+use wharf_vocab::{AttemptId, Code, Digest, Executed, Fault};
 
-use crate::kept::Shelf;
 use crate::places::Places;
 use crate::remove;
 
-/// Bytes that the files of one call may have together.
-const CALL_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Files that one call may give.
-const FILES_MAX: usize = 64;
-/// Longest name of an output that is a file.
+/// Files that one call may be given, and may give.
+pub(crate) const FILES_MAX: usize = 256;
+/// Longest name of a file that is the same as its input's or output's.
 const KEY_BYTES_MAX: usize = 128;
 /// Rooms that are kept for the next calls; making one takes longer than a call may.
 const ROOMS_KEPT_MAX: usize = 64;
-const COPY_BYTES: usize = 64 * 1024;
 /// Changes within this time of each other may bear the same time.
 const CLOCK_TICK: Duration = Duration::from_millis(50);
 
@@ -48,6 +43,8 @@ const FOLDER: OFlags =
 pub(crate) struct Rooms {
     runs: OwnedFd,
     path: PathBuf,
+    given: OwnedFd,
+    given_path: PathBuf,
     gone: PathBuf,
     free: Vec<Room>,
 }
@@ -57,6 +54,7 @@ pub(crate) struct Rooms {
 pub(crate) struct Room {
     name: String,
     path: PathBuf,
+    given: PathBuf,
     dir: OwnedFd,
     inputs: OwnedFd,
     outputs: OwnedFd,
@@ -73,7 +71,7 @@ impl Rooms {
     /// Prepares the data folder of a launch.
     pub(crate) fn open(places: &Places) -> io::Result<Self> {
         let (data, gone) = (&places.data, places.gone.clone());
-        for folder in [&gone, data] {
+        for folder in [&gone, data, &places.given] {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
         let data_fd = rustix::fs::open(data, FOLDER, Mode::empty())?;
@@ -86,7 +84,9 @@ impl Rooms {
                 folder_in(&data_fd, "runs")?
             }
         };
-        Ok(Self { runs, path: data.join("runs"), gone, free: Vec::new() })
+        let given = rustix::fs::open(&places.given, FOLDER, Mode::empty())?;
+        let (path, given_path) = (data.join("runs"), places.given.clone());
+        Ok(Self { runs, path, given, given_path, gone, free: Vec::new() })
     }
 
     /// An empty room for an attempt.
@@ -99,10 +99,10 @@ impl Rooms {
         let name = digest.as_str()[..16].to_owned();
         rustix::fs::mkdirat(&self.runs, name.as_str(), Mode::RWXU)?;
         let dir = rustix::fs::openat(&self.runs, name.as_str(), FOLDER, Mode::empty())?;
-        let (inputs, outputs) = (folder_in(&dir, "in")?, folder_in(&dir, "out")?);
-        let path = self.path.join(&name);
+        let (inputs, outputs) = (folder_in(&self.given, &name)?, folder_in(&dir, "out")?);
+        let (path, given) = (self.path.join(&name), self.given_path.join(&name));
         let given_at = SystemTime::now();
-        let mut room = Room { name, path, dir, inputs, outputs, changed: None, given_at };
+        let mut room = Room { name, path, given, dir, inputs, outputs, changed: None, given_at };
         room.changed = room.changes();
         Ok(room)
     }
@@ -118,10 +118,15 @@ impl Rooms {
 
     /// Removes a room and all that is in it, however much that is, without waiting for it.
     pub(crate) fn throw_away(&self, room: &Room) {
-        // A room that the agent has removed itself needs no removing.
-        if let Ok(put) = moved(&self.runs, &room.name, &self.gone) {
-            remove::later(&put);
-        }
+        clear([&self.runs, &self.given], &room.name, &self.gone);
+    }
+}
+
+/// Removes a room's folders. What the agent has removed or moved itself needs no removing.
+fn clear(folders: [&OwnedFd; 2], name: &str, gone: &Path) {
+    let put: Vec<_> = folders.iter().filter_map(|dir| moved(dir, name, gone).ok()).collect();
+    if !put.is_empty() {
+        remove::all_later(put);
     }
 }
 
@@ -135,7 +140,7 @@ impl Drop for Rooms {
 
 impl Room {
     pub(crate) fn inputs_path(&self) -> String {
-        self.path.join("in").display().to_string()
+        self.given.display().to_string()
     }
 
     pub(crate) fn outputs_path(&self) -> String {
@@ -171,89 +176,63 @@ impl Room {
     }
 
     fn is_empty_and_in_place(&self) -> bool {
-        let same = |fd: &OwnedFd, name: &str| {
-            let (held, named) = (rustix::fs::fstat(fd), rustix::fs::lstat(self.path.join(name)));
+        let same = |fd: &OwnedFd, path: &Path| {
+            let (held, named) = (rustix::fs::fstat(fd), rustix::fs::lstat(path));
             matches!((held, named), (Ok(held), Ok(named))
                 if (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino))
         };
         let empty = |fd: &OwnedFd| is_empty(fd).unwrap_or(false);
         empty(&self.inputs)
             && empty(&self.outputs)
-            && same(&self.inputs, "in")
-            && same(&self.outputs, "out")
+            && same(&self.inputs, &self.given)
+            && same(&self.outputs, &self.path.join("out"))
     }
 
-    /// Copies the files that the outputs name to `kept`, which lies on the shelf, and puts into
-    /// the outputs what was copied. All of them, or none.
-    pub(crate) fn keep_written(
-        &self,
-        outputs: &mut Object,
-        shelf: &Shelf,
-        kept: &Path,
-    ) -> Result<(), Fault> {
-        let keys: Vec<String> =
-            outputs.iter().filter(|(_, value)| is_written(value)).map(|(k, _)| k.clone()).collect();
+    /// Where the file of an input lies, as the agent names it.
+    pub(crate) fn input_path(&self, key: &str) -> String {
+        self.given.join(file_name(key)).display().to_string()
+    }
+
+    /// Where the file of an output is to be written, as the agent names it.
+    pub(crate) fn output_path(&self, key: &str) -> String {
+        self.path.join("out").join(file_name(key)).display().to_string()
+    }
+
+    /// Makes the empty file of an input. There must be none yet.
+    pub(crate) fn create_input(&self, key: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let made = rustix::fs::openat(&self.inputs, file_name(key), flags, mode)?;
+        Ok(File::from(made))
+    }
+
+    /// How many bytes the files of these outputs have together, if they are not too many. A file
+    /// may have many bytes that it does not take up, so it is looked at before any is read.
+    pub(crate) fn bytes_of(&self, keys: &[String], bytes_max: u64) -> Result<u64, Fault> {
         if keys.len() > FILES_MAX {
             return Err(too_large(format!("The tool wrote more than {FILES_MAX} files.")));
         }
-        // Before anything is copied: a file may have many bytes that it does not take up.
-        let mut left = self.bytes_of(&keys)?;
-        let room = shelf.reserve(keys.len(), left)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(kept).map_err(|_| unkept())?;
-        for key in &keys {
-            if let Err(fault) = self.keep(key, outputs, kept, &mut left) {
-                // What was kept of this attempt is of no use; an earlier one kept nothing, since
-                // a run that succeeded makes no further attempt.
-                let _ = fs::remove_dir_all(kept);
-                return Err(fault);
-            }
-        }
-        File::open(kept).and_then(|folder| folder.sync_all()).map_err(|_| unkept())?;
-        room.keep();
-        Ok(())
-    }
-
-    /// How many bytes these files have together, if they are not too many.
-    fn bytes_of(&self, keys: &[String]) -> Result<u64, Fault> {
         let mut sum: u64 = 0;
         for key in keys {
-            check_key(key)?;
-            let found = self.open_output(key)?.metadata().map_err(|_| unkept())?;
-            sum = sum.saturating_add(found.len());
-            if sum > CALL_BYTES_MAX {
-                let message = "The files that the tool wrote are larger than 64 MiB together.";
-                return Err(too_large(message.to_owned()));
-            }
+            sum = sum.saturating_add(self.open_output(key)?.1);
+        }
+        if sum > bytes_max {
+            let message = format!(
+                "The files that the tool wrote have {sum} bytes together, more than the \
+                 {bytes_max} that the agent's disk limit allows."
+            );
+            return Err(too_large(message));
         }
         Ok(sum)
     }
 
-    fn keep(
-        &self,
-        key: &str,
-        outputs: &mut Object,
-        kept: &Path,
-        left: &mut u64,
-    ) -> Result<(), Fault> {
-        let mut file = self.open_output(key)?;
-        let part = kept.join(format!(".{key}"));
-        let copied = copy(&mut file, &part, left).map_err(|_| unkept())?;
-        let Some((bytes, sha256)) = copied else {
-            let message = format!("The file of the output {key} grew while it was kept.");
-            return Err(too_large(message));
-        };
-        fs::rename(&part, kept.join(key)).map_err(|_| unkept())?;
-        let reference = json!({"$file": {"path": key, "bytes": bytes, "sha256": sha256}});
-        outputs.insert(key.to_owned(), reference);
-        Ok(())
-    }
-
-    /// Opens an ordinary file directly in `out` that has no other name.
-    fn open_output(&self, key: &str) -> Result<File, Fault> {
+    /// Opens the file of an output, and tells its size: an ordinary file directly in `out` that
+    /// has no other name.
+    pub(crate) fn open_output(&self, key: &str) -> Result<(File, u64), Fault> {
         let unusable = |why: &str| invalid(format!("The file of the output {key} {why}."));
         // Opening a FIFO would wait for a writer otherwise.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let opened = rustix::fs::openat(&self.outputs, key, flags, Mode::empty());
+        let opened = rustix::fs::openat(&self.outputs, file_name(key), flags, Mode::empty());
         let fd = opened.map_err(|error| match error {
             rustix::io::Errno::NOENT => unusable("is not there"),
             _ => unusable("cannot be opened as an ordinary file"),
@@ -265,24 +244,18 @@ impl Room {
         if stat.st_nlink != 1 {
             return Err(unusable("has another name besides, or none any more"));
         }
-        Ok(File::from(fd))
+        let bytes = u64::try_from(stat.st_size).map_err(|_| unusable("has no size"))?;
+        Ok((File::from(fd), bytes))
     }
-}
-
-/// Whether some of the outputs are files.
-pub(crate) fn has_written(outputs: &Object) -> bool {
-    outputs.values().any(is_written)
 }
 
 /// Removes a room by itself, when its connection may be gone.
 pub(crate) fn discard(places: &Places, room: &Room) {
-    let runs = rustix::fs::open(&places.data, FOLDER, Mode::empty())
+    let open = |path: &Path| rustix::fs::open(path, FOLDER, Mode::empty());
+    let runs = open(&places.data)
         .and_then(|data| rustix::fs::openat(&data, "runs", FOLDER, Mode::empty()));
-    // What the agent has moved away itself is its own affair.
-    if let Ok(put) =
-        runs.map_err(Into::into).and_then(|runs| moved(&runs, &room.name, &places.gone))
-    {
-        remove::later(&put);
+    if let (Ok(runs), Ok(given)) = (runs, open(&places.given)) {
+        clear([&runs, &given], &room.name, &places.gone);
     }
 }
 
@@ -291,63 +264,39 @@ pub(crate) fn no_room() -> Fault {
     invalid("The tool names a file, but it was given no folder to write it in.".to_owned())
 }
 
-fn is_written(value: &Value) -> bool {
-    matches!(value, Value::Object(marker)
-        if marker.len() == 1 && marker.get("$written") == Some(&Value::Bool(true)))
-}
-
-fn check_key(key: &str) -> Result<(), Fault> {
+/// Whether a file may bear the name of an input or output.
+pub(crate) fn is_plain(key: &str) -> bool {
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-    let fits = key.len() <= KEY_BYTES_MAX
+    key.len() <= KEY_BYTES_MAX
         && key.bytes().all(letter)
-        && key.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if fits {
-        Ok(())
-    } else {
-        // The name is the agent's, so it is not repeated.
-        Err(invalid(
-            "An output that is a file needs a name of letters, digits, dots, dashes and \
-             underscores that begins with a letter or digit."
-                .to_owned(),
-        ))
-    }
+        && key.starts_with(|c: char| c.is_ascii_alphanumeric())
 }
 
-fn invalid(message: String) -> Fault {
+/// The name of the file of an input or output: the same if a file may bear it, else one that is
+/// made of it and that no plain name is like.
+fn file_name(key: &str) -> String {
+    if is_plain(key) {
+        return key.to_owned();
+    }
+    let digest = Digest::of(&[key.as_bytes()]);
+    format!("_{}", &digest.as_str()[..32])
+}
+
+/// What a call failed of that names a file under a name that no file can have.
+pub(crate) fn unnameable() -> Fault {
+    // The name is the agent's, so it is not repeated.
+    let message = "An output that is a file needs a name of letters, digits, dots, dashes and \
+                   underscores that begins with a letter or digit.";
+    invalid(message.to_owned())
+}
+
+/// What a call failed of whose output is not what it should be.
+pub(crate) fn invalid(message: String) -> Fault {
     Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes)
 }
 
 fn too_large(message: String) -> Fault {
     Fault::new(Code::ToolOutputTooLarge, message).executed(Executed::Yes)
-}
-
-fn unkept() -> Fault {
-    Fault::new(Code::CoreInternal, "A file that the tool wrote could not be kept.")
-        .executed(Executed::Yes)
-}
-
-/// Copies a file and tells its size and hash; `None` if it has more bytes than are left.
-fn copy(from: &mut File, to: &Path, left: &mut u64) -> io::Result<Option<(u64, String)>> {
-    // What an earlier attempt may have left behind is written over.
-    let mut file =
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; COPY_BYTES];
-    let mut bytes = 0;
-    loop {
-        let count = from.read(&mut buffer)?;
-        if count == 0 {
-            break;
-        }
-        bytes += count as u64;
-        let Some(rest) = left.checked_sub(count as u64) else { return Ok(None) };
-        *left = rest;
-        hash.update(&buffer[..count]);
-        file.write_all(&buffer[..count])?;
-    }
-    file.sync_all()?;
-    let hex = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Some((bytes, hex)))
 }
 
 /// A folder in another one, made if it is not there. A link is none.

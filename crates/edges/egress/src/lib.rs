@@ -5,7 +5,8 @@
 //! connection. A host is let through when an approved pattern fits it; then its name is resolved
 //! here, and the connection goes to the very address that was checked. A name is never followed
 //! to an address of this machine or its networks: only a pattern that names the address itself,
-//! or `localhost`, leads there.
+//! or `localhost`, leads there. The one exception is the host and port of the artifact store, once
+//! a pattern fits them: its owner has said where it is.
 //!
 //! What passes a tunnel is not looked at. The name in a TLS greeting or an inner `Host` may differ
 //! from the approved one; a server that serves several names at one address can be asked for all
@@ -41,6 +42,7 @@ use wharf_vocab::{AgentId, Fault};
 use crate::door::Door;
 use crate::gate::Gate;
 use crate::resolve::{Resolve, System};
+use crate::target::Target;
 
 /// Opens doors through which agents reach approved hosts.
 #[derive(Debug)]
@@ -53,6 +55,7 @@ struct Shared {
     handle: Handle,
     resolver: Box<dyn Resolve>,
     limits: Limits,
+    storage: Option<Target>,
 }
 
 /// How long things may take and how many there may be.
@@ -89,12 +92,35 @@ impl EgressProxy {
     /// A proxy that audits what it refuses through this engine.
     #[must_use]
     pub fn new(handle: Handle) -> Self {
-        Self::with(handle, Box::new(System), Limits::default())
+        Self::of(handle, Box::new(System), Limits::default(), None)
     }
 
-    fn with(handle: Handle, resolver: Box<dyn Resolve>, limits: Limits) -> Self {
-        Self { shared: Arc::new(Shared { handle, resolver, limits }) }
+    /// The same for a core whose artifact store is at this origin, such as
+    /// `http://minio.internal:9000`: approved agents reach it wherever its name leads.
+    #[must_use]
+    pub fn with_storage(handle: Handle, origin: &str) -> Self {
+        Self::of(handle, Box::new(System), Limits::default(), target_of(origin))
     }
+
+    fn of(
+        handle: Handle,
+        resolver: Box<dyn Resolve>,
+        limits: Limits,
+        storage: Option<Target>,
+    ) -> Self {
+        Self { shared: Arc::new(Shared { handle, resolver, limits, storage }) }
+    }
+}
+
+/// The host and port of an origin.
+fn target_of(origin: &str) -> Option<Target> {
+    let (scheme, rest) = origin.split_once("://")?;
+    let usual = match scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    Target::parse(rest.strip_suffix('/').unwrap_or(rest), Some(usual))
 }
 
 impl Egress for EgressProxy {

@@ -62,6 +62,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
         sandbox: SandboxLevel::Standard,
         sandbox_min: None,
         agent_limits: AgentLimits::default(),
+        storage_origin: None,
     })
     .await?;
     let count = scale.idle_agents;

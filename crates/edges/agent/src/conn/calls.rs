@@ -4,19 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use wharf_domain::agent::AgentLimits;
 use wharf_domain::json_weight;
 use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_engine::{Attempt, Dispatch};
+use wharf_engine::{Attempt, Dispatch, Reach};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Object, SandboxLevel};
 use wharf_wire::agent_v1::CallId;
 
+use super::deliver::{self, Delivering};
+use super::prepare::{self, Coming, Ready};
 use super::{COMMANDS_WAITING_MAX, Connection};
 use crate::control::Shared;
-use crate::kept::{self, Shelf};
 use crate::throttle::{self, Gate, Place};
-use crate::workdir::{self, Room, Rooms};
+use crate::workdir::{Room, Rooms};
 use crate::{from_wire, to_wire};
 
 /// How long the agent's limits are taken as they were last read.
@@ -27,7 +29,7 @@ pub(super) struct Call {
     pub(super) attempt: Attempt,
     room: Option<Room>,
     /// Held so that no more calls are open than may be.
-    _place: Place,
+    place: Place,
 }
 
 /// What an agent may be asked, and whether it is fenced in.
@@ -133,18 +135,56 @@ impl Connection {
             Ok(room) => room,
             Err(fault) => return self.turn_back(&attempt, fault).await,
         };
+        let Some(peer) = &self.peer else { return self.turn_back(&attempt, gone()).await };
+        let (reach, places) = (peer.reach, Arc::clone(&peer.places));
+        let coming = Coming { attempt, room, place, places };
+        if !prepare::takes_time(&coming.attempt.data(), reach) {
+            return self.send_prepared(coming).await;
+        }
+        let (attempt, stop) =
+            (coming.attempt.dispatch().attempt_id.clone(), CancellationToken::new());
+        self.preparing.insert(attempt, stop.clone());
+        tokio::spawn(prepare::fetch(coming, stop, self.ready.clone()));
+    }
+
+    /// The files of a call are there, or will never be.
+    pub(super) async fn prepared(&mut self, ready: Ready) {
+        let Ready { coming, fetched } = ready;
+        let stop = self.preparing.remove(&coming.attempt.dispatch().attempt_id);
+        let canceled = stop.is_none_or(|stop| stop.is_cancelled());
+        match fetched {
+            Some(Ok(())) if !canceled => return self.send_prepared(coming).await,
+            Some(Err(fault)) if !canceled => {
+                self.leave(coming.room, true);
+                self.turn_back(&coming.attempt, fault).await;
+            }
+            _ => {
+                self.leave(coming.room, true);
+                self.call_off(&coming.attempt).await;
+            }
+        }
+        drop(coming.place);
+        self.send_waiting().await;
+    }
+
+    async fn send_prepared(&mut self, coming: Coming) {
+        let Coming { attempt, room, place, .. } = coming;
         let now = self.now();
-        let limits = self.peer.as_ref().map(|peer| &peer.bounds.limits);
         let unlimited = AgentLimits::default();
+        let (reach, limits) = match &self.peer {
+            Some(peer) => (peer.reach, &peer.bounds.limits),
+            None => (Reach::Folder, &unlimited),
+        };
+        let data = prepare::data_of(&attempt, reach, room.as_ref());
         let request =
-            to_wire::call(attempt.dispatch(), limits.unwrap_or(&unlimited), room.as_ref());
+            data.and_then(|data| to_wire::call(attempt.dispatch(), limits, data, room.as_ref()));
         let sent = request.and_then(|request| {
             let call_id = request.call_id.clone();
             self.session.call(now, request).map(|()| call_id)
         });
         match sent {
             Ok(call_id) => {
-                self.calls.insert(call_id, Call { attempt, room, _place: place });
+                self.calls.insert(call_id, Call { attempt, room, place });
             }
             Err(fault) => {
                 self.leave(room, true);
@@ -181,69 +221,65 @@ impl Connection {
     }
 
     pub(super) async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
-        let Some(Call { attempt, room, .. }) = self.calls.remove(call_id) else { return };
+        let Some(call) = self.calls.remove(call_id) else { return };
         self.invokes.parent_ended(call_id);
-        self.over(&attempt, end.unresponsive);
+        self.over(&call.attempt, end.unresponsive);
         let AttemptReport { result, cost_micro, .. } = from_wire::ended(end);
+        let Call { attempt, room, place } = call;
         match result {
-            Ok(outputs) if workdir::has_written(&outputs) => {
-                self.keep_files(attempt, room, outputs, cost_micro);
+            Ok(outputs) if deliver::takes_time(&attempt, &outputs) => {
+                self.deliver(Call { attempt, room, place }, outputs, cost_micro);
             }
             Ok(outputs) => {
                 self.leave(room, true);
+                drop(place);
                 // When the engine is gone there is nobody left to tell, here and below.
                 let _ = attempt.succeeded(outputs, cost_micro).await;
             }
             Err(error) => {
                 self.leave(room, false);
+                drop(place);
                 let _ = attempt.ended(AttemptReport::new(Err(error), cost_micro)).await;
             }
         }
         self.send_waiting().await;
     }
 
-    /// Keeps the files that a call has written, beside the connection: that may take a while.
-    fn keep_files(&self, attempt: Attempt, room: Option<Room>, outputs: Object, cost_micro: u64) {
+    /// Ends a call that has to do with files, beside the connection.
+    fn deliver(&self, call: Call, outputs: Object, cost_micro: u64) {
         let Some(peer) = &self.peer else { return };
-        // Held to the end: the launch may be over before, and takes its folders with it.
-        let places = Arc::clone(&peer.places);
-        let kept = places.kept_at(&attempt.dispatch().run);
-        let shelf = Shelf {
-            folder: places.outputs.clone(),
-            bytes_max: peer.bounds.limits.usage.disk_bytes.unwrap_or(kept::BYTES_MAX),
-            ledger: self.shared.ledgers.of(&peer.agent),
+        let Call { attempt, room, place } = call;
+        let delivering = Delivering {
+            attempt,
+            room,
+            outputs,
+            cost_micro,
+            reach: peer.reach,
+            bytes_max: peer.bounds.limits.usage.disk_bytes.unwrap_or(u64::MAX),
+            place,
+            places: Arc::clone(&peer.places),
         };
-        let keep = move || {
-            let mut outputs = outputs;
-            let room = room.ok_or_else(workdir::no_room)?;
-            let result = room.keep_written(&mut outputs, &shelf, &kept).map(|()| outputs);
-            workdir::discard(&places, &room);
-            result
-        };
-        tokio::spawn(async move {
-            let kept = tokio::task::spawn_blocking(keep).await;
-            let stopped = || Fault::new(Code::CoreInternal, "The files could not be kept.");
-            // When the engine is gone there is nobody left to tell.
-            let _ = match kept.unwrap_or_else(|_| Err(stopped())) {
-                Ok(outputs) => attempt.succeeded(outputs, cost_micro).await,
-                Err(fault) => {
-                    let result = Err(AttemptError::Failed(fault, Executed::Yes));
-                    attempt.ended(AttemptReport::new(result, cost_micro)).await
-                }
-            };
-        });
+        tokio::spawn(deliver::deliver(self.shared.options.handle.clone(), delivering));
+    }
+
+    /// Ends an attempt that was canceled before it was sent.
+    async fn call_off(&self, attempt: &Attempt) {
+        self.over(attempt, false);
+        let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
+            .executed(Executed::No);
+        let result = Err(AttemptError::Canceled(fault));
+        // When the engine is gone there is nobody left to tell.
+        let _ = attempt.ended(AttemptReport::new(result, 0)).await;
     }
 
     pub(super) async fn cancel(&mut self, attempt_id: &AttemptId, reason: String, grace_ms: u64) {
         let place =
             self.waiting.iter().position(|waiting| waiting.dispatch().attempt_id == *attempt_id);
         if let Some(attempt) = place.and_then(|place| self.waiting.remove(place)) {
-            self.over(&attempt, false);
-            let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
-                .executed(Executed::No);
-            let result = Err(AttemptError::Canceled(fault));
-            // When the engine is gone there is nobody left to tell.
-            let _ = attempt.ended(AttemptReport::new(result, 0)).await;
+            self.call_off(&attempt).await;
+        } else if let Some(stop) = self.preparing.get(attempt_id) {
+            // The attempt ends once whoever prepares it has let go of it.
+            stop.cancel();
         } else if let Ok(call_id) = CallId::new(attempt_id.as_str()) {
             let cancel = Cancel { reason: Some(reason), deadline_ms: Some(grace_ms) };
             // A call that is over needs no cancel.

@@ -2,6 +2,7 @@
 
 use wharf_domain::permission::Permission;
 use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
+use wharf_engine::Reach;
 use wharf_protocol::agent::{
     Additions, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
@@ -14,7 +15,7 @@ use crate::admit::{Admitted, admit};
 use crate::from_wire;
 use crate::invoke::{Tidings, What};
 use crate::pool::Phase;
-use crate::supervisor;
+use crate::{storage, supervisor};
 
 impl Connection {
     pub(super) async fn event(&mut self, event: CoreEvent) {
@@ -105,7 +106,11 @@ impl Connection {
             admit(&self.shared, &self.origin, hello, commands).await?;
         let (gate, bounds) = (self.shared.gates.of(&agent), Bounds::read(&self.shared, &agent));
         let idempotency = hello.idempotency.is_some();
-        Ok(Peer { agent, launch, live, idempotency, gate, bounds, places, rooms: None })
+        let options = &self.shared.options;
+        let origin = options.storage_origin.as_deref();
+        let reach = options.handle.agent(&agent).map(|agent| storage::reach(&agent, origin));
+        let reach = reach.unwrap_or(Reach::Folder);
+        Ok(Peer { agent, launch, live, idempotency, gate, bounds, reach, places, rooms: None })
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.

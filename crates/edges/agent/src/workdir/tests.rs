@@ -1,8 +1,8 @@
 //! Rooms in the hands of honest and of hostile agents.
 
+use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-
-use std::sync::Arc;
 
 use wharf_vocab::{AgentId, Isolation, LaunchId};
 
@@ -37,104 +37,102 @@ impl Stage {
         PathBuf::from(self.room.outputs_path()).join(name)
     }
 
-    fn kept(&self) -> PathBuf {
-        self.places.outputs.join("default/r-1")
-    }
-
-    fn shelf(&self, bytes_max: u64) -> Shelf {
-        Shelf { folder: self.places.outputs.clone(), bytes_max, ledger: Arc::default() }
-    }
-
-    fn keep(&self, key: &str) -> Result<Object, Fault> {
-        let mut outputs = Object::from_iter([(key.to_owned(), json!({"$written": true}))]);
-        outputs.insert("n".to_owned(), json!(1));
-        self.room.keep_written(&mut outputs, &self.shelf(1 << 30), &self.kept()).map(|()| outputs)
+    fn open(&self, key: &str) -> Result<String, Fault> {
+        let (file, bytes) = self.room.open_output(key)?;
+        let text = io::read_to_string(file).expect("readable");
+        assert_eq!(text.len() as u64, bytes);
+        Ok(text)
     }
 
     #[track_caller]
-    fn refused(&self, key: &str, code: Code, words: &str) {
-        let fault = self.keep(key).expect_err("not a file to keep");
-        assert!(fault.is(code), "{fault}");
-        assert!(fault.message.contains(words), "{fault}");
-        assert!(!self.kept().exists(), "nothing is kept of it");
+    fn refused(&self, key: &str, words: &str) {
+        for fault in [
+            self.room.open_output(key).map(drop).expect_err("not a file to take"),
+            self.room.bytes_of(&[key.to_owned()], u64::MAX).map(drop).expect_err("nor its size"),
+        ] {
+            assert!(fault.is(Code::ToolInvalidOutput), "{fault}");
+            assert!(fault.message.contains(words), "{fault}");
+        }
     }
 }
 
+fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::metadata(path).expect("exists").permissions().mode() & 0o777
+}
+
 #[test]
-fn r163_a_written_file_is_kept_where_the_agent_cannot_reach_it() {
+fn r163_files_go_in_and_out_under_the_names_of_inputs_and_outputs() {
     let stage = stage();
-    let mode = fs::metadata(stage.room.outputs_path()).expect("exists").permissions().mode();
-    assert_eq!(mode & 0o777, 0o700);
-    fs::write(stage.out("report.txt"), "hello").expect("writes");
-    let outputs = stage.keep("report.txt").expect("kept");
-    let sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
-    let file = json!({"$file": {"path": "report.txt", "bytes": 5, "sha256": sha256}});
-    assert_eq!(outputs["report.txt"], file);
-    assert_eq!(outputs["n"], 1);
-    // The agent still has the file open, and writes on.
-    fs::write(stage.out("report.txt"), "other").expect("writes");
-    let kept = fs::read_to_string(stage.kept().join("report.txt")).expect("readable");
-    assert_eq!(kept, "hello");
-    let mode = |path: &Path| fs::metadata(path).expect("exists").permissions().mode() & 0o777;
-    assert_eq!(mode(&stage.kept().join("report.txt")), 0o600);
-    assert_eq!(mode(&stage.kept()), 0o700);
+    for folder in [stage.room.outputs_path(), stage.room.inputs_path()] {
+        assert_eq!(mode(folder), 0o700);
+    }
+    fs::write(stage.room.output_path("report.txt"), "hello").expect("writes");
+    assert_eq!(stage.open("report.txt").expect("opens"), "hello");
+    assert_eq!(stage.out("report.txt"), PathBuf::from(stage.room.output_path("report.txt")));
+    let mut file = stage.room.create_input("picture.png").expect("made");
+    file.write_all(b"bytes").expect("writes");
+    let path = stage.room.input_path("picture.png");
+    assert_eq!(fs::read(&path).expect("readable"), b"bytes");
+    assert_eq!(mode(&path), 0o600);
+    assert_eq!(PathBuf::from(path), Path::new(&stage.room.inputs_path()).join("picture.png"));
+    stage.room.create_input("picture.png").expect_err("there is one");
+}
+
+#[test]
+fn r163_names_that_no_file_may_bear_are_given_another_inside_the_folder() {
+    let stage = stage();
+    let keys = ["../secret", "a/b", ".hidden", "", "..", "a\0b", "ä", &"x".repeat(129)];
+    let mut names = std::collections::BTreeSet::new();
+    for key in keys {
+        assert!(!is_plain(key), "{key}");
+        for (path, folder) in [
+            (stage.room.input_path(key), stage.room.inputs_path()),
+            (stage.room.output_path(key), stage.room.outputs_path()),
+        ] {
+            let path = PathBuf::from(path);
+            assert_eq!(path.parent(), Some(Path::new(&folder)), "{key}");
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
+            assert!(!is_plain(name), "{name} is no key's own");
+            names.insert(name.to_owned());
+        }
+        fs::write(stage.room.output_path(key), key).expect("writes");
+        assert_eq!(stage.open(key).expect("opens"), key);
+    }
+    assert_eq!(names.len(), keys.len(), "each has its own");
 }
 
 #[test]
 fn r163_what_is_no_ordinary_file_of_that_name_is_refused() {
     let stage = stage();
-    let invalid = Code::ToolInvalidOutput;
-    stage.refused("missing", invalid, "output missing is not there");
+    stage.refused("missing", "output missing is not there");
     symlink("/etc/passwd", stage.out("link")).expect("links");
-    stage.refused("link", invalid, "cannot be opened as an ordinary file");
+    stage.refused("link", "cannot be opened as an ordinary file");
     fs::create_dir(stage.out("folder")).expect("makes");
-    stage.refused("folder", invalid, "is not an ordinary file");
+    stage.refused("folder", "is not an ordinary file");
     let fifo = stage.out("fifo");
     let mode = Mode::RUSR | Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, mode, 0).expect("makes");
-    stage.refused("fifo", invalid, "is not an ordinary file");
+    stage.refused("fifo", "is not an ordinary file");
     fs::write(stage.dir.path().join("secret"), "s").expect("writes");
     fs::hard_link(stage.dir.path().join("secret"), stage.out("hard")).expect("links");
-    stage.refused("hard", invalid, "has another name besides");
-    for key in ["../secret", "a/b", ".hidden", "", "..", "a\0b", "ä", &"x".repeat(129)] {
-        stage.refused(key, invalid, "needs a name of letters");
-    }
+    stage.refused("hard", "has another name besides");
 }
 
 #[test]
 fn r163_files_are_bounded_in_size_and_number() {
     let stage = stage();
-    let huge = File::create(stage.out("huge")).expect("made");
-    huge.set_len(CALL_BYTES_MAX + 1).expect("sparse");
-    stage.refused("huge", Code::ToolOutputTooLarge, "larger than 64 MiB");
-    let many = (0..=FILES_MAX).map(|n| (format!("f{n}"), json!({"$written": true})));
-    let shelf = stage.shelf(1 << 30);
-    let kept = stage.room.keep_written(&mut many.collect(), &shelf, &stage.kept());
-    let fault = kept.expect_err("many");
-    assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
-}
-
-#[test]
-fn r163_many_files_with_holes_are_counted_together_before_any_is_copied() {
-    let stage = stage();
     let keys: Vec<_> = (0..3).map(|n| format!("f{n}")).collect();
     for key in &keys {
         let hole = File::create(stage.out(key)).expect("made");
-        hole.set_len(CALL_BYTES_MAX / 2).expect("sparse");
+        hole.set_len(6 << 30).expect("sparse");
     }
-    let keep = |count: usize, bytes_max| {
-        let named = keys.iter().take(count).map(|key| (key.clone(), json!({"$written": true})));
-        let mut outputs: Object = named.collect();
-        stage.room.keep_written(&mut outputs, &stage.shelf(bytes_max), &stage.kept())
-    };
-    let fault = keep(3, 1 << 30).expect_err("too much for a call");
+    assert_eq!(stage.room.bytes_of(&keys, 18 << 30).expect("just as much"), 18 << 30);
+    let fault = stage.room.bytes_of(&keys, (18 << 30) - 1).expect_err("one byte more");
     assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
-    assert!(fault.message.contains("64 MiB together"), "{fault}");
-    let fault = keep(1, CALL_BYTES_MAX / 2).expect_err("too much for the agent");
+    assert!(fault.message.contains("disk limit"), "{fault}");
+    let many: Vec<_> = (0..=FILES_MAX).map(|n| format!("f{n}")).collect();
+    let fault = stage.room.bytes_of(&many, u64::MAX).expect_err("many");
     assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
-    assert!(fault.message.contains("remove some"), "{fault}");
-    assert!(!stage.places.outputs.exists(), "nothing was copied");
-    keep(2, 1 << 30).expect("as much as a call may give");
 }
 
 #[test]
@@ -147,7 +145,7 @@ fn r163_folders_swapped_for_links_lead_nowhere() {
     let given = stage.room.path.clone();
     fs::rename(&given, given.with_extension("old")).expect("renames");
     symlink(&outside, &given).expect("links");
-    stage.refused("key", Code::ToolInvalidOutput, "is not there");
+    stage.refused("key", "is not there");
     let Stage { dir: _dir, places, mut rooms, room } = stage;
     rooms.give_back(room);
     assert!(rooms.free.is_empty(), "such a room is not used again");
@@ -182,9 +180,9 @@ fn r163_a_name_that_changes_hands_all_the_time_never_yields_a_foreign_file() {
             }
         });
         for _ in 0..300 {
-            if stage.keep("key").is_ok() {
-                let kept = fs::read_to_string(stage.kept().join("key")).expect("readable");
-                assert!(kept.is_empty() || kept == "own", "{kept}");
+            if let Ok((file, _)) = stage.room.open_output("key") {
+                let text = io::read_to_string(file).expect("readable");
+                assert!(text.is_empty() || text == "own", "{text}");
             }
         }
         stop.store(true, Ordering::Relaxed);
@@ -233,7 +231,7 @@ fn what_changed_in_a_room_is_seen_by_when_it_changed() {
     fs::write(PathBuf::from(room.outputs_path()).join("x"), "x").expect("writes");
     let (room, kept) = again(&mut rooms, room);
     assert!(!kept, "a file was left behind");
-    fs::rename(room.path.join("in"), room.path.join("moved")).expect("renames");
+    fs::rename(&room.given, room.given.with_extension("moved")).expect("renames");
     let (room, kept) = again(&mut rooms, room);
     assert!(!kept, "a folder was moved");
     fs::rename(&room.path, room.path.with_extension("moved")).expect("renames");

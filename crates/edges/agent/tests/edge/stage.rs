@@ -222,6 +222,7 @@ pub(crate) fn options(handle: &Handle, dir: &Path) -> Options {
         sandbox: SandboxLevel::Standard,
         sandbox_min: None,
         agent_limits: AgentLimits::default(),
+        storage_origin: None,
     }
 }
 

@@ -47,12 +47,18 @@ impl Stage {
     }
 
     async fn with(allowed: &[&str], names: Names, limits: Limits) -> Self {
+        Self::beside(None, allowed, names, limits).await
+    }
+
+    /// The same beside an artifact store at this origin.
+    async fn beside(storage: Option<&str>, allowed: &[&str], names: Names, limits: Limits) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
         let options = wharf_engine::Options::new(node, store, clock, 1);
         let handle = Handle::start(options).await.expect("starts");
-        let proxy = EgressProxy::with(handle.clone(), Box::new(names), limits);
+        let storage = storage.map(|origin| crate::target_of(origin).expect("an origin"));
+        let proxy = EgressProxy::of(handle.clone(), Box::new(names), limits, storage);
         let dir = tempfile::tempdir().expect("a folder");
         let mut stage = Self { handle, dir, proxy, door: None };
         stage.door = Some(stage.another(allowed).await);

@@ -73,6 +73,36 @@ async fn an_approved_name_does_not_lead_inside() {
 }
 
 #[tokio::test]
+async fn t032_an_approved_artifact_store_inside_is_reached_at_its_host_and_port_alone() {
+    let server = Server::http("\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    let mut other = Server::http("\r\n\r\n", "").await;
+    let (port, other_port) = (server.port(), other.port());
+    let inside = || Names::answering(&[&["127.0.0.1"], &["127.0.0.1"], &["127.0.0.1"]]);
+    let origin = format!("http://store.example:{port}");
+    let stage = Stage::beside(Some(&origin), &["*.example"], inside(), impatient()).await;
+    let url = format!("http://store.example:{port}/x");
+    let answer = stage.ask(get(&url, &format!("store.example:{port}"))).await;
+    assert!(answer.ends_with("ok"), "{answer}");
+    for target in [format!("store.example:{other_port}"), format!("other.example:{port}")] {
+        let (status, error) = taken_apart(&stage.ask(connect(&target)).await);
+        assert_eq!((status, error["code"].as_str()), (403, Some("permission.denied")), "{target}");
+    }
+    // Whoever was not approved for it does not reach it either, nor by its address.
+    let stage = Stage::beside(Some(&origin), &["api.example"], inside(), impatient()).await;
+    for target in [format!("store.example:{port}"), format!("127.0.0.1:{port}")] {
+        assert_eq!(taken_apart(&stage.ask(connect(&target)).await).0, 403, "{target}");
+    }
+    let origin = format!("http://127.0.0.1:{port}");
+    let stage = Stage::beside(Some(&origin), &["*"], inside(), impatient()).await;
+    assert_eq!(taken_apart(&stage.ask(connect(&format!("127.0.0.1:{port}"))).await).0, 403);
+    let exact = format!("127.0.0.1:{port}");
+    let stage = Stage::beside(Some(&origin), &[&exact], inside(), impatient()).await;
+    drop(stage.tunnel(&exact).await);
+    assert_eq!(taken_apart(&stage.ask(connect(&format!("127.0.0.1:{other_port}"))).await).0, 403);
+    assert!(other.saw_nobody());
+}
+
+#[tokio::test]
 async fn any_host_does_not_mean_this_machine() {
     let mut server = Server::http("\r\n\r\n", "").await;
     let port = server.port();

@@ -1,0 +1,168 @@
+//! What a call needs before it can be sent: its inputs as files, its outputs' places.
+//!
+//! An agent that can reach the artifact store is given addresses, which takes no time. For
+//! others every input file is copied into the call's room, beside the connection: that may take
+//! long. Meanwhile the call has a place, can be canceled, and has not begun.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use tokio::io::{AsyncWriteExt as _, BufWriter};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use wharf_engine::{Attempt, AttemptData, ObjectErrorKind, Reach};
+use wharf_vocab::{Code, Fault, Object};
+
+use super::calls::{gone, refuse};
+use crate::places::Places;
+use crate::throttle::Place;
+use crate::workdir::{self, FILES_MAX, Room};
+
+/// Calls that may wait to be sent after they were prepared.
+pub(super) const READY_WAITING_MAX: usize = 16;
+/// What is written to a file in one go.
+const WRITE_BYTES: usize = 512 * 1024;
+
+/// The data of a call as the agent is told of it.
+#[derive(Debug, Default)]
+pub(crate) struct CallData {
+    pub(crate) inputs: Object,
+    /// Which inputs are references.
+    pub(crate) refs: Vec<String>,
+    /// Where outputs go.
+    pub(crate) outputs: BTreeMap<String, String>,
+}
+
+/// A call on its way to the agent.
+#[derive(Debug)]
+pub(super) struct Coming {
+    pub(super) attempt: Attempt,
+    pub(super) room: Option<Room>,
+    pub(super) place: Place,
+    /// The folders of the launch, which must not go while something is written there.
+    pub(super) places: Arc<Places>,
+}
+
+/// A call whose files are there, or are not to be had.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) coming: Coming,
+    /// `None` if it was canceled.
+    pub(super) fetched: Option<Result<(), Fault>>,
+}
+
+/// Whether files must be copied before the call can be sent.
+pub(super) fn takes_time(data: &AttemptData, reach: Reach) -> bool {
+    reach == Reach::Folder && !data.is_empty() && !data.input_files().is_empty()
+}
+
+/// The data of a call. Files are said to be where they are or will be copied.
+pub(super) fn data_of(
+    attempt: &Attempt,
+    reach: Reach,
+    room: Option<&Room>,
+) -> Result<CallData, Fault> {
+    let (data, spec) = (attempt.data(), &attempt.dispatch().spec);
+    if data.is_empty() {
+        return Ok(CallData { inputs: spec.inputs.clone(), ..CallData::default() });
+    }
+    let refs = data.refs();
+    if reach == Reach::Storage {
+        let (inputs, outputs) = (data.inputs_with_addresses()?, data.output_addresses()?);
+        return Ok(CallData { inputs, refs, outputs });
+    }
+    let room = room.ok_or_else(no_room)?;
+    let files = data.input_files();
+    if files.len() > FILES_MAX || data.output_names().len() > FILES_MAX {
+        let message = format!("A call can have {FILES_MAX} files at most.");
+        return Err(Fault::new(Code::ToolInputTooLarge, message));
+    }
+    // Addresses elsewhere are passed on as they are; none is made for what is a file here.
+    let has_others = files.len() < refs.len();
+    let mut inputs = if has_others { data.inputs_with_addresses()? } else { spec.inputs.clone() };
+    for (name, _) in files {
+        inputs.insert(name.clone(), room.input_path(&name).into());
+    }
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        data.output_names().into_iter().partition(|name| data.place(name).is_some());
+    let mut outputs: BTreeMap<_, _> =
+        here.into_iter().map(|name| (name.clone(), room.output_path(&name))).collect();
+    if !elsewhere.is_empty() {
+        let mut addresses = data.output_addresses()?;
+        outputs.extend(elsewhere.iter().filter_map(|name| addresses.remove_entry(name)));
+    }
+    Ok(CallData { inputs, refs, outputs })
+}
+
+/// Copies the input files of a call, and hands it back. When the connection is gone by then, the
+/// attempt ends here: it never began.
+pub(super) async fn fetch(coming: Coming, stop: CancellationToken, ready: mpsc::Sender<Ready>) {
+    let data = coming.attempt.data();
+    let fetched = tokio::select! {
+        fetched = copy_all(&data, coming.room.as_ref()) => Some(fetched),
+        () = stop.cancelled() => None,
+        () = ready.closed() => None,
+    };
+    if let Err(lost) = ready.send(Ready { coming, fetched }).await {
+        abandon(&lost.0.coming).await;
+    }
+}
+
+/// Gives up a call that was never sent, when its connection is gone.
+pub(super) async fn abandon(coming: &Coming) {
+    if let Some(room) = &coming.room {
+        workdir::discard(&coming.places, room);
+    }
+    refuse(&coming.attempt, gone()).await;
+}
+
+async fn copy_all(data: &AttemptData, room: Option<&Room>) -> Result<(), Fault> {
+    let room = room.ok_or_else(no_room)?;
+    for (name, _) in data.input_files() {
+        copy(data, &name, room).await?;
+    }
+    Ok(())
+}
+
+async fn copy(data: &AttemptData, name: &str, room: &Room) -> Result<(), Fault> {
+    let unwritable = |error: std::io::Error| unwritable(name, &error);
+    let mut body = data.read(name).await?;
+    let file = tokio::fs::File::from_std(room.create_input(name).map_err(unwritable)?);
+    let mut file = BufWriter::with_capacity(WRITE_BYTES, file);
+    let mut bytes: u64 = 0;
+    while let Some(piece) = body.stream.next().await {
+        let piece = piece.map_err(|error| match error.kind {
+            // Both mean that the store gave less than it said; it may do better next time.
+            ObjectErrorKind::Interrupted | ObjectErrorKind::Mismatch => cut_off(name),
+            _ => error.to_fault().with("key", name),
+        })?;
+        bytes += piece.len() as u64;
+        file.write_all(&piece).await.map_err(unwritable)?;
+    }
+    if bytes != body.info.bytes {
+        return Err(cut_off(name));
+    }
+    file.flush().await.map_err(unwritable)
+}
+
+fn cut_off(name: &str) -> Fault {
+    let message = format!("The artifact store gave only a part of the input {name}; try again.");
+    Fault::new(Code::StorageUnavailable, message).with("key", name)
+}
+
+fn unwritable(name: &str, error: &std::io::Error) -> Fault {
+    let full =
+        matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
+    if full {
+        let message = format!("No room is left on this machine's disk to copy the input {name}.");
+        return Fault::new(Code::StorageFull, message).with("key", name);
+    }
+    tracing::warn!(%error, "an input file was not copied");
+    let message = format!("The file of the input {name} cannot be copied for the agent.");
+    Fault::new(Code::ToolUnavailable, message).with("key", name)
+}
+
+fn no_room() -> Fault {
+    Fault::new(Code::ToolUnavailable, "No folder for the call's files can be made.")
+}
