@@ -15,3 +15,16 @@
 //!   `S3Objects::open(options) -> Result<Arc<S3Objects>, ObjectError>`, an
 //!   [`ObjectStore`](wharf_ports::ObjectStore); `objects.check().await` says whether the bucket
 //!   can be reached and used.
+
+mod chance;
+mod credentials;
+mod embedded;
+mod endpoint;
+mod files;
+mod presign;
+mod rolling;
+
+pub use credentials::Credentials;
+pub use embedded::EmbeddedObjects;
+pub use endpoint::{Endpoint, EndpointOptions, Serving, Tls};
+pub use files::FileObjects;

@@ -14,6 +14,7 @@ mod leases;
 mod lineage;
 mod lists;
 mod money;
+pub mod objects;
 mod purge;
 mod reads;
 

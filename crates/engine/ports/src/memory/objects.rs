@@ -151,12 +151,7 @@ impl Inner {
         }
     }
 
-    fn key_of(
-        &self,
-        address: &str,
-        method: Method,
-        now: Timestamp,
-    ) -> Result<String, ObjectError> {
+    fn key_of(&self, address: &str, method: Method, now: Timestamp) -> Result<String, ObjectError> {
         let known = self.addresses.get(address);
         let good = known.filter(|known| known.method == method && now < known.until);
         let denied = || ObjectError::new(ObjectErrorKind::Denied, "the address is not good");

@@ -1,0 +1,104 @@
+//! The store of files together with addresses that lead to its endpoint.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use wharf_ports::{
+    ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectInfo, ObjectStore, PutObject,
+    Upload, UploadPart,
+};
+use wharf_vocab::{B3, Timestamp};
+
+use crate::FileObjects;
+use crate::presign::Presigner;
+
+type Answer<T> = BoxFuture<'static, Result<T, ObjectError>>;
+
+/// The embedded artifact store: the core itself reads and writes files, and others use addresses
+/// that lead to an [`Endpoint`](crate::Endpoint).
+#[derive(Debug)]
+pub struct EmbeddedObjects {
+    files: Arc<FileObjects>,
+    presigner: Presigner,
+}
+
+impl EmbeddedObjects {
+    pub(crate) fn new(files: Arc<FileObjects>, presigner: Presigner) -> Self {
+        Self { files, presigner }
+    }
+
+    fn files(&self) -> Arc<FileObjects> {
+        Arc::clone(&self.files)
+    }
+}
+
+impl ObjectStore for EmbeddedObjects {
+    fn presign(&self, method: Method, key: &str, lifetime_s: u64) -> String {
+        self.presigner.presign(method, key, lifetime_s)
+    }
+
+    fn origin(&self) -> String {
+        self.presigner.origin()
+    }
+
+    fn head(&self, key: String) -> Answer<Option<ObjectInfo>> {
+        self.files().head(key).boxed()
+    }
+
+    fn get(&self, key: String, range: Option<Range<u64>>) -> Answer<Option<ObjectBody>> {
+        self.files().get(key, range).boxed()
+    }
+
+    fn put(&self, put: PutObject, body: ByteStream) -> Answer<ObjectInfo> {
+        self.files().put(put, body).boxed()
+    }
+
+    fn copy(&self, from: String, to: String) -> Answer<ObjectInfo> {
+        self.files().copy(from, to).boxed()
+    }
+
+    fn delete(&self, key: String) -> Answer<()> {
+        self.files().delete(key).boxed()
+    }
+
+    fn list(
+        &self,
+        prefix: String,
+        after: Option<String>,
+        limit: usize,
+    ) -> Answer<Vec<ObjectEntry>> {
+        self.files().list(prefix, after, limit).boxed()
+    }
+
+    fn begin_upload(&self, key: String, media_type: String) -> Answer<String> {
+        self.files().begin_upload(key, media_type).boxed()
+    }
+
+    fn put_part(
+        &self,
+        upload: Upload,
+        number: u32,
+        bytes: u64,
+        body: ByteStream,
+    ) -> Answer<UploadPart> {
+        self.files().put_part(upload, number, bytes, body).boxed()
+    }
+
+    fn parts(&self, upload: Upload) -> Answer<Option<Vec<UploadPart>>> {
+        self.files().parts(upload).boxed()
+    }
+
+    fn complete_upload(&self, upload: Upload, expected: Option<B3>) -> Answer<ObjectInfo> {
+        self.files().complete_upload(upload, expected).boxed()
+    }
+
+    fn abort_upload(&self, upload: Upload) -> Answer<()> {
+        self.files().abort_upload(upload).boxed()
+    }
+
+    fn sweep(&self, before: Timestamp) -> Answer<u64> {
+        self.files().sweep(before).boxed()
+    }
+}

@@ -1,0 +1,227 @@
+//! What the S3 protocol is answered with: three operations on the store of files.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use hyper::body::Frame;
+use hyper::http::StatusCode;
+use s3s::access::{S3Access, S3AccessContext};
+use s3s::auth::{S3Auth, SecretKey};
+use s3s::dto::{
+    ETag, ETagCondition, GetObjectInput, GetObjectOutput, HeadObjectInput, HeadObjectOutput,
+    PutObjectInput, PutObjectOutput, StreamingBlob, Timestamp,
+};
+use s3s::{Body, S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
+use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind, ObjectInfo, PutObject};
+
+use super::BUCKET;
+use super::checksum::Sums;
+use crate::{Credentials, FileObjects};
+
+/// What an object is taken for when nobody says.
+const MEDIA_TYPE: &str = "application/octet-stream";
+/// Longest media type that is kept.
+const MEDIA_TYPE_BYTES_MAX: usize = 255;
+
+/// Knows one key.
+pub(super) struct Auth {
+    credentials: Credentials,
+}
+
+impl Auth {
+    pub(super) fn new(credentials: Credentials) -> Self {
+        Self { credentials }
+    }
+}
+
+#[async_trait]
+impl S3Auth for Auth {
+    async fn get_secret_key(&self, key_id: &str) -> S3Result<SecretKey> {
+        if key_id == self.credentials.key_id {
+            Ok(SecretKey::from(self.credentials.secret.as_str()))
+        } else {
+            Err(s3_error!(InvalidAccessKeyId))
+        }
+    }
+}
+
+/// Lets only signed requests in, and only those that read or write one object. It also keeps
+/// operations out that a header turns a signed request into, such as copying from another key.
+pub(super) struct Access;
+
+#[async_trait]
+impl S3Access for Access {
+    async fn check(&self, cx: &mut S3AccessContext<'_>) -> S3Result<()> {
+        let known = matches!(cx.s3_op().name(), "GetObject" | "HeadObject" | "PutObject");
+        if known && cx.credentials().is_some() { Ok(()) } else { Err(s3_error!(AccessDenied)) }
+    }
+}
+
+/// The store of files as S3.
+pub(super) struct Backend {
+    files: Arc<FileObjects>,
+}
+
+impl Backend {
+    pub(super) fn new(files: Arc<FileObjects>) -> Self {
+        Self { files }
+    }
+
+    async fn info(&self, bucket: &str, key: String) -> S3Result<ObjectInfo> {
+        check_bucket(bucket)?;
+        let info = Arc::clone(&self.files).head(key).await.map_err(|error| refusal(&error))?;
+        info.ok_or_else(|| s3_error!(NoSuchKey))
+    }
+}
+
+#[async_trait]
+impl S3 for Backend {
+    async fn get_object(
+        &self,
+        req: S3Request<GetObjectInput>,
+    ) -> S3Result<S3Response<GetObjectOutput>> {
+        let input = req.input;
+        check_bucket(&input.bucket)?;
+        // A range is checked against the size before the body is opened; a writer may come in
+        // between, and then the range is asked for again.
+        let range = match input.range {
+            None => None,
+            Some(range) => {
+                let info = self.info(&input.bucket, input.key.clone()).await?;
+                Some(range.check(info.bytes).map_err(|_| s3_error!(InvalidRange))?)
+            }
+        };
+        let body = Arc::clone(&self.files).get(input.key, range.clone()).await;
+        let body = body.map_err(|error| refusal(&error))?.ok_or_else(|| s3_error!(NoSuchKey))?;
+        check_conditions(&body.info, input.if_match.as_ref(), input.if_none_match.as_ref())?;
+        let bytes = range.as_ref().map_or(body.info.bytes, |range| range.end - range.start);
+        let output = GetObjectOutput {
+            accept_ranges: Some("bytes".to_owned()),
+            body: Some(blob(body.stream)),
+            content_length: Some(signed(bytes)),
+            content_range: range.map(|range| content_range(&range, body.info.bytes)),
+            content_type: Some(body.info.media_type),
+            e_tag: Some(ETag::Strong(body.info.tag)),
+            last_modified: Some(moment(body.info.written_at)),
+            ..GetObjectOutput::default()
+        };
+        Ok(S3Response::new(output))
+    }
+
+    async fn head_object(
+        &self,
+        req: S3Request<HeadObjectInput>,
+    ) -> S3Result<S3Response<HeadObjectOutput>> {
+        let input = req.input;
+        let info = self.info(&input.bucket, input.key).await?;
+        check_conditions(&info, input.if_match.as_ref(), input.if_none_match.as_ref())?;
+        let output = HeadObjectOutput {
+            accept_ranges: Some("bytes".to_owned()),
+            content_length: Some(signed(info.bytes)),
+            content_type: Some(info.media_type),
+            e_tag: Some(ETag::Strong(info.tag)),
+            last_modified: Some(moment(info.written_at)),
+            ..HeadObjectOutput::default()
+        };
+        Ok(S3Response::new(output))
+    }
+
+    async fn put_object(
+        &self,
+        req: S3Request<PutObjectInput>,
+    ) -> S3Result<S3Response<PutObjectOutput>> {
+        let mut input = req.input;
+        check_bucket(&input.bucket)?;
+        if input.if_match.is_some() || input.if_none_match.is_some() {
+            return Err(s3_error!(NotImplemented, "writing under a condition is not supported"));
+        }
+        let bytes = input.content_length.and_then(|bytes| u64::try_from(bytes).ok());
+        let bytes = bytes.ok_or_else(|| s3_error!(MissingContentLength))?;
+        let body = input.body.take().map_or_else(|| futures::stream::empty().boxed(), incoming);
+        let body = Sums::of(&input).check(body);
+        let media_type = input.content_type.filter(|kind| kind.len() <= MEDIA_TYPE_BYTES_MAX);
+        let media_type = media_type.filter(|kind| !kind.is_empty());
+        let media_type = media_type.unwrap_or_else(|| MEDIA_TYPE.to_owned());
+        let put = PutObject { key: input.key, media_type, bytes: Some(bytes), b3: None };
+        let info = Arc::clone(&self.files).put(put, body).await;
+        let info = info.map_err(|error| refusal(&error))?;
+        let e_tag = Some(ETag::Strong(info.tag));
+        Ok(S3Response::new(PutObjectOutput { e_tag, ..PutObjectOutput::default() }))
+    }
+}
+
+fn check_bucket(bucket: &str) -> S3Result<()> {
+    if bucket == BUCKET { Ok(()) } else { Err(s3_error!(NoSuchBucket)) }
+}
+
+fn check_conditions(
+    info: &ObjectInfo,
+    if_match: Option<&ETagCondition>,
+    if_none_match: Option<&ETagCondition>,
+) -> S3Result<()> {
+    let meets = |condition: &ETagCondition| match condition {
+        ETagCondition::Any => true,
+        ETagCondition::ETag(tag) => tag.value() == info.tag,
+    };
+    if if_match.is_some_and(|condition| !meets(condition)) {
+        return Err(s3_error!(PreconditionFailed));
+    }
+    if if_none_match.is_some_and(meets) {
+        return Err(s3_error!(NotModified));
+    }
+    Ok(())
+}
+
+/// What a client is told; the details stay in the log.
+fn refusal(error: &ObjectError) -> S3Error {
+    match error.kind {
+        ObjectErrorKind::NotFound => s3_error!(NoSuchKey),
+        ObjectErrorKind::Mismatch => {
+            s3_error!(BadDigest, "what arrived is not what was announced")
+        }
+        ObjectErrorKind::Interrupted => s3_error!(IncompleteBody),
+        ObjectErrorKind::Full => {
+            tracing::warn!(%error, "the artifact store is full");
+            let code = S3ErrorCode::Custom("InsufficientStorage".into());
+            let mut refusal = S3Error::with_message(code, "the artifact store has no room left");
+            refusal.set_status_code(StatusCode::INSUFFICIENT_STORAGE);
+            refusal
+        }
+        ObjectErrorKind::Unavailable | ObjectErrorKind::Denied => {
+            tracing::error!(%error, "the artifact store could not answer a request");
+            s3_error!(ServiceUnavailable, "the artifact store cannot go on now; try again")
+        }
+    }
+}
+
+fn incoming(blob: StreamingBlob) -> ByteStream {
+    let broken = |error: s3s::StdError| {
+        let slow = error.downcast_ref::<io::Error>();
+        let slow = slow.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut);
+        let why = if slow { "no byte came for too long" } else { "the body broke off" };
+        ObjectError::new(ObjectErrorKind::Interrupted, why)
+    };
+    blob.map_err(broken).boxed()
+}
+
+fn blob(stream: ByteStream) -> StreamingBlob {
+    let frames = stream.map_ok(Frame::<Bytes>::data);
+    StreamingBlob::from(Body::http_body_unsync(http_body_util::StreamBody::new(frames)))
+}
+
+fn content_range(range: &Range<u64>, whole: u64) -> String {
+    format!("bytes {}-{}/{whole}", range.start, range.end.saturating_sub(1))
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+fn moment(at: wharf_vocab::Timestamp) -> Timestamp {
+    Timestamp::from(SystemTime::UNIX_EPOCH + Duration::from_millis(at.0))
+}

@@ -1,0 +1,90 @@
+//! One connection to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use s3s::service::S3Service;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::EndpointOptions;
+use super::patient::Patient;
+use super::service::Requests;
+
+/// What hyper may buffer of a request; large enough for long stretches of a body at once.
+const BUFFER_BYTES_MAX: usize = 512 * 1024;
+
+/// What all connections have in common.
+pub(super) struct Conn {
+    requests: Requests,
+    tls: Option<TlsAcceptor>,
+    options: Arc<EndpointOptions>,
+    stop: CancellationToken,
+    cut: CancellationToken,
+}
+
+impl Conn {
+    pub(super) fn new(
+        service: S3Service,
+        tls: Option<TlsAcceptor>,
+        options: EndpointOptions,
+        stop: CancellationToken,
+        cut: CancellationToken,
+    ) -> Self {
+        let options = Arc::new(options);
+        Self { requests: Requests::new(service, Arc::clone(&options)), tls, options, stop, cut }
+    }
+
+    /// How long to wait when no connection can be accepted.
+    pub(super) fn accept_pause(&self) -> Duration {
+        self.options.head_timeout.min(Duration::from_millis(100))
+    }
+
+    /// Serves one connection.
+    pub(super) async fn serve(&self, stream: TcpStream) {
+        // Small answers must not wait for the peer's acknowledgement.
+        if stream.set_nodelay(true).is_err() {
+            return;
+        }
+        let served = async {
+            match &self.tls {
+                None => self.requests(stream).await,
+                Some(tls) => {
+                    let shaken = timeout(self.options.head_timeout, tls.accept(stream)).await;
+                    if let Ok(Ok(stream)) = shaken {
+                        self.requests(stream).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = served => {}
+            () = self.cut.cancelled() => {}
+        }
+    }
+
+    async fn requests(&self, stream: impl AsyncRead + AsyncWrite + Unpin) {
+        let io = TokioIo::new(Patient::new(stream, self.options.byte_timeout));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.options.head_timeout)
+            .max_buf_size(BUFFER_BYTES_MAX)
+            .serve_connection(io, self.requests.clone());
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection to the artifact store broke off");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Objects in a folder.
+//!
+//! An object is a folder with its versions, which never change, and a head that names the one
+//! that counts. A version is written and safe on the disk before a head names it, and a head is
+//! replaced as a whole, so a reader, a crash or a second writer never meets half an object.
+
+mod disk;
+mod head;
+mod layout;
+mod list;
+mod objects;
+mod read;
+mod sweep;
+mod uploads;
+mod write;
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FlockOperation, flock};
+use wharf_ports::{Clock as _, ObjectError, ObjectErrorKind, SystemClock};
+use wharf_vocab::Timestamp;
+
+use self::layout::{Layout, Place, TURNS};
+use crate::rolling::Rolling;
+
+/// Objects in a folder that one process at a time may have open.
+pub struct FileObjects {
+    layout: Layout,
+    /// Whoever changes an object holds its turn; many objects share one.
+    turns: Vec<Mutex<()>>,
+    rolling: Rolling,
+    /// Keeps other processes out; the lock ends when this is closed.
+    _lock: File,
+}
+
+impl FileObjects {
+    /// Opens the store in a folder, makes it if it is not there, and removes what a crash has
+    /// left half-written. It reads the disk and should not be called where nothing may wait.
+    pub fn open(folder: impl AsRef<Path>) -> io::Result<Arc<Self>> {
+        let folder = folder.as_ref();
+        disk::make_folder(folder)?;
+        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
+        let lock = lock(folder)?;
+        let layout = Layout::new(folder);
+        layout.make()?;
+        for name in disk::names(layout.tmp())? {
+            let path = layout.tmp().join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() == ErrorKind::IsADirectory => fs::remove_dir_all(path)?,
+                done => done?,
+            }
+        }
+        let turns = (0..TURNS).map(|_| Mutex::default()).collect();
+        Ok(Arc::new(Self { layout, turns, rolling: Rolling::default(), _lock: lock }))
+    }
+
+    /// Waits until nobody else changes the object.
+    fn turn(&self, place: &Place) -> MutexGuard<'_, ()> {
+        self.turns[place.turn % TURNS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for FileObjects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileObjects").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+fn lock(folder: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(folder.join("lock"))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+        if error == rustix::io::Errno::WOULDBLOCK {
+            let why = format!("another process has {} open", folder.display());
+            io::Error::new(ErrorKind::ResourceBusy, why)
+        } else {
+            error.into()
+        }
+    })?;
+    Ok(file)
+}
+
+/// Runs what waits for the disk where waiting harms nobody.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ObjectError> + Send + 'static,
+) -> Result<T, ObjectError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(broken_off()))
+}
+
+fn broken_off() -> ObjectError {
+    ObjectError::new(ObjectErrorKind::Unavailable, "the work on the disk was broken off")
+}
+
+fn not_found(what: &str) -> ObjectError {
+    ObjectError::new(ObjectErrorKind::NotFound, format!("there is no such {what}"))
+}
+
+fn mismatch(why: &str) -> ObjectError {
+    ObjectError::new(ObjectErrorKind::Mismatch, why)
+}
+
+fn now() -> Timestamp {
+    SystemClock.now()
+}

@@ -1,0 +1,215 @@
+//! Reading, writing, copying and removing one object.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use wharf_ports::{ByteStream, ObjectBody, ObjectError, ObjectInfo, PutObject};
+use wharf_vocab::B3;
+use wharf_vocab::limits::FILE_BYTES_MAX;
+
+use super::disk::{self, Scratch, trouble};
+use super::head::{self, HEAD, Head};
+use super::read::{self, Reading};
+use super::write::{self, Draft, Written};
+use super::{FileObjects, blocking, mismatch, not_found, now};
+
+/// How often a reader looks again when the version it wanted was replaced and swept meanwhile.
+const READ_TRIES: usize = 8;
+
+/// What a file in its place will be known as.
+#[derive(Debug, Clone)]
+pub(super) struct Label {
+    pub(super) key: String,
+    pub(super) media_type: String,
+    pub(super) bytes: u64,
+    pub(super) b3: B3,
+}
+
+impl FileObjects {
+    /// What is known of an object; none if there is none.
+    pub async fn head(self: Arc<Self>, key: String) -> Result<Option<ObjectInfo>, ObjectError> {
+        blocking(move || {
+            let head = Head::read(&self.layout.place(&key).folder);
+            let head = head.map_err(|error| trouble("read what is known of an object", &error))?;
+            Ok(head.map(Head::info))
+        })
+        .await
+    }
+
+    /// An object's bytes, or those of a range that lies within it; none if there is no object.
+    pub async fn get(
+        self: Arc<Self>,
+        key: String,
+        range: Option<Range<u64>>,
+    ) -> Result<Option<ObjectBody>, ObjectError> {
+        let opened = blocking(move || {
+            let Some((head, file)) = self.open_current(&key)? else { return Ok(None) };
+            let range = range.unwrap_or(0..head.bytes);
+            if range.start > range.end || range.end > head.bytes {
+                return Err(mismatch("the range lies outside the object"));
+            }
+            let read = Reading::of(file, &range).and_then(Reading::next);
+            let (first, rest) = read.map_err(|error| trouble("read an object", &error))?;
+            Ok(Some((head, first, rest)))
+        });
+        let Some((head, first, rest)) = opened.await? else { return Ok(None) };
+        Ok(Some(ObjectBody { info: head.info(), stream: read::stream(first, rest) }))
+    }
+
+    /// Writes an object whole or not at all.
+    pub async fn put(
+        self: Arc<Self>,
+        put: PutObject,
+        body: ByteStream,
+    ) -> Result<ObjectInfo, ObjectError> {
+        let draft = Draft::new(self.layout.tmp(), Some(blake3::Hasher::new()));
+        let most = put.bytes.unwrap_or(FILE_BYTES_MAX);
+        let (draft, last) = write::receive(draft, body, most).await?;
+        blocking(move || {
+            let written = draft.finish(&last);
+            let written = written.map_err(|error| trouble("write an object", &error))?;
+            let b3 = written.b3().ok_or_else(|| mismatch("nothing was hashed"))?;
+            if put.bytes.is_some_and(|wanted| wanted != written.bytes) {
+                return Err(mismatch("fewer bytes arrived than were announced"));
+            }
+            if put.b3.is_some_and(|wanted| wanted != b3) {
+                return Err(mismatch("the hash is not the one that was announced"));
+            }
+            let Written { scratch, bytes, .. } = written;
+            let label = Label { key: put.key, media_type: put.media_type, bytes, b3 };
+            self.publish(label, scratch)
+        })
+        .await
+    }
+
+    /// Makes an object a copy of another one. The bytes are not copied: both share a file.
+    pub async fn copy(
+        self: Arc<Self>,
+        from: String,
+        to: String,
+    ) -> Result<ObjectInfo, ObjectError> {
+        blocking(move || {
+            let (source, file) = self.open_current(&from)?.ok_or_else(|| not_found("object"))?;
+            let here = self.layout.place(&to);
+            let there = Head::read(&here.folder);
+            let there =
+                there.map_err(|error| trouble("read what is known of an object", &error))?;
+            let same = |head: &Head| head.b3 == source.b3 && head.media_type == source.media_type;
+            if let Some(head) = there.filter(same) {
+                return Ok(head.info());
+            }
+            let version = self.layout.place(&from).folder.join(&source.version);
+            let scratch = share(&version, file, self.layout.tmp());
+            let scratch = scratch.map_err(|error| trouble("copy an object", &error))?;
+            let Head { media_type, bytes, b3, .. } = source;
+            self.publish(Label { key: to, media_type, bytes, b3 }, scratch)
+        })
+        .await
+    }
+
+    /// Removes an object with all its versions; one that is not there is as good as removed.
+    pub async fn delete(self: Arc<Self>, key: String) -> Result<(), ObjectError> {
+        blocking(move || {
+            let place = self.layout.place(&key);
+            let remove = || {
+                // From its place to the scratch folder it goes at once; emptying it takes longer.
+                let scratch = Scratch::new(self.layout.tmp())?;
+                let turn = self.turn(&place);
+                match fs::rename(&place.folder, scratch.path()) {
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                    moved => moved?,
+                }
+                drop(turn);
+                let Some(shelf) = place.folder.parent() else { return Ok(()) };
+                match disk::sync_folder(shelf) {
+                    // Whoever removed the last object of the shelf has removed it too.
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                    synced => synced?,
+                }
+                tidy(shelf);
+                Ok(())
+            };
+            remove().map_err(|error: io::Error| trouble("remove an object", &error))
+        })
+        .await
+    }
+
+    /// Puts a file that is safe on the disk in its place as the newest version of an object.
+    pub(super) fn publish(
+        &self,
+        label: Label,
+        scratch: Scratch,
+    ) -> Result<ObjectInfo, ObjectError> {
+        let place = self.layout.place(&label.key);
+        let _turn = self.turn(&place);
+        let published = self.publish_at(&place.folder, label, scratch);
+        if published.is_err() {
+            // Goes only as far as folders are empty.
+            tidy(&place.folder);
+        }
+        let head = published.map_err(|error| trouble("put an object in its place", &error))?;
+        Ok(head.info())
+    }
+
+    fn publish_at(&self, folder: &Path, label: Label, scratch: Scratch) -> io::Result<Head> {
+        disk::make_folder(folder)?;
+        let before = Head::read(folder).ok().flatten();
+        let before = before.as_ref().map(|head| head.version.as_str());
+        let written_at = now();
+        let version = head::version(written_at, before)?;
+        let Label { key, media_type, bytes, b3 } = label;
+        let head = Head { key, version, bytes, b3, media_type, written_at };
+        let staged = head.stage(self.layout.tmp())?;
+        let at = folder.join(&head.version);
+        scratch.move_to(&at)?;
+        let named = disk::sync_folder(folder).and_then(|()| staged.move_to(&folder.join(HEAD)));
+        if let Err(error) = named {
+            disk::remove_file(&at)?;
+            return Err(error);
+        }
+        disk::sync_folder(folder)?;
+        Ok(head)
+    }
+
+    /// The head of an object and its open version.
+    fn open_current(&self, key: &str) -> Result<Option<(Head, File)>, ObjectError> {
+        let folder = self.layout.place(key).folder;
+        let open = || {
+            let mut error = io::Error::from(ErrorKind::NotFound);
+            for _ in 0..READ_TRIES {
+                let Some(head) = Head::read(&folder)? else { return Ok(None) };
+                match File::open(folder.join(&head.version)) {
+                    Err(gone) if gone.kind() == ErrorKind::NotFound => error = gone,
+                    opened => return opened.map(|file| Some((head, file))),
+                }
+            }
+            Err(error)
+        };
+        open().map_err(|error| trouble("open an object", &error))
+    }
+}
+
+/// Makes a second name for a version, or a copy where a file may have only one.
+fn share(version: &Path, mut file: File, tmp: &Path) -> io::Result<Scratch> {
+    let scratch = Scratch::new(tmp)?;
+    if fs::hard_link(version, scratch.path()).is_err() {
+        let mut copy = scratch.create()?;
+        io::copy(&mut file, &mut copy)?;
+        copy.sync_data()?;
+    }
+    Ok(scratch)
+}
+
+/// Removes a folder of an object or a shelf and those above it, as far as they are empty.
+pub(super) fn tidy(folder: &Path) {
+    let mut folder = Some(folder);
+    while let Some(at) = folder.filter(|at| !at.ends_with("worlds")) {
+        if fs::remove_dir(at).is_err() {
+            return;
+        }
+        folder = at.parent();
+    }
+}

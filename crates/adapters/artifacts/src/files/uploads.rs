@@ -1,0 +1,263 @@
+//! Uploads in parts, which outlive a restart.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use wharf_ports::{ByteStream, ObjectError, ObjectInfo, Upload, UploadPart};
+use wharf_vocab::limits::UPLOAD_PARTS_MAX;
+use wharf_vocab::{B3, Timestamp};
+
+use super::disk::{self, Scratch, trouble};
+use super::head;
+use super::objects::Label;
+use super::write::{self, Draft};
+use super::{FileObjects, blocking, mismatch, not_found, now};
+use crate::{chance, rolling};
+
+/// The file that says what an upload becomes. No part has such a name.
+const ABOUT: &str = "about";
+/// How much is read at once when parts are put together.
+const PIECE_BYTES: usize = 1024 * 1024;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct About {
+    key: String,
+    media_type: String,
+    begun_at: Timestamp,
+}
+
+impl FileObjects {
+    /// Begins an upload in parts.
+    pub async fn begin_upload(
+        self: Arc<Self>,
+        key: String,
+        media_type: String,
+    ) -> Result<String, ObjectError> {
+        blocking(move || {
+            let begin = || {
+                let id = chance::hex::<32>()?;
+                let about = About { key, media_type, begun_at: now() };
+                let about = serde_json::to_vec(&about).map_err(io::Error::other)?;
+                let scratch = Scratch::new(self.layout.tmp())?;
+                disk::make_folder(scratch.path())?;
+                let mut file = disk::create(&scratch.path().join(ABOUT))?;
+                file.write_all(&about)?;
+                file.sync_all()?;
+                disk::sync_folder(scratch.path())?;
+                scratch.move_to(&self.layout.uploads().join(&id))?;
+                disk::sync_folder(self.layout.uploads())?;
+                self.rolling.begin(&id);
+                Ok(id)
+            };
+            begin().map_err(|error: io::Error| trouble("begin an upload", &error))
+        })
+        .await
+    }
+
+    /// Takes one part; the same number again replaces it.
+    pub async fn put_part(
+        self: Arc<Self>,
+        upload: Upload,
+        number: u32,
+        bytes: u64,
+        body: ByteStream,
+    ) -> Result<UploadPart, ObjectError> {
+        if !(1..=UPLOAD_PARTS_MAX).contains(&number) {
+            return Err(mismatch("a part has a number from 1 to 10,000"));
+        }
+        let this = Arc::clone(&self);
+        let upload = blocking(move || this.open_upload(&upload).map(|_| upload)).await?;
+        let draft = Draft::new(self.layout.tmp(), self.rolling.before(&upload.id, number));
+        let (draft, last) = write::receive(draft, body, bytes).await?;
+        blocking(move || {
+            let written = draft.finish(&last);
+            let written = written.map_err(|error| trouble("write a part", &error))?;
+            if written.bytes != bytes {
+                return Err(mismatch("fewer bytes arrived than were announced"));
+            }
+            let (folder, _) = self.open_upload(&upload)?;
+            let before = self.stored_parts(&upload)?.remove(&number);
+            let before = before.as_ref().map(|part| part.tag.as_str());
+            let keep = || {
+                let tag = head::version(now(), before)?;
+                written.scratch.move_to(&folder.join(file_name(number, &tag)))?;
+                disk::sync_folder(&folder)?;
+                if let Some(before) = before {
+                    disk::remove_file(&folder.join(file_name(number, before)))?;
+                }
+                Ok(UploadPart { number, bytes, tag })
+            };
+            let part = keep().map_err(|error: io::Error| trouble("keep a part", &error))?;
+            self.rolling.after(&upload.id, &part, written.hasher);
+            Ok(part)
+        })
+        .await
+    }
+
+    /// The parts that have arrived, by number; none if there is no such upload.
+    pub async fn parts(
+        self: Arc<Self>,
+        upload: Upload,
+    ) -> Result<Option<Vec<UploadPart>>, ObjectError> {
+        blocking(move || {
+            if self.about(&upload)?.is_none() {
+                return Ok(None);
+            }
+            Ok(Some(self.stored_parts(&upload)?.into_values().collect()))
+        })
+        .await
+    }
+
+    /// Makes an object of all parts. The upload stays if that fails.
+    pub async fn complete_upload(
+        self: Arc<Self>,
+        upload: Upload,
+        expected: Option<B3>,
+    ) -> Result<ObjectInfo, ObjectError> {
+        blocking(move || {
+            let (_, about) = self.open_upload(&upload)?;
+            let parts: Vec<_> = self.stored_parts(&upload)?.into_values().collect();
+            if parts.is_empty() {
+                return Err(mismatch("no part has arrived"));
+            }
+            let known = self.rolling.whole(&upload.id, &parts);
+            let joined = self.join(&upload, &parts, known);
+            let (scratch, b3) = joined.map_err(|error| trouble("put parts together", &error))?;
+            if expected.is_some_and(|wanted| wanted != b3) {
+                return Err(mismatch("the hash is not the one that was announced"));
+            }
+            let bytes = parts.iter().map(|part| part.bytes).sum();
+            let label = Label { key: about.key, media_type: about.media_type, bytes, b3 };
+            let info = self.publish(label, scratch)?;
+            self.remove_upload(&upload.id)?;
+            Ok(info)
+        })
+        .await
+    }
+
+    /// Gives an upload up, with all its parts.
+    pub async fn abort_upload(self: Arc<Self>, upload: Upload) -> Result<(), ObjectError> {
+        blocking(move || match self.about(&upload)? {
+            Some(_) => self.remove_upload(&upload.id),
+            None => Ok(()),
+        })
+        .await
+    }
+
+    /// Removes uploads begun before this moment and says how many bytes that freed.
+    pub(super) fn sweep_uploads(&self, before: Timestamp) -> Result<u64, ObjectError> {
+        let ids = disk::names(self.layout.uploads());
+        let ids = ids.map_err(|error| trouble("list uploads", &error))?;
+        let mut freed = 0;
+        for id in ids {
+            let Some(about) = self.about_of(&id)? else { continue };
+            if about.begun_at < before {
+                let upload = Upload { key: about.key, id };
+                let parts = self.stored_parts(&upload)?;
+                freed += parts.values().map(|part| part.bytes).sum::<u64>();
+                self.remove_upload(&upload.id)?;
+            }
+        }
+        Ok(freed)
+    }
+
+    /// The folder of an upload and what it becomes.
+    fn open_upload(&self, upload: &Upload) -> Result<(PathBuf, About), ObjectError> {
+        let about = self.about(upload)?.ok_or_else(|| not_found("upload"))?;
+        Ok((self.layout.uploads().join(&upload.id), about))
+    }
+
+    /// What an upload becomes, if it is one for this key.
+    fn about(&self, upload: &Upload) -> Result<Option<About>, ObjectError> {
+        Ok(self.about_of(&upload.id)?.filter(|about| about.key == upload.key))
+    }
+
+    fn about_of(&self, id: &str) -> Result<Option<About>, ObjectError> {
+        if id.is_empty() || !id.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
+        let read = || match fs::read(self.layout.uploads().join(id).join(ABOUT)) {
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(io::Error::other),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        };
+        read().map_err(|error| trouble("read an upload", &error))
+    }
+
+    /// The newest file of each part.
+    fn stored_parts(&self, upload: &Upload) -> Result<BTreeMap<u32, UploadPart>, ObjectError> {
+        let folder = self.layout.uploads().join(&upload.id);
+        let read = || {
+            let mut names = disk::names(&folder)?;
+            names.sort();
+            let mut parts = BTreeMap::new();
+            for name in names {
+                let Some((number, tag)) = name.split_once('-') else { continue };
+                let Ok(number) = number.parse() else { continue };
+                let bytes = match fs::metadata(folder.join(&name)) {
+                    Ok(found) => found.len(),
+                    // Its successor has just come.
+                    Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                    Err(error) => return Err(error),
+                };
+                parts.insert(number, UploadPart { number, bytes, tag: tag.to_owned() });
+            }
+            Ok(parts)
+        };
+        read().map_err(|error| trouble("list the parts of an upload", &error))
+    }
+
+    /// One file of all parts. Their hash is made only when it is not known yet.
+    fn join(
+        &self,
+        upload: &Upload,
+        parts: &[UploadPart],
+        known: Option<B3>,
+    ) -> io::Result<(Scratch, B3)> {
+        let folder = self.layout.uploads().join(&upload.id);
+        let scratch = Scratch::new(self.layout.tmp())?;
+        let mut whole = scratch.create()?;
+        let mut hasher = blake3::Hasher::new();
+        for part in parts {
+            let mut file = File::open(folder.join(file_name(part.number, &part.tag)))?;
+            if known.is_none() {
+                let mut piece = vec![0; PIECE_BYTES];
+                loop {
+                    let read = file.read(&mut piece)?;
+                    if read == 0 {
+                        break;
+                    }
+                    hasher.update(&piece[..read]);
+                    whole.write_all(&piece[..read])?;
+                }
+            } else {
+                // The kernel moves the bytes, and some file systems only note that they are shared.
+                io::copy(&mut file, &mut whole)?;
+            }
+        }
+        whole.sync_data()?;
+        let b3 = known.unwrap_or_else(|| rolling::hash(&hasher));
+        Ok((scratch, b3))
+    }
+
+    fn remove_upload(&self, id: &str) -> Result<(), ObjectError> {
+        self.rolling.end(id);
+        let remove = || {
+            let scratch = Scratch::new(self.layout.tmp())?;
+            match fs::rename(self.layout.uploads().join(id), scratch.path()) {
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+                moved => moved.and_then(|()| disk::sync_folder(self.layout.uploads())),
+            }
+        };
+        remove().map_err(|error: io::Error| trouble("remove an upload", &error))
+    }
+}
+
+/// The file of a part. Names of one number sort by age.
+fn file_name(number: u32, tag: &str) -> String {
+    format!("{number:05}-{tag}")
+}

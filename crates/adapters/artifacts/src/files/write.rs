@@ -1,0 +1,147 @@
+//! Bytes on their way to the disk.
+//!
+//! While one lot of pieces is written and hashed on a thread for blocking work, the next one is
+//! gathered. No thread waits for a slow sender, and no more than two lots are in memory.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use tokio::task::JoinHandle;
+use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind};
+use wharf_vocab::B3;
+
+use super::disk::{self, Scratch};
+use super::{blocking, broken_off};
+use crate::rolling;
+
+/// How much is gathered before it is written.
+const LOT_BYTES: usize = 512 * 1024;
+/// How many pieces are gathered before they are written.
+const LOT_PIECES: usize = 4_096;
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    tmp: PathBuf,
+    open: Option<(File, Scratch)>,
+    hasher: Option<blake3::Hasher>,
+    bytes: u64,
+}
+
+/// A file that is safe on the disk but not yet in its place.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Where it is.
+    pub(crate) scratch: Scratch,
+    /// How many bytes it has.
+    pub(crate) bytes: u64,
+    /// The state of the hash behind them.
+    pub(crate) hasher: Option<blake3::Hasher>,
+}
+
+impl Draft {
+    /// A draft with this state of the hash before its first byte; without one nothing is hashed.
+    pub(crate) fn new(tmp: &Path, hasher: Option<blake3::Hasher>) -> Self {
+        Self { tmp: tmp.to_owned(), open: None, hasher, bytes: 0 }
+    }
+
+    /// Writes some pieces more.
+    pub(crate) fn write(&mut self, pieces: &[Bytes]) -> io::Result<()> {
+        let file = self.file()?;
+        for piece in pieces {
+            file.write_all(piece)?;
+        }
+        for piece in pieces {
+            self.bytes += piece.len() as u64;
+            if let Some(hasher) = &mut self.hasher {
+                hasher.update(piece);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the last pieces and sees to it that all of them survive a crash.
+    pub(crate) fn finish(mut self, pieces: &[Bytes]) -> io::Result<Written> {
+        self.write(pieces)?;
+        self.file()?.sync_data()?;
+        let (_, scratch) = self.open.take().ok_or(io::ErrorKind::NotFound)?;
+        Ok(Written { scratch, bytes: self.bytes, hasher: self.hasher })
+    }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        if self.open.is_none() {
+            let scratch = Scratch::new(&self.tmp)?;
+            self.open = Some((scratch.create()?, scratch));
+        }
+        self.open.as_mut().map(|(file, _)| file).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Written {
+    /// The hash of a file that was hashed from its first byte.
+    pub(crate) fn b3(&self) -> Option<B3> {
+        self.hasher.as_ref().map(rolling::hash)
+    }
+}
+
+/// Takes a body of at most `most` bytes. All but its last pieces, which come back, are written.
+pub(crate) async fn receive(
+    draft: Draft,
+    mut body: ByteStream,
+    most: u64,
+) -> Result<(Draft, Vec<Bytes>), ObjectError> {
+    let mut here = Some(draft);
+    let mut writing: Option<JoinHandle<io::Result<Draft>>> = None;
+    let mut left = most;
+    loop {
+        let lot = gather(&mut body, &mut left).await;
+        if let Some(job) = writing.take() {
+            let written = job.await.map_err(|_| broken_off())?;
+            here = Some(written.map_err(|error| disk::trouble("write an object", &error))?);
+        }
+        let mut draft = here.take().ok_or_else(broken_off)?;
+        match lot {
+            Ok(Lot { pieces, last: true }) => return Ok((draft, pieces)),
+            Ok(Lot { pieces, last: false }) => {
+                writing = Some(tokio::task::spawn_blocking(move || {
+                    draft.write(&pieces)?;
+                    Ok(draft)
+                }));
+            }
+            Err(error) => {
+                // Removing a large file takes a while.
+                blocking(move || {
+                    drop(draft);
+                    Ok(())
+                })
+                .await?;
+                return Err(error);
+            }
+        }
+    }
+}
+
+struct Lot {
+    pieces: Vec<Bytes>,
+    last: bool,
+}
+
+async fn gather(body: &mut ByteStream, left: &mut u64) -> Result<Lot, ObjectError> {
+    let mut pieces = Vec::new();
+    let mut held = 0;
+    while held < LOT_BYTES && pieces.len() < LOT_PIECES {
+        let Some(piece) = body.next().await else { return Ok(Lot { pieces, last: true }) };
+        let piece = piece?;
+        *left = left.checked_sub(piece.len() as u64).ok_or_else(too_long)?;
+        held += piece.len();
+        pieces.push(piece);
+    }
+    Ok(Lot { pieces, last: false })
+}
+
+fn too_long() -> ObjectError {
+    ObjectError::new(ObjectErrorKind::Mismatch, "more bytes arrived than were announced")
+}

@@ -1,0 +1,4 @@
+//! The artifact stores as the core uses them, over real files and real sockets.
+
+mod contract;
+mod support;
