@@ -76,7 +76,7 @@ async fn with_body_of<T>(
     let (parts, body) = request.into_parts();
     let announced = announced(&parts.headers);
     if announced.is_some_and(|bytes| bytes > max as u64) {
-        return Err(too_large(max));
+        return Err(too_large(max as u64));
     }
     let until = Instant::now() + app.limits.body_read;
     let expected = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(max);
@@ -110,7 +110,7 @@ async fn collect(
             Ok(Some(Ok(frame))) => {
                 let Ok(data) = frame.into_data() else { continue };
                 if bytes.len() + data.len() > max {
-                    return Err(too_large(max));
+                    return Err(too_large(max as u64));
                 }
                 bytes.extend_from_slice(&data);
             }
@@ -118,11 +118,13 @@ async fn collect(
     }
 }
 
-fn announced(headers: &HeaderMap) -> Option<u64> {
+/// How many bytes a request says that its body has.
+pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-fn too_large(max: usize) -> Fault {
+/// A body has more bytes than it may have.
+pub(crate) fn too_large(max: u64) -> Fault {
     let message = format!("The body is larger than {max} bytes.");
     Fault::new(Code::RequestTooLarge, message).with("max_bytes", max)
 }

@@ -21,6 +21,7 @@ pub(crate) enum List {
     Audit,
     Tokens,
     Secrets,
+    Files,
 }
 
 /// A place in a list.
@@ -43,6 +44,7 @@ impl List {
             Self::Audit => b'a',
             Self::Tokens => b'k',
             Self::Secrets => b's',
+            Self::Files => b'f',
         }
     }
 }

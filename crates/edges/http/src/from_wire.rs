@@ -1,21 +1,25 @@
 //! Turns what peers send into what the engine understands. Every id is checked here.
 
 mod agents;
+mod files;
 mod trust;
+mod worlds;
 
 use serde_json::Value;
 use wharf_domain::run::RunContext;
-use wharf_domain::{Resolution, Scope, WorldSettings};
+use wharf_domain::{Resolution, Scope};
 use wharf_engine::NewRun;
 use wharf_vocab::{
-    AgentId, AskId, Code, Fault, IdError, Mode, Object, Publish, RunId, RunKey, ToolId, WorldId,
+    AgentId, AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, ToolId, WorldId,
 };
-use wharf_wire::rest_v1::{
-    self as wire, AnswerQuestion, CreateRun, CreateWorld, DecideApproval, SetBudget,
-};
+use wharf_wire::rest_v1::{self as wire, AnswerQuestion, CreateRun, DecideApproval};
 
 pub(crate) use agents::{approval, folder};
+pub(crate) use files::{
+    B3_HEADER, begin_upload, complete_upload, new_file, part_number, path_in, path_param, upload_id,
+};
 pub(crate) use trust::{grant_id, new_grant, secret_name};
+pub(crate) use worlds::{budget, changed, new_world};
 
 use crate::answer::invalid;
 use crate::params::{DEFAULT_WORLD, Params};
@@ -133,23 +137,6 @@ pub(crate) fn decision(request: DecideApproval) -> Result<Resolution, Fault> {
         "deny" => Ok(Resolution::Deny { reason: request.reason.unwrap_or_default() }),
         _ => Err(invalid("decision", "`decision` must be `allow` or `deny`.")),
     }
-}
-
-/// A new world's id and settings.
-pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings), Fault> {
-    let settings = WorldSettings {
-        limit_micro: request.limit_micro,
-        default_hold_micro: request.default_hold_micro.unwrap_or(0),
-        publish: request.publish.unwrap_or(Publish::Direct),
-        retention_days: request.retention_days,
-        policy: Vec::new(),
-    };
-    Ok((world_id(&request.world)?, settings))
-}
-
-/// A world's new settings.
-pub(crate) fn budget(request: &SetBudget) -> WorldSettings {
-    WorldSettings::budget(request.limit_micro, request.default_hold_micro.unwrap_or(0))
 }
 
 /// An object; nothing at all counts as an empty one.

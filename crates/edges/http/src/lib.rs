@@ -11,6 +11,7 @@
 mod access;
 mod answer;
 mod app;
+mod arriving;
 mod auth;
 mod body;
 mod conn;
@@ -27,6 +28,7 @@ mod pace;
 mod page;
 mod params;
 mod phase;
+mod range;
 mod routes;
 mod sse;
 mod to_wire;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wharf_engine::agents::AgentControl;
 use wharf_engine::vault::Vault;
-use wharf_vocab::limits::BODY_BYTES_MAX;
+use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
 
 use crate::OwnerToken;
 
@@ -51,6 +51,10 @@ pub struct Limits {
     pub head_read: Duration,
     /// How long a body may take to arrive.
     pub body_read: Duration,
+    /// Largest file.
+    pub file_bytes_max: u64,
+    /// How long nothing of a file may arrive; all of it may take as long as it needs.
+    pub file_silence: Duration,
     /// How long a connection may stay open between two requests.
     pub idle: Duration,
     /// How long a peer may take nothing of what is sent to it.
@@ -76,6 +80,8 @@ impl Default for Limits {
             bodies_bytes_max: 256 * 1024 * 1024,
             head_read: Duration::from_secs(10),
             body_read: Duration::from_secs(60),
+            file_bytes_max: FILE_BYTES_MAX,
+            file_silence: Duration::from_secs(30),
             idle: Duration::from_secs(75),
             write: Duration::from_secs(30),
             linger: Duration::from_secs(10),

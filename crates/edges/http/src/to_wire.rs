@@ -2,6 +2,7 @@
 
 mod agents;
 mod changes;
+mod files;
 mod trust;
 
 use serde_json::Value;
@@ -14,6 +15,7 @@ use wharf_wire::rest_v1 as wire;
 
 pub(crate) use agents::{agent, found_agents};
 pub(crate) use changes::tool_diff;
+pub(crate) use files::{collected, file, trace, upload, upload_part, usage};
 pub(crate) use trust::{secret, token};
 
 /// A moment as RFC 3339 text in UTC, with milliseconds.
@@ -49,6 +51,10 @@ pub(crate) fn run(run: &Run) -> wire::Run {
     };
     wire::Run {
         outputs,
+        inputs: Some(run.spec.inputs.clone()),
+        artifacts: files::of_run(run),
+        continues: run.spec.continues.as_ref().map(ToString::to_string),
+        receipt: files::receipt(run),
         hold_micro: Some(run.spec.hold_micro),
         held_micro: Some(held(run)),
         ask: run.open_asks().next().map(|raised| ask(&raised.ask)),

@@ -14,8 +14,9 @@ use wharf_engine::agents::{AgentControl, AgentView};
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, ErrorBody, Page};
 
+use super::carried::to_its_end;
 use super::segments::Segments;
-use crate::answer::{self, Answer, internal};
+use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::cursor::List;
@@ -233,14 +234,4 @@ pub(super) fn control(app: &App) -> Result<Arc<dyn AgentControl>, Fault> {
 
 fn shown(view: &AgentView) -> Answer {
     Ok(answer::json(StatusCode::OK, &to_wire::agent(view)))
-}
-
-/// Does something that must not stop halfway because a connection was lost.
-pub(super) async fn to_its_end<T: Send + 'static>(
-    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
-) -> Result<T, Fault> {
-    tokio::spawn(work).await.unwrap_or_else(|error| {
-        tracing::error!(panicked = error.is_panic(), "an agent could not be steered");
-        Err(internal())
-    })
 }

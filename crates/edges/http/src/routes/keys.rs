@@ -9,7 +9,7 @@ use wharf_domain::{AuditRecord, Caller};
 use wharf_vocab::StreamId;
 use wharf_wire::rest_v1::{ErrorBody, Keys, RotateKeys};
 
-use super::agents::to_its_end;
+use super::carried::to_its_end;
 use super::secrets::vault;
 use crate::answer::{self, Answer};
 use crate::app::App;

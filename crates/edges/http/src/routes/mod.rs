@@ -1,10 +1,13 @@
 //! The routes, one file per thing they are about.
 
 mod agents;
+mod artifacts;
 mod asks;
 mod audit;
+mod carried;
 mod costs;
 mod events;
+mod files;
 mod keys;
 mod logs;
 mod runs;
@@ -16,6 +19,7 @@ mod table;
 mod tokens;
 mod tool_changes;
 mod tools;
+mod uploads;
 mod worlds;
 
 use std::sync::{Arc, LazyLock};
@@ -41,6 +45,7 @@ static ROUTES: LazyLock<Vec<Route>> = LazyLock::new(table);
 /// Every route there is, and what it needs.
 pub(crate) fn table() -> Vec<Route> {
     let mut routes = system_and_runs();
+    routes.extend(worlds_and_files());
     routes.extend(providers());
     routes.extend(trust());
     routes
@@ -56,13 +61,35 @@ fn system_and_runs() -> Vec<Route> {
         at("/v1/runs/{run_id}").get(Verb(Read), runs::show).delete(Verb(Admin), runs::remove),
         at("/v1/runs/{run_id}/events").get(Verb(Read), events::stream),
         at("/v1/runs/{run_id}/cancel").post(Verb(Run), runs::cancel),
-        at("/v1/worlds").get(Verb(Read), worlds::list).post(Verb(Admin), worlds::create),
-        at("/v1/worlds/{world}").get(Verb(Read), worlds::show),
-        at("/v1/worlds/{world}/budget").put(Verb(Admin), worlds::set_budget),
         at("/v1/costs").get(Verb(Read), costs::list),
         at("/v1/inbox").get(Verb(Read), asks::inbox),
         at("/v1/questions/{ask_id}/answer").post(Verb(AnswerAsks), asks::answer),
         at("/v1/approvals/{ask_id}/decide").post(Verb(Approve), asks::decide),
+    ]
+}
+
+fn worlds_and_files() -> Vec<Route> {
+    vec![
+        at("/v1/worlds").get(Verb(Read), worlds::list).post(Verb(Admin), worlds::create),
+        at("/v1/worlds/{world}")
+            .get(Verb(Read), worlds::show)
+            .patch(Verb(Admin), worlds::set)
+            .delete(Verb(Admin), worlds::remove),
+        at("/v1/worlds/{world}/budget").put(Verb(Admin), worlds::set_budget),
+        at("/v1/worlds/{world}/artifacts").get(Verb(Read), artifacts::list),
+        at("/v1/worlds/{world}/trace").get(Verb(Read), artifacts::trace),
+        at("/v1/worlds/{world}/usage").get(Verb(Read), artifacts::usage),
+        at("/v1/worlds/{world}/collect").post(Verb(Admin), artifacts::collect),
+        at("/v1/worlds/{world}/files/{*path}")
+            .get(Verb(Read), files::read)
+            .put(Verb(Run), files::put)
+            .delete(Verb(Operate), files::remove),
+        at("/v1/worlds/{world}/uploads").post(Verb(Run), uploads::begin),
+        at("/v1/worlds/{world}/uploads/{upload_id}")
+            .get(Verb(Run), uploads::show)
+            .delete(Verb(Run), uploads::abort),
+        at("/v1/worlds/{world}/uploads/{upload_id}/parts/{part}").put(Verb(Run), uploads::put_part),
+        at("/v1/worlds/{world}/uploads/{upload_id}/complete").post(Verb(Run), uploads::complete),
     ]
 }
 
@@ -131,7 +158,21 @@ fn trust() -> Vec<Route> {
     worlds::list,
     worlds::create,
     worlds::show,
+    worlds::set,
+    worlds::remove,
     worlds::set_budget,
+    artifacts::list,
+    artifacts::trace,
+    artifacts::usage,
+    artifacts::collect,
+    files::read,
+    files::put,
+    files::remove,
+    uploads::begin,
+    uploads::show,
+    uploads::put_part,
+    uploads::complete,
+    uploads::abort,
     asks::inbox,
     asks::answer,
     asks::decide,

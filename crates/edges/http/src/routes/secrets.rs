@@ -12,7 +12,7 @@ use wharf_engine::vault::Vault;
 use wharf_vocab::{Code, Fault, SecretName, StreamId};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 
-use super::agents::to_its_end;
+use super::carried::to_its_end;
 use super::segments::Segments;
 use crate::answer::{Answer, invalid};
 use crate::app::App;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::handler::Handler;
 use axum::http::Method;
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 
 use crate::access::Need;
 use crate::app::App;
@@ -35,6 +35,10 @@ impl Route {
 
     pub(super) fn put<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {
         self.with(Method::PUT, need, put(handler))
+    }
+
+    pub(super) fn patch<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {
+        self.with(Method::PATCH, need, patch(handler))
     }
 
     pub(super) fn delete<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {

@@ -9,7 +9,8 @@ use wharf_domain::{Caller, ToolDef};
 use wharf_vocab::{AgentId, Code, Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, ToolDiff};
 
-use super::agents::{control, to_its_end};
+use super::agents::control;
+use super::carried::to_its_end;
 use super::segments::Segments;
 use crate::answer::{self, Answer};
 use crate::app::App;

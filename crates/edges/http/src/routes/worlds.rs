@@ -1,14 +1,16 @@
-//! Worlds and their accounts.
+//! Worlds, their settings and their accounts.
 
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use wharf_domain::Caller;
 use wharf_vocab::Verb;
-use wharf_wire::rest_v1::{self as wire, CreateWorld, ErrorBody, Page, SetBudget};
+use wharf_wire::rest_v1::{self as wire, CreateWorld, ErrorBody, Page, SetBudget, SetWorld};
 
+use super::carried::to_its_end;
 use super::segments::Segments;
 use crate::answer::{self, Answer};
 use crate::app::App;
@@ -83,7 +85,62 @@ pub(super) async fn show(
     Ok(answer::json(StatusCode::OK, &to_wire::world(&app.handle.world(&id).await?)))
 }
 
-/// Replaces a world's budget.
+/// Changes the settings that are named and leaves the others.
+#[utoipa::path(
+    patch, path = "/v1/worlds/{world}", tag = "worlds",
+    operation_id = "set_world",
+    params(("world" = String, Path, description = "The world's id.")),
+    request_body = SetWorld,
+    responses(
+        (status = 200, description = "The world with its new settings.", body = wire::World),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn set(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    JsonBody(request): JsonBody<SetWorld>,
+) -> Answer {
+    let id = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Admin, &id)?;
+    let settings = app.handle.world(&id).await?.world.settings;
+    let settings = from_wire::changed(settings, request)?;
+    let view = app.handle.set_world(&caller, id, settings).await?;
+    Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
+}
+
+/// Removes a world. What its runs did stays on record.
+#[utoipa::path(
+    delete, path = "/v1/worlds/{world}", tag = "worlds",
+    operation_id = "remove_world",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("force" = Option<bool>, Query, description = "Whether its files go with it."),
+    ),
+    responses(
+        (status = 204, description = "The world is gone."),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = 409, description = "It has files, or runs under way.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let id = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Admin, &id)?;
+    let force = params.is_on("force")?;
+    let handle = app.handle.clone();
+    to_its_end(async move { handle.remove_world(&caller, &id, force).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Replaces a world's budget and leaves its other settings.
 #[utoipa::path(
     put, path = "/v1/worlds/{world}/budget", tag = "worlds",
     operation_id = "set_world_budget",
@@ -103,6 +160,8 @@ pub(super) async fn set_budget(
 ) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
-    let view = app.handle.set_world(&caller, id, from_wire::budget(&request)).await?;
+    let settings = app.handle.world(&id).await?.world.settings;
+    let settings = from_wire::budget(settings, &request);
+    let view = app.handle.set_world(&caller, id, settings).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
 }

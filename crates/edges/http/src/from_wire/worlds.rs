@@ -1,0 +1,148 @@
+//! Requests about worlds and their settings.
+
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::{Audience, Rule, When, WorldSettings};
+use wharf_vocab::{Fault, Publish, WorldId};
+use wharf_wire::rest_v1::{CreateWorld, PolicyRule, SetBudget, SetWorld};
+
+use super::world_id;
+use crate::answer::invalid;
+
+/// Most rules about approvals that a world has.
+const RULES_MAX: usize = 100;
+/// Most days that a world keeps what nobody uses: about a hundred years.
+const RETENTION_DAYS_MAX: u32 = 36_500;
+
+/// A new world's id and settings.
+pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings), Fault> {
+    let settings = WorldSettings {
+        limit_micro: request.limit_micro,
+        default_hold_micro: request.default_hold_micro.unwrap_or(0),
+        publish: request.publish.unwrap_or(Publish::Direct),
+        retention_days: request.retention_days.map(days).transpose()?,
+        policy: policy(&request.policy)?,
+    };
+    Ok((world_id(&request.world)?, settings))
+}
+
+/// A world's settings with those changed that a request names.
+pub(crate) fn changed(mut settings: WorldSettings, set: SetWorld) -> Result<WorldSettings, Fault> {
+    if let Some(limit) = set.limit_micro {
+        settings.limit_micro = limit;
+    }
+    if let Some(hold) = set.default_hold_micro {
+        settings.default_hold_micro = hold;
+    }
+    if let Some(publish) = set.publish {
+        settings.publish = publish;
+    }
+    if let Some(retention) = set.retention_days {
+        settings.retention_days = retention.map(days).transpose()?;
+    }
+    if let Some(rules) = set.policy {
+        settings.policy = policy(&rules)?;
+    }
+    Ok(settings)
+}
+
+/// A world's settings with another budget.
+pub(crate) fn budget(settings: WorldSettings, request: &SetBudget) -> WorldSettings {
+    WorldSettings {
+        limit_micro: request.limit_micro,
+        default_hold_micro: request.default_hold_micro.unwrap_or(0),
+        ..settings
+    }
+}
+
+fn days(days: u32) -> Result<u32, Fault> {
+    if (1..=RETENTION_DAYS_MAX).contains(&days) {
+        return Ok(days);
+    }
+    let message =
+        format!("The field `retention_days` must be a number from 1 to {RETENTION_DAYS_MAX}.");
+    Err(invalid("retention_days", message))
+}
+
+fn policy(rules: &[PolicyRule]) -> Result<Vec<Rule>, Fault> {
+    if rules.len() > RULES_MAX {
+        let message = format!("The field `policy` may have {RULES_MAX} rules at most.");
+        return Err(invalid("policy", message));
+    }
+    rules.iter().enumerate().map(|(number, rule)| policy_rule(number, rule)).collect()
+}
+
+fn policy_rule(number: usize, rule: &PolicyRule) -> Result<Rule, Fault> {
+    let wrong = |field: &str, wanted: &str| {
+        let field = format!("policy[{number}].{field}");
+        let message = format!("The field `{field}` must be {wanted}.");
+        invalid(&field, message)
+    };
+    let tool = ToolPattern::parse(&rule.tool)
+        .map_err(|_| wrong("tool", "a pattern of tools such as acme/mail, acme/* or *"))?;
+    let when = When::parse(&rule.when)
+        .map_err(|_| wrong("when", "always, first-use or cost>N with N in micro-dollars"))?;
+    let audience = Audience::try_from(rule.audience.clone())
+        .map_err(|_| wrong("audience", "person, any, or seat: and the name of a seat"))?;
+    Ok(Rule { tool, when, approve: rule.approve, audience })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn set(settings: WorldSettings, request: Value) -> Result<WorldSettings, Fault> {
+        changed(settings, serde_json::from_value(request).expect("a request"))
+    }
+
+    fn full() -> WorldSettings {
+        let rule = json!({"tool": "acme/*", "approve": true});
+        let request = json!({"world": "lab", "limit_micro": 9, "default_hold_micro": 2,
+            "publish": "staged", "retention_days": 30, "policy": [rule]});
+        new_world(&serde_json::from_value(request).expect("a request")).expect("fits").1
+    }
+
+    #[test]
+    fn only_what_is_named_changes() {
+        let before = full();
+        assert_eq!(set(before.clone(), json!({})), Ok(before.clone()));
+        let after = set(before.clone(), json!({"limit_micro": 5})).expect("fits");
+        assert_eq!(after, WorldSettings { limit_micro: Some(5), ..before.clone() });
+        let after = set(before.clone(), json!({"limit_micro": null, "retention_days": null}));
+        let expect = WorldSettings { limit_micro: None, retention_days: None, ..before.clone() };
+        assert_eq!(after, Ok(expect), "null takes a limit away");
+        let after = set(before.clone(), json!({"publish": "direct", "policy": []}));
+        let expect =
+            WorldSettings { publish: Publish::Direct, policy: Vec::new(), ..before.clone() };
+        assert_eq!(after, Ok(expect));
+        let after = budget(before.clone(), &SetBudget::default());
+        let expect = WorldSettings { limit_micro: None, default_hold_micro: 0, ..before };
+        assert_eq!(after, expect, "a budget leaves all else");
+    }
+
+    #[test]
+    fn a_rule_that_does_not_fit_is_named_by_its_place() {
+        let good = json!({"tool": "acme/*", "approve": true});
+        for (field, value) in [
+            ("tool", json!("acme")),
+            ("tool", json!("")),
+            ("when", json!("sometimes")),
+            ("when", json!("cost>-1")),
+            ("when", json!("cost>1.5")),
+            ("audience", json!("nobody")),
+            ("audience", json!("seat:")),
+        ] {
+            let mut bad = good.clone();
+            bad[field] = value;
+            let fault = set(full(), json!({"policy": [good, bad]})).expect_err(field);
+            assert_eq!(fault.details["field"], format!("policy[1].{field}"));
+        }
+        let many = vec![good; RULES_MAX + 1];
+        let fault = set(full(), json!({"policy": many})).expect_err("too many");
+        assert_eq!(fault.details["field"], "policy");
+        for days in [0, RETENTION_DAYS_MAX + 1] {
+            let fault = set(full(), json!({"retention_days": days})).expect_err("refused");
+            assert_eq!(fault.details["field"], "retention_days");
+        }
+    }
+}

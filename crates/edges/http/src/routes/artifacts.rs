@@ -1,0 +1,150 @@
+//! Which files a world has, where they come from, and clearing away.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use wharf_domain::Caller;
+use wharf_domain::scope::WorldPath;
+use wharf_engine::FileQuery;
+use wharf_vocab::limits::PATH_BYTES_MAX;
+use wharf_vocab::{Fault, Verb};
+use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
+
+use super::carried::to_its_end;
+use super::segments::Segments;
+use crate::answer::{self, Answer, invalid};
+use crate::app::App;
+use crate::cursor::{self, List, Position};
+use crate::params::Params;
+use crate::{access, from_wire, to_wire};
+
+/// Lists the files of a world that are there now, by path.
+#[utoipa::path(
+    get, path = "/v1/worlds/{world}/artifacts", tag = "files",
+    operation_id = "list_artifacts",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("prefix" = Option<String>, Query, description = "Only paths that begin with this text."),
+        ("local" = Option<bool>, Query,
+            description = "Whether local files of runs, below `/@run/`, are listed, too."),
+        ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+    ),
+    responses(
+        (status = 200, description = "A page of files.", body = Page<wire::Artifact>),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let world = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Read, &world)?;
+    let query = FileQuery {
+        prefix: prefix(&params)?,
+        locals: params.is_on("local")?,
+        after: match params.cursor(List::Files)? {
+            Some(Position::Name(path)) => WorldPath::try_from(path).ok(),
+            Some(Position::Number(_)) | None => None,
+        },
+        ..FileQuery::new(world, params.limit()?)
+    };
+    let page = app.handle.files(&caller, query).await?;
+    let next = page.next.map(|path| cursor::write(List::Files, &Position::Name(path.into())));
+    let items = page.files.iter().map(to_wire::file).collect();
+    Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
+}
+
+fn prefix(params: &Params) -> Result<Option<String>, Fault> {
+    let Some(prefix) = params.text("prefix") else { return Ok(None) };
+    if prefix.starts_with('/') && prefix.len() <= PATH_BYTES_MAX {
+        return Ok(Some(prefix.to_owned()));
+    }
+    let message = format!(
+        "The parameter `prefix` must begin with / and may have {PATH_BYTES_MAX} bytes at most."
+    );
+    Err(invalid("prefix", message))
+}
+
+/// Tells where a file comes from and where it went.
+#[utoipa::path(
+    get, path = "/v1/worlds/{world}/trace", tag = "files",
+    operation_id = "trace_file",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("path" = String, Query, description = "The file's path, which begins with `/`."),
+    ),
+    responses(
+        (status = 200, description = "Who wrote and read the file.", body = wire::Trace),
+        (status = 404, description = "There never was such a file.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn trace(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let world = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Read, &world)?;
+    let path = from_wire::path_param(&params)?;
+    let trace = app.handle.trace(&caller, &world, &path).await?;
+    Ok(answer::json(StatusCode::OK, &to_wire::trace(&world, &path, &trace)))
+}
+
+/// Tells how much a world holds.
+#[utoipa::path(
+    get, path = "/v1/worlds/{world}/usage", tag = "files",
+    operation_id = "world_usage",
+    params(("world" = String, Path, description = "The world's id.")),
+    responses(
+        (status = 200, description = "Files and bytes.", body = wire::Usage),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn usage(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
+    let world = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Read, &world)?;
+    let usage = app.handle.usage(&caller, &world).await?;
+    Ok(answer::json(StatusCode::OK, &to_wire::usage(&world, usage)))
+}
+
+/// Clears away what the world's retention lets go, and what runs and uploads left behind.
+#[utoipa::path(
+    post, path = "/v1/worlds/{world}/collect", tag = "files",
+    operation_id = "collect_files",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("dry" = Option<bool>, Query, description = "Whether only to say what would go."),
+    ),
+    responses(
+        (status = 200, description = "What went, or would.", body = wire::Collected),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn collect(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let world = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Admin, &world)?;
+    let dry = params.is_on("dry")?;
+    let (handle, at) = (app.handle.clone(), world.clone());
+    let collected = to_its_end(async move { handle.collect(&caller, &at, dry).await }).await?;
+    Ok(answer::json(StatusCode::OK, &to_wire::collected(&world, dry, collected)))
+}

@@ -1,0 +1,290 @@
+//! Files of a world: reading, putting, removing.
+//!
+//! What is in a file was chosen by whoever wrote it. No answer lets a browser take it for a page
+//! of this server.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, IF_RANGE, RANGE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use wharf_domain::Caller;
+use wharf_domain::scope::{WorldPath, media};
+use wharf_engine::{FileRecord, ObjectBody};
+use wharf_vocab::{B3, Code, Fault, Verb, WorldId};
+use wharf_wire::rest_v1::{self as wire, ErrorBody};
+
+use super::carried::to_its_end;
+use super::segments::Segments;
+use crate::answer::{self, Answer, refusal};
+use crate::app::App;
+use crate::arriving::{self, Bounds};
+use crate::from_wire::B3_HEADER;
+use crate::range::{self, Wanted};
+use crate::{access, from_wire, to_wire};
+
+/// How often a read is begun again when the file is replaced in between.
+const LOOKS_MAX: usize = 3;
+
+/// Reads a file, or a part of it. `HEAD` tells the same without the bytes.
+#[utoipa::path(
+    get, path = "/v1/worlds/{world}/files/{path}", tag = "files",
+    operation_id = "read_file",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("path" = String, Path,
+            description = "The file's path, with its slashes; `@run/path` for a local file."),
+        ("Range" = Option<String>, Header,
+            description = "One range of bytes; several at once give the whole file."),
+        ("If-Range" = Option<String>, Header,
+            description = "An `ETag`; of another version of the file all is sent."),
+        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
+    ),
+    responses(
+        (status = 200, description = "The file; `ETag` and `Wharf-B3` are its BLAKE3 hash.",
+            body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, description = "The part that was asked for.",
+            body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 304, description = "The file is the one that is known."),
+        (status = 404, description = "There is no such file.", body = ErrorBody),
+        (status = 416, description = "The file has no such part.", body = ErrorBody),
+        (status = 422, description = "The path is not valid.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn read(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    (method, uri, headers): (Method, Uri, HeaderMap),
+) -> Answer {
+    let (world, path) = named(&caller, Verb::Read, &segments, &uri)?;
+    let mut looks = 0;
+    loop {
+        let record = app.handle.file(&caller, &world, &path).await?;
+        let known = Known::of_record(&record);
+        if known.is_known_to(&headers) {
+            return Ok(known.unchanged());
+        }
+        let range = match known.wanted(&headers) {
+            Wanted::Whole => None,
+            Wanted::Part(range) => Some(range),
+            Wanted::Beyond => return Ok(known.beyond()),
+        };
+        if method == Method::HEAD {
+            return Ok(known.answer(range, Body::empty()));
+        }
+        let opened = app.handle.read_file(&caller, &world, &path, range.clone()).await;
+        looks += 1;
+        match opened {
+            // What was opened is what is sent, so the headers must speak of that.
+            Ok(body) if known.is(&body) => {
+                return Ok(known.answer(range, Body::from_stream(body.stream)));
+            }
+            Ok(body) if looks == LOOKS_MAX && range.is_none() => {
+                let known = Known::of_body(&body);
+                return Ok(known.answer(None, Body::from_stream(body.stream)));
+            }
+            Ok(_) if looks == LOOKS_MAX => return Err(restless().into()),
+            Ok(_) => {}
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+}
+
+/// What is known of the file that is sent.
+struct Known {
+    bytes: u64,
+    b3: Option<B3>,
+    media_type: String,
+}
+
+impl Known {
+    fn of_record(record: &FileRecord) -> Self {
+        let file = &record.artifact;
+        Self { bytes: file.bytes, b3: file.b3.clone(), media_type: file.media_type.clone() }
+    }
+
+    fn of_body(body: &ObjectBody) -> Self {
+        let info = &body.info;
+        Self { bytes: info.bytes, b3: info.b3.clone(), media_type: info.media_type.clone() }
+    }
+
+    /// Whether this is the file that was opened, as far as can be told.
+    fn is(&self, body: &ObjectBody) -> bool {
+        let same_hash = match (&self.b3, &body.info.b3) {
+            (Some(a), Some(b)) => a == b,
+            _ => true,
+        };
+        self.bytes == body.info.bytes && same_hash
+    }
+
+    fn etag(&self) -> Option<String> {
+        self.b3.as_ref().map(|b3| format!("\"{b3}\""))
+    }
+
+    /// Whether whoever asks has this very file already.
+    fn is_known_to(&self, headers: &HeaderMap) -> bool {
+        let Some(etag) = self.etag() else { return false };
+        let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+        let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
+        tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
+    }
+
+    /// Which part is wanted; all of it if whoever asks has a part of another version.
+    fn wanted(&self, headers: &HeaderMap) -> Wanted {
+        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        if let Some(condition) = headers.get(IF_RANGE)
+            && self.etag().is_none_or(|etag| condition.as_bytes() != etag.as_bytes())
+        {
+            return Wanted::Whole;
+        }
+        range::wanted(text(RANGE), self.bytes)
+    }
+
+    fn answer(&self, range: Option<std::ops::Range<u64>>, body: Body) -> Response {
+        let (status, length) = match &range {
+            Some(range) => (StatusCode::PARTIAL_CONTENT, range.end - range.start),
+            None => (StatusCode::OK, self.bytes),
+        };
+        let mut response = (status, body).into_response();
+        self.describe(response.headers_mut());
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        let kind = HeaderValue::from_str(&self.media_type);
+        let kind = kind.unwrap_or(HeaderValue::from_static(media::UNKNOWN));
+        headers.insert(CONTENT_TYPE, kind);
+        if let Some(range) = range {
+            let shown = format!("bytes {}-{}/{}", range.start, range.end - 1, self.bytes);
+            insert(headers, CONTENT_RANGE, &shown);
+        }
+        response
+    }
+
+    fn unchanged(&self) -> Response {
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        self.describe(response.headers_mut());
+        response
+    }
+
+    fn beyond(&self) -> Response {
+        let message = format!("The file has {} bytes, and none where you asked.", self.bytes);
+        let fault = Fault::new(Code::RequestRangeInvalid, message).with("bytes", self.bytes);
+        let mut response = refusal(&fault);
+        insert(response.headers_mut(), CONTENT_RANGE, &format!("bytes */{}", self.bytes));
+        response
+    }
+
+    /// Says which file it is, and that no browser is to show it as a page.
+    fn describe(&self, headers: &mut HeaderMap) {
+        if let (Some(etag), Some(b3)) = (self.etag(), &self.b3) {
+            insert(headers, ETAG, &etag);
+            insert(headers, HeaderName::from_static(B3_HEADER), b3.as_str());
+        }
+        headers.insert(ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+        headers.insert(CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+        headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
+    }
+}
+
+/// Puts a file into a world, in the place of one that may be there. It can be seen once all of it
+/// is safe.
+#[utoipa::path(
+    put, path = "/v1/worlds/{world}/files/{path}", tag = "files",
+    operation_id = "put_file",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("path" = String, Path, description = "The file's path, with its slashes."),
+        ("Content-Type" = Option<String>, Header,
+            description = "What kind of data it is; the file's name says when absent."),
+        ("Wharf-B3" = Option<String>, Header,
+            description = "The BLAKE3 hash of the file; other bytes are refused."),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 201, description = "The file is there.", body = wire::Artifact),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = 408, description = "Nothing arrived for too long.", body = ErrorBody),
+        (status = 413, description = "The file is too large.", body = ErrorBody),
+        (status = 422, description = "It has another hash, or its path is not valid.",
+            body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn put(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    (uri, headers, body): (Uri, HeaderMap, Body),
+) -> Answer {
+    let (world, path) = named(&caller, Verb::Run, &segments, &uri)?;
+    let limits = &app.limits;
+    let bounds = Bounds { bytes_max: limits.file_bytes_max, silence: limits.file_silence };
+    let bytes = arriving::length(&headers, bounds)?;
+    let new = from_wire::new_file(world, path, &headers, bytes)?;
+    let (pieces, broken) = arriving::arriving(body, bounds);
+    let handle = app.handle.clone();
+    // A lost connection ends the body, and with it the writing; once all has arrived, the file is
+    // put in its place whether or not anybody waits for the answer.
+    let file = to_its_end(async move { handle.put_file(&caller, new, pieces).await });
+    let file = file.await.map_err(|fault| broken.or(fault))?;
+    Ok(answer::json(StatusCode::CREATED, &to_wire::file(&file)))
+}
+
+/// Removes a file. One that a run under way reads or writes stays.
+#[utoipa::path(
+    delete, path = "/v1/worlds/{world}/files/{path}", tag = "files",
+    operation_id = "remove_file",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("path" = String, Path, description = "The file's path, with its slashes."),
+    ),
+    responses(
+        (status = 204, description = "The file is gone."),
+        (status = 404, description = "There is no such file.", body = ErrorBody),
+        (status = 409, description = "A run under way uses it.", body = ErrorBody),
+        (status = 422, description = "The path is not valid.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn remove(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    uri: Uri,
+) -> Answer {
+    let (world, path) = named(&caller, Verb::Operate, &segments, &uri)?;
+    let handle = app.handle.clone();
+    to_its_end(async move { handle.remove_file(&caller, &world, &path).await }).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The file that a request names, once it is known that its world is within reach.
+fn named(
+    caller: &Caller,
+    verb: Verb,
+    segments: &Segments,
+    uri: &Uri,
+) -> Result<(WorldId, WorldPath), answer::Refused> {
+    let world = from_wire::world_id(segments.get("world"))?;
+    access::world(caller, verb, &world)?;
+    Ok((world, from_wire::path_in(uri)?))
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+fn restless() -> Fault {
+    let message = "The file was replaced again and again while it was opened; try again.";
+    Fault::new(Code::CoreBusy, message)
+}

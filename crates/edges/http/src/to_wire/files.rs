@@ -1,0 +1,130 @@
+//! Files of worlds as peers read of them, and what a run did with them.
+
+use wharf_domain::scope::{Bound, WorldPath};
+use wharf_domain::{Artifact, Run};
+use wharf_engine::{Collected, FileRecord, Trace, UploadView, Usage};
+use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
+use wharf_vocab::{Direction, RunId, WorldId};
+use wharf_wire::rest_v1 as wire;
+
+use super::time;
+
+/// A record of the index of files.
+pub(crate) fn file(record: &FileRecord) -> wire::Artifact {
+    wire::Artifact {
+        at: Some(time(record.at)),
+        gone_at: record.gone_at.map(time),
+        ..artifact(&record.artifact)
+    }
+}
+
+/// A file as the run that wrote it has it.
+fn artifact(artifact: &Artifact) -> wire::Artifact {
+    wire::Artifact {
+        world: artifact.world.to_string(),
+        path: artifact.path.to_string(),
+        bytes: artifact.bytes,
+        b3: artifact.b3.as_ref().map(ToString::to_string),
+        media_type: artifact.media_type.clone(),
+        run_id: artifact.run.as_ref().map(RunId::to_string),
+        key: artifact.key.clone(),
+        direction: artifact.direction.as_str().to_owned(),
+        at: None,
+        gone_at: None,
+    }
+}
+
+/// Files that a run reads and has written.
+pub(super) fn of_run(run: &Run) -> Vec<wire::Artifact> {
+    let reads = run.spec.bindings.reads.iter().filter_map(|(key, bound)| match bound {
+        Bound::Object(object) => Some(wire::Artifact {
+            world: run.key.world.to_string(),
+            path: object.path.to_string(),
+            bytes: object.bytes,
+            b3: object.b3.as_ref().map(ToString::to_string),
+            media_type: object.media_type.clone(),
+            run_id: Some(run.key.run.to_string()),
+            key: Some(key.clone()),
+            direction: Direction::In.as_str().to_owned(),
+            at: None,
+            gone_at: None,
+        }),
+        Bound::Uri => None,
+    });
+    reads.chain(run.artifacts.iter().map(artifact)).collect()
+}
+
+/// What the core measured of a run that is over.
+pub(super) fn receipt(run: &Run) -> Option<wire::Receipt> {
+    let ended = run.ended_at?;
+    // The run remembers what all its attempts cost together, and each had the same hold.
+    let held = run.spec.hold_micro.saturating_mul(u64::from(run.attempt));
+    Some(wire::Receipt {
+        cost_micro: run.cost_micro,
+        wall_ms: run.started_at.map_or(0, |started| ended.0.saturating_sub(started.0)),
+        cpu_ms: run.metered.cpu_ms,
+        bytes_in: run.metered.bytes_in,
+        bytes_out: run.metered.bytes_out,
+        over_hold: run.cost_micro > held,
+    })
+}
+
+/// Where a file comes from and where it went.
+pub(crate) fn trace(world: &WorldId, path: &WorldPath, trace: &Trace) -> wire::Trace {
+    let files = |records: &[FileRecord]| records.iter().map(file).collect();
+    let steps = |steps: &[(RunId, Vec<FileRecord>)]| {
+        let step = |(run, records): &(RunId, Vec<FileRecord>)| wire::TraceStep {
+            run_id: run.to_string(),
+            files: files(records),
+        };
+        steps.iter().map(step).collect()
+    };
+    wire::Trace {
+        world: world.to_string(),
+        path: path.to_string(),
+        written: files(&trace.written),
+        read: files(&trace.read),
+        made_from: steps(&trace.made_from),
+        went_into: steps(&trace.went_into),
+        cut: trace.cut,
+    }
+}
+
+/// How much a world holds.
+pub(crate) fn usage(world: &WorldId, usage: Usage) -> wire::Usage {
+    wire::Usage {
+        world: world.to_string(),
+        files: usage.files,
+        bytes: usage.bytes,
+        local_files: usage.local_files,
+        local_bytes: usage.local_bytes,
+    }
+}
+
+/// An upload in parts.
+pub(crate) fn upload(world: &WorldId, upload: &UploadView) -> wire::Upload {
+    wire::Upload {
+        upload_id: upload.id.clone(),
+        world: world.to_string(),
+        path: upload.path.to_string(),
+        part_bytes_min: UPLOAD_PART_BYTES_MIN,
+        parts: upload.parts.iter().map(upload_part).collect(),
+    }
+}
+
+/// A part that has arrived.
+pub(crate) fn upload_part(part: &wharf_engine::UploadPart) -> wire::UploadPart {
+    wire::UploadPart { part: part.number, bytes: part.bytes }
+}
+
+/// What was cleared away.
+pub(crate) fn collected(world: &WorldId, dry: bool, collected: Collected) -> wire::Collected {
+    wire::Collected {
+        world: world.to_string(),
+        dry,
+        files: collected.files,
+        leftovers: collected.leftovers,
+        bytes: collected.bytes,
+        in_use: collected.in_use,
+    }
+}

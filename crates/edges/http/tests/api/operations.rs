@@ -1,0 +1,162 @@
+//! Every operation that needs a token, and what it needs.
+
+use serde_json::{Value, json};
+use wharf_vocab::Verb;
+
+/// How a route treats a token that is for another world only.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Reach {
+    /// It says that the token is not for the world.
+    World,
+    /// It says that the token must be for all worlds.
+    Everywhere,
+    /// It does not tell whether there is such a thing.
+    Hidden,
+    /// It answers with what the token may see.
+    Any,
+}
+
+use Reach::{Any, Everywhere, Hidden, World};
+use Verb::{Admin, Answer as AnswerAsks, Approve, Operate, Read, Run};
+
+/// Method, route, path to call, the verb and the reach that are needed, and a body.
+pub(crate) type Operation = (&'static str, &'static str, &'static str, Verb, Reach, Value);
+
+/// Every operation that needs a token, as it is called here, and what it needs.
+pub(crate) fn operations() -> Vec<Operation> {
+    let hello = json!({"folder": "/agents/dev.example.hello"});
+    let mut operations = vec![
+        ("GET", "/metrics", "/metrics", Read, Any, Value::Null),
+        ("GET", "/openapi.json", "/openapi.json", Read, Any, Value::Null),
+        ("GET", "/v1/runs", "/v1/runs", Read, Any, Value::Null),
+        ("POST", "/v1/runs", "/v1/runs", Run, World, json!({"tool": "wharf/echo"})),
+        ("GET", "/v1/runs/{run_id}", "/v1/runs/r1", Read, World, Value::Null),
+        ("DELETE", "/v1/runs/{run_id}", "/v1/runs/r1", Admin, World, Value::Null),
+        ("GET", "/v1/runs/{run_id}/events", "/v1/runs/none/events", Read, World, Value::Null),
+        ("POST", "/v1/runs/{run_id}/cancel", "/v1/runs/none/cancel", Run, World, Value::Null),
+        ("GET", "/v1/tools", "/v1/tools", Read, Any, Value::Null),
+        ("GET", "/v1/tools/{provider}/{name}", "/v1/tools/wharf/echo", Read, Any, Value::Null),
+        (
+            "GET",
+            "/v1/tools/{provider}/{name}/diff",
+            "/v1/tools/wharf/echo/diff",
+            Read,
+            Any,
+            Value::Null,
+        ),
+        (
+            "POST",
+            "/v1/tools/{provider}/{name}/approve",
+            "/v1/tools/wharf/echo/approve",
+            Admin,
+            Everywhere,
+            Value::Null,
+        ),
+        ("GET", "/v1/agents", "/v1/agents", Read, Any, Value::Null),
+        ("POST", "/v1/agents", "/v1/agents", Admin, Everywhere, hello.clone()),
+        ("POST", "/v1/agents/scan", "/v1/agents/scan", Admin, Everywhere, hello),
+        ("GET", "/v1/agents/{agent_id}", "/v1/agents/dev.none", Read, Any, Value::Null),
+        ("DELETE", "/v1/agents/{agent_id}", "/v1/agents/dev.none", Admin, Everywhere, Value::Null),
+        agent("approve", Admin),
+        agent("revoke", Admin),
+        agent("start", Operate),
+        agent("stop", Operate),
+        agent("restart", Operate),
+        (
+            "GET",
+            "/v1/agents/{agent_id}/logs",
+            "/v1/agents/dev.none/logs",
+            Operate,
+            Everywhere,
+            Value::Null,
+        ),
+        ("GET", "/v1/costs", "/v1/costs", Read, Any, Value::Null),
+        ("GET", "/v1/inbox", "/v1/inbox", Read, Any, Value::Null),
+        (
+            "POST",
+            "/v1/questions/{ask_id}/answer",
+            "/v1/questions/a1/answer",
+            AnswerAsks,
+            Hidden,
+            json!({"value": 1}),
+        ),
+        (
+            "POST",
+            "/v1/approvals/{ask_id}/decide",
+            "/v1/approvals/a1/decide",
+            Approve,
+            Hidden,
+            json!({"decision": "allow"}),
+        ),
+        ("GET", "/v1/tokens", "/v1/tokens", Admin, Any, Value::Null),
+        ("POST", "/v1/tokens", "/v1/tokens", Admin, Hidden, json!({"verbs": ["admin"]})),
+        ("DELETE", "/v1/tokens/{token_id}", "/v1/tokens/g-none", Admin, Everywhere, Value::Null),
+        ("POST", "/v1/tokens/rotate", "/v1/tokens/rotate", Admin, Everywhere, Value::Null),
+        ("GET", "/v1/secrets", "/v1/secrets", Admin, Everywhere, Value::Null),
+        ("PUT", "/v1/secrets/{name}", "/v1/secrets/KEY", Admin, Everywhere, json!("x")),
+        ("DELETE", "/v1/secrets/{name}", "/v1/secrets/KEY", Admin, Everywhere, Value::Null),
+        ("GET", "/v1/audit", "/v1/audit", Admin, Everywhere, Value::Null),
+    ];
+    operations.extend(worlds_and_files());
+    operations
+}
+
+fn worlds_and_files() -> Vec<Operation> {
+    vec![
+        ("GET", "/v1/worlds", "/v1/worlds", Read, Any, Value::Null),
+        ("POST", "/v1/worlds", "/v1/worlds", Admin, World, json!({"world": "new"})),
+        ("GET", "/v1/worlds/{world}", "/v1/worlds/default", Read, World, Value::Null),
+        ("PATCH", "/v1/worlds/{world}", "/v1/worlds/default", Admin, World, json!({})),
+        ("DELETE", "/v1/worlds/{world}", "/v1/worlds/new", Admin, World, Value::Null),
+        world("PUT", "budget", Admin, json!({})),
+        world("GET", "artifacts", Read, Value::Null),
+        world("GET", "trace", Read, Value::Null),
+        world("GET", "usage", Read, Value::Null),
+        world("POST", "collect", Admin, Value::Null),
+        world("GET", "files", Read, Value::Null),
+        world("PUT", "files", Run, json!("x")),
+        world("DELETE", "files", Operate, Value::Null),
+        world("POST", "uploads", Run, json!({"path": "/a"})),
+        world("GET", "upload", Run, Value::Null),
+        world("DELETE", "upload", Run, Value::Null),
+        world("PUT", "part", Run, json!("x")),
+        world("POST", "complete", Run, Value::Null),
+    ]
+}
+
+fn world(method: &'static str, what: &str, verb: Verb, body: Value) -> Operation {
+    let (route, path) = match what {
+        "budget" => ("/v1/worlds/{world}/budget", "/v1/worlds/default/budget"),
+        "artifacts" => ("/v1/worlds/{world}/artifacts", "/v1/worlds/default/artifacts"),
+        "trace" => ("/v1/worlds/{world}/trace", "/v1/worlds/default/trace?path=/a"),
+        "usage" => ("/v1/worlds/{world}/usage", "/v1/worlds/default/usage"),
+        "collect" => ("/v1/worlds/{world}/collect", "/v1/worlds/default/collect?dry=true"),
+        "files" => ("/v1/worlds/{world}/files/{path}", "/v1/worlds/default/files/a"),
+        "uploads" => ("/v1/worlds/{world}/uploads", "/v1/worlds/default/uploads"),
+        "upload" => {
+            ("/v1/worlds/{world}/uploads/{upload_id}", "/v1/worlds/default/uploads/u1?path=/a")
+        }
+        "part" => (
+            "/v1/worlds/{world}/uploads/{upload_id}/parts/{part}",
+            "/v1/worlds/default/uploads/u1/parts/1?path=/a",
+        ),
+        _ => (
+            "/v1/worlds/{world}/uploads/{upload_id}/complete",
+            "/v1/worlds/default/uploads/u1/complete?path=/a",
+        ),
+    };
+    (method, route, path, verb, World, body)
+}
+
+fn agent(act: &str, verb: Verb) -> Operation {
+    let (route, path, body) = match act {
+        "approve" => {
+            ("/v1/agents/{agent_id}/approve", "/v1/agents/dev.none/approve", json!({"all": true}))
+        }
+        "revoke" => ("/v1/agents/{agent_id}/revoke", "/v1/agents/dev.none/revoke", Value::Null),
+        "start" => ("/v1/agents/{agent_id}/start", "/v1/agents/dev.none/start", Value::Null),
+        "stop" => ("/v1/agents/{agent_id}/stop", "/v1/agents/dev.none/stop", Value::Null),
+        _ => ("/v1/agents/{agent_id}/restart", "/v1/agents/dev.none/restart", Value::Null),
+    };
+    ("POST", route, path, verb, Everywhere, body)
+}
