@@ -100,33 +100,71 @@ impl Policy {
     /// the tool, as it is defined now, in the run's world.
     #[must_use]
     pub fn gate(&self, tool: &ToolDef, hold_micro: Micro, allowed: bool) -> Option<Gate> {
-        let person = |reason: &str| {
-            Some(Gate { audience: Audience::Person, reason: reason.to_owned(), remember: false })
-        };
+        self.gate_in(&[], tool, hold_micro, allowed)
+    }
+
+    /// The same in a world that has rules of its own, which come before the owner's. They may ask
+    /// for more approvals and spare the one that a strict policy asks for by default; an approval
+    /// that a rule of the owner demands stays, for those whom the owner's rule names.
+    #[must_use]
+    pub fn gate_in(
+        &self,
+        world: &[Rule],
+        tool: &ToolDef,
+        hold_micro: Micro,
+        allowed: bool,
+    ) -> Option<Gate> {
         if tool.requires_directive {
             return person("The tool asks for an approval of every run.");
         }
         let fits = |rule: &&Rule| rule.tool.matches(&tool.tool);
-        let applies = |rule: &&Rule| match rule.when {
-            When::Always => true,
-            When::FirstUse => !allowed,
-            When::CostAbove(limit) => hold_micro > limit,
-        };
-        if let Some(rule) = self.rules.iter().filter(fits).find(applies) {
-            return rule.approve.then(|| Gate {
-                audience: rule.audience.clone(),
-                reason: format!("A rule for {} asks for an approval.", rule.tool),
-                remember: rule.when == When::FirstUse,
-            });
+        let applies = |rule: &&Rule| rule.applies(hold_micro, allowed);
+        let here = world.iter().filter(fits).find(applies);
+        let owners = self.rules.iter().filter(fits).find(applies);
+        let asks_here = here.filter(|rule| rule.approve);
+        if let Some(rule) = owners.filter(|rule| rule.approve) {
+            let mut gate = rule.gate("A rule for");
+            if let (Audience::Any, Some(here)) = (&gate.audience, asks_here) {
+                gate.audience = here.audience.clone();
+            }
+            return Some(gate);
+        }
+        let first_use = |rule: &Rule| rule.approve && rule.when == When::FirstUse;
+        let owner_asks_once = self.rules.iter().filter(fits).any(first_use);
+        if let Some(rule) = asks_here {
+            let mut gate = rule.gate("A rule of the world for");
+            // Whoever a world asks cannot answer for those whom the owner wants asked.
+            gate.remember &= !owner_asks_once;
+            return Some(gate);
         }
         // Whoever wants to be asked at the first use only does not want to be asked again.
-        let settled = |rule: &Rule| rule.approve && rule.when == When::FirstUse;
-        if self.strict
-            && tool.side_effects != Some(false)
-            && !self.rules.iter().filter(fits).any(settled)
-        {
+        let settled = owner_asks_once || world.iter().filter(fits).any(first_use);
+        let spoken = here.is_some() || owners.is_some() || settled;
+        if self.strict && tool.side_effects != Some(false) && !spoken {
             return person("The tool may act on the world, and the policy is strict.");
         }
         None
     }
+}
+
+impl Rule {
+    fn applies(&self, hold_micro: Micro, allowed: bool) -> bool {
+        match self.when {
+            When::Always => true,
+            When::FirstUse => !allowed,
+            When::CostAbove(limit) => hold_micro > limit,
+        }
+    }
+
+    fn gate(&self, whose: &str) -> Gate {
+        Gate {
+            audience: self.audience.clone(),
+            reason: format!("{whose} {} asks for an approval.", self.tool),
+            remember: self.when == When::FirstUse,
+        }
+    }
+}
+
+fn person(reason: &str) -> Option<Gate> {
+    Some(Gate { audience: Audience::Person, reason: reason.to_owned(), remember: false })
 }

@@ -43,7 +43,8 @@ fn t034_two_outputs_do_not_share_a_file() {
         json!({ "a.local": "/x", "b": "world://w/@r2/x" }),
     ];
     for outputs in same {
-        let key = outputs.as_object().and_then(|o| o.keys().last().cloned()).expect("two keys");
+        let key =
+            outputs.as_object().and_then(|o| o.keys().next_back().cloned()).expect("two keys");
         assert_refused(resolved(json!({}), outputs, None), Code::ScopeKeyConflict, &key);
     }
     let apart = json!({ "a.world": "/x", "b.local": "/x" });

@@ -104,3 +104,93 @@ fn a_strict_policy_asks_about_what_may_act_unless_a_rule_has_spoken() {
     }
     assert!(strict(&[], Some(false), false).is_none());
 }
+
+/// Who is asked in a world with rules of its own, and whether an allowance is remembered.
+fn asked_in(world: &[Rule], owner: &Policy, allowed: bool) -> Option<(Audience, bool)> {
+    let gate = owner.gate_in(world, &tool("a/b", None), 50, allowed);
+    gate.map(|gate| (gate.audience, gate.remember))
+}
+
+fn by(audience: Audience, rule: Rule) -> Rule {
+    Rule { audience, ..rule }
+}
+
+#[test]
+fn a_world_may_ask_for_more() {
+    let asks = [rule("a/*", "always", true)];
+    let any = Some((Audience::Any, false));
+    assert_eq!(asked_in(&asks, &policy(&[], false), true), any);
+    assert_eq!(asked_in(&asks, &policy(&[rule("*", "always", false)], false), true), any);
+    assert_eq!(asked_in(&[rule("x/*", "always", true)], &policy(&[], false), true), None);
+    let gate = policy(&[], false).gate_in(&asks, &tool("a/b", None), 50, true).expect("asked");
+    assert_eq!(gate.reason, "A rule of the world for a/* asks for an approval.");
+    // The first of the world's own rules that fits decides for the world.
+    let let_off = [rule("a/b", "cost>10", false), rule("a/*", "always", true)];
+    assert_eq!(asked_in(&let_off, &policy(&[], false), false), None);
+}
+
+#[test]
+fn a_world_spares_the_strict_default_and_nothing_else() {
+    let spares = [rule("*", "always", false)];
+    assert_eq!(asked_in(&[], &policy(&[], true), true), Some((Audience::Person, false)));
+    assert_eq!(asked_in(&spares, &policy(&[], true), true), None);
+    let person = by(Audience::Person, rule("a/*", "always", true));
+    for strict in [false, true] {
+        let owner = policy(std::slice::from_ref(&person), strict);
+        assert_eq!(asked_in(&spares, &owner, true), Some((Audience::Person, false)));
+    }
+    let mut wants = tool("a/b", Some(false));
+    wants.requires_directive = true;
+    assert!(policy(&[], false).gate_in(&spares, &wants, 0, true).is_some());
+    // A rule of the world about dear runs says nothing about cheap ones.
+    let dear = [rule("*", "cost>100", false)];
+    assert_eq!(asked_in(&dear, &policy(&[], true), true), Some((Audience::Person, false)));
+}
+
+#[test]
+fn a_world_cannot_choose_who_answers_for_the_owner() {
+    let seat = Audience::Seat("S-1".parse().expect("a seat id"));
+    let owners =
+        |audience: &Audience| policy(&[by(audience.clone(), rule("a/*", "always", true))], false);
+    for audience in [&Audience::Person, &seat] {
+        for other in [Audience::Any, Audience::Person, seat.clone()] {
+            let asks = [by(other, rule("*", "always", true))];
+            let wanted = Some((audience.clone(), false));
+            assert_eq!(asked_in(&asks, &owners(audience), false), wanted);
+        }
+    }
+    // Where the owner lets anybody answer, a world may name somebody.
+    for audience in [Audience::Person, seat] {
+        let asks = [by(audience.clone(), rule("*", "always", true))];
+        assert_eq!(asked_in(&asks, &owners(&Audience::Any), false), Some((audience, false)));
+    }
+}
+
+#[test]
+fn what_a_world_remembers_does_not_answer_the_owner() {
+    let first = [rule("a/*", "first-use", true)];
+    assert_eq!(asked_in(&first, &policy(&[], true), false), Some((Audience::Any, true)));
+    assert_eq!(asked_in(&first, &policy(&[], true), true), None, "asked once, here as well");
+    // The owner wants a person asked once, though not for dear runs; what somebody allowed in
+    // a dear run must not count as that person's word.
+    let owner = policy(
+        &[rule("a/*", "cost>10", false), by(Audience::Person, rule("a/*", "first-use", true))],
+        false,
+    );
+    assert_eq!(asked_in(&first, &owner, false), Some((Audience::Any, false)));
+}
+
+#[test]
+fn without_rules_of_its_own_a_world_is_like_any() {
+    let rules = [rule("a/*", "cost>10", true), rule("a/b", "first-use", true)];
+    for strict in [false, true] {
+        for count in 0..=rules.len() {
+            let owner = policy(&rules[..count], strict);
+            for (hold, allowed) in [(0, false), (0, true), (11, false), (11, true)] {
+                let tool = tool("a/b", None);
+                let same = owner.gate(&tool, hold, allowed);
+                assert_eq!(owner.gate_in(&[], &tool, hold, allowed), same);
+            }
+        }
+    }
+}
