@@ -1,7 +1,7 @@
 //! All tools, who executes them, and the compiled schemas that guard them.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
@@ -147,11 +147,16 @@ impl Catalog {
         checked.map_err(|e| e.told(Code::ToolInvalidInput, "The inputs do not fit the tool"))
     }
 
-    /// Checks outputs against the tool's schema.
-    pub(crate) async fn check_outputs(&self, id: &ToolId, outputs: &Object) -> Result<(), Fault> {
+    /// Checks outputs against the tool's schema, except those under these names.
+    pub(crate) async fn check_outputs(
+        &self,
+        id: &ToolId,
+        outputs: &Object,
+        except: BTreeSet<String>,
+    ) -> Result<(), Fault> {
         let schema = self.read(|inner| inner.tools.get(id).and_then(|known| known.output.clone()));
         let Some(schema) = schema else { return Ok(()) };
-        let checked = schema.check(Value::Object(outputs.clone())).await;
+        let checked = schema.check_but(Value::Object(outputs.clone()), except).await;
         checked.map_err(|e| e.told(Code::ToolInvalidOutput, "The outputs do not fit the tool"))
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::{broadcast, oneshot};
 use wharf_domain::{Run, RunEntry};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
 use wharf_vocab::limits::{MEMORY_RUNS_KEPT_MAX, WATCH_QUEUE_MAX};
-use wharf_vocab::{Durability, RunKey, RunStatus, Seq, ShardId};
+use wharf_vocab::{Durability, RunKey, RunStatus, Seq, ShardId, WorldId};
 
 /// What watchers of a run are sent.
 #[derive(Debug, Clone)]
@@ -158,6 +158,12 @@ impl Hub {
                 inner.waiters.remove(key);
             }
         }
+    }
+
+    /// The runs of a world that are under way.
+    pub(crate) fn open_in(&self, world: &WorldId) -> Vec<Arc<Run>> {
+        let inner = self.lock();
+        inner.live.values().filter(|run| run.key.world == *world).cloned().collect()
     }
 
     /// How many runs are under way.

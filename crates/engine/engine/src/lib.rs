@@ -12,6 +12,7 @@ mod records;
 mod schema;
 pub mod shard;
 mod shell;
+mod storage;
 
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;

@@ -28,6 +28,7 @@ use crate::catalog::Catalog;
 use crate::hub::Hub;
 use crate::records::{Agents, Grants, Worlds};
 use crate::shard::{Effect, Input, Reply, Shard, Ticket, is_called_off};
+use crate::storage;
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
 const GROUPS_ON_THE_WAY_MAX: usize = 64;
@@ -293,6 +294,7 @@ impl Shell {
             }
             Effect::Publish { batch, run } => {
                 count(&batch, &run);
+                self.clear_up(&run);
                 self.parts.hub.publish(batch, run);
             }
             Effect::WorldChanged(world) => self.parts.worlds.set(world),
@@ -345,11 +347,28 @@ impl Shell {
     /// Puts the files of an attempt in their places. It is tried until it is done: the run has
     /// succeeded, and nobody would clear up after half of it.
     fn put_in_place(&mut self, run: RunKey, attempt_id: AttemptId, moves: Vec<Move>) {
-        let Some(objects) = self.parts.objects.clone() else { return };
+        let Some(objects) = self.parts.objects.clone() else {
+            tracing::error!(%run, "outputs cannot be published: this core has no artifact store");
+            return;
+        };
         self.chores.push(Box::pin(async move {
             publish::put_in_place(&*objects, &run, &moves).await;
             let input = RunInput::Published { attempt_id };
             Some((run.shard(), Input::Run { key: run, input, ticket: None }))
+        }));
+    }
+
+    /// Removes what attempts that are over wrote and nobody will see. What is missed, because the
+    /// artifact store is in trouble or a provider writes late, goes with the next collection.
+    fn clear_up(&mut self, run: &Run) {
+        let Some(objects) = self.parts.objects.clone() else { return };
+        let before = self.parts.hub.run(&run.key);
+        let Some(prefix) = publish::leftovers(before.as_deref(), run) else { return };
+        self.chores.push(Box::pin(async move {
+            if let Err(error) = storage::delete_all(&*objects, &prefix).await {
+                tracing::debug!(%error, "leftovers of an attempt could not be removed");
+            }
+            None
         }));
     }
 

@@ -2,11 +2,11 @@
 
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
-use wharf_domain::{Caller, Progress, json_weight};
+use wharf_domain::{Caller, Progress};
 use wharf_ports::Dispatch;
-use wharf_vocab::limits::VALUE_BYTES_MAX;
 use wharf_vocab::{AgentId, Code, Executed, Fault, Object};
 
+use super::data::Work;
 use super::{Accepted, Handle, NewRun};
 use crate::schema::Schema;
 use crate::shard::Input;
@@ -16,13 +16,14 @@ use crate::shard::Input;
 pub struct Attempt {
     handle: Handle,
     dispatch: Dispatch,
+    work: Work,
 }
 
 impl Attempt {
     /// Takes an attempt that was dispatched.
     #[must_use]
     pub fn new(handle: Handle, dispatch: Dispatch) -> Self {
-        Self { handle, dispatch }
+        Self { handle, dispatch, work: Work::default() }
     }
 
     /// What was dispatched.
@@ -31,8 +32,22 @@ impl Attempt {
         &self.dispatch
     }
 
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    pub(super) fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// Says how much processor time the attempt has used, as far as that is known.
+    pub fn used_cpu_ms(&self, cpu_ms: u64) {
+        self.work.used_cpu_ms(cpu_ms);
+    }
+
     /// Writes progress. It waits while the core has too much to do.
-    pub async fn progress(&self, pieces: Vec<Progress>) -> Result<(), Fault> {
+    pub async fn progress(&self, mut pieces: Vec<Progress>) -> Result<(), Fault> {
+        self.work.given().progress(&mut pieces);
         let key = self.dispatch.run.clone();
         let attempt_id = self.dispatch.attempt_id.clone();
         let shard = key.shard();
@@ -40,7 +55,8 @@ impl Attempt {
     }
 
     /// Raises an ask; how it ends comes by [`wharf_ports::ProviderSink::answer`] under its key.
-    pub async fn raise(&self, ask: NewAsk) -> Result<(), Fault> {
+    pub async fn raise(&self, mut ask: NewAsk) -> Result<(), Fault> {
+        self.work.given().ask(&mut ask);
         if let Some(Err(flaw)) = ask.schema.as_ref().map(Schema::compile) {
             return Err(flaw.told(flaw.code(), "The schema of the question"));
         }
@@ -63,7 +79,11 @@ impl Attempt {
     /// caller made by [`Attempt::caller`], and the attempt must still be under way.
     pub async fn invoke(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
         let parent = self.dispatch.run.clone();
-        let new = NewRun { world: parent.world.clone(), parent: Some(parent), ..new };
+        let mut new = NewRun { world: parent.world.clone(), parent: Some(parent), ..new };
+        // An address that is handed on stands for its file again, so that it can be traced.
+        let given = self.work.given();
+        given.object(&mut new.inputs);
+        given.object(&mut new.outputs);
         if let Err(fault) = self.check_active().await {
             self.handle.audit_refusal(caller, &new.tool, &new.world, &fault);
             return Err(fault);
@@ -81,19 +101,17 @@ impl Attempt {
         Err(Fault::new(Code::PermissionDenied, message))
     }
 
-    /// Says that the attempt succeeded. Outputs that are too large or do not fit the tool's
-    /// schema fail it.
+    /// Says that the attempt succeeded. Outputs that go to files are durable before anybody is
+    /// told; outputs that are too large or do not fit the tool's schema fail it.
     pub async fn succeeded(&self, outputs: Object, cost_micro: u64) -> Result<(), Fault> {
-        let catalog = &self.handle.inner.catalog;
-        let checked = match check_size(&outputs) {
-            Ok(()) => catalog.check_outputs(&self.dispatch.spec.tool, &outputs).await,
-            Err(fault) => Err(fault),
+        let report = match Box::pin(self.deliver(outputs)).await {
+            Ok((outputs, delivery)) => AttemptReport { result: Ok(outputs), cost_micro, delivery },
+            Err(fault) => {
+                let result = Err(AttemptError::Failed(fault, Executed::Yes));
+                AttemptReport::new(result, cost_micro)
+            }
         };
-        let result = match checked {
-            Ok(()) => Ok(outputs),
-            Err(fault) => Err(AttemptError::Failed(fault, Executed::Yes)),
-        };
-        self.ended(AttemptReport::new(result, cost_micro)).await
+        self.tell_end(report).await
     }
 
     /// Says that the attempt failed.
@@ -104,18 +122,31 @@ impl Attempt {
 
     /// Says how the attempt ended.
     pub async fn ended(&self, report: AttemptReport) -> Result<(), Fault> {
+        match report {
+            AttemptReport { result: Ok(outputs), cost_micro, .. } => {
+                self.succeeded(outputs, cost_micro).await
+            }
+            report => self.tell_end(report).await,
+        }
+    }
+
+    async fn tell_end(&self, mut report: AttemptReport) -> Result<(), Fault> {
+        let given = self.work.given();
+        match &mut report.result {
+            Ok(outputs) => given.object(outputs),
+            Err(
+                AttemptError::Failed(fault, _)
+                | AttemptError::Refused(fault)
+                | AttemptError::Canceled(fault),
+            ) => given.fault(fault),
+        }
+        if report.delivery.metered.is_empty() {
+            report.delivery.metered = self.work.metered();
+        }
         let key = self.dispatch.run.clone();
         let attempt_id = self.dispatch.attempt_id.clone();
         let shard = key.shard();
         let input = RunInput::AttemptEnded { attempt_id, report };
         self.handle.tell(shard, Input::Run { key, input, ticket: None }).await
     }
-}
-
-fn check_size(outputs: &Object) -> Result<(), Fault> {
-    if json_weight(outputs) > VALUE_BYTES_MAX {
-        let message = format!("The outputs are larger than {VALUE_BYTES_MAX} bytes.");
-        return Err(Fault::new(Code::ToolOutputTooLarge, message));
-    }
-    Ok(())
 }

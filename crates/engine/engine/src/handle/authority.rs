@@ -14,7 +14,9 @@ impl Handle {
         caller.rights.check(verb, world)
     }
 
-    pub(super) fn check_current(&self, caller: &Caller) -> Result<(), Fault> {
+    /// Whether a caller's rights hold now: their time is not over, and no grant they come from has
+    /// been revoked.
+    pub fn check_current(&self, caller: &Caller) -> Result<(), Fault> {
         if caller.rights.until.is_some_and(|until| until <= self.now()) {
             let message = "The rights this is asked with have expired.";
             return Err(Fault::new(Code::PermissionDenied, message));

@@ -5,12 +5,18 @@
 //! records never hold an address.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use wharf_domain::scope::WorldPath;
-use wharf_ports::{ByteStream, ObjectBody};
-use wharf_vocab::{Code, Fault, Object};
+use wharf_domain::scope::{Bound, ReadObject, Target, WorldPath};
+use wharf_domain::{Metered, RunSpec};
+use wharf_ports::{ByteStream, Method, ObjectBody, ObjectInfo, ObjectStore, PutObject};
+use wharf_vocab::limits::{PRESIGN_S_MIN, PRESIGN_SLACK_S};
+use wharf_vocab::{Code, Fault, Object, Publish};
 
 use super::Attempt;
+use super::scrub::Given;
+use crate::storage::{self, Patience};
 
 /// How a provider reaches the files of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +33,116 @@ pub struct AttemptData {
     attempt: Attempt,
 }
 
+/// What an attempt has been given and has written so far, shared by all who work on it.
+#[derive(Clone, Default)]
+pub(super) struct Work(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    given: Given,
+    inputs: Option<Object>,
+    outputs: Option<BTreeMap<String, String>>,
+    written: BTreeMap<String, Written>,
+    /// Names of outputs that nobody asked for, in the order in which they came.
+    unasked: Vec<String>,
+    metered: Metered,
+}
+
+/// An output that is in the artifact store.
+#[derive(Debug, Clone)]
+pub(super) struct Written {
+    /// Where it is.
+    pub(super) at: WorldPath,
+    /// Where it belongs.
+    pub(super) place: WorldPath,
+    pub(super) info: ObjectInfo,
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Work").finish_non_exhaustive()
+    }
+}
+
+impl Work {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The addresses that were given out.
+    pub(super) fn given(&self) -> Given {
+        self.lock().given.clone()
+    }
+
+    /// The address that was given out for an output.
+    pub(super) fn output_address(&self, name: &str) -> Option<String> {
+        self.lock().outputs.as_ref()?.get(name).cloned()
+    }
+
+    /// What was handed over, by the names of the outputs.
+    pub(super) fn written(&self) -> BTreeMap<String, Written> {
+        self.lock().written.clone()
+    }
+
+    pub(super) fn metered(&self) -> Metered {
+        self.lock().metered
+    }
+
+    pub(super) fn used_cpu_ms(&self, cpu_ms: u64) {
+        self.lock().metered.cpu_ms = Some(cpu_ms);
+    }
+
+    fn count_in(&self, bytes: u64) {
+        let mut inner = self.lock();
+        inner.metered.bytes_in = inner.metered.bytes_in.saturating_add(bytes);
+    }
+
+    fn hand_over(&self, name: &str, written: Written) {
+        let mut inner = self.lock();
+        inner.metered.bytes_out = inner.metered.bytes_out.saturating_add(written.info.bytes);
+        inner.written.insert(name.to_owned(), written);
+    }
+
+    /// The number of an output that nobody asked for, from 0.
+    fn unasked(&self, name: &str) -> usize {
+        let mut inner = self.lock();
+        let known = inner.unasked.iter().position(|known| known == name);
+        known.unwrap_or_else(|| {
+            inner.unasked.push(name.to_owned());
+            inner.unasked.len() - 1
+        })
+    }
+}
+
 impl Attempt {
     /// The files of the attempt.
     #[must_use]
     pub fn data(&self) -> AttemptData {
         AttemptData { attempt: self.clone() }
+    }
+
+    /// Where an output goes: where it is written first, and where it belongs.
+    pub(super) fn paths(&self, name: &str) -> Result<(WorldPath, WorldPath), Fault> {
+        let dispatch = self.dispatch();
+        let place = place(&dispatch.spec, &dispatch.run.run, name)?;
+        if dispatch.spec.publish == Publish::Direct {
+            return Ok((place.clone(), place));
+        }
+        let writes = &dispatch.spec.bindings.writes;
+        let number = match writes.keys().position(|known| known == name) {
+            Some(number) => number,
+            None => writes.len() + self.work().unasked(name),
+        };
+        let staged = WorldPath::staged(&dispatch.run.run, &dispatch.attempt_id, number);
+        Ok((staged, place))
+    }
+
+    /// How long an address must be good for that the attempt is given now.
+    fn lifetime_s(&self) -> u64 {
+        let now = self.handle().now();
+        let deadline = self.dispatch().deadline.map_or(0, |deadline| deadline.ms_since(now));
+        let left_ms = deadline.max(self.dispatch().spec.timeout_ms);
+        PRESIGN_S_MIN.max(left_ms.div_ceil(1000) + PRESIGN_SLACK_S)
     }
 }
 
@@ -39,59 +150,187 @@ impl AttemptData {
     /// Whether there is anything to fetch or to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.attempt.dispatch().spec.bindings.is_empty()
+        self.spec().bindings.is_empty()
     }
 
     /// Names of inputs that are references, in order.
     #[must_use]
     pub fn refs(&self) -> Vec<String> {
-        self.attempt.dispatch().spec.bindings.reads.keys().cloned().collect()
+        self.spec().bindings.reads.keys().cloned().collect()
     }
 
     /// The inputs with an address in the place of each reference. They are made anew for each
     /// attempt and must not be kept.
     pub fn inputs_with_addresses(&self) -> Result<Object, Fault> {
-        Err(unbuilt())
+        let work = self.attempt.work();
+        if let Some(made) = work.lock().inputs.clone() {
+            return Ok(made);
+        }
+        let spec = self.spec();
+        let mut inputs = spec.inputs.clone();
+        let (mut given, mut bytes_in) = (Vec::new(), 0_u64);
+        for (name, bound) in &spec.bindings.reads {
+            let address = match bound {
+                Bound::Object(read) => {
+                    bytes_in = bytes_in.saturating_add(read.bytes);
+                    self.presign(Method::Get, &read.path)?
+                }
+                Bound::Uri => match spec.addresses.inputs.0.get(name) {
+                    Some(address) => address.clone(),
+                    None => continue,
+                },
+            };
+            given.push((address.clone(), shown(&spec.inputs, name)));
+            inputs.insert(name.clone(), address.into());
+        }
+        let mut inner = work.lock();
+        for (address, shown) in given {
+            inner.given.add(address, shown);
+        }
+        inner.metered.bytes_in = inner.metered.bytes_in.saturating_add(bytes_in);
+        inner.inputs = Some(inputs.clone());
+        Ok(inputs)
     }
 
     /// Addresses to which outputs can be written, by their names.
     pub fn output_addresses(&self) -> Result<BTreeMap<String, String>, Fault> {
-        Err(unbuilt())
+        let work = self.attempt.work();
+        if let Some(made) = work.lock().outputs.clone() {
+            return Ok(made);
+        }
+        let spec = self.spec();
+        let mut outputs = BTreeMap::new();
+        for (name, target) in &spec.bindings.writes {
+            let address = match target {
+                Target::Object { .. } => {
+                    let (at, _) = self.attempt.paths(name)?;
+                    self.presign(Method::Put, &at)?
+                }
+                Target::Uri => match spec.addresses.outputs.0.get(name) {
+                    Some(address) => address.clone(),
+                    None => shown(&spec.outputs, name),
+                },
+            };
+            outputs.insert(name.clone(), address);
+        }
+        let mut inner = work.lock();
+        for (name, address) in &outputs {
+            inner.given.add(address.clone(), shown(&spec.outputs, name));
+        }
+        inner.outputs = Some(outputs.clone());
+        Ok(outputs)
     }
 
     /// The inputs that are files of the world: their names and sizes. Others stand as they are.
     #[must_use]
     pub fn input_files(&self) -> Vec<(String, u64)> {
-        Vec::new()
+        let reads = self.spec().bindings.reads.iter();
+        reads
+            .filter_map(|(name, bound)| match bound {
+                Bound::Object(read) => Some((name.clone(), read.bytes)),
+                Bound::Uri => None,
+            })
+            .collect()
+    }
+
+    /// The file that an input stands for, as it was when the run was accepted.
+    #[must_use]
+    pub fn input(&self, name: &str) -> Option<&ReadObject> {
+        match self.spec().bindings.reads.get(name)? {
+            Bound::Object(read) => Some(read),
+            Bound::Uri => None,
+        }
     }
 
     /// The names of outputs that go to files or addresses.
     #[must_use]
     pub fn output_names(&self) -> Vec<String> {
-        self.attempt.dispatch().spec.bindings.writes.keys().cloned().collect()
+        self.spec().bindings.writes.keys().cloned().collect()
     }
 
     /// The bytes of an input that is a file.
     pub async fn read(&self, name: &str) -> Result<ObjectBody, Fault> {
-        let _ = name;
-        Err(unbuilt())
+        let Some(read) = self.input(name) else {
+            let message = format!("The input `{name}` is not a file.");
+            return Err(Fault::new(Code::RequestInvalid, message).with("key", name));
+        };
+        let (objects, key) = (self.objects()?, read.path.key(&self.attempt.dispatch().run.world));
+        let found = storage::patiently(Patience::Long, || objects.get(key.clone(), None)).await;
+        let found = found.map_err(|error| error.to_fault().with("key", name))?;
+        let Some(body) = found else {
+            let message = format!("The file of the input `{name}` is not there any more.");
+            return Err(Fault::new(Code::ScopeNotFound, message).with("key", name));
+        };
+        let work = self.attempt.work().clone();
+        let stream = storage::counted(body.stream, move |bytes| {
+            work.count_in(bytes);
+            storage::count_read(bytes);
+        });
+        Ok(ObjectBody { stream, ..body })
     }
 
     /// Writes an output, to where the run says or else to a local file of the run by this name.
     /// It counts once the attempt has succeeded.
     pub async fn write(&self, name: &str, bytes: u64, body: ByteStream) -> Result<(), Fault> {
-        let _ = (name, bytes, body);
-        Err(unbuilt())
+        let (at, place) = self.attempt.paths(name)?;
+        let put = PutObject {
+            key: at.key(&self.attempt.dispatch().run.world),
+            media_type: place.media_type().to_owned(),
+            bytes: Some(bytes),
+            b3: None,
+        };
+        let info = self.objects()?.put(put, storage::counted(body, storage::count_written)).await;
+        let info = info.map_err(|error| error.to_fault().with("key", name))?;
+        self.attempt.work().hand_over(name, Written { at, place, info });
+        Ok(())
     }
 
-    /// Where an output goes.
+    /// Where an output goes, if that is a file.
     #[must_use]
     pub fn place(&self, name: &str) -> Option<WorldPath> {
-        let _ = name;
-        None
+        place(self.spec(), &self.attempt.dispatch().run.run, name).ok()
+    }
+
+    fn spec(&self) -> &RunSpec {
+        &self.attempt.dispatch().spec
+    }
+
+    fn objects(&self) -> Result<Arc<dyn ObjectStore>, Fault> {
+        self.attempt.handle().objects()
+    }
+
+    fn presign(&self, method: Method, path: &WorldPath) -> Result<String, Fault> {
+        let key = path.key(&self.attempt.dispatch().run.world);
+        Ok(storage::presign(&*self.objects()?, method, &key, self.attempt.lifetime_s()))
     }
 }
 
-fn unbuilt() -> Fault {
-    Fault::new(Code::StorageUnavailable, "This core has no artifact store.")
+/// The text that records have for a reference.
+pub(super) fn shown(values: &Object, name: &str) -> String {
+    values.get(name).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+}
+
+/// The file that an output belongs to; one that nobody asked for is a local file of the run.
+fn place(spec: &RunSpec, run: &wharf_vocab::RunId, name: &str) -> Result<WorldPath, Fault> {
+    let writes = &spec.bindings.writes;
+    let wrong = |why: &str| {
+        let message = format!("The output `{name}` cannot be written to a file: {why}.");
+        Err(Fault::new(Code::ToolInvalidOutput, message).with("key", name))
+    };
+    match writes.get(name) {
+        Some(Target::Object { path }) => return Ok(path.clone()),
+        Some(Target::Uri) => return wrong("it goes to an address elsewhere"),
+        None => {}
+    }
+    let path = match WorldPath::parse(&format!("/{name}")) {
+        Ok(path) => path.local_to(run),
+        Err(error) => return wrong(&error.to_string()),
+    };
+    let Some(path) = path else { return wrong("its name is too long") };
+    let taken =
+        |target: &Target| matches!(target, Target::Object { path: other } if *other == path);
+    if writes.values().any(taken) {
+        return wrong("another output goes there");
+    }
+    Ok(path)
 }

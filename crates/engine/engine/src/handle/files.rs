@@ -2,12 +2,18 @@
 
 use std::ops::Range;
 
-use wharf_domain::Caller;
-use wharf_domain::scope::WorldPath;
-use wharf_ports::{ByteStream, FileQuery, FileRecord, ObjectBody, UploadPart, Usage};
-use wharf_vocab::{B3, Code, Fault, RunId, WorldId};
+use wharf_domain::scope::{WorldPath, media};
+use wharf_domain::{Artifact, ArtifactOp, AuditRecord, Caller};
+use wharf_ports::{
+    ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject, Usage,
+};
+use wharf_vocab::limits::{FILE_BYTES_MAX, PAGE_ITEMS_MAX};
+use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId};
 
-use super::Handle;
+use super::in_use::Used;
+use super::{Handle, no_world};
+use crate::shard::Input;
+use crate::storage::{self, Patience};
 
 /// Files that are there now.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,78 +39,44 @@ pub struct NewFile {
     pub b3: Option<B3>,
 }
 
-/// Where a file comes from and where it went.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Trace {
-    /// Every writing of the file, oldest first; the last may be there now.
-    pub written: Vec<FileRecord>,
-    /// Every reading of it by a run, oldest first.
-    pub read: Vec<FileRecord>,
-    /// For each run that wrote it: the files that run read.
-    pub made_from: Vec<(RunId, Vec<FileRecord>)>,
-    /// For each run that read it: the files that run wrote.
-    pub went_into: Vec<(RunId, Vec<FileRecord>)>,
-    /// Whether there is more than is shown.
-    pub cut: bool,
-}
-
-/// An upload in parts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UploadView {
-    /// Its id.
-    pub id: String,
-    /// The file it becomes.
-    pub path: WorldPath,
-    /// The parts that have arrived.
-    pub parts: Vec<UploadPart>,
-}
-
-/// What was cleared away.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Collected {
-    /// Files that were removed because nobody had used them for long.
-    pub files: u64,
-    /// Leftovers of runs and uploads that were removed.
-    pub leftovers: u64,
-    /// How many bytes all that had.
-    pub bytes: u64,
-    /// Files that are old enough to go, but used by a run under way.
-    pub in_use: u64,
-}
-
 impl Handle {
     /// Files of a world that are there now. Needs the verb `read`.
     pub async fn files(&self, caller: &Caller, query: FileQuery) -> Result<FilePage, Fault> {
-        let _ = (caller, query);
-        Err(unbuilt())
+        self.may_use_files(caller, Verb::Read, &query.world)?;
+        let limit = query.limit.clamp(1, PAGE_ITEMS_MAX);
+        let query = FileQuery { limit: limit + 1, ..query };
+        let found = self.inner.store.files(query).await;
+        let mut files = found.map_err(|error| error.to_fault())?;
+        let more = files.len() > limit;
+        files.truncate(limit);
+        let next = files.last().filter(|_| more).map(|file| file.artifact.path.clone());
+        Ok(FilePage { files, next })
     }
 
-    /// One file that is there now.
+    /// One file that is there now. One that somebody put straight into the artifact store is
+    /// shown as far as that knows it.
     pub async fn file(
         &self,
         caller: &Caller,
         world: &WorldId,
         path: &WorldPath,
     ) -> Result<FileRecord, Fault> {
-        let _ = (caller, world, path);
-        Err(unbuilt())
-    }
-
-    /// Where a file comes from and where it went. Needs the verb `read`.
-    pub async fn trace(
-        &self,
-        caller: &Caller,
-        world: &WorldId,
-        path: &WorldPath,
-    ) -> Result<Trace, Fault> {
-        let _ = (caller, world, path);
-        Err(unbuilt())
+        self.may_use_files(caller, Verb::Read, world)?;
+        if let Some(row) = self.row(world, path).await? {
+            return Ok(row);
+        }
+        let objects = self.objects()?;
+        let head = storage::head(&*objects, &path.key(world), Patience::Short).await;
+        let info = head.map_err(|error| error.to_fault())?.ok_or_else(|| no_file(world, path))?;
+        let at = info.written_at;
+        let artifact = written(world, path, info);
+        Ok(FileRecord { position: 0, at, artifact, gone_at: None })
     }
 
     /// How much a world holds. Needs the verb `read`.
     pub async fn usage(&self, caller: &Caller, world: &WorldId) -> Result<Usage, Fault> {
-        let _ = (caller, world);
-        Err(unbuilt())
+        self.may_use_files(caller, Verb::Read, world)?;
+        self.inner.store.usage(world.clone()).await.map_err(|error| error.to_fault())
     }
 
     /// The bytes of a file, or of a range of it. Needs the verb `read`.
@@ -115,8 +87,29 @@ impl Handle {
         path: &WorldPath,
         range: Option<Range<u64>>,
     ) -> Result<ObjectBody, Fault> {
-        let _ = (caller, world, path, range);
-        Err(unbuilt())
+        self.may_use_files(caller, Verb::Read, world)?;
+        let (objects, key) = (self.objects()?, path.key(world));
+        if let Some(range) = &range {
+            let head = storage::head(&*objects, &key, Patience::Short).await;
+            let info = head.map_err(|error| error.to_fault())?;
+            let info = info.ok_or_else(|| no_file(world, path))?;
+            if range.start >= range.end || range.end > info.bytes {
+                let message =
+                    format!("The range lies outside the file, which has {} bytes.", info.bytes);
+                return Err(
+                    Fault::new(Code::RequestRangeInvalid, message).with("bytes", info.bytes)
+                );
+            }
+        }
+        let found =
+            storage::patiently(Patience::Short, || objects.get(key.clone(), range.clone())).await;
+        let body = found.map_err(|error| match error.kind {
+            ObjectErrorKind::NotFound => no_file(world, path),
+            _ => error.to_fault(),
+        })?;
+        let body = body.ok_or_else(|| no_file(world, path))?;
+        let stream = storage::counted(body.stream, storage::count_read);
+        Ok(ObjectBody { stream, ..body })
     }
 
     /// Puts a file into a world, in the place of one that may be there. Needs the verb `run`.
@@ -126,8 +119,17 @@ impl Handle {
         new: NewFile,
         body: ByteStream,
     ) -> Result<FileRecord, Fault> {
-        let _ = (caller, new, body);
-        Err(unbuilt())
+        self.may_put(caller, &new)?;
+        let _working = self.inner.in_use.work(&new.world)?;
+        let put = PutObject {
+            key: new.path.key(&new.world),
+            media_type: new.kind(),
+            bytes: new.bytes,
+            b3: new.b3.clone(),
+        };
+        let stream = storage::counted(body, storage::count_written);
+        let info = self.objects()?.put(put, stream).await.map_err(|error| error.to_fault())?;
+        self.enter(caller, &new, info).await
     }
 
     /// Removes a file. One that a run under way reads or writes is refused. Needs the verb
@@ -138,76 +140,140 @@ impl Handle {
         world: &WorldId,
         path: &WorldPath,
     ) -> Result<(), Fault> {
-        let _ = (caller, world, path);
-        Err(unbuilt())
+        self.may_use_files(caller, Verb::Operate, world)?;
+        let (_removing, free) = self.inner.in_use.remove(vec![(world.clone(), path.clone())]);
+        if free.is_empty() || self.used(world).has(path) {
+            let message = format!("The file {path} is used by a run under way.");
+            return Err(Fault::new(Code::ArtifactInUse, message));
+        }
+        let objects = self.objects()?;
+        let known = self.row(world, path).await?.is_some();
+        let head = storage::head(&*objects, &path.key(world), Patience::Short).await;
+        if !known && head.map_err(|error| error.to_fault())?.is_none() {
+            return Err(no_file(world, path));
+        }
+        let record = self.record_of(caller, "artifact.removed", world).fact("path", path.as_str());
+        let op = ArtifactOp::Remove { world: world.clone(), path: path.clone() };
+        self.index(world, vec![op], record).await?;
+        let key = path.key(world);
+        let deleted = storage::patiently(Patience::Short, || objects.delete(key.clone())).await;
+        deleted.map_err(|error| error.to_fault())
     }
 
-    /// Begins an upload in parts. Needs the verb `run`, as do all that follow.
-    pub async fn begin_upload(&self, caller: &Caller, new: NewFile) -> Result<UploadView, Fault> {
-        let _ = (caller, new);
-        Err(unbuilt())
-    }
-
-    /// What has arrived of an upload.
-    pub async fn upload(
+    /// Whether a caller may use a world's files, and the world is there. Rights for some tools
+    /// give no right to what all tools made.
+    pub(super) fn may_use_files(
         &self,
         caller: &Caller,
+        verb: Verb,
         world: &WorldId,
-        path: &WorldPath,
-        id: &str,
-    ) -> Result<UploadView, Fault> {
-        let _ = (caller, world, path, id);
-        Err(unbuilt())
-    }
-
-    /// Takes one part of an upload.
-    pub async fn put_part(
-        &self,
-        caller: &Caller,
-        (world, path, id): (&WorldId, &WorldPath, &str),
-        (number, bytes): (u32, u64),
-        body: ByteStream,
-    ) -> Result<UploadPart, Fault> {
-        let _ = (caller, world, path, id, number, bytes, body);
-        Err(unbuilt())
-    }
-
-    /// Makes a file of an upload's parts.
-    pub async fn complete_upload(
-        &self,
-        caller: &Caller,
-        new: NewFile,
-        id: &str,
-    ) -> Result<FileRecord, Fault> {
-        let _ = (caller, new, id);
-        Err(unbuilt())
-    }
-
-    /// Gives an upload up.
-    pub async fn abort_upload(
-        &self,
-        caller: &Caller,
-        world: &WorldId,
-        path: &WorldPath,
-        id: &str,
     ) -> Result<(), Fault> {
-        let _ = (caller, world, path, id);
-        Err(unbuilt())
+        let allowed = self.authorise(caller, verb, world).and_then(|()| {
+            if caller.rights.tools.is_empty() {
+                return Ok(());
+            }
+            let message = "This token is for some tools only, so it cannot use files directly; \
+                           let a run read or write them.";
+            Err(Fault::new(Code::PermissionDenied, message))
+        });
+        self.audited(caller, format!("world:{world}"), allowed)?;
+        self.inner.worlds.here(world).map(drop).ok_or_else(|| no_world(world))
     }
 
-    /// Removes from a world what its retention lets go, and what runs and uploads left behind.
-    /// With `dry`, it only says what would go. Needs the verb `admin`.
-    pub async fn collect(
+    /// Whether a caller may put a file where it wants to.
+    pub(super) fn may_put(&self, caller: &Caller, new: &NewFile) -> Result<(), Fault> {
+        self.may_use_files(caller, Verb::Run, &new.world)?;
+        if new.path.run().is_some() {
+            let message = "Local files of a run are written by that run only.";
+            return Err(Fault::new(Code::ScopeForbidden, message));
+        }
+        if new.bytes.is_some_and(|bytes| bytes > FILE_BYTES_MAX) {
+            let message = format!("A file may have {FILE_BYTES_MAX} bytes at most.");
+            return Err(Fault::new(Code::RequestTooLarge, message));
+        }
+        Ok(())
+    }
+
+    /// Enters a file into the index that is in the artifact store.
+    pub(super) async fn enter(
         &self,
         caller: &Caller,
+        new: &NewFile,
+        mut info: ObjectInfo,
+    ) -> Result<FileRecord, Fault> {
+        if info.b3.is_none() {
+            // With a hash to compare with, other bytes would not have been taken.
+            info.b3 = match &new.b3 {
+                Some(b3) => Some(b3.clone()),
+                None => {
+                    let (objects, key) = (self.objects()?, new.path.key(&new.world));
+                    let hash = storage::hash_object(&*objects, &key, &info).await;
+                    hash.map_err(|error| error.to_fault())?
+                }
+            };
+        }
+        let artifact = Artifact { media_type: new.kind(), ..written(&new.world, &new.path, info) };
+        let record = self
+            .record_of(caller, "artifact.put", &new.world)
+            .fact("path", new.path.as_str())
+            .fact("bytes", artifact.bytes);
+        let at = self.now();
+        self.index(&new.world, vec![ArtifactOp::Record(artifact.clone())], record).await?;
+        let row = self.row(&new.world, &new.path).await?;
+        Ok(row.unwrap_or(FileRecord { position: 0, at, artifact, gone_at: None }))
+    }
+
+    /// Changes the index of a world's files, with a record of who did it.
+    pub(super) async fn index(
+        &self,
         world: &WorldId,
-        dry: bool,
-    ) -> Result<Collected, Fault> {
-        let _ = (caller, world, dry);
-        Err(unbuilt())
+        ops: Vec<ArtifactOp>,
+        record: AuditRecord,
+    ) -> Result<(), Fault> {
+        let shard = StreamId::World(world.clone()).shard();
+        let input = Input::Files { ops, record: Box::new(record), ticket: None };
+        self.ask(shard, input).await.map(drop)
+    }
+
+    pub(super) fn record_of(&self, caller: &Caller, event: &str, world: &WorldId) -> AuditRecord {
+        AuditRecord::new(event, format!("grant:{}", caller.grant), format!("world:{world}"))
+    }
+
+    /// What the open runs of a world read and write.
+    pub(super) fn used(&self, world: &WorldId) -> Used {
+        let mut used = Used::default();
+        for run in self.inner.hub.open_in(world) {
+            used.add(&run);
+        }
+        used
     }
 }
 
-fn unbuilt() -> Fault {
-    Fault::new(Code::StorageUnavailable, "This core has no artifact store.")
+impl NewFile {
+    /// What kind of data it is.
+    pub(super) fn kind(&self) -> String {
+        self.media_type.clone().unwrap_or_else(|| self.path.media_type().to_owned())
+    }
+}
+
+fn written(world: &WorldId, path: &WorldPath, info: ObjectInfo) -> Artifact {
+    let media_type = match info.media_type.as_str() {
+        media::UNKNOWN => path.media_type().to_owned(),
+        _ => info.media_type,
+    };
+    Artifact {
+        world: world.clone(),
+        path: path.clone(),
+        bytes: info.bytes,
+        b3: info.b3,
+        media_type,
+        run: None,
+        key: None,
+        direction: Direction::Out,
+    }
+}
+
+pub(super) fn no_file(world: &WorldId, path: &WorldPath) -> Fault {
+    let message = format!("There is no file {path} in the world {world}.");
+    Fault::new(Code::ArtifactNotFound, message)
 }

@@ -5,14 +5,21 @@ mod asks;
 mod attempt;
 mod authority;
 mod children;
+mod collect;
 mod costs;
+mod create;
 mod data;
 mod denied;
 mod files;
 mod grants;
+mod in_use;
+mod outputs;
 mod request;
 mod runs;
 mod scope;
+mod scrub;
+mod trace;
+mod uploads;
 mod watch;
 mod worlds;
 
@@ -29,11 +36,14 @@ use wharf_vocab::{Code, Fault, NodeId, ProviderId, ShardId, Timestamp, ToolId, W
 
 pub use asks::AskView;
 pub use attempt::Attempt;
+pub use collect::Collected;
 pub use costs::{CostRequest, Costs};
 pub use data::{AttemptData, Reach};
-pub use files::{Collected, FilePage, NewFile, Trace, UploadView};
+pub use files::{FilePage, NewFile};
 pub use request::NewRun;
 pub use runs::Accepted;
+pub use trace::Trace;
+pub use uploads::UploadView;
 pub use watch::{RunEvent, Watch};
 pub use worlds::WorldView;
 
@@ -42,8 +52,10 @@ use crate::hub::Hub;
 use crate::records::{Agents, Grants, Worlds};
 use crate::shard::{Input, Reply};
 use crate::shell::{Message, Parts, Shell};
+use crate::storage;
 use children::Children;
 use denied::Denials;
+use in_use::InUse;
 
 /// Messages that may wait for the shell; beyond it, senders wait.
 const MESSAGES_WAITING_MAX: usize = 4096;
@@ -70,6 +82,9 @@ pub struct Options {
     pub policy: Policy,
     /// The owner's home, for paths of permissions that begin with `~/`.
     pub home: Option<String>,
+    /// Where else than in the artifact store outputs may go: schemes, hosts and ports such as
+    /// `https://storage.example`.
+    pub origins: Vec<String>,
 }
 
 impl Options {
@@ -77,7 +92,17 @@ impl Options {
     #[must_use]
     pub fn new(node: NodeId, store: Arc<dyn Store>, clock: Arc<dyn Clock>, seed: u64) -> Self {
         let (keyring, policy) = (Keyring::none(), Policy::default());
-        Self { node, store, objects: None, clock, seed, keyring, policy, home: None }
+        Self {
+            node,
+            store,
+            objects: None,
+            clock,
+            seed,
+            keyring,
+            policy,
+            home: None,
+            origins: Vec::new(),
+        }
     }
 }
 
@@ -97,12 +122,14 @@ struct Inner {
     keyring: RwLock<Arc<Keyring>>,
     policy: Policy,
     home: Option<String>,
+    origins: Vec<String>,
     store: Arc<dyn Store>,
     objects: Option<Arc<dyn ObjectStore>>,
     clock: Arc<dyn Clock>,
     stopping: AtomicBool,
     denials: Denials,
     children: Children,
+    in_use: InUse,
 }
 
 impl std::fmt::Debug for Handle {
@@ -144,12 +171,14 @@ impl Handle {
             keyring: RwLock::new(Arc::new(options.keyring)),
             policy: options.policy,
             home: options.home,
+            origins: options.origins,
             store: options.store,
             objects: options.objects,
             clock: options.clock,
             stopping: AtomicBool::new(false),
             denials: Denials::default(),
             children: Children::default(),
+            in_use: InUse::default(),
         };
         Ok(Self { inner: Arc::new(inner) })
     }
@@ -258,6 +287,11 @@ impl Handle {
         let message = Message::Input { shard: ShardId(0), input, answer: None };
         // When the engine is that busy, the refusal itself still stands.
         let _ = self.inner.messages.try_send(message);
+    }
+
+    /// The artifact store.
+    fn objects(&self) -> Result<Arc<dyn ObjectStore>, Fault> {
+        storage::required(self.inner.objects.as_ref())
     }
 
     /// Sends an input and waits for its answer.

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use wharf_domain::run::RunContext;
+use wharf_domain::scope::{is_uri, without_secrets};
 use wharf_vocab::{
     Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, ToolId, WorldId,
 };
@@ -64,13 +65,14 @@ impl NewRun {
     }
 
     /// What tells a repeat of this request from another one.
-    pub(super) fn digest(&self) -> Digest {
+    /// Addresses count without the parts that records leave out, which are new each time.
+    pub(super) fn digest(&self, is_literal: &dyn Fn(&str) -> bool) -> Digest {
         let option = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
         let text = |value: Option<&str>| value.unwrap_or("").to_owned();
         let plain = Digest::of(&[
             self.tool.as_str().as_bytes(),
-            Digest::of_object(&self.inputs).as_str().as_bytes(),
-            Digest::of_object(&self.outputs).as_str().as_bytes(),
+            digest_of(&self.inputs, is_literal).as_str().as_bytes(),
+            digest_of(&self.outputs, &|_| false).as_str().as_bytes(),
             self.mode.as_str().as_bytes(),
             text(self.continues.as_ref().map(RunId::as_str)).as_bytes(),
             option(self.timeout_ms).as_bytes(),
@@ -86,6 +88,25 @@ impl NewRun {
             _ => plain,
         }
     }
+}
+
+fn digest_of(values: &Object, is_literal: &dyn Fn(&str) -> bool) -> Digest {
+    let is_address =
+        |(key, value): (&String, &Value)| value.as_str().is_some_and(is_uri) && !is_literal(key);
+    if !values.iter().any(is_address) {
+        return Digest::of_object(values);
+    }
+    let kept = values.iter().map(|(key, value)| match value.as_str() {
+        Some(text) if is_address((key, value)) => (key.clone(), without_secrets(text).into()),
+        _ => (key.clone(), value.clone()),
+    });
+    Digest::of_object(&kept.collect())
+}
+
+/// Whether an input of this name is never an address, as the tool's schema says.
+pub(super) fn is_literal(schema: &Value, name: &str) -> bool {
+    let property = schema.get("properties").and_then(|all| all.get(name));
+    property.and_then(|one| one.get("x-wharf-literal")) == Some(&Value::Bool(true))
 }
 
 /// Whether a tool can take a request like this.
@@ -105,10 +126,6 @@ pub(super) fn check_request(new: &NewRun, tool: &CatalogTool) -> Result<(), Faul
     let key = new.idempotency_key.as_deref().unwrap_or("key");
     if key.is_empty() || key.len() > 255 || key.chars().any(char::is_control) {
         let message = "An idempotency_key has 1 to 255 bytes and no control characters.";
-        return Err(Fault::new(Code::RequestInvalid, message));
-    }
-    if !new.outputs.is_empty() {
-        let message = "This core has no artifact store, so outputs cannot be sent anywhere.";
         return Err(Fault::new(Code::RequestInvalid, message));
     }
     Ok(())

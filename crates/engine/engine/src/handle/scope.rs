@@ -1,1 +1,304 @@
 //! Looking up what a request's references stand for.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use wharf_domain::run::Addresses;
+use wharf_domain::scope::{
+    Bindings, Bound, Intent, Plan, ReadObject, Source, Target, WorldPath, media, resolve,
+};
+use wharf_ports::{FileQuery, FileRecord, ObjectInfo, TraceQuery};
+use wharf_vocab::limits::CONTINUES_DEPTH_MAX;
+use wharf_vocab::{B3, Code, Fault, Object, RunId, RunKey, WorldId};
+
+use super::Handle;
+use super::in_use::Claim;
+use super::request::{NewRun, is_literal};
+use crate::catalog::CatalogTool;
+use crate::storage::{self, Patience};
+
+/// Objects that are looked at side by side.
+const LOOKS_AT_ONCE: usize = 16;
+/// Records of one run about one of its local files that are looked at.
+const RECORDS_MAX: usize = 64;
+
+/// What a request means, looked up.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    pub(super) inputs: Object,
+    pub(super) outputs: Object,
+    pub(super) bindings: Bindings,
+    pub(super) addresses: Addresses,
+}
+
+impl Handle {
+    /// What the keys of a request mean, without looking anything up.
+    pub(super) fn plan(
+        &self,
+        new: &NewRun,
+        tool: &CatalogTool,
+        key: &RunKey,
+    ) -> Result<Plan, Fault> {
+        let plan = resolve(&Intent {
+            world: &new.world,
+            run: &key.run,
+            continues: new.continues.as_ref(),
+            inputs: &new.inputs,
+            outputs: &new.outputs,
+            is_literal: &|name| is_literal(&tool.def.input_schema, name),
+        })?;
+        for (name, address) in &plan.output_uris.0 {
+            if !origin_of(address).is_some_and(|origin| self.allows(&origin)) {
+                let key = key_of(&new.outputs, name);
+                let message = format!(
+                    "The output `{key}` goes to a place that this core's owner has not allowed."
+                );
+                return Err(Fault::new(Code::ScopeForbidden, message).with("key", key));
+            }
+        }
+        let reads = plan.reads.values().any(|source| *source != Source::Uri);
+        let writes = plan.writes.values().any(|target| *target != Target::Uri);
+        if (reads || writes) && self.inner.objects.is_none() {
+            let message = "This core has no artifact store, so runs cannot read or write files.";
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
+        Ok(plan)
+    }
+
+    fn allows(&self, origin: &str) -> bool {
+        let same = |known: &String| origin_of(known).is_some_and(|known| known == *origin);
+        self.inner.origins.iter().any(same)
+    }
+
+    /// Looks up the files that a request reads. They stay where they are while the claim is held.
+    pub(super) async fn look_up(
+        &self,
+        new: &NewRun,
+        key: &RunKey,
+        plan: Plan,
+    ) -> Result<(Resolved, Option<Claim<'_>>), Fault> {
+        let Plan { mut inputs, outputs, reads, writes, input_uris, output_uris } = plan;
+        let addresses = Addresses { inputs: input_uris, outputs: output_uris };
+        let mut bindings = Bindings { reads: BTreeMap::new(), writes };
+        let (mut objects, mut chain) = (BTreeMap::new(), BTreeMap::new());
+        for (name, source) in reads {
+            match source {
+                Source::Object(path) => drop(objects.insert(name, path)),
+                Source::Chain(path) => drop(chain.insert(name, path)),
+                Source::Uri => drop(bindings.reads.insert(name, Bound::Uri)),
+            }
+        }
+        if let Some(continues) = &new.continues {
+            for (name, path) in self.along_chain(new, continues, chain).await? {
+                inputs.insert(name.clone(), path.uri(&new.world).into());
+                objects.insert(name, path);
+            }
+        }
+        if objects.is_empty() {
+            return Ok((Resolved { inputs, outputs, bindings, addresses }, None));
+        }
+        self.check_owners(new, key, &objects).await?;
+        let places = objects.values().map(|path| (new.world.clone(), path.clone())).collect();
+        let claim = self.inner.in_use.read(places).map_err(|(_, gone)| {
+            let found = objects.iter().find(|(_, path)| **path == gone);
+            missing(&new.inputs, found.map_or("", |(name, _)| name))
+        })?;
+        let looks = objects.into_iter().map(|(name, path)| self.look_at(new, name, path));
+        let looks = futures::stream::iter(looks.collect::<Vec<_>>());
+        let found: Vec<_> = looks.buffered(LOOKS_AT_ONCE).try_collect().await?;
+        bindings.reads.extend(found);
+        Ok((Resolved { inputs, outputs, bindings, addresses }, Some(claim)))
+    }
+
+    /// Finds for each local path the newest run that wrote it, along the chain of predecessors.
+    async fn along_chain(
+        &self,
+        new: &NewRun,
+        continues: &RunId,
+        mut wanted: BTreeMap<String, WorldPath>,
+    ) -> Result<Vec<(String, WorldPath)>, Fault> {
+        let key = RunKey { world: new.world.clone(), run: continues.clone() };
+        let mut run = match self.run(&key).await {
+            Ok(run) => run,
+            Err(fault) if fault.is(Code::RunNotFound) => {
+                let message = format!(
+                    "The run {continues} that this one continues is not in the world {}.",
+                    new.world
+                );
+                return Err(Fault::new(Code::ScopeNotFound, message).with("key", "continues"));
+            }
+            Err(fault) => return Err(fault),
+        };
+        let mut found = Vec::new();
+        for _ in 0..CONTINUES_DEPTH_MAX {
+            if wanted.is_empty() {
+                break;
+            }
+            for (name, path) in std::mem::take(&mut wanted) {
+                match path.local_to(&run.key.run) {
+                    Some(local) if self.wrote(&run.key, &local).await? => found.push((name, local)),
+                    _ => drop(wanted.insert(name, path)),
+                }
+            }
+            let Some(before) = run.spec.continues.clone() else { break };
+            // What was removed ends the chain.
+            let key = RunKey { world: new.world.clone(), run: before };
+            run = match self.run(&key).await {
+                Ok(run) => run,
+                Err(fault) if fault.is(Code::RunNotFound) => break,
+                Err(fault) => return Err(fault),
+            };
+        }
+        match wanted.keys().next() {
+            None => Ok(found),
+            Some(name) => {
+                let key = key_of(&new.inputs, name);
+                let message = format!(
+                    "The file of `{key}` was written by no run that {continues} is or continues."
+                );
+                Err(Fault::new(Code::ScopeNotFound, message).with("key", key))
+            }
+        }
+    }
+
+    /// Whether a run wrote one of its local files, and it is still there.
+    async fn wrote(&self, run: &RunKey, path: &WorldPath) -> Result<bool, Fault> {
+        let query = TraceQuery {
+            world: run.world.clone(),
+            path: Some(path.clone()),
+            run: Some(run.run.clone()),
+            after: 0,
+            limit: RECORDS_MAX,
+        };
+        let records = self.inner.store.trace(query).await.map_err(|error| error.to_fault())?;
+        Ok(records.iter().any(FileRecord::is_here))
+    }
+
+    /// Whether the runs whose local files are named are in this world.
+    async fn check_owners(
+        &self,
+        new: &NewRun,
+        key: &RunKey,
+        objects: &BTreeMap<String, WorldPath>,
+    ) -> Result<(), Fault> {
+        for (name, path) in objects {
+            let Some(run) = path.run().filter(|run| *run != key.run.as_str()) else { continue };
+            let Ok(run) = RunId::new(run) else { return Err(missing(&new.inputs, name)) };
+            let owner = RunKey { world: new.world.clone(), run };
+            match self.run(&owner).await {
+                Err(fault) if fault.is(Code::RunNotFound) => {
+                    let key = key_of(&new.inputs, name);
+                    let message = format!(
+                        "`{key}` names the run {}, which is not in the world {}.",
+                        owner.run, owner.world
+                    );
+                    return Err(Fault::new(Code::ScopeNotFound, message).with("key", key));
+                }
+                other => drop(other?),
+            }
+        }
+        Ok(())
+    }
+
+    /// What an input that is a file stands for; it must be there.
+    async fn look_at(
+        &self,
+        new: &NewRun,
+        name: String,
+        path: WorldPath,
+    ) -> Result<(String, Bound), Fault> {
+        let objects = self.objects()?;
+        let head = storage::head(&*objects, &path.key(&new.world), Patience::Short).await;
+        let head =
+            head.map_err(|error| error.to_fault().with("key", key_of(&new.inputs, &name)))?;
+        let Some(info) = head else { return Err(missing(&new.inputs, &name)) };
+        let (b3, media_type) = self.told(&new.world, &path, &info).await?;
+        let read = ReadObject { path, bytes: info.bytes, b3, media_type };
+        Ok((name, Bound::Object(read)))
+    }
+
+    /// Hash and kind of an object: as the store tells them, else as the index has them.
+    async fn told(
+        &self,
+        world: &WorldId,
+        path: &WorldPath,
+        info: &ObjectInfo,
+    ) -> Result<(Option<B3>, String), Fault> {
+        let row = match info.b3 {
+            Some(_) => None,
+            None => self.row(world, path).await?.filter(|row| row.artifact.bytes == info.bytes),
+        };
+        let b3 = info.b3.clone().or_else(|| row.as_ref().and_then(|row| row.artifact.b3.clone()));
+        let media_type = match info.media_type.as_str() {
+            media::UNKNOWN => path.media_type().to_owned(),
+            known => known.to_owned(),
+        };
+        Ok((b3, media_type))
+    }
+
+    /// The record of a file that is there now, if the index has one.
+    pub(super) async fn row(
+        &self,
+        world: &WorldId,
+        path: &WorldPath,
+    ) -> Result<Option<FileRecord>, Fault> {
+        // Of all paths that begin with a path, the path itself comes first.
+        let prefix = Some(path.as_str().to_owned());
+        let query = FileQuery { prefix, locals: true, ..FileQuery::new(world.clone(), 1) };
+        let rows = self.inner.store.files(query).await.map_err(|error| error.to_fault())?;
+        Ok(rows.into_iter().next().filter(|row| row.artifact.path == *path))
+    }
+}
+
+fn missing(inputs: &Object, name: &str) -> Fault {
+    let key = key_of(inputs, name);
+    let message = format!("The file that the input `{key}` refers to is not there.");
+    Fault::new(Code::ScopeNotFound, message).with("key", key)
+}
+
+/// The key of a request that a name comes from.
+fn key_of(values: &Object, name: &str) -> String {
+    let candidates = [format!("{name}.world"), format!("{name}.local")];
+    candidates.into_iter().find(|key| values.contains_key(key)).unwrap_or_else(|| name.to_owned())
+}
+
+/// Scheme, host and port of an address over HTTP, always written the same way; `None` for any
+/// other address, and for one whose host different programs may read differently.
+fn origin_of(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let port = match scheme.as_str() {
+        "http" => ":80",
+        "https" => ":443",
+        _ => return None,
+    };
+    let authority = rest.split(['/', '?', '#']).next()?.to_ascii_lowercase();
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b".-:[]".contains(&b);
+    if authority.is_empty() || !authority.bytes().all(plain) {
+        return None;
+    }
+    let host = authority.strip_suffix(port).unwrap_or(&authority);
+    Some(format!("{scheme}://{host}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t025_an_origin_is_read_one_way_or_not_at_all() {
+        for (address, origin) in [
+            ("https://A.example/x?y", Some("https://a.example")),
+            ("https://a.example:443/x", Some("https://a.example")),
+            ("http://a.example:443/x", Some("http://a.example:443")),
+            ("http://[::1]:9000/x", Some("http://[::1]:9000")),
+            ("https://a.example?x=https://b.example", Some("https://a.example")),
+            ("https://b.example\\@a.example/x", None),
+            ("https://b.example@a.example/x", None),
+            ("https:///x", None),
+            ("s3://bucket/key", None),
+        ] {
+            assert_eq!(origin_of(address).as_deref(), origin, "{address}");
+        }
+    }
+}

@@ -1,10 +1,16 @@
 //! Worlds: making, showing, setting, removing.
 
 use wharf_domain::{Account, Caller, World, WorldInput, WorldSettings};
-use wharf_vocab::{AccountId, Fault, StreamId, WorldId};
+use wharf_ports::FileQuery;
+use wharf_vocab::limits::PAGE_ITEMS_MAX;
+use wharf_vocab::{AccountId, Code, Fault, StreamId, Verb, WorldId};
 
 use super::{Handle, no_world};
 use crate::shard::Input;
+use crate::storage;
+
+/// The world of requests that name none.
+const DEFAULT: &str = "default";
 
 /// A world and its account.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +79,51 @@ impl Handle {
         id: &WorldId,
         force: bool,
     ) -> Result<(), Fault> {
-        let _ = force;
-        self.change_world(caller, id.clone(), WorldInput::Remove).await.map(drop)
+        self.audited(caller, format!("world:{id}"), self.authorise(caller, Verb::Admin, id))?;
+        self.inner.worlds.here(id).ok_or_else(|| no_world(id))?;
+        if id.as_str() == DEFAULT {
+            let message = format!("The world {DEFAULT} stays: runs that name none go there.");
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
+        // From here on nothing begins in it.
+        let closing = self.inner.in_use.close(id);
+        let runs = self.inner.hub.open_in(id).len();
+        if closing.is_none() || runs > 0 {
+            let message = format!("The world {id} has runs under way; cancel them first.");
+            return Err(Fault::new(Code::WorldNotEmpty, message).with("runs", runs.max(1) as u64));
+        }
+        let usage = self.inner.store.usage(id.clone()).await.map_err(|error| error.to_fault())?;
+        if usage.files > 0 && !force {
+            let message = format!("The world {id} holds {} files; remove them first.", usage.files);
+            let fault = Fault::new(Code::WorldNotEmpty, message);
+            return Err(fault.with("files", usage.files).with("bytes", usage.bytes));
+        }
+        self.empty_world(caller, id).await?;
+        let shard = StreamId::World(id.clone()).shard();
+        let (id, by) = (id.clone(), caller.to_ref());
+        let input = Input::World { id, input: WorldInput::Remove, by, ticket: None };
+        self.ask(shard, input).await.map(drop)
+    }
+
+    /// Removes all files of a world, and whatever else the artifact store has under its name.
+    async fn empty_world(&self, caller: &Caller, id: &WorldId) -> Result<(), Fault> {
+        let query = FileQuery { locals: true, ..FileQuery::new(id.clone(), PAGE_ITEMS_MAX) };
+        loop {
+            let files = self.inner.store.files(query.clone()).await;
+            let files = files.map_err(|error| error.to_fault())?;
+            if files.is_empty() {
+                break;
+            }
+            let record = self
+                .record_of(caller, "artifact.removed", id)
+                .fact("files", files.len() as u64)
+                .fact("reason", "world.removed");
+            self.remove_all(id, files, record).await?;
+        }
+        if let Some(objects) = &self.inner.objects {
+            let deleted = storage::delete_all(&**objects, &format!("{id}/")).await;
+            deleted.map_err(|error| error.to_fault())?;
+        }
+        Ok(())
     }
 }

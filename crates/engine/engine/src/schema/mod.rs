@@ -9,10 +9,12 @@ mod graph;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use wharf_vocab::limits::SCHEMA_BYTES_MAX;
@@ -129,8 +131,17 @@ impl Schema {
     /// Checks a value. What costs more than a little is checked on a thread of its own, and what
     /// costs too much does not fit.
     pub(crate) async fn check(self: &Arc<Self>, value: Value) -> Result<(), CheckError> {
+        self.check_but(value, BTreeSet::new()).await
+    }
+
+    /// Checks a value, except what stands under these of its names.
+    pub(crate) async fn check_but(
+        self: &Arc<Self>,
+        value: Value,
+        except: BTreeSet<String>,
+    ) -> Result<(), CheckError> {
         if let Some(cost) = Count::of_value(&self.graph, &value, AT_ONCE_MAX) {
-            return self.validate(&value, cost).map_err(CheckError::Misfit);
+            return self.validate(&value, cost, &except).map_err(CheckError::Misfit);
         }
         let busy = |_| CheckError::Busy;
         let turn = SLOW_CHECKS.acquire();
@@ -140,7 +151,7 @@ impl Schema {
         let work = tokio::task::spawn_blocking(move || {
             // The turn is over when the work is, also when nobody waits for it any more.
             let _turn = turn;
-            schema.check_slowly(&value)
+            schema.check_slowly(&value, &except)
         });
         match tokio::time::timeout(PATIENCE, work).await {
             Ok(Ok(checked)) => checked.map_err(CheckError::Misfit),
@@ -148,19 +159,25 @@ impl Schema {
         }
     }
 
-    fn check_slowly(&self, value: &Value) -> Result<(), Misfit> {
+    fn check_slowly(&self, value: &Value, except: &BTreeSet<String>) -> Result<(), Misfit> {
         match Count::of_value(&self.graph, value, CHECKED_MAX) {
-            Some(cost) => self.validate(value, cost),
+            Some(cost) => self.validate(value, cost, except),
             None => Err(too_much()),
         }
     }
 
-    fn validate(&self, value: &Value, cost: u64) -> Result<(), Misfit> {
+    fn validate(&self, value: &Value, cost: u64, except: &BTreeSet<String>) -> Result<(), Misfit> {
         if cost > EXPLAINED_MAX {
             let fits = self.validator.is_valid(value);
             return if fits { Ok(()) } else { Err(Misfit::of_all("something does not fit")) };
         }
-        let Err(error) = self.validator.validate(value) else { return Ok(()) };
+        let Err(first) = self.validator.validate(value) else { return Ok(()) };
+        let mut error = first;
+        if !except.is_empty() {
+            let mut errors = self.validator.iter_errors(value);
+            let Some(other) = errors.find(|error| !is_about(error, except)) else { return Ok(()) };
+            error = other;
+        }
         let path = error.instance_path().to_string();
         let place = if path.is_empty() { "/".to_owned() } else { path };
         // The error's own text can quote the value; the masked form never does.
@@ -190,6 +207,18 @@ impl CheckError {
             }
         }
     }
+}
+
+/// Whether an error speaks of nothing but what stands under these names.
+fn is_about(error: &ValidationError<'_>, names: &BTreeSet<String>) -> bool {
+    if let ValidationErrorKind::AdditionalProperties { unexpected } = error.kind()
+        && error.instance_path().as_str().is_empty()
+    {
+        return unexpected.iter().all(|name| names.contains(name));
+    }
+    let path = error.instance_path().as_str();
+    let first = path.strip_prefix('/').and_then(|rest| rest.split('/').next());
+    first.is_some_and(|name| names.contains(&name.replace("~1", "/").replace("~0", "~")))
 }
 
 fn too_much() -> Misfit {

@@ -182,7 +182,11 @@ impl Record for World {
         };
         let next = World::apply(current.cloned(), id, now, &entry)
             .ok_or_else(|| Fault::new(Code::CoreInternal, "The world's record does not fit."))?;
-        let ledger = op.into_iter().collect();
+        let mut ledger: Vec<LedgerOp> = op.into_iter().collect();
+        // The account of a world that was removed is still there, with what was spent on it.
+        if let Some(LedgerOp::Open { account, limit, .. }) = ledger.first().cloned() {
+            ledger.extend(current.map(|_| LedgerOp::SetLimit { account, limit }));
+        }
         Ok(Some(Change { next, entry: Entry::World(entry), ledger, record }))
     }
 

@@ -1,0 +1,313 @@
+//! Clearing away what nobody needs any more: files that retention lets go, leftovers of attempts,
+//! and objects that no record speaks of.
+//!
+//! What an open run reads or writes always stays, and so do the local files of the runs that it
+//! continues.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use wharf_domain::scope::WorldPath;
+use wharf_domain::{ArtifactOp, AuditRecord, Caller, World};
+use wharf_ports::{FileQuery, FileRecord, ObjectEntry, ObjectError};
+use wharf_vocab::limits::{CONTINUES_DEPTH_MAX, PAGE_ITEMS_MAX, SWEEP_AFTER_MS};
+use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, Timestamp, Verb, WorldId};
+
+use super::in_use::{Place, Used};
+use super::{Handle, no_world};
+use crate::shard::Input;
+use crate::storage::{self, LIST_PAGE};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+/// How old an object without a record must be before nobody can be about to record it.
+const UNRECORDED_MS: u64 = DAY_MS;
+
+/// What was cleared away.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Collected {
+    /// Files that were removed because nobody had used them for long.
+    pub files: u64,
+    /// Leftovers of runs and uploads that were removed.
+    pub leftovers: u64,
+    /// How many bytes all that had.
+    pub bytes: u64,
+    /// Files that are old enough to go, but used by a run under way.
+    pub in_use: u64,
+}
+
+impl Handle {
+    /// Removes from a world what its retention lets go, and what runs and uploads left behind.
+    /// With `dry`, it only says what would go. Needs the verb `admin`.
+    pub async fn collect(
+        &self,
+        caller: &Caller,
+        world: &WorldId,
+        dry: bool,
+    ) -> Result<Collected, Fault> {
+        self.may_use_files(caller, Verb::Admin, world)?;
+        let found = self.inner.worlds.here(world).ok_or_else(|| no_world(world))?;
+        let mut collected = Collected::default();
+        self.collect_old(caller, &found, dry, &mut collected).await?;
+        self.collect_leftovers(world, dry, &mut collected).await?;
+        if dry {
+            return Ok(collected);
+        }
+        let before = Timestamp(self.now().0.saturating_sub(SWEEP_AFTER_MS));
+        let swept = self.objects()?.sweep(before).await.map_err(|error| error.to_fault())?;
+        collected.bytes = collected.bytes.saturating_add(swept);
+        let record = self
+            .record_of(caller, "world.collected", world)
+            .fact("files", collected.files)
+            .fact("leftovers", collected.leftovers)
+            .fact("bytes", collected.bytes)
+            .fact("in_use", collected.in_use);
+        let shard = StreamId::World(world.clone()).shard();
+        self.tell(shard, Input::Audit(vec![record])).await?;
+        Ok(collected)
+    }
+
+    /// Files that nobody has written or read for as long as the world keeps them.
+    async fn collect_old(
+        &self,
+        caller: &Caller,
+        world: &World,
+        dry: bool,
+        collected: &mut Collected,
+    ) -> Result<(), Fault> {
+        let Some(days) = world.settings.retention_days else { return Ok(()) };
+        let since = self.now().0.saturating_sub(u64::from(days).saturating_mul(DAY_MS));
+        let mut query = FileQuery {
+            locals: true,
+            unused_since: Some(Timestamp(since)),
+            ..FileQuery::new(world.id.clone(), PAGE_ITEMS_MAX)
+        };
+        loop {
+            let page = self.inner.store.files(query.clone()).await;
+            let page = page.map_err(|error| error.to_fault())?;
+            let Some(last) = page.last() else { return Ok(()) };
+            query.after = Some(last.artifact.path.clone());
+            self.remove_unused(caller, &world.id, page, (dry, collected)).await?;
+        }
+    }
+
+    /// Removes those files that nobody uses.
+    async fn remove_unused(
+        &self,
+        caller: &Caller,
+        world: &WorldId,
+        files: Vec<FileRecord>,
+        (dry, collected): (bool, &mut Collected),
+    ) -> Result<(), Fault> {
+        let place = |file: &FileRecord| (world.clone(), file.artifact.path.clone());
+        let (_removing, free) = self.inner.in_use.remove(files.iter().map(place).collect());
+        let used = self.used_for_long(world).await?;
+        let goes = |file: &FileRecord| {
+            free.binary_search(&place(file)).is_ok() && !used.has(&file.artifact.path)
+        };
+        let (gone, kept): (Vec<_>, Vec<_>) = files.into_iter().partition(goes);
+        collected.in_use += kept.len() as u64;
+        collected.files += gone.len() as u64;
+        for file in &gone {
+            collected.bytes = collected.bytes.saturating_add(file.artifact.bytes);
+        }
+        if dry || gone.is_empty() {
+            return Ok(());
+        }
+        let record = self
+            .record_of(caller, "artifact.removed", world)
+            .fact("files", gone.len() as u64)
+            .fact("reason", "retention");
+        self.remove_all(world, gone, record).await
+    }
+
+    /// Removes the local files of a run, if no run under way reads one of them.
+    pub(super) async fn remove_locals(&self, caller: &Caller, run: &RunKey) -> Result<(), Fault> {
+        let world = &run.world;
+        let Some(objects) = self.inner.objects.clone() else { return Ok(()) };
+        let prefix = Some(format!("/@{}/", run.run));
+        let query = FileQuery { prefix, locals: true, ..FileQuery::new(world.clone(), LIST_PAGE) };
+        loop {
+            let files = self.inner.store.files(query.clone()).await;
+            let files = files.map_err(|error| error.to_fault())?;
+            if files.is_empty() {
+                break;
+            }
+            let place = |file: &FileRecord| (world.clone(), file.artifact.path.clone());
+            let (_removing, free) = self.inner.in_use.remove(files.iter().map(place).collect());
+            let used = self.used(world);
+            if free.len() < files.len() || free.iter().any(|(_, path)| used.has(path)) {
+                let message = format!("A run under way reads a local file of the run {run}.");
+                return Err(Fault::new(Code::ArtifactInUse, message));
+            }
+            let record = self
+                .record_of(caller, "artifact.removed", world)
+                .fact("files", files.len() as u64)
+                .fact("reason", "run.purged");
+            self.remove_all(world, files, record).await?;
+        }
+        let prefix = format!("{world}/@{}/", run.run);
+        storage::delete_all(&*objects, &prefix).await.map_err(|error| error.to_fault())?;
+        Ok(())
+    }
+
+    /// Removes files: first what is known of them, then what they hold.
+    pub(super) async fn remove_all(
+        &self,
+        world: &WorldId,
+        files: Vec<FileRecord>,
+        record: AuditRecord,
+    ) -> Result<(), Fault> {
+        let paths: Vec<WorldPath> = files.into_iter().map(|file| file.artifact.path).collect();
+        let op = |path: &WorldPath| ArtifactOp::Remove { world: world.clone(), path: path.clone() };
+        self.index(world, paths.iter().map(op).collect(), record).await?;
+        let objects = self.objects()?;
+        for path in paths {
+            objects.delete(path.key(world)).await.map_err(|error| error.to_fault())?;
+        }
+        Ok(())
+    }
+
+    /// What open runs use, and the runs whose local files a successor may still read.
+    async fn used_for_long(&self, world: &WorldId) -> Result<Used, Fault> {
+        let mut used = self.used(world);
+        for run in self.inner.hub.open_in(world) {
+            let mut next = run.spec.continues.clone();
+            for _ in 0..CONTINUES_DEPTH_MAX {
+                let Some(before) = next.take().filter(|run| used.keep_run(run.as_str())) else {
+                    break;
+                };
+                let key = RunKey { world: world.clone(), run: before };
+                match self.run(&key).await {
+                    Ok(run) => next.clone_from(&run.spec.continues),
+                    Err(fault) if fault.is(Code::RunNotFound) => {}
+                    Err(fault) => return Err(fault),
+                }
+            }
+        }
+        Ok(used)
+    }
+
+    /// Objects that no record speaks of: what attempts wrote that did not succeed, and what was
+    /// written and never recorded.
+    async fn collect_leftovers(
+        &self,
+        world: &WorldId,
+        dry: bool,
+        collected: &mut Collected,
+    ) -> Result<(), Fault> {
+        let objects = self.objects()?;
+        let told = |error: ObjectError| error.to_fault();
+        let (mut after, mut rows) = (None, Rows::new(world.clone()));
+        let mut over = BTreeMap::new();
+        loop {
+            let page = objects.list(format!("{world}/"), after.take(), LIST_PAGE).await;
+            let page = page.map_err(told)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.key.clone());
+            let mut gone = Vec::new();
+            for entry in page {
+                if self.is_leftover(world, &entry, &mut rows, &mut over).await? {
+                    gone.push(entry);
+                }
+            }
+            let used = self.used(world);
+            for entry in gone {
+                let Some(place) = place_of(world, &entry) else { continue };
+                let (_removing, free) = self.inner.in_use.remove(vec![place.clone()]);
+                let staged = is_staged(&place.1);
+                if free.is_empty() || (!staged && used.has(&place.1)) {
+                    continue;
+                }
+                collected.leftovers += 1;
+                collected.bytes = collected.bytes.saturating_add(entry.bytes);
+                if !dry {
+                    objects.delete(entry.key).await.map_err(told)?;
+                }
+            }
+        }
+    }
+
+    /// Whether an object belongs to nothing that is known or under way.
+    async fn is_leftover(
+        &self,
+        world: &WorldId,
+        entry: &ObjectEntry,
+        rows: &mut Rows,
+        over: &mut BTreeMap<(String, String), bool>,
+    ) -> Result<bool, Fault> {
+        let Some((_, path)) = place_of(world, entry) else { return Ok(false) };
+        if let Some(staged) = staged_by(&path) {
+            if let Some(known) = over.get(&staged) {
+                return Ok(*known);
+            }
+            let is_over = !self.is_under_way(world, &staged).await?;
+            over.insert(staged, is_over);
+            return Ok(is_over);
+        }
+        let old = entry.written_at.plus_ms(UNRECORDED_MS) <= self.now();
+        Ok(old && !rows.has(self, &path).await?)
+    }
+
+    /// Whether an attempt of a run is still under way.
+    async fn is_under_way(
+        &self,
+        world: &WorldId,
+        (run, attempt): &(String, String),
+    ) -> Result<bool, Fault> {
+        let Ok(run) = RunId::new(run.as_str()) else { return Ok(false) };
+        match self.run(&RunKey { world: world.clone(), run }).await {
+            Ok(run) => Ok(run.active.as_ref().is_some_and(|active| active.id.as_str() == attempt)),
+            Err(fault) if fault.is(Code::RunNotFound) => Ok(false),
+            Err(fault) => Err(fault),
+        }
+    }
+}
+
+/// The records of a world's files, read in the same order as its objects.
+struct Rows {
+    query: FileQuery,
+    page: VecDeque<WorldPath>,
+    done: bool,
+}
+
+impl Rows {
+    fn new(world: WorldId) -> Self {
+        let query = FileQuery { locals: true, ..FileQuery::new(world, LIST_PAGE) };
+        Self { query, page: VecDeque::new(), done: false }
+    }
+
+    /// Whether there is a record of a file. Paths must be asked for in their order.
+    async fn has(&mut self, handle: &Handle, path: &WorldPath) -> Result<bool, Fault> {
+        loop {
+            while self.page.front().is_some_and(|first| first < path) {
+                self.page.pop_front();
+            }
+            if let Some(first) = self.page.front() {
+                return Ok(first == path);
+            }
+            if self.done {
+                return Ok(false);
+            }
+            let page = handle.inner.store.files(self.query.clone()).await;
+            let page = page.map_err(|error| error.to_fault())?;
+            self.done = page.len() < self.query.limit;
+            self.page.extend(page.into_iter().map(|file| file.artifact.path));
+            self.query.after = self.page.back().cloned();
+        }
+    }
+}
+
+/// The file that an object holds; `None` for what somebody put there under another kind of name.
+fn place_of(world: &WorldId, entry: &ObjectEntry) -> Option<Place> {
+    let path = entry.key.strip_prefix(world.as_str())?;
+    Some((world.clone(), WorldPath::try_from(path.to_owned()).ok()?))
+}
+
+/// The run and the attempt that wrote an output which is not published yet.
+fn staged_by(path: &WorldPath) -> Option<(String, String)> {
+    let (run, rest) = path.as_str().strip_prefix("/@")?.split_once("/@")?;
+    Some((run.to_owned(), rest.split('/').next()?.to_owned()))
+}
+
+fn is_staged(path: &WorldPath) -> bool {
+    staged_by(path).is_some()
+}

@@ -1,0 +1,280 @@
+//! What an attempt gives when it succeeds: which outputs are files, and that they are there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use base64::Engine as _;
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde_json::Value;
+use wharf_domain::scope::{Target, media, without_secrets};
+use wharf_domain::{Artifact, Delivery, Level, Move, Progress, is_written, json_weight};
+use wharf_ports::{ObjectError, ObjectInfo, ObjectStore};
+use wharf_vocab::limits::VALUE_BYTES_MAX;
+use wharf_vocab::{B3, Code, Direction, Fault, Object, Timestamp};
+
+use super::Attempt;
+use super::data::{Written, shown};
+use crate::storage::{self, Patience};
+
+/// Outputs that are confirmed or written side by side.
+const OUTPUTS_AT_ONCE: usize = 8;
+/// How far the clock of the artifact store may be behind the core's.
+const SKEW_MS: u64 = 15_000;
+/// How long a file may be read to learn its hash, at most.
+const HASHING_MAX: Duration = Duration::from_secs(600);
+
+/// What a provider says of an output that goes to a file.
+#[derive(Debug)]
+enum Said {
+    /// It handed the bytes over.
+    HandedOver(Box<Written>),
+    /// It wrote the file itself.
+    Wrote { bytes: Option<u64>, b3: Option<B3> },
+    /// It gave the value, to be written for it.
+    Value(Value),
+    /// Nothing.
+    Nothing,
+}
+
+impl Attempt {
+    /// Makes sure that every output is where it belongs or will be, and says what records hold of
+    /// it all.
+    pub(super) async fn deliver(&self, mut outputs: Object) -> Result<(Object, Delivery), Fault> {
+        check_size(&outputs)?;
+        let (said, elsewhere) = self.sort(&mut outputs)?;
+        self.check(&outputs, &said, &elsewhere).await?;
+        let missing = elsewhere.iter().filter(|(_, value)| value.is_null());
+        let mut missing: Vec<String> = missing.map(|(name, _)| name.clone()).collect();
+        outputs.extend(elsewhere);
+        let written = if said.is_empty() { Vec::new() } else { self.settle(said).await? };
+        let mut delivery = Delivery { metered: self.work().metered(), ..Delivery::default() };
+        for (name, written) in written {
+            let world = &self.dispatch().run.world;
+            let place = written.as_ref().map(|written| written.place.uri(world));
+            match written {
+                Some(written) => self.record(&mut delivery, &name, written),
+                None => missing.push(name.clone()),
+            }
+            outputs.insert(name, place.into());
+        }
+        delivery.metered.bytes_out =
+            delivery.artifacts.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
+        self.warn_of(missing).await?;
+        Ok((outputs, delivery))
+    }
+
+    /// Checks outputs against the tool's schema; of those that are files only the provider knows
+    /// whether they fit.
+    async fn check(
+        &self,
+        outputs: &Object,
+        said: &BTreeMap<String, Said>,
+        elsewhere: &Object,
+    ) -> Result<(), Fault> {
+        let (tool, catalog) = (&self.dispatch().spec.tool, &self.handle().inner.catalog);
+        if said.is_empty() && elsewhere.is_empty() {
+            return catalog.check_outputs(tool, outputs, BTreeSet::new()).await;
+        }
+        let (mut checked, mut except) = (outputs.clone(), BTreeSet::new());
+        for name in elsewhere.keys() {
+            checked.insert(name.clone(), Value::Null);
+            except.insert(name.clone());
+        }
+        for (name, said) in said {
+            let seen = match said {
+                Said::Value(value) if bytes_of(value).is_none() => value.clone(),
+                _ => {
+                    except.insert(name.clone());
+                    Value::Null
+                }
+            };
+            checked.insert(name.clone(), seen);
+        }
+        catalog.check_outputs(tool, &checked, except).await
+    }
+
+    /// Takes what goes to files out of the outputs, and what goes elsewhere, each as it will be
+    /// shown.
+    fn sort(&self, outputs: &mut Object) -> Result<(BTreeMap<String, Said>, Object), Fault> {
+        let spec = &self.dispatch().spec;
+        let mut handed_over = self.work().written();
+        let (mut said, mut elsewhere) = (BTreeMap::new(), Object::new());
+        for (name, target) in &spec.bindings.writes {
+            let value = outputs.remove(name).unwrap_or(Value::Null);
+            let wrote = is_written(&value) || self.is_echo(name, &value);
+            let one = match (handed_over.remove(name), target) {
+                (Some(written), _) => Said::HandedOver(Box::new(written)),
+                (None, Target::Uri) => {
+                    let text = || shown(&spec.outputs, name).into();
+                    elsewhere.insert(name.clone(), if wrote { text() } else { value });
+                    continue;
+                }
+                (None, Target::Object { .. }) if wrote => reported(&value),
+                (None, Target::Object { .. }) if value.is_null() => Said::Nothing,
+                (None, Target::Object { .. }) => Said::Value(value),
+            };
+            said.insert(name.clone(), one);
+        }
+        for (name, written) in handed_over {
+            outputs.remove(&name);
+            said.insert(name, Said::HandedOver(Box::new(written)));
+        }
+        if let Some((name, _)) = outputs.iter().find(|(_, value)| is_written(value)) {
+            let message =
+                format!("The output `{name}` is said to be written, but was given no place.");
+            return Err(Fault::new(Code::ToolInvalidOutput, message).with("key", name.as_str()));
+        }
+        Ok((said, elsewhere))
+    }
+
+    /// Whether a value is the place that the output was to be written to: its address, or the
+    /// text that records have for it.
+    fn is_echo(&self, name: &str, value: &Value) -> bool {
+        let Some(text) = value.as_str() else { return false };
+        let address = self.work().output_address(name);
+        text == shown(&self.dispatch().spec.outputs, name)
+            || address.is_some_and(|it| text == it || text == without_secrets(&it))
+    }
+
+    /// Confirms what was written and writes what was given; `None` for what is not there.
+    async fn settle(
+        &self,
+        said: BTreeMap<String, Said>,
+    ) -> Result<Vec<(String, Option<Written>)>, Fault> {
+        let began = self.began().await?;
+        let each = said.into_iter().map(|(name, said)| async move {
+            let written = self.settle_one(&name, said, began).await?;
+            Ok::<_, Fault>((name, written))
+        });
+        let each = futures::stream::iter(each.collect::<Vec<_>>());
+        each.buffered(OUTPUTS_AT_ONCE).try_collect().await
+    }
+
+    /// When the attempt began. One that is over must not write anything any more.
+    async fn began(&self) -> Result<Timestamp, Fault> {
+        let run = self.handle().run(&self.dispatch().run).await?;
+        let active = run.active.as_ref().filter(|it| it.id == self.dispatch().attempt_id);
+        let over = || Fault::new(Code::ToolCanceled, "The attempt is over.");
+        active.map(|attempt| attempt.started_at).ok_or_else(over)
+    }
+
+    async fn settle_one(
+        &self,
+        name: &str,
+        said: Said,
+        began: Timestamp,
+    ) -> Result<Option<Written>, Fault> {
+        let told = |error: ObjectError| error.to_fault().with("key", name);
+        let objects = self.handle().objects()?;
+        let (at, place) = self.paths(name)?;
+        let key = at.key(&self.dispatch().run.world);
+        let mut written = match said {
+            Said::Nothing => return Ok(None),
+            Said::HandedOver(written) => *written,
+            Said::Value(value) => {
+                let (kind, bytes) = (place.media_type(), content(value));
+                storage::count_written(storage::length(&bytes));
+                let info = storage::put_bytes(&*objects, &key, kind, bytes).await.map_err(told)?;
+                Written { at, place, info }
+            }
+            Said::Wrote { bytes, b3 } => {
+                let found = storage::head(&*objects, &key, Patience::Long).await.map_err(told)?;
+                // A place of the attempt's own cannot hold anything older.
+                let fresh =
+                    |info: &ObjectInfo| at != place || info.written_at.plus_ms(SKEW_MS) >= began;
+                let Some(mut info) = found.filter(fresh) else { return Ok(None) };
+                let differs = bytes.is_some_and(|bytes| bytes != info.bytes)
+                    || matches!((&b3, &info.b3), (Some(said), Some(found)) if said != found);
+                if differs {
+                    let message =
+                        format!("The file of the output `{name}` is not what the tool wrote.");
+                    return Err(Fault::new(Code::ArtifactChecksum, message).with("key", name));
+                }
+                info.b3 = info.b3.or(b3);
+                Written { at, place, info }
+            }
+        };
+        if written.info.b3.is_none() {
+            written.info.b3 = self.hash(&*objects, &key, &written.info).await.map_err(told)?;
+        }
+        Ok(Some(written))
+    }
+
+    /// Reads a file to learn its hash, unless that takes too much of the attempt's time.
+    async fn hash(
+        &self,
+        objects: &dyn ObjectStore,
+        key: &str,
+        info: &ObjectInfo,
+    ) -> Result<Option<B3>, ObjectError> {
+        let now = self.handle().now();
+        let left = self.dispatch().deadline.map_or(HASHING_MAX, |deadline| deadline.until(now) / 2);
+        let hash = storage::hash_object(objects, key, info);
+        tokio::time::timeout(left.min(HASHING_MAX), hash).await.unwrap_or(Ok(None))
+    }
+
+    fn record(&self, delivery: &mut Delivery, name: &str, written: Written) {
+        let Written { at, place, info } = written;
+        let media_type = match info.media_type.as_str() {
+            media::UNKNOWN => place.media_type().to_owned(),
+            _ => info.media_type,
+        };
+        delivery.artifacts.push(Artifact {
+            world: self.dispatch().run.world.clone(),
+            path: place.clone(),
+            bytes: info.bytes,
+            b3: info.b3,
+            media_type,
+            run: Some(self.dispatch().run.run.clone()),
+            key: Some(name.to_owned()),
+            direction: Direction::Out,
+        });
+        if at != place {
+            delivery.moves.push(Move { from: at, to: place });
+        }
+    }
+
+    async fn warn_of(&self, missing: Vec<String>) -> Result<(), Fault> {
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let line = |name: String| Progress::Log {
+            level: Level::Warn,
+            text: format!("The output `{name}` was asked for and not produced."),
+        };
+        self.progress(missing.into_iter().map(line).collect()).await
+    }
+}
+
+fn check_size(outputs: &Object) -> Result<(), Fault> {
+    if json_weight(outputs) > VALUE_BYTES_MAX {
+        let message = format!("The outputs are larger than {VALUE_BYTES_MAX} bytes.");
+        return Err(Fault::new(Code::ToolOutputTooLarge, message));
+    }
+    Ok(())
+}
+
+/// What a provider says of a file that it wrote itself.
+fn reported(value: &Value) -> Said {
+    let b3 = value.get("b3").and_then(Value::as_str).and_then(|text| B3::parse(text).ok());
+    Said::Wrote { bytes: value.get("bytes").and_then(Value::as_u64), b3 }
+}
+
+/// What a file holds whose value was given: text as it is, bytes that were encoded for JSON, else
+/// JSON.
+fn content(value: Value) -> Bytes {
+    if let Some(bytes) = bytes_of(&value) {
+        return bytes.into();
+    }
+    match value {
+        Value::String(text) => text.into(),
+        other => other.to_string().into(),
+    }
+}
+
+fn bytes_of(value: &Value) -> Option<Vec<u8>> {
+    let object = value.as_object().filter(|object| object.len() == 1)?;
+    let text = object.get("$bytes")?.as_str()?;
+    base64::engine::general_purpose::STANDARD.decode(text).ok()
+}

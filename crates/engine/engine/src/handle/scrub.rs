@@ -1,0 +1,190 @@
+//! Keeping addresses that are capabilities out of everything that is kept or shown.
+//!
+//! What a provider writes is cleaned before it becomes an input of a shard: an address that the
+//! attempt was given becomes the text that records have for it, and the signature of any other
+//! presigned address is cut out. What a provider hands over in pieces is cleaned piece by piece.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wharf_domain::Progress;
+use wharf_domain::run::NewAsk;
+use wharf_vocab::{Fault, Object};
+
+/// The name of the part of a presigned address that makes it one.
+const SIGNATURE: &str = "x-amz-signature";
+
+/// Addresses that were given out, each with the text that records have for it.
+#[derive(Clone, Default)]
+pub(super) struct Given(Arc<Vec<(String, String)>>);
+
+impl Given {
+    /// Remembers an address.
+    pub(super) fn add(&mut self, address: String, shown: String) {
+        if address != shown {
+            Arc::make_mut(&mut self.0).push((address, shown));
+        }
+    }
+
+    /// The text without any capability, if it had one.
+    fn clean(&self, text: &str) -> Option<String> {
+        let mut cleaned = Cow::Borrowed(text);
+        let addressed = !self.0.is_empty() && text.contains("://");
+        for (address, shown) in self.0.iter().filter(|_| addressed) {
+            if cleaned.contains(address.as_str()) {
+                cleaned = cleaned.replace(address.as_str(), shown).into();
+            }
+        }
+        if let Some(cut) = without_signatures(&cleaned) {
+            cleaned = cut.into();
+        }
+        match cleaned {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(text) => Some(text),
+        }
+    }
+
+    pub(super) fn text(&self, text: &mut String) {
+        if let Some(cleaned) = self.clean(text) {
+            *text = cleaned;
+        }
+    }
+
+    pub(super) fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.text(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(object) => self.object(object),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Cleans values and also names.
+    pub(super) fn object(&self, object: &mut Object) {
+        if object.keys().any(|key| self.clean(key).is_some()) {
+            let named = |(key, value): (String, Value)| (self.clean(&key).unwrap_or(key), value);
+            *object = std::mem::take(object).into_iter().map(named).collect();
+        }
+        object.values_mut().for_each(|value| self.value(value));
+    }
+
+    pub(super) fn fault(&self, fault: &mut Fault) {
+        self.text(&mut fault.message);
+        self.object(&mut fault.details);
+    }
+
+    pub(super) fn ask(&self, ask: &mut NewAsk) {
+        self.text(&mut ask.key);
+        self.text(&mut ask.title);
+        if let Some(schema) = &mut ask.schema {
+            self.value(schema);
+        }
+    }
+
+    pub(super) fn progress(&self, pieces: &mut [Progress]) {
+        for piece in pieces {
+            match piece {
+                Progress::Text { channel, text } => {
+                    self.text(channel);
+                    self.text(text);
+                }
+                Progress::Log { text, .. } => self.text(text),
+                Progress::Partial { key, value } => {
+                    if let Some(key) = key {
+                        self.text(key);
+                    }
+                    self.value(value);
+                }
+                Progress::Phase { phase, .. } => self.text(phase),
+                Progress::Gap { .. } => {}
+            }
+        }
+    }
+}
+
+/// The text with every signature cut out, if it has one.
+fn without_signatures(text: &str) -> Option<String> {
+    let mut cleaned = String::new();
+    let (mut kept, mut at) = (0, 0);
+    while let Some(found) = find(text, at) {
+        let named = found + SIGNATURE.len();
+        let begin = named + separator(&text[named..]);
+        let rest = &text[begin..];
+        let end = begin + rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
+        if end > begin {
+            cleaned.push_str(&text[kept..begin]);
+            cleaned.push('…');
+            kept = end;
+        }
+        at = end;
+    }
+    if kept == 0 {
+        return None;
+    }
+    cleaned.push_str(&text[kept..]);
+    Some(cleaned)
+}
+
+/// Where the name of a signature stands next, in whatever case.
+fn find(text: &str, from: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let fits = |at: &usize| {
+        let part = bytes.get(*at..at + SIGNATURE.len());
+        part.is_some_and(|part| part.eq_ignore_ascii_case(SIGNATURE.as_bytes()))
+    };
+    let begins = |at: &usize| bytes[*at].eq_ignore_ascii_case(&b'x');
+    (from..bytes.len()).filter(begins).find(fits)
+}
+
+/// How many bytes stand between the name of a signature and the signature: an equals sign, one
+/// that was encoded however often, or what programs print between a name and a value.
+fn separator(text: &str) -> usize {
+    let plain = text.trim_start_matches(['=', ':', ' ', '"', '\'', '\\']);
+    let mut rest = plain;
+    if let Some(mut encoded) = plain.strip_prefix('%') {
+        while let Some(again) = encoded.strip_prefix("25") {
+            encoded = again;
+        }
+        let sign = encoded.strip_prefix("3D").or_else(|| encoded.strip_prefix("3d"));
+        rest = sign.unwrap_or(plain);
+    }
+    text.len() - rest.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t035_signatures_are_cut_out_however_they_are_written() {
+        let given = Given::default();
+        for (dirty, clean) in [
+            ("at http://h/k?X-Amz-Signature=0a1bF& more", "at http://h/k?X-Amz-Signature=…& more"),
+            ("x-amz-signature%3D0a1b", "x-amz-signature%3D…"),
+            ("X-AMZ-SIGNATURE%253d0a1b", "X-AMZ-SIGNATURE%253d…"),
+            ("{\"X-Amz-Signature\": \"0a1b\"}", "{\"X-Amz-Signature\": \"…\"}"),
+            ("X-Amz-Signature=aa X-Amz-Signature=bb", "X-Amz-Signature=… X-Amz-Signature=…"),
+        ] {
+            assert_eq!(given.clean(dirty).as_deref(), Some(clean));
+            assert_eq!(given.clean(clean), None);
+        }
+        for plain in ["", "x", "X-Amz-Signature", "X-Amz-Signature=", "xX-Amz-Signatur=00 é"] {
+            assert_eq!(given.clean(plain), None, "{plain}");
+        }
+    }
+
+    #[test]
+    fn t035_an_address_becomes_what_records_call_it_wherever_it_stands() {
+        let mut given = Given::default();
+        given.add("http://h/k?s=1".to_owned(), "world://w/k".to_owned());
+        let mut value = serde_json::json!({
+            "a": ["see http://h/k?s=1!", {"http://h/k?s=1": "http://h/k?s=1"}],
+            "n": 1,
+        });
+        given.value(&mut value);
+        let clean =
+            serde_json::json!({"a": ["see world://w/k!", {"world://w/k": "world://w/k"}], "n": 1});
+        assert_eq!(value, clean);
+    }
+}

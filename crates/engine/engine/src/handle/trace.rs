@@ -1,0 +1,103 @@
+//! Where files come from and where they went.
+
+use std::collections::BTreeSet;
+
+use wharf_domain::Caller;
+use wharf_domain::scope::WorldPath;
+use wharf_ports::{FileRecord, TraceQuery};
+use wharf_vocab::{Direction, Fault, RunId, Verb, WorldId};
+
+use super::Handle;
+use super::files::no_file;
+
+/// Records of a file that are shown.
+const RECORDS_MAX: usize = 500;
+/// Runs on each side that are looked at.
+const RUNS_MAX: usize = 50;
+/// Files of one run that are shown.
+const FILES_MAX: usize = 100;
+
+/// Where a file comes from and where it went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    /// Every writing of the file, oldest first; the last may be there now.
+    pub written: Vec<FileRecord>,
+    /// Every reading of it by a run, oldest first.
+    pub read: Vec<FileRecord>,
+    /// For each run that wrote it: the files that run read.
+    pub made_from: Vec<(RunId, Vec<FileRecord>)>,
+    /// For each run that read it: the files that run wrote.
+    pub went_into: Vec<(RunId, Vec<FileRecord>)>,
+    /// Whether there is more than is shown.
+    pub cut: bool,
+}
+
+impl Handle {
+    /// Where a file comes from and where it went. Needs the verb `read`.
+    pub async fn trace(
+        &self,
+        caller: &Caller,
+        world: &WorldId,
+        path: &WorldPath,
+    ) -> Result<Trace, Fault> {
+        self.may_use_files(caller, Verb::Read, world)?;
+        let (records, mut cut) = self.records(world, Some(path), None, RECORDS_MAX).await?;
+        if records.is_empty() {
+            return Err(no_file(world, path));
+        }
+        let (written, read): (Vec<_>, Vec<_>) =
+            records.into_iter().partition(|record| record.artifact.direction == Direction::Out);
+        let made_from = self.others(world, &written, Direction::In, &mut cut).await?;
+        let went_into = self.others(world, &read, Direction::Out, &mut cut).await?;
+        Ok(Trace { written, read, made_from, went_into, cut })
+    }
+
+    /// For each run in these records: the files that it read or wrote.
+    async fn others(
+        &self,
+        world: &WorldId,
+        records: &[FileRecord],
+        direction: Direction,
+        cut: &mut bool,
+    ) -> Result<Vec<(RunId, Vec<FileRecord>)>, Fault> {
+        let mut seen = BTreeSet::new();
+        let runs = records.iter().filter_map(|record| record.artifact.run.clone());
+        let mut runs: Vec<RunId> = runs.filter(|run| seen.insert(run.clone())).collect();
+        if runs.len() > RUNS_MAX {
+            // The newest say most about what is there now.
+            runs.drain(..runs.len() - RUNS_MAX);
+            *cut = true;
+        }
+        let mut found = Vec::new();
+        for run in runs {
+            let (mut files, more) = self.records(world, None, Some(&run), 2 * FILES_MAX).await?;
+            files.retain(|file| file.artifact.direction == direction);
+            *cut |= more || files.len() > FILES_MAX;
+            files.truncate(FILES_MAX);
+            found.push((run, files));
+        }
+        Ok(found)
+    }
+
+    /// Records of a file or a run, oldest first, and whether there are more.
+    async fn records(
+        &self,
+        world: &WorldId,
+        path: Option<&WorldPath>,
+        run: Option<&RunId>,
+        limit: usize,
+    ) -> Result<(Vec<FileRecord>, bool), Fault> {
+        let query = TraceQuery {
+            world: world.clone(),
+            path: path.cloned(),
+            run: run.cloned(),
+            after: 0,
+            limit: limit + 1,
+        };
+        let records = self.inner.store.trace(query).await;
+        let mut records = records.map_err(|error| error.to_fault())?;
+        let more = records.len() > limit;
+        records.truncate(limit);
+        Ok((records, more))
+    }
+}

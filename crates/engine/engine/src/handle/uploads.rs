@@ -1,0 +1,129 @@
+//! Uploads in parts: large files that can be taken up again where they broke off.
+
+use wharf_domain::Caller;
+use wharf_domain::scope::WorldPath;
+use wharf_ports::{ByteStream, FileRecord, ObjectError, ObjectErrorKind, Upload, UploadPart};
+use wharf_vocab::limits::{UPLOAD_PART_BYTES_MAX, UPLOAD_PARTS_MAX};
+use wharf_vocab::{Code, Fault, WorldId};
+
+use super::Handle;
+use super::files::NewFile;
+use crate::storage::{self, Patience};
+
+/// An upload in parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UploadView {
+    /// Its id.
+    pub id: String,
+    /// The file it becomes.
+    pub path: WorldPath,
+    /// The parts that have arrived.
+    pub parts: Vec<UploadPart>,
+}
+
+impl Handle {
+    /// Begins an upload in parts. Needs the verb `run`, as do all that follow.
+    pub async fn begin_upload(&self, caller: &Caller, new: NewFile) -> Result<UploadView, Fault> {
+        self.may_put(caller, &new)?;
+        let (objects, key) = (self.objects()?, new.path.key(&new.world));
+        let begin = || objects.begin_upload(key.clone(), new.kind());
+        let id = storage::patiently(Patience::Short, begin).await;
+        let id = id.map_err(|error| error.to_fault())?;
+        Ok(UploadView { id, path: new.path, parts: Vec::new() })
+    }
+
+    /// What has arrived of an upload.
+    pub async fn upload(
+        &self,
+        caller: &Caller,
+        world: &WorldId,
+        path: &WorldPath,
+        id: &str,
+    ) -> Result<UploadView, Fault> {
+        self.may_upload(caller, world, path)?;
+        let parts = self.parts_of(&upload(world, path, id)).await?;
+        Ok(UploadView { id: id.to_owned(), path: path.clone(), parts })
+    }
+
+    /// Takes one part of an upload.
+    pub async fn put_part(
+        &self,
+        caller: &Caller,
+        (world, path, id): (&WorldId, &WorldPath, &str),
+        (number, bytes): (u32, u64),
+        body: ByteStream,
+    ) -> Result<UploadPart, Fault> {
+        self.may_upload(caller, world, path)?;
+        if !(1..=UPLOAD_PARTS_MAX).contains(&number) || bytes > UPLOAD_PART_BYTES_MAX {
+            let message = format!(
+                "A part has a number from 1 to {UPLOAD_PARTS_MAX} and {UPLOAD_PART_BYTES_MAX} \
+                 bytes at most."
+            );
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
+        let stream = storage::counted(body, storage::count_written);
+        let put = self.objects()?.put_part(upload(world, path, id), number, bytes, stream);
+        put.await.map_err(|error| told(&error))
+    }
+
+    /// Makes a file of an upload's parts.
+    pub async fn complete_upload(
+        &self,
+        caller: &Caller,
+        new: NewFile,
+        id: &str,
+    ) -> Result<FileRecord, Fault> {
+        self.may_put(caller, &new)?;
+        let _working = self.inner.in_use.work(&new.world)?;
+        let upload = upload(&new.world, &new.path, id);
+        let parts = self.parts_of(&upload).await?;
+        let bytes = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.bytes));
+        if parts.is_empty() || new.bytes.is_some_and(|wanted| wanted != bytes) {
+            let message = format!("The parts that have arrived have {bytes} bytes together.");
+            return Err(Fault::new(Code::ArtifactChecksum, message).with("bytes", bytes));
+        }
+        let completed = self.objects()?.complete_upload(upload, new.b3.clone());
+        let info = completed.await.map_err(|error| told(&error))?;
+        self.enter(caller, &new, info).await
+    }
+
+    /// Gives an upload up.
+    pub async fn abort_upload(
+        &self,
+        caller: &Caller,
+        world: &WorldId,
+        path: &WorldPath,
+        id: &str,
+    ) -> Result<(), Fault> {
+        self.may_upload(caller, world, path)?;
+        let (objects, upload) = (self.objects()?, upload(world, path, id));
+        let abort = || objects.abort_upload(upload.clone());
+        storage::patiently(Patience::Short, abort).await.map_err(|error| told(&error))
+    }
+
+    fn may_upload(&self, caller: &Caller, world: &WorldId, path: &WorldPath) -> Result<(), Fault> {
+        let (world, path) = (world.clone(), path.clone());
+        self.may_put(caller, &NewFile { world, path, media_type: None, bytes: None, b3: None })
+    }
+
+    async fn parts_of(&self, upload: &Upload) -> Result<Vec<UploadPart>, Fault> {
+        let objects = self.objects()?;
+        let parts = storage::patiently(Patience::Short, || objects.parts(upload.clone())).await;
+        parts.map_err(|error| told(&error))?.ok_or_else(no_upload)
+    }
+}
+
+fn upload(world: &WorldId, path: &WorldPath, id: &str) -> Upload {
+    Upload { key: path.key(world), id: id.to_owned() }
+}
+
+fn told(error: &ObjectError) -> Fault {
+    match error.kind {
+        ObjectErrorKind::NotFound => no_upload(),
+        _ => error.to_fault(),
+    }
+}
+
+fn no_upload() -> Fault {
+    Fault::new(Code::UploadNotFound, "There is no such upload; begin it again.")
+}
