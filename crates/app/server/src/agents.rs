@@ -28,7 +28,7 @@ pub(crate) async fn start(
     settings: &Settings,
     handle: &Handle,
     shim: Option<PathBuf>,
-    vault: Arc<dyn Vault>,
+    (vault, storage_origin): (Arc<dyn Vault>, String),
 ) -> Result<AgentEdge, Fault> {
     let launcher = ProcessLauncher::start(wharf_launcher::Options { shim_program: shim }).map_err(
         |error| {
@@ -55,13 +55,13 @@ pub(crate) async fn start(
         stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
         token_life: TOKEN_LIFE,
         vault,
-        egress: Arc::new(EgressProxy::new(handle.clone())),
+        egress: Arc::new(EgressProxy::with_storage(handle.clone(), &storage_origin)),
         user_home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
         hidden: vec![real_home],
         sandbox: settings.sandbox,
         sandbox_min: settings.sandbox_min,
         agent_limits: settings.agent_limits.clone(),
-        storage_origin: None,
+        storage_origin: Some(storage_origin.clone()),
     })
     .await
 }

@@ -12,7 +12,7 @@ use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_engine::agents::AgentControl;
 use wharf_engine::vault::Vault;
-use wharf_http::{CoreInfo, Limits, Listener, OwnerToken, Server};
+use wharf_http::{CoreInfo, Limits, Listener, Mount, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::{Clock, SystemClock};
 use wharf_store_sqlite::SqliteStore;
@@ -21,6 +21,8 @@ use wharf_vocab::{Code, Fault, NodeId, WorldId};
 
 use crate::lock::HomeLock;
 use crate::settings::Settings;
+use crate::storage::Storage;
+use crate::sweeping::Sweeping;
 use crate::{Home, agents, anchors, fault, files, secrets};
 
 /// How often the audit is anchored.
@@ -70,6 +72,8 @@ pub struct Core {
     agents: AgentEdge,
     server: Server,
     store: Arc<SqliteStore>,
+    storage: Storage,
+    sweeping: Sweeping,
     owner_token: String,
     anchoring: Anchoring,
     grace: Duration,
@@ -105,7 +109,10 @@ impl Core {
         };
         anchors::compare(&home, &store, clock.now()).await?;
         let vault: Arc<dyn Vault> = Arc::new(vault);
+        let storage = Storage::open(&home, &settings.artifacts).await?;
         let engine = wharf_engine::Options {
+            objects: Some(Arc::clone(&storage.objects)),
+            origins: settings.artifacts.origins.clone(),
             keyring: vault.keyring().await?,
             policy: settings.policy.clone(),
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
@@ -116,8 +123,9 @@ impl Core {
             handle.stop(Duration::ZERO).await;
             return Err(fault);
         }
-        let agents = match agents::start(&home, &settings, &handle, shim, Arc::clone(&vault)).await
-        {
+        let origin = storage.origin();
+        let parts = (Arc::clone(&vault), origin);
+        let agents = match agents::start(&home, &settings, &handle, shim, parts).await {
             Ok(agents) => agents,
             Err(fault) => {
                 handle.stop(Duration::ZERO).await;
@@ -132,12 +140,25 @@ impl Core {
             hosts: settings.hosts,
             agents: Some(steered),
             vault: Some(vault),
+            mounts: vec![Mount { path: "/graphql", router: wharf_graphql::router(handle.clone()) }],
             limits,
         };
         let server = listener.serve(handle.clone(), edge);
+        let sweeping = Sweeping::begin(handle.clone());
         let anchoring = Anchoring::begin(home.clone(), Arc::clone(&store), lock);
-        let core =
-            Self { home, handle, agents, server, store, owner_token, anchoring, grace, drain };
+        let core = Self {
+            home,
+            handle,
+            agents,
+            server,
+            store,
+            storage,
+            sweeping,
+            owner_token,
+            anchoring,
+            grace,
+            drain,
+        };
         match core.announce() {
             Ok(()) => Ok(core),
             Err(fault) => {
@@ -185,6 +206,7 @@ impl Core {
     /// Stops it: no new requests; what is under way ends, or is kept for the next start.
     pub async fn stop(self) -> Result<(), Fault> {
         self.server.drain();
+        self.sweeping.end();
         if let Err(error) = files::remove(&self.home.core_file()) {
             tracing::warn!(%error, "run/core.json could not be removed");
         }
@@ -193,6 +215,7 @@ impl Core {
         // What agents still do is taken up again at the next start, or given up there.
         self.agents.stop().await;
         self.server.stop(self.drain).await;
+        self.storage.stop().await;
         // Whoever starts next may have the home once the database is closed.
         let lock = self.anchoring.end().await;
         let closed = self.store.close().await;
@@ -204,7 +227,7 @@ impl Core {
     fn announce(&self) -> Result<(), Fault> {
         let info = CoreInfo {
             http: self.http_url(),
-            storage: None,
+            storage: Some(self.storage.origin()),
             agents: Some(self.agents.address().to_owned()),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -19,6 +19,8 @@ mod logging;
 pub mod migrate;
 mod secrets;
 mod settings;
+mod storage;
+mod sweeping;
 pub mod tokens;
 mod up;
 

@@ -36,7 +36,8 @@ pub(crate) fn existing_audit_key(home: &Home) -> Result<Option<AuditKey>, Fault>
 /// made if there are none.
 pub(crate) fn storage_key(home: &Home) -> Result<(String, String), Fault> {
     let path = home.storage_key_file();
-    let made = || Ok(format!("wharf{} {}\n", hex(&random::<8>()?), hex(&random::<32>()?)).into_bytes());
+    let made =
+        || Ok(format!("wharf{} {}\n", hex(&random::<8>()?), hex(&random::<32>()?)).into_bytes());
     let text = String::from_utf8(kept(home, &path, made)?).unwrap_or_default();
     let parts = text.trim().split_once(' ').map(|(id, secret)| (id.to_owned(), secret.to_owned()));
     parts.filter(|(id, secret)| id.len() >= 4 && secret.len() >= 32).ok_or_else(|| spoiled(&path))

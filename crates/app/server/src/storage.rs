@@ -1,0 +1,98 @@
+//! The artifact store as a core sets it up: files of the home behind an S3 endpoint, or an S3.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use wharf_artifacts::{Credentials, Endpoint, EndpointOptions, FileObjects, Serving, Tls};
+use wharf_ports::ObjectStore;
+use wharf_vocab::{Code, Fault};
+
+use crate::settings::artifacts::{Artifacts, Place, S3};
+use crate::{Home, files, secrets};
+
+/// The artifact store of a core that is up.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    pub(crate) objects: Arc<dyn ObjectStore>,
+    serving: Option<Serving>,
+}
+
+impl Storage {
+    pub(crate) async fn open(home: &Home, artifacts: &Artifacts) -> Result<Self, Fault> {
+        match &artifacts.place {
+            Place::Files { listen, tls } => embedded(home, artifacts, *listen, tls.clone()).await,
+            Place::S3(s3) => remote(s3, artifacts.public_url.clone()).await,
+        }
+    }
+
+    /// Where tools on this machine find it.
+    pub(crate) fn origin(&self) -> String {
+        self.objects.origin()
+    }
+
+    pub(crate) async fn stop(self) {
+        if let Some(serving) = self.serving {
+            serving.stop().await;
+        }
+    }
+}
+
+/// Files of the home. The port is picked once and kept: addresses that tools hold stay good
+/// across a restart.
+async fn embedded(
+    home: &Home,
+    artifacts: &Artifacts,
+    listen: SocketAddr,
+    tls: Option<(std::path::PathBuf, std::path::PathBuf)>,
+) -> Result<Storage, Fault> {
+    let folder = home.objects_folder();
+    let opened = tokio::task::spawn_blocking(move || FileObjects::open(folder)).await;
+    let objects = opened
+        .map_err(|_| Fault::new(Code::CoreInternal, "The artifact store could not be opened."))?
+        .map_err(|error| home.unwritable(&error))?;
+    let kept = kept_port(home, listen)?;
+    let addr = kept.unwrap_or(listen);
+    let (key_id, secret) = secrets::storage_key(home)?;
+    let options = EndpointOptions {
+        public_url: artifacts.public_url.clone(),
+        tls: tls.map(|(cert, key)| Tls { cert, key }),
+        ..EndpointOptions::new(addr, Credentials { key_id, secret })
+    };
+    let bound = Endpoint::bind(objects, options).await;
+    let endpoint = bound.map_err(|error| cannot_listen(addr, kept.is_some(), &error))?;
+    if listen.port() == 0 && kept.is_none() {
+        let text = format!("{}\n", endpoint.addr().port());
+        files::replace(&home.storage_port_file(), text.as_bytes())
+            .map_err(|error| home.unwritable(&error))?;
+    }
+    let objects: Arc<dyn ObjectStore> = endpoint.objects();
+    Ok(Storage { objects, serving: Some(endpoint.serve()) })
+}
+
+fn kept_port(home: &Home, listen: SocketAddr) -> Result<Option<SocketAddr>, Fault> {
+    if listen.port() != 0 {
+        return Ok(None);
+    }
+    let read = files::read(&home.storage_port_file()).map_err(|error| home.unwritable(&error))?;
+    let text = read.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    let port = text.and_then(|text| text.parse().ok()).filter(|port| *port != 0);
+    Ok(port.map(|port| SocketAddr::new(listen.ip(), port)))
+}
+
+fn cannot_listen(addr: SocketAddr, kept: bool, error: &io::Error) -> Fault {
+    let message = if kept && error.kind() == io::ErrorKind::AddrInUse {
+        format!(
+            "The artifact store used port {} before and something else uses it now; stop that, or \
+             remove run/storage.port to pick another, which ends addresses that are out.",
+            addr.port()
+        )
+    } else {
+        format!("The artifact store cannot listen on {addr}: {error}.")
+    };
+    Fault::new(Code::ConfigInvalid, message)
+}
+
+async fn remote(_: &S3, _: Option<String>) -> Result<Storage, Fault> {
+    Err(Fault::new(Code::ConfigInvalid, "An S3 cannot be used yet."))
+}
