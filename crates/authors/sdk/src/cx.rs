@@ -1,5 +1,6 @@
 //! What a handler can do while it works on a call.
 
+mod address;
 mod answer;
 mod call;
 mod cancel;
@@ -9,7 +10,7 @@ pub use answer::Answer;
 pub use call::{Called, Calling};
 pub(crate) use call::{InvokeWaiter, Taken};
 pub(crate) use cancel::Cancel;
-pub use files::{LargeText, Written, cannot_write};
+pub use files::{InputFile, LargeText, Written, cannot_read, cannot_write};
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

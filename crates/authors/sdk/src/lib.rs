@@ -58,7 +58,9 @@ mod service;
 mod tool;
 
 pub use agent::{Adjusting, Agent, Plain};
-pub use cx::{Answer, Called, Calling, Cx, LargeText, Written, cannot_write};
+pub use cx::{
+    Answer, Called, Calling, Cx, InputFile, LargeText, Written, cannot_read, cannot_write,
+};
 pub use directive::directive_required;
 pub use endpoint::Endpoint;
 pub use error::Error;

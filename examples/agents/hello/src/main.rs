@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wharf_sdk::{Agent, Chunk, Cx, Fault, JsonSchema, LargeText, Object, Written, cannot_write};
+use wharf_sdk::{Agent, Chunk, Cx, Fault, JsonSchema, LargeText, Object, Written};
 
 /// More than this is not given by `large_output` inline.
 const INLINE_BYTES_MAX: u64 = 256 * 1024;
@@ -179,7 +179,5 @@ struct Noted {
 }
 
 async fn write_note(input: Note, cx: Cx) -> Result<Noted, Fault> {
-    let (path, note) = cx.output_file("note")?;
-    std::fs::write(path, input.text).map_err(cannot_write)?;
-    Ok(Noted { note })
+    Ok(Noted { note: cx.write_output("note", input.text).await? })
 }

@@ -77,6 +77,10 @@ impl Connection {
             return;
         };
         let input = std::mem::take(&mut call.input);
+        // What refers to files is needed beside the typed input.
+        let refs = call.context.iter().flat_map(|context| context.refs.iter().flatten());
+        let refs = refs.filter_map(|name| input.get_key_value(name));
+        call.input = refs.map(|(name, value)| (name.clone(), value.clone())).collect();
         let call_id = call.call_id.clone();
         let commands = self.commands.clone();
         let cx = Cx::new(commands.clone(), call, cancel);

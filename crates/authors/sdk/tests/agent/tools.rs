@@ -59,6 +59,7 @@ pub(crate) fn agent() -> (Agent<Adjusting>, Arc<Shared>) {
         .tool("careful", "Acts only once that is approved.", careful)
         .tool("draw", "Writes a file.", draw)
         .tool("tell", "Gives a text of n bytes.", tell)
+        .tool("turn", "Turns a file around.", turn)
         .tool("gate", "Waits for a permit.", with(&shared, gated))
         .tool("block", "Blocks its thread until there is a permit.", with(&shared, block))
         .tool("stubborn", "Notes that it was told to stop.", with(&shared, stubborn));
@@ -262,4 +263,15 @@ struct Told {
 async fn tell(input: Number, cx: Cx) -> Result<Told, Fault> {
     let text = "x".repeat(usize::try_from(input.n).expect("small"));
     Ok(Told { text: cx.large_text("text", text).await? })
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Turned {
+    turned: Written,
+}
+
+async fn turn(_input: wharf_sdk::Object, cx: Cx) -> Result<Turned, Fault> {
+    let mut bytes = cx.read_input("given").await?;
+    bytes.reverse();
+    Ok(Turned { turned: cx.write_output("turned", bytes).await? })
 }

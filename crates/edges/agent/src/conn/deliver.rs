@@ -25,6 +25,10 @@ const READ_BYTES: usize = 512 * 1024;
 /// How long the end of a run is waited for before it is asked for again.
 const LOOK_AGAIN: Duration = Duration::from_secs(600);
 
+/// How long the store is left alone before a file is offered again.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(5)];
+
 /// A call that has ended well, as far as its agent is concerned.
 pub(super) struct Delivering {
     pub(super) attempt: Attempt,
@@ -106,19 +110,25 @@ async fn write_all(
     Ok(())
 }
 
-/// Writes one file to the store; how much the others may have after it.
+/// Writes one file to the store; how much the others may have after it. A store that does not
+/// answer is asked again some times: the work is done and would be lost.
 async fn write(data: &AttemptData, name: &str, room: &Arc<Room>, left: u64) -> Result<u64, Fault> {
-    let (opened_in, key) = (Arc::clone(room), name.to_owned());
-    let (file, bytes) = blocking(move || opened_in.open_output(&key)).await?;
-    // It may be another file than the one whose size was looked at.
-    let left = left.checked_sub(bytes).ok_or_else(|| changed(name))?;
-    let flaw = Arc::new(AtomicBool::new(false));
-    let body = stream(file, bytes, Arc::clone(&flaw));
-    let written = data.write(name, bytes, body).await;
-    match written {
-        Err(_) if flaw.load(Ordering::Relaxed) => Err(changed(name)),
-        Err(fault) => Err(fault.executed(Executed::Yes)),
-        Ok(()) => Ok(left),
+    let mut pauses = PAUSES.iter();
+    loop {
+        let (opened_in, key) = (Arc::clone(room), name.to_owned());
+        let (file, bytes) = blocking(move || opened_in.open_output(&key)).await?;
+        // It may be another file than the one whose size was looked at.
+        let left = left.checked_sub(bytes).ok_or_else(|| changed(name))?;
+        let flaw = Arc::new(AtomicBool::new(false));
+        let body = stream(file, bytes, Arc::clone(&flaw));
+        let Err(fault) = data.write(name, bytes, body).await else { return Ok(left) };
+        if flaw.load(Ordering::Relaxed) {
+            return Err(changed(name));
+        }
+        match pauses.next().filter(|_| fault.is(Code::StorageUnavailable)) {
+            Some(pause) => tokio::time::sleep(*pause).await,
+            None => return Err(fault.executed(Executed::Yes)),
+        }
     }
 }
 
