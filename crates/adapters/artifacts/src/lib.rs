@@ -12,7 +12,7 @@
 //!   `endpoint.serve() -> Serving`; `serving.addr()`; `serving.stop().await`.
 //! - `S3Options { endpoint, region, bucket, style, key_id, secret, session_token, ca_file,
 //!   public_url, prefix }` with `S3Options::new(endpoint, bucket, key_id, secret)`;
-//!   `S3Objects::open(options) -> Result<Arc<S3Objects>, ObjectError>`, an
+//!   `S3Objects::open(&options) -> Result<Arc<S3Objects>, ObjectError>`, an
 //!   [`ObjectStore`](wharf_ports::ObjectStore); `objects.check().await` says whether the bucket
 //!   can be reached and used.
 
@@ -23,8 +23,10 @@ mod endpoint;
 mod files;
 mod presign;
 mod rolling;
+mod s3;
 
 pub use credentials::Credentials;
 pub use embedded::EmbeddedObjects;
 pub use endpoint::{Endpoint, EndpointOptions, Serving, Tls};
 pub use files::FileObjects;
+pub use s3::{S3Objects, S3Options, Style};

@@ -12,3 +12,20 @@ mod embedded {
     wharf_ports::object_store_contract!(store);
     wharf_ports::object_address_contract!(store);
 }
+
+mod s3 {
+    use wharf_artifacts::S3Objects;
+    use wharf_ports::contract::objects::Subject;
+
+    use crate::{seaweed, support};
+
+    async fn store() -> Subject {
+        let store = S3Objects::open(&seaweed::options()).expect("opens");
+        store.check().await.expect("a bucket that can be used");
+        let world = support::world();
+        Subject { store, world, client: Some(seaweed::client()), keep: Box::new(()) }
+    }
+
+    wharf_ports::object_store_contract!(store);
+    wharf_ports::object_address_contract!(store);
+}

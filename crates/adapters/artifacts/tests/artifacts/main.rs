@@ -1,4 +1,5 @@
 //! The artifact stores as the core uses them, over real files and real sockets.
 
 mod contract;
+mod seaweed;
 mod support;

@@ -22,8 +22,6 @@ pub async fn t032_an_address_reads_and_writes_its_key(subject: Subject) {
         assert_eq!(answer.status, 200, "{path}: {:?}", answer.body);
         let found = subject.read(path).await;
         assert_eq!(found.as_deref(), Some(b"written by address".as_slice()), "{path}");
-        let head = subject.store.head(subject.key(path)).await.expect("answered").expect("there");
-        assert_eq!(head.media_type, "application/octet-stream", "{path}");
         let answer = subject.get_at(&subject.address(Method::Get, path)).await;
         assert_eq!((answer.status, answer.body), (200, "written by address".into()), "{path}");
     }
@@ -65,10 +63,9 @@ pub async fn t032_an_address_is_good_for_its_key_only(subject: Subject) {
     let put = subject.address(Method::Put, "mine");
     for path in ["other", "mine/below", "mine/../other", "mine/%2e%2e/other", "mine%2F..%2Fother"] {
         let moved = |url: &str| url.replacen("mine?", &format!("{path}?"), 1);
-        let answer = subject.get_at(&moved(&get)).await;
-        assert_eq!(answer.status, 403, "{path}");
-        let answer = subject.put_at(&moved(&put), b"changed").await;
-        assert_eq!(answer.status, 403, "{path}");
+        let read = subject.get_at(&moved(&get)).await.status;
+        let written = subject.put_at(&moved(&put), b"changed").await.status;
+        assert!(matches!((read, written), (400 | 403, 400 | 403)), "{path}: {read} {written}");
     }
     for path in ["mine", "other", "mine/below"] {
         let found = subject.read(path).await;

@@ -33,7 +33,10 @@ pub use basics::{
     many_writers_of_one_key_leave_one_of_their_objects, t037_what_is_not_there_is_none,
     what_is_removed_is_gone, writing_again_replaces_the_whole,
 };
-pub use lists::{a_list_is_paged_in_order, a_list_shows_one_world_or_run};
+pub use lists::{
+    a_list_in_pages_is_whole_whatever_keys_are_called, a_list_is_paged_in_order,
+    a_list_shows_one_world_or_run,
+};
 pub use uploads::{
     a_sweep_ends_old_uploads_and_nothing_else, an_upload_given_up_is_gone,
     an_upload_of_another_hash_leaves_nothing, an_upload_that_is_unknown_is_not_found,
@@ -200,6 +203,7 @@ macro_rules! object_store_contract {
             what_is_removed_is_gone
             many_writers_of_one_key_leave_one_of_their_objects
             a_list_is_paged_in_order
+            a_list_in_pages_is_whole_whatever_keys_are_called
             a_list_shows_one_world_or_run
             parts_become_one_object
             parts_may_come_in_any_order_and_twice

@@ -1,0 +1,97 @@
+//! Copies that the server makes by itself.
+
+use std::sync::Arc;
+
+use rusty_s3::Method;
+use wharf_ports::{ObjectError, ObjectErrorKind, ObjectInfo, Upload, UploadPart};
+
+use super::get;
+use super::uploads::{abort, create, finish};
+use super::wire::Call;
+use super::{Shared, not_found, xml};
+
+/// The largest object that is copied in one request.
+const WHOLE_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
+/// The size of the parts of larger ones.
+const PART_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// Makes an object a copy of another one.
+pub(super) async fn copy(
+    shared: Arc<Shared>,
+    from: String,
+    to: String,
+) -> Result<ObjectInfo, ObjectError> {
+    copy_in(shared, from, to, (WHOLE_BYTES_MAX, PART_BYTES)).await
+}
+
+/// Copies an object, in parts if it is larger than the first of two sizes.
+async fn copy_in(
+    shared: Arc<Shared>,
+    from: String,
+    to: String,
+    (whole_max, part): (u64, u64),
+) -> Result<ObjectInfo, ObjectError> {
+    let source = get::head(Arc::clone(&shared), from.clone()).await?;
+    let source = source.ok_or_else(|| not_found("object"))?;
+    if from == to {
+        return Ok(source);
+    }
+    let path = source_path(&shared, &from);
+    if source.bytes <= whole_max {
+        let call = Call::new(Method::Put, shared.key(&to)).signed("x-amz-copy-source", path);
+        let copied = shared.wire.text(&call).await;
+        copied.map_err(|failure| failure.to_error("copy an object"))?;
+    } else {
+        let b3 = source.b3.as_ref();
+        let id = create(&shared, &to, &source.media_type, b3).await?;
+        let upload = Upload { key: to.clone(), id };
+        let copied = copy_parts(&shared, &upload, &path, (source.bytes, part)).await;
+        if let Err(error) = copied {
+            // What cannot be given up now is swept later.
+            let _ = abort(shared, upload).await;
+            return Err(error);
+        }
+    }
+    let copied = get::head(shared, to).await?;
+    copied.ok_or_else(|| not_found("copy"))
+}
+
+async fn copy_parts(
+    shared: &Shared,
+    upload: &Upload,
+    path: &str,
+    (bytes, part): (u64, u64),
+) -> Result<(), ObjectError> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    while start < bytes {
+        let end = bytes.min(start + part);
+        let number = u32::try_from(parts.len() + 1).unwrap_or(u32::MAX);
+        let call = Call::new(Method::Put, shared.key(&upload.key))
+            .query("partNumber", number.to_string())
+            .query("uploadId", &upload.id)
+            .signed("x-amz-copy-source", path)
+            .signed("x-amz-copy-source-range", format!("bytes={start}-{}", end - 1));
+        let answer = shared.wire.text(&call).await;
+        let (text, _) = answer.map_err(|failure| failure.to_error("copy a part of an object"))?;
+        let tag = xml::text(&text, "CopyPartResult", "ETag").ok_or_else(|| {
+            let why = "the server does not say what became of a copied part";
+            ObjectError::new(ObjectErrorKind::Unavailable, why)
+        })?;
+        let tag = tag.trim_matches('"').to_owned();
+        parts.push(UploadPart { number, bytes: end - start, tag });
+        start = end;
+    }
+    finish(shared, upload, &parts).await.map(drop)
+}
+
+/// Where the source is, as a header names it.
+fn source_path(shared: &Shared, from: &str) -> String {
+    let name = shared.wire.bucket.name();
+    let url = shared.wire.bucket.object_url(&shared.key(from));
+    // In a path the bucket comes first already; in a host it does not.
+    let path = url.path().trim_start_matches('/');
+    let in_path = path.strip_prefix(name).is_some_and(|rest| rest.starts_with('/'));
+    let virtual_host = url.host_str().is_some_and(|host| host.starts_with(&format!("{name}.")));
+    if in_path && !virtual_host { format!("/{path}") } else { format!("/{name}/{path}") }
+}

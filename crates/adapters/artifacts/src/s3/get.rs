@@ -1,0 +1,191 @@
+//! Reading, and going on where a download stopped.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt as _, stream};
+use jiff::fmt::rfc2822::DateTimeParser;
+use reqwest::header::{
+    CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED,
+};
+use reqwest::{Response, StatusCode};
+use rusty_s3::Method;
+use tokio::time::{sleep, timeout};
+use wharf_ports::{ByteStream, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo};
+use wharf_vocab::{B3, Timestamp};
+
+use super::wire::{Call, Failure, said};
+use super::{B3_HEADER, Shared, mismatch};
+
+/// What is known of an object; none if there is none.
+pub(super) async fn head(
+    shared: Arc<Shared>,
+    key: String,
+) -> Result<Option<ObjectInfo>, ObjectError> {
+    let call = Call::new(Method::Head, shared.key(&key));
+    match shared.wire.send(&call).await {
+        Ok(answer) => info(answer.headers()).map(Some),
+        Err(failure) if failure.is_not_found() => Ok(None),
+        Err(failure) => Err(failure.to_error("look for an object")),
+    }
+}
+
+/// An object's bytes, or those of a range; none if there is no object.
+pub(super) async fn get(
+    shared: Arc<Shared>,
+    key: String,
+    range: Option<Range<u64>>,
+) -> Result<Option<ObjectBody>, ObjectError> {
+    if range.as_ref().is_some_and(Range::is_empty) {
+        // No server can be asked for nothing.
+        let info = head(shared, key).await?;
+        return Ok(info.map(|info| ObjectBody { info, stream: stream::empty().boxed() }));
+    }
+    let mut call = Call::new(Method::Get, shared.key(&key));
+    if let Some(range) = &range {
+        call = call.plain("range", bytes_of(range));
+    }
+    let answer = match shared.wire.send(&call).await {
+        Ok(answer) => answer,
+        Err(failure) if failure.is_not_found() => return Ok(None),
+        Err(failure) => return Err(failure.to_error("read an object")),
+    };
+    let info = info(answer.headers())?;
+    if range.is_some() && answer.status() != StatusCode::PARTIAL_CONTENT {
+        let why = "the server does not know ranges";
+        return Err(ObjectError::new(ObjectErrorKind::Unavailable, why));
+    }
+    let left = range.unwrap_or(0..info.bytes);
+    if left.end > info.bytes {
+        return Err(mismatch("the range lies outside the object"));
+    }
+    let etag = text(answer.headers(), &ETAG).map(str::to_owned);
+    let key = shared.key(&key);
+    let download = Download { shared, key, etag, left, answer: Some(answer), failed: 0 };
+    Ok(Some(ObjectBody { info, stream: download.stream() }))
+}
+
+/// A download that goes on where it stopped.
+struct Download {
+    shared: Arc<Shared>,
+    key: String,
+    etag: Option<String>,
+    left: Range<u64>,
+    answer: Option<Response>,
+    /// How often in a row it has failed without a byte in between.
+    failed: u32,
+}
+
+impl Download {
+    fn stream(self) -> ByteStream {
+        let pieces = stream::try_unfold(self, |mut download| async move {
+            let piece = download.next().await?;
+            Ok(piece.map(|piece| (piece, download)))
+        });
+        pieces.boxed()
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, ObjectError> {
+        let wire = &self.shared.wire;
+        while !self.left.is_empty() {
+            let why = match &mut self.answer {
+                None => match wire.once(&self.rest(), None).await {
+                    Ok(answer) if answer.status() == StatusCode::PARTIAL_CONTENT => {
+                        self.answer = Some(answer);
+                        continue;
+                    }
+                    Ok(_) => Failure::Lost("the server does not know ranges".to_owned()),
+                    Err(failure) => failure,
+                },
+                Some(answer) => match timeout(wire.byte_timeout, answer.chunk()).await {
+                    Ok(Ok(Some(piece))) => return self.take(piece).map(Some),
+                    Ok(Ok(None)) => Failure::Lost("the answer ended too early".to_owned()),
+                    Ok(Err(error)) => Failure::Lost(said(error)),
+                    Err(_) => Failure::Lost("the answer stopped half-way".to_owned()),
+                },
+            };
+            self.answer = None;
+            self.failed += 1;
+            if self.failed >= wire.tries || !why.may_pass() {
+                return Err(why.to_error("read an object to its end"));
+            }
+            sleep(wire.pause_after(self.failed)).await;
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, piece: Bytes) -> Result<Bytes, ObjectError> {
+        let bytes = piece.len() as u64;
+        if bytes > self.left.end - self.left.start {
+            return Err(mismatch("the server sent more than was asked for"));
+        }
+        self.left.start += bytes;
+        self.failed = 0;
+        Ok(piece)
+    }
+
+    /// A request for what is still missing, of the same version.
+    fn rest(&self) -> Call {
+        let call = Call::new(Method::Get, &self.key).plain("range", bytes_of(&self.left));
+        match &self.etag {
+            Some(etag) => call.plain("if-match", etag),
+            None => call,
+        }
+    }
+}
+
+fn bytes_of(range: &Range<u64>) -> String {
+    format!("bytes={}-{}", range.start, range.end.saturating_sub(1))
+}
+
+/// What the headers of an answer say of the whole object.
+pub(super) fn info(headers: &HeaderMap) -> Result<ObjectInfo, ObjectError> {
+    let whole = text(headers, &CONTENT_RANGE).and_then(|range| range.rsplit_once('/'));
+    let bytes = whole.map_or_else(|| text(headers, &CONTENT_LENGTH), |(_, whole)| Some(whole));
+    let bytes = bytes.and_then(|bytes| bytes.parse().ok()).ok_or_else(|| {
+        let why = "the server does not say how large an object is";
+        ObjectError::new(ObjectErrorKind::Unavailable, why)
+    })?;
+    let b3 = headers.get(B3_HEADER).and_then(|value| value.to_str().ok());
+    Ok(ObjectInfo {
+        bytes,
+        b3: b3.and_then(|b3| B3::parse(b3).ok()),
+        media_type: text(headers, &CONTENT_TYPE).unwrap_or_default().to_owned(),
+        written_at: text(headers, &LAST_MODIFIED).and_then(moment).unwrap_or_default(),
+        tag: tag(headers),
+    })
+}
+
+/// The tag that the headers of an answer give.
+pub(super) fn tag(headers: &HeaderMap) -> String {
+    text(headers, &ETAG).unwrap_or_default().trim_matches('"').to_owned()
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn moment(text: &str) -> Option<Timestamp> {
+    let moment = DateTimeParser::new().parse_timestamp(text).ok()?;
+    u64::try_from(moment.as_millisecond()).ok().map(Timestamp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_tell_of_the_whole_object() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_LENGTH, "3".parse().expect("a value"));
+        headers.insert(ETAG, "\"abc\"".parse().expect("a value"));
+        headers.insert(LAST_MODIFIED, "Sun, 06 Nov 1994 08:49:37 GMT".parse().expect("a value"));
+        let found = info(&headers).expect("known");
+        assert_eq!((found.bytes, found.tag.as_str()), (3, "abc"));
+        assert_eq!(found.written_at, Timestamp(784_111_777_000));
+        headers.insert(CONTENT_RANGE, "bytes 0-2/10".parse().expect("a value"));
+        assert_eq!(info(&headers).expect("known").bytes, 10);
+        assert!(info(&HeaderMap::new()).is_err());
+    }
+}

@@ -1,0 +1,339 @@
+//! Uploads in parts, which the server keeps.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use reqwest::Body;
+use rusty_s3::Method;
+use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind, ObjectInfo, Upload, UploadPart};
+use wharf_vocab::B3;
+use wharf_vocab::limits::UPLOAD_PARTS_MAX;
+
+use super::get::{self, tag};
+use super::put::{delete, named};
+use super::replaced::StoredPart;
+use super::wire::{Call, Failure};
+use super::xml::{self, Record, field};
+use super::{B3_HEADER, Shared, mismatch, not_found};
+use crate::rolling;
+
+/// The largest part that is kept in memory, so that it can be sent again.
+const KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Begins an upload in parts.
+pub(super) async fn begin(
+    shared: Arc<Shared>,
+    key: String,
+    media_type: String,
+) -> Result<String, ObjectError> {
+    let id = create(&shared, &key, &media_type, None).await?;
+    shared.rolling.begin(&id);
+    Ok(id)
+}
+
+/// Begins an upload in parts of an object whose hash may be known.
+pub(super) async fn create(
+    shared: &Shared,
+    key: &str,
+    media_type: &str,
+    b3: Option<&B3>,
+) -> Result<String, ObjectError> {
+    let mut call = Call::new(Method::Post, shared.key(key))
+        .query("uploads", "")
+        .plain("content-type", media_type);
+    if let Some(b3) = b3 {
+        call = call.signed(B3_HEADER, b3.as_str());
+    }
+    let answer = shared.wire.text(&call).await;
+    let (text, _) = answer.map_err(|failure| failure.to_error("begin an upload"))?;
+    let id = xml::text(&text, "InitiateMultipartUploadResult", "UploadId");
+    id.ok_or_else(|| unreadable("which upload it has begun"))
+}
+
+/// Takes one part.
+pub(super) async fn put_part(
+    shared: Arc<Shared>,
+    upload: Upload,
+    number: u32,
+    bytes: u64,
+    body: ByteStream,
+) -> Result<UploadPart, ObjectError> {
+    if !(1..=UPLOAD_PARTS_MAX).contains(&number) {
+        return Err(mismatch("a part has a number from 1 to 10,000"));
+    }
+    // Some servers take parts of an upload that is not there.
+    let earlier = parts_from(&shared, &upload, number - 1, 1).await?;
+    let earlier = earlier.ok_or_else(|| not_found("upload"))?.0;
+    let before = shared.rolling.before(&upload.id, number);
+    let body = Exactly::new(body, bytes, before);
+    let part = if bytes <= KEPT_BYTES_MAX {
+        let mut whole = BytesMut::new();
+        let mut pieces = body.stream();
+        while let Some(piece) = pieces.next().await {
+            whole.extend_from_slice(&piece?);
+        }
+        send_part(&shared, &upload, number, whole.freeze()).await?
+    } else {
+        stream_part(&shared, &upload, (number, bytes), &body).await?
+    };
+    shared.rolling.after(&upload.id, &part, body.hasher());
+    shared.replaced.note(&upload.id, &part, &earlier);
+    Ok(part)
+}
+
+/// Sends a part that is at hand, again if need be.
+pub(super) async fn send_part(
+    shared: &Shared,
+    upload: &Upload,
+    number: u32,
+    part: Bytes,
+) -> Result<UploadPart, ObjectError> {
+    let bytes = part.len() as u64;
+    let call = part_call(shared, upload, number).body(part);
+    let answer = shared.wire.send(&call).await;
+    let answer = answer.map_err(|failure| lost(&failure, "send a part"))?;
+    Ok(UploadPart { number, bytes, tag: tag(answer.headers()) })
+}
+
+/// Sends a part as it comes; whoever sends it may send it again.
+async fn stream_part(
+    shared: &Shared,
+    upload: &Upload,
+    (number, bytes): (u32, u64),
+    body: &Exactly,
+) -> Result<UploadPart, ObjectError> {
+    let call = part_call(shared, upload, number);
+    let sent = Body::wrap_stream(body.stream());
+    let answer = match shared.wire.once(&call, Some((sent, bytes))).await {
+        Ok(answer) => answer,
+        Err(failure) => {
+            return Err(body.trouble().unwrap_or_else(|| lost(&failure, "send a part")));
+        }
+    };
+    Ok(UploadPart { number, bytes, tag: tag(answer.headers()) })
+}
+
+fn part_call(shared: &Shared, upload: &Upload, number: u32) -> Call {
+    Call::new(Method::Put, shared.key(&upload.key))
+        .query("partNumber", number.to_string())
+        .query("uploadId", &upload.id)
+}
+
+/// The parts that have arrived, by number; none if there is no such upload.
+pub(super) async fn parts(
+    shared: Arc<Shared>,
+    upload: Upload,
+) -> Result<Option<Vec<UploadPart>>, ObjectError> {
+    let mut found: Vec<StoredPart> = Vec::new();
+    loop {
+        let behind = found.iter().map(|stored| stored.part.number).max().unwrap_or(0);
+        let Some((page, more)) = parts_from(&shared, &upload, behind, 1_000).await? else {
+            return Ok(None);
+        };
+        let none = page.is_empty();
+        found.extend(page);
+        if !more || none {
+            return Ok(Some(shared.replaced.newest(&upload.id, found)));
+        }
+    }
+}
+
+/// Some parts behind a number, and whether there are more.
+async fn parts_from(
+    shared: &Shared,
+    upload: &Upload,
+    behind: u32,
+    most: u32,
+) -> Result<Option<(Vec<StoredPart>, bool)>, ObjectError> {
+    let call = Call::new(Method::Get, shared.key(&upload.key))
+        .query("max-parts", most.to_string())
+        .query("part-number-marker", behind.to_string())
+        .query("uploadId", &upload.id);
+    let text = match shared.wire.text(&call).await {
+        Ok((text, _)) => text,
+        Err(failure) if failure.is_not_found() => return Ok(None),
+        Err(failure) => return Err(failure.to_error("list the parts of an upload")),
+    };
+    let page = xml::records(&text, "Part").ok_or_else(|| unreadable("which parts it has"))?;
+    let page = page.iter().map(part).collect::<Option<Vec<_>>>();
+    let page = page.ok_or_else(|| unreadable("which parts it has"))?;
+    let more = xml::text(&text, "ListPartsResult", "IsTruncated").as_deref() == Some("true");
+    Ok(Some((page, more)))
+}
+
+fn part(record: &Record) -> Option<StoredPart> {
+    let part = UploadPart {
+        number: field(record, "PartNumber")?.parse().ok()?,
+        bytes: field(record, "Size")?.parse().ok()?,
+        tag: field(record, "ETag")?.trim_matches('"').to_owned(),
+    };
+    let written_at = field(record, "LastModified").unwrap_or_default().to_owned();
+    Some(StoredPart { part, written_at })
+}
+
+/// Makes an object of all parts. If its hash was not made on the way, it is read once more.
+pub(super) async fn complete(
+    shared: Arc<Shared>,
+    upload: Upload,
+    expected: Option<B3>,
+) -> Result<ObjectInfo, ObjectError> {
+    let stored = parts(Arc::clone(&shared), upload.clone()).await?;
+    let stored = stored.ok_or_else(|| not_found("upload"))?;
+    if stored.is_empty() {
+        return Err(mismatch("no part has arrived"));
+    }
+    let known = shared.rolling.whole(&upload.id, &stored);
+    let wrong = || mismatch("the hash is not the one that was announced");
+    if known.is_some() && expected.is_some() && known != expected {
+        return Err(wrong());
+    }
+    finish(&shared, &upload, &stored).await?;
+    shared.rolling.end(&upload.id);
+    shared.replaced.end(&upload.id);
+    let b3 = match (known, &expected) {
+        (None, Some(wanted)) => {
+            let found = read_hash(&shared, &upload.key).await?;
+            if found != *wanted {
+                delete(shared, upload.key).await?;
+                return Err(wrong());
+            }
+            Some(found)
+        }
+        (known, _) => known,
+    };
+    let info = get::head(shared, upload.key).await?;
+    let info = info.ok_or_else(|| not_found("object"))?;
+    Ok(ObjectInfo { b3: b3.or(info.b3), ..info })
+}
+
+/// Tells the server that these are all parts, and gives the new object's tag.
+pub(super) async fn finish(
+    shared: &Shared,
+    upload: &Upload,
+    parts: &[UploadPart],
+) -> Result<String, ObjectError> {
+    let call = Call::new(Method::Post, shared.key(&upload.key))
+        .query("uploadId", &upload.id)
+        .plain("content-type", "application/xml")
+        .body(named(parts));
+    let answer = shared.wire.text(&call).await;
+    if let Err(failure) = &answer
+        && failure.is_not_found()
+    {
+        // An answer that was lost may have said that it is done.
+        let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
+        let call = Call::new(Method::Head, shared.key(&upload.key));
+        let found = shared.wire.send(&call).await.ok();
+        let found = found.and_then(|answer| get::info(answer.headers()).ok());
+        return match found.filter(|found| found.bytes == bytes) {
+            Some(found) => Ok(found.tag),
+            None => Err(not_found("upload")),
+        };
+    }
+    let (text, _) = answer.map_err(|failure| failure.to_error("complete an upload"))?;
+    let tag = xml::text(&text, "CompleteMultipartUploadResult", "ETag").unwrap_or_default();
+    Ok(tag.trim_matches('"').to_owned())
+}
+
+/// Gives an upload up; one that is not there is as good as given up.
+pub(super) async fn abort(shared: Arc<Shared>, upload: Upload) -> Result<(), ObjectError> {
+    shared.rolling.end(&upload.id);
+    shared.replaced.end(&upload.id);
+    let call = Call::new(Method::Delete, shared.key(&upload.key)).query("uploadId", &upload.id);
+    match shared.wire.send(&call).await {
+        Ok(_) => Ok(()),
+        Err(failure) if failure.is_not_found() => Ok(()),
+        Err(failure) => Err(failure.to_error("give an upload up")),
+    }
+}
+
+async fn read_hash(shared: &Arc<Shared>, key: &str) -> Result<B3, ObjectError> {
+    let body = get::get(Arc::clone(shared), key.to_owned(), None).await?;
+    let body = body.ok_or_else(|| not_found("object"))?;
+    let hasher = body.stream.try_fold(blake3::Hasher::new(), |mut hasher, piece| async move {
+        hasher.update(&piece);
+        Ok(hasher)
+    });
+    Ok(rolling::hash(&hasher.await?))
+}
+
+/// A body of just so many bytes, hashed on its way, that remembers why it failed.
+struct Exactly {
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    body: Option<ByteStream>,
+    left: u64,
+    hasher: Option<blake3::Hasher>,
+    trouble: Option<ObjectError>,
+}
+
+impl Exactly {
+    fn new(body: ByteStream, bytes: u64, hasher: Option<blake3::Hasher>) -> Self {
+        let state = State { body: Some(body), left: bytes, hasher, trouble: None };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// The body, which can be had once.
+    fn stream(&self) -> ByteStream {
+        let state = Arc::clone(&self.state);
+        let body = lock(&state).body.take().unwrap_or_else(|| stream::empty().boxed());
+        let checked = stream::unfold(Some((body, state)), |on| async {
+            let (mut body, state) = on?;
+            let piece = body.next().await;
+            let checked = lock(&state).check(piece);
+            match checked {
+                Ok(piece) => piece.map(|piece| (Ok(piece), Some((body, state)))),
+                Err(error) => Some((Err(error), None)),
+            }
+        });
+        checked.boxed()
+    }
+
+    fn trouble(&self) -> Option<ObjectError> {
+        lock(&self.state).trouble.clone()
+    }
+
+    fn hasher(&self) -> Option<blake3::Hasher> {
+        lock(&self.state).hasher.clone()
+    }
+}
+
+impl State {
+    fn check(
+        &mut self,
+        piece: Option<Result<Bytes, ObjectError>>,
+    ) -> Result<Option<Bytes>, ObjectError> {
+        let checked = match piece {
+            None if self.left > 0 => Err(mismatch("fewer bytes arrived than were announced")),
+            None => Ok(None),
+            Some(Err(error)) => Err(error),
+            Some(Ok(piece)) => match self.left.checked_sub(piece.len() as u64) {
+                None => Err(mismatch("more bytes arrived than were announced")),
+                Some(left) => {
+                    self.left = left;
+                    if let Some(hasher) = &mut self.hasher {
+                        hasher.update(&piece);
+                    }
+                    Ok(Some(piece))
+                }
+            },
+        };
+        self.trouble = checked.as_ref().err().cloned();
+        checked
+    }
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lost(failure: &Failure, what: &str) -> ObjectError {
+    if failure.is_not_found() { not_found("upload") } else { failure.to_error(what) }
+}
+
+fn unreadable(what: &str) -> ObjectError {
+    ObjectError::new(ObjectErrorKind::Unavailable, format!("the server does not say {what}"))
+}
