@@ -10,7 +10,7 @@ use wharf_engine::vault::Vault;
 
 use crate::auth::OwnerToken;
 use crate::hosts::Hosts;
-use crate::options::{Limits, Options};
+use crate::options::{Limits, Mount, Options};
 
 /// What every request can reach.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(crate) struct App {
     pub(crate) hosts: Hosts,
     pub(crate) agents: Option<Arc<dyn AgentControl>>,
     pub(crate) vault: Option<Arc<dyn Vault>>,
+    pub(crate) mounts: Vec<Mount>,
     pub(crate) limits: Limits,
     pub(crate) stops: Stops,
     /// Memory for bodies that are being read, in KiB.
@@ -28,9 +29,10 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(handle: Handle, options: Options, stops: Stops) -> Self {
-        let Options { owner, hosts, agents, vault, limits } = options;
+        let Options { owner, hosts, agents, vault, mounts, limits } = options;
         let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
-        Self { handle, owner, hosts: Hosts::new(&hosts), agents, vault, limits, stops, bodies }
+        let hosts = Hosts::new(&hosts);
+        Self { handle, owner, hosts, agents, vault, mounts, limits, stops, bodies }
     }
 }
 

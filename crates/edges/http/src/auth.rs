@@ -1,9 +1,11 @@
 //! Who is calling: bearer tokens.
 
-use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Digest, Fault};
+
+use crate::subprotocol;
 
 /// The owner's token, known by its digest only.
 #[derive(Clone)]
@@ -28,14 +30,16 @@ impl OwnerToken {
     /// token is not good is nobody's business but its maker's.
     pub(crate) fn caller(
         &self,
-        headers: &HeaderMap,
+        parts: &Parts,
         grants: impl FnOnce(&str) -> Result<Caller, Fault>,
     ) -> Result<Caller, Fault> {
-        let mut given = headers.get_all(AUTHORIZATION).iter();
-        let (Some(value), None) = (given.next(), given.next()) else {
-            return Err(required());
+        let mut given = parts.headers.get_all(AUTHORIZATION).iter();
+        let token = match (given.next(), given.next()) {
+            (Some(value), None) => bearer(value.as_bytes()),
+            (None, _) => subprotocol::token(parts).map(str::as_bytes),
+            (Some(_), Some(_)) => None,
         };
-        let Some(token) = bearer(value.as_bytes()) else { return Err(required()) };
+        let Some(token) = token else { return Err(required()) };
         if self.is(token) {
             return Ok(Caller::owner());
         }
@@ -72,12 +76,12 @@ mod tests {
 
     #[track_caller]
     fn check(values: &[&str], expect: Result<(), Code>) {
-        let mut headers = HeaderMap::new();
+        let (mut parts, ()) = axum::http::Request::new(()).into_parts();
         for value in values {
-            headers.append(AUTHORIZATION, value.parse().expect("a header"));
+            parts.headers.append(AUTHORIZATION, value.parse().expect("a header"));
         }
         let nobody = |_: &str| Err(Fault::new(Code::GrantNotFound, "There is no grant."));
-        let found = OwnerToken::new("s3cret").caller(&headers, nobody);
+        let found = OwnerToken::new("s3cret").caller(&parts, nobody);
         match expect {
             Ok(()) => assert_eq!(found, Ok(Caller::owner()), "{values:?}"),
             Err(code) => assert!(found.is_err_and(|fault| fault.is(code)), "{values:?}"),

@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_LENGTH;
 use futures::future::poll_fn;
 use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use wharf_vocab::{Code, Fault};
 
@@ -74,7 +75,31 @@ async fn with_body_of<T>(
     read: impl FnOnce(&[u8]) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let (parts, body) = request.into_parts();
-    let announced = announced(&parts.headers);
+    let (bytes, _reserved) = whole(&parts.headers, body, app, max).await?;
+    read(&bytes)
+}
+
+/// A request whose body has arrived whole, and the memory that is reserved for it.
+pub(crate) async fn gathered(
+    request: Request,
+    app: &App,
+) -> Result<(Request, Option<OwnedSemaphorePermit>), Fault> {
+    if request.body().is_end_stream() {
+        return Ok((request, None));
+    }
+    let (parts, body) = request.into_parts();
+    let (bytes, reserved) = whole(&parts.headers, body, app, app.limits.body_bytes_max).await?;
+    Ok((Request::from_parts(parts, Body::from(bytes)), Some(reserved)))
+}
+
+/// Reads all of a body into memory that is reserved for it.
+async fn whole(
+    headers: &HeaderMap,
+    body: Body,
+    app: &App,
+    max: usize,
+) -> Result<(Vec<u8>, OwnedSemaphorePermit), Fault> {
+    let announced = announced(headers);
     if announced.is_some_and(|bytes| bytes > max as u64) {
         return Err(too_large(max as u64));
     }
@@ -82,12 +107,12 @@ async fn with_body_of<T>(
     let expected = announced.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(max);
     let kib = u32::try_from(expected.div_ceil(1024)).unwrap_or(u32::MAX);
     let reserved = Arc::clone(&app.bodies).acquire_many_owned(kib);
-    let Ok(Ok(_reserved)) = tokio::time::timeout_at(until, reserved).await else {
+    let Ok(Ok(reserved)) = tokio::time::timeout_at(until, reserved).await else {
         let message = "The core has too much to do; try again in a moment.";
         return Err(Fault::new(Code::CoreBusy, message));
     };
     let bytes = collect(body, max, expected, until).await?;
-    read(&bytes)
+    Ok((bytes, reserved))
 }
 
 async fn collect(

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::Service;
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tower::ServiceExt;
@@ -43,14 +43,16 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, a
         return;
     }
     let phase = Arc::new(Phase::default());
-    let io = TokioIo::new(Paced::new(stream, Arc::clone(&phase), &app.limits));
-    let service = Requests { router, phase, ends: Ends { peer, local } };
+    let paced = Paced::new(stream, Arc::clone(&phase), &app.limits, app.stops.clone());
+    let io = TokioIo::new(paced);
+    let service = Requests { router, phase: Arc::clone(&phase), ends: Ends { peer, local } };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(None)
         .max_buf_size(BUFFER_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(io, service);
+        .serve_connection(io, service)
+        .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -65,6 +67,13 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, a
     if let Err(error) = ended {
         // Peers come and go; only whoever looks for a fault wants to know.
         tracing::debug!(%error, "a connection ended early");
+    }
+    if phase.is_upgraded() {
+        // Whoever took it over counts as a connection until its socket is closed.
+        tokio::select! {
+            () = phase.gone() => {}
+            () = app.stops.aborted.cancelled() => {}
+        }
     }
 }
 
@@ -88,6 +97,9 @@ impl Service<Request<Incoming>> for Requests {
         let answer = self.router.clone().oneshot(request);
         Box::pin(async move {
             let answer = answer.await?;
+            if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+                phase.upgrade();
+            }
             Ok(answer.map(|body| Told::answer(body, phase)))
         })
     }

@@ -22,7 +22,7 @@ use crate::access::Need;
 use crate::answer::{Denied, internal, refusal, refusal_with, seal, shortened};
 use crate::app::App;
 use crate::conn::Ends;
-use crate::{metrics, routes};
+use crate::{metrics, routes, subprotocol};
 
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -30,13 +30,15 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     let _counted = metrics::Gauge::up("wharf_http_requests_in_flight");
     let (mut parts, body) = request.into_parts();
     let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
-    let route = route.map_or(routes::UNMATCHED, routes::label);
+    let route = route.map_or(routes::UNMATCHED, |route| routes::label(&app, route));
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
     let mut response = match check(&app, &parts, route) {
         Err(refused) => *refused,
         Ok(caller) => {
             let peer = Peer::of(&parts, Some(&caller));
             parts.extensions.insert(caller);
+            // What lets somebody in goes no further, and so nobody can send it back.
+            subprotocol::forget_token(&mut parts.headers);
             let run = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
             let mut response = run.catch_unwind().await.unwrap_or_else(|_| {
                 tracing::error!(route, "a request failed inside");
@@ -71,7 +73,7 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Caller, Box<Re
         // Nothing behind these asks who is calling.
         return Ok(Caller::owner());
     }
-    let caller = app.owner.caller(&parts.headers, |token| app.handle.authenticate(token));
+    let caller = app.owner.caller(parts, |token| app.handle.authenticate(token));
     let caller = caller.map_err(|fault| refuse(None, fault))?;
     match need.map_or(Ok(()), |need| need.check(&caller)) {
         Ok(()) => Ok(caller),

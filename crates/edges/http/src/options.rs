@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use wharf_engine::agents::AgentControl;
 use wharf_engine::vault::Vault;
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
@@ -21,6 +22,8 @@ pub struct Options {
     pub agents: Option<Arc<dyn AgentControl>>,
     /// Who keeps secrets and keys; a core without has none and takes none.
     pub vault: Option<Arc<dyn Vault>>,
+    /// Routers of other edges on the same listener.
+    pub mounts: Vec<Mount>,
     /// Sizes and times.
     pub limits: Limits,
 }
@@ -30,8 +33,30 @@ impl Options {
     /// without secrets.
     #[must_use]
     pub fn new(owner: OwnerToken) -> Self {
-        Self { owner, hosts: Vec::new(), agents: None, vault: None, limits: Limits::default() }
+        Self {
+            owner,
+            hosts: Vec::new(),
+            agents: None,
+            vault: None,
+            mounts: Vec::new(),
+            limits: Limits::default(),
+        }
     }
+}
+
+/// A router of another edge that is served on the same listener, behind the same checks.
+///
+/// Its requests carry the [`Caller`](wharf_domain::Caller) as an extension, with any good token:
+/// verbs and worlds are the router's to check. Bodies have arrived whole and are no larger than
+/// others. A connection that it upgrades may be silent as long as it likes; when the core stops, the
+/// [`CancellationToken`](tokio_util::sync::CancellationToken) that requests carry as an extension
+/// is cancelled, and a second later the connection reads as if its peer had gone.
+#[derive(Debug, Clone)]
+pub struct Mount {
+    /// Where it begins, such as `/graphql`; metrics and audit call it that.
+    pub path: &'static str,
+    /// What is served, with whole paths, and without a fallback of its own.
+    pub router: Router,
 }
 
 /// Sizes and times that keep one peer from taking what others need.

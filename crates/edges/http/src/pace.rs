@@ -3,7 +3,8 @@
 //! A head must arrive in time, a connection may be silent between requests only so long, and a
 //! peer that takes nothing of what is sent to it is let go. A peer that was answered before it
 //! had sent everything is listened to for a while after the end, because closing a socket with
-//! unread bytes would take the answer away from it again.
+//! unread bytes would take the answer away from it again. A connection that another protocol has
+//! taken over may be silent as it likes, until the core stops.
 
 use std::io::{Error, ErrorKind};
 use std::pin::Pin;
@@ -11,9 +12,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::app::Stops;
 use crate::options::Limits;
 use crate::phase::Phase;
 
@@ -23,9 +26,10 @@ const LINGER_BYTES_MAX: u64 = 512 * 1024 * 1024;
 const LINGER_STEP_BYTES_MAX: usize = 1024 * 1024;
 /// How long a lingering peer may be silent.
 const LINGER_GAP: Duration = Duration::from_secs(2);
+/// How long another protocol may take to say goodbye when the core stops.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A socket with patience that ends.
-#[derive(Debug)]
 pub(crate) struct Paced<T> {
     socket: T,
     phase: Arc<Phase>,
@@ -39,6 +43,9 @@ pub(crate) struct Paced<T> {
     read_alarm: Alarm,
     write_alarm: Alarm,
     closing: Closing,
+    stops: Stops,
+    /// Ends when another protocol has had its time to say goodbye.
+    farewell: Option<BoxFuture<'static, ()>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +64,7 @@ enum Closing {
 }
 
 impl<T> Paced<T> {
-    pub(crate) fn new(socket: T, phase: Arc<Phase>, limits: &Limits) -> Self {
+    pub(crate) fn new(socket: T, phase: Arc<Phase>, limits: &Limits, stops: Stops) -> Self {
         Self {
             socket,
             phase,
@@ -74,6 +81,8 @@ impl<T> Paced<T> {
             read_alarm: Alarm::default(),
             write_alarm: Alarm::default(),
             closing: Closing::No,
+            stops,
+            farewell: None,
         }
     }
 
@@ -89,7 +98,7 @@ impl<T> Paced<T> {
     /// When the silence that is heard now must be over; never while a request is under way.
     fn silence_until(&mut self) -> Option<Instant> {
         self.catch_up();
-        if self.phase.is_busy() {
+        if self.phase.is_busy() || self.phase.is_upgraded() {
             return None;
         }
         let idle = self.times.idle;
@@ -97,9 +106,25 @@ impl<T> Paced<T> {
             .or_else(|| Some(*self.idle_until.get_or_insert_with(|| Instant::now() + idle)))
     }
 
+    /// Whether another protocol has the connection and the core stops.
+    fn is_at_its_end(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.phase.is_upgraded() {
+            return false;
+        }
+        let farewell = self.farewell.get_or_insert_with(|| {
+            let Stops { closing, aborted, .. } = self.stops.clone();
+            Box::pin(async move {
+                closing.cancelled().await;
+                let _ = tokio::time::timeout(FAREWELL, aborted.cancelled()).await;
+            })
+        });
+        farewell.as_mut().poll(cx).is_ready()
+    }
+
     fn heard(&mut self) {
         self.catch_up();
-        if !self.phase.is_busy() && self.head_until.is_none() {
+        let expected = self.phase.is_busy() || self.phase.is_upgraded();
+        if !expected && self.head_until.is_none() {
             self.head_until = Some(Instant::now() + self.times.head);
         }
     }
@@ -113,6 +138,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
     ) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
+        if this.stops.aborted.is_cancelled() {
+            return Poll::Ready(Err(cut_off()));
+        }
         let read = Pin::new(&mut this.socket).poll_read(cx, buf);
         if read.is_ready() {
             if buf.filled().len() > before {
@@ -126,6 +154,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
             }
             return read;
         }
+        if this.is_at_its_end(cx) {
+            // To whoever reads it looks as if the peer had gone.
+            return Poll::Ready(Ok(()));
+        }
         match this.silence_until() {
             Some(until) if this.read_alarm.rings(until, cx) => {
                 Poll::Ready(Err(too_slow("the peer was silent for too long")))
@@ -138,6 +170,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> Paced<T> {
     /// Lets a write wait only so long.
     fn bounded<R>(&mut self, cx: &mut Context<'_>, write: Poll<R>) -> Poll<std::io::Result<R>> {
+        if self.stops.aborted.is_cancelled() {
+            return Poll::Ready(Err(cut_off()));
+        }
         match write {
             Poll::Ready(done) => {
                 self.write_alarm.forget();
@@ -250,6 +285,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<T> {
     }
 }
 
+impl<T> Drop for Paced<T> {
+    fn drop(&mut self) {
+        self.phase.end_of_socket();
+    }
+}
+
+impl<T> std::fmt::Debug for Paced<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Paced").field("phase", &self.phase).finish_non_exhaustive()
+    }
+}
+
 /// A timer that is made when it is first needed and moved when it must be.
 #[derive(Debug, Default)]
 struct Alarm {
@@ -271,6 +318,10 @@ impl Alarm {
     fn forget(&mut self) {
         self.set_for = None;
     }
+}
+
+fn cut_off() -> Error {
+    Error::new(ErrorKind::ConnectionAborted, "the core has stopped")
 }
 
 fn too_slow(what: &'static str) -> Error {

@@ -1,7 +1,8 @@
 //! What a connection is doing, shared between its socket and its requests.
 //!
 //! The socket must know whether a request is under way (then silence is the answer's business)
-//! or not (then silence has a limit), and whether a body was left unread when it closes.
+//! or not (then silence has a limit), whether another protocol has taken the connection over (then
+//! silence is that one's business), and whether a body was left unread when it closes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,12 +11,15 @@ use std::task::{Context, Poll};
 
 use axum::body::HttpBody;
 use hyper::body::{Frame, SizeHint};
+use tokio_util::sync::CancellationToken;
 
 /// What a connection is doing.
 #[derive(Debug, Default)]
 pub(crate) struct Phase {
     busy: AtomicBool,
     unread: AtomicBool,
+    upgraded: AtomicBool,
+    gone: CancellationToken,
     requests: AtomicU64,
 }
 
@@ -40,6 +44,26 @@ impl Phase {
     /// How many requests have begun.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Another protocol takes the connection over once the answer has been sent.
+    pub(crate) fn upgrade(&self) {
+        self.upgraded.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another protocol has taken the connection over.
+    pub(crate) fn is_upgraded(&self) -> bool {
+        self.upgraded.load(Ordering::Relaxed)
+    }
+
+    /// The socket was closed.
+    pub(crate) fn end_of_socket(&self) {
+        self.gone.cancel();
+    }
+
+    /// Waits until the socket was closed, whoever has it.
+    pub(crate) async fn gone(&self) {
+        self.gone.cancelled().await;
     }
 
     /// Whether the last request's body was not read to its end.

@@ -7,13 +7,13 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_domain::Caller;
 use wharf_engine::{CostBy, CostKey, CostRequest, CostRow, Costs};
-use wharf_vocab::{Fault, Timestamp, Verb};
+use wharf_vocab::Verb;
 use wharf_wire::rest_v1::{self as wire, ErrorBody};
 
-use crate::access;
-use crate::answer::{self, Answer, invalid};
+use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::params::Params;
+use crate::{access, moment};
 
 /// Sums up what the runs within the token's reach have cost.
 ///
@@ -47,7 +47,6 @@ pub(super) async fn list(
     if let Some(world) = &world {
         access::world(&caller, Verb::Read, world)?;
     }
-    let now = app.handle.now();
     let by = params.parsed("by", "`tool`, `world`, `agent` or `day`", |text| match text {
         "tool" => Ok(CostBy::Tool),
         "world" => Ok(CostBy::World),
@@ -55,54 +54,10 @@ pub(super) async fn list(
         "day" => Ok(CostBy::Day),
         _ => Err(()),
     })?;
-    let (since, until) = (moment(&params, "since", now)?, moment(&params, "until", now)?);
-    if let (Some(since), Some(until)) = (since, until)
-        && since > until
-    {
-        let message = "The parameter `until` must not lie before `since`.";
-        return Err(invalid("until", message.to_owned()).into());
-    }
+    let (since, until) = moment::span(&params, app.handle.now())?;
     let request = CostRequest { world, since, until, by: by.unwrap_or_default() };
     let costs = app.handle.costs(&caller, request).await?;
     Ok(answer::json(StatusCode::OK, &to_wire(&costs)))
-}
-
-/// A moment that is named, or that lies so long back.
-fn moment(params: &Params, name: &str, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
-    let wanted = "an RFC 3339 time, or how long ago such as 7d, 24h or 90m";
-    params.parsed(name, wanted, |text| read(text, now).ok_or(()))
-}
-
-fn read(text: &str, now: Timestamp) -> Option<Timestamp> {
-    if let Some(ms) = length_ms(text) {
-        return Some(Timestamp(now.0.saturating_sub(ms)));
-    }
-    let moment: jiff::Timestamp = text.parse().ok()?;
-    // Before 1970 nothing ran.
-    Some(Timestamp(u64::try_from(moment.as_millisecond()).unwrap_or(0)))
-}
-
-/// One or more whole numbers with units, such as `7d` or `1h30m`.
-fn length_ms(text: &str) -> Option<u64> {
-    let mut rest = text;
-    let mut sum: u64 = 0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let (number, after) = rest.split_at(digits);
-        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, after) = after.split_at(end);
-        let unit = match unit {
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            "w" => 7 * 86_400_000,
-            _ => return None,
-        };
-        sum = sum.checked_add(number.parse::<u64>().ok()?.checked_mul(unit)?)?;
-        rest = after;
-    }
-    (!text.is_empty()).then_some(sum)
 }
 
 fn to_wire(costs: &Costs) -> wire::Costs {
@@ -134,39 +89,11 @@ fn item(row: &CostRow) -> wire::CostItem {
 #[cfg(test)]
 mod tests {
     use wharf_engine::CostSum;
-    use wharf_vocab::ToolId;
+    use wharf_vocab::{Timestamp, ToolId};
 
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_763_164_800_000);
-
-    #[test]
-    fn moments_are_named_or_lie_so_long_back() {
-        let back = |ms: u64| Some(Timestamp(NOW.0 - ms));
-        for (text, expect) in [
-            ("90s", back(90_000)),
-            ("24h", back(86_400_000)),
-            ("7d", back(7 * 86_400_000)),
-            ("2w", back(14 * 86_400_000)),
-            ("1h30m", back(5_400_000)),
-            ("0s", back(0)),
-            ("99999w", Some(Timestamp(0))),
-            ("2025-11-15T00:00:00Z", back(0)),
-            ("2025-11-15T01:00:00+01:00", back(0)),
-            ("1950-01-01T00:00:00Z", Some(Timestamp(0))),
-            ("2025-11-15", None),
-            ("yesterday", None),
-            ("7", None),
-            ("d", None),
-            ("-7d", None),
-            ("1.5d", None),
-            ("7 d", None),
-            ("99999999999999999999d", None),
-            ("18446744073709551615w", None),
-        ] {
-            assert_eq!(read(text, NOW), expect, "{text}");
-        }
-    }
 
     #[test]
     fn t041_sums_are_whole_numbers_of_64_bits_and_days_are_dates() {

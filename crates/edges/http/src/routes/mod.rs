@@ -35,6 +35,7 @@ use crate::access::Need::{self, Everywhere, Nothing, Verb};
 use crate::answer::{Answer, shortened};
 use crate::app::App;
 use crate::guard::guard;
+use crate::mounted;
 use table::{Route, at};
 
 /// What metrics and audit call a request that fits no route.
@@ -193,12 +194,24 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     for route in table() {
         router = router.route(route.path, route.methods);
     }
-    router.fallback(unknown).layer(from_fn_with_state(Arc::clone(&app), guard)).with_state(app)
+    let mut router = router.fallback(unknown).with_state(Arc::clone(&app));
+    for mount in &app.mounts {
+        router = router.merge(mounted::prepared(mount, &app));
+    }
+    router.layer(from_fn_with_state(app, guard))
 }
 
-/// A route's name as it stands in the table, for labels that live for ever.
-pub(crate) fn label(route: &str) -> &'static str {
-    ROUTES.iter().find(|known| known.path == route).map_or(UNMATCHED, |known| known.path)
+/// A route's name as it stands in the table, for labels that live for ever. What is mounted has
+/// one name.
+pub(crate) fn label(app: &App, route: &str) -> &'static str {
+    let own = ROUTES.iter().map(|known| known.path).find(|path| *path == route);
+    let below =
+        |path: &&str| route.strip_prefix(path).is_some_and(|rest| !rest.starts_with(is_part));
+    own.or_else(|| app.mounts.iter().map(|mount| mount.path).find(below)).unwrap_or(UNMATCHED)
+}
+
+fn is_part(c: char) -> bool {
+    c != '/'
 }
 
 /// What a request to a route needs. One that no route takes needs a token and nothing else: it

@@ -13,13 +13,12 @@ use wharf_vocab::{Durability, Fault, RunStatus, ToolId, Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, ErrorBody, Page, RunAccepted};
 
 use super::segments::Segments;
-use crate::access;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{JsonBody, OptionalJsonBody};
 use crate::cursor::{self, List, Position};
 use crate::params::Params;
-use crate::{from_wire, to_wire};
+use crate::{access, from_wire, moment, to_wire};
 
 /// Starts a run. The same request under the same key gives the same run.
 #[utoipa::path(
@@ -158,6 +157,10 @@ pub(super) async fn remove(
         ("world" = Option<String>, Query, description = "Only runs of this world."),
         ("tool" = Option<String>, Query, description = "Only runs of this tool."),
         ("status" = Option<String>, Query, description = "Only runs in this status."),
+        ("since" = Option<String>, Query,
+            description = "Only runs accepted then or later: an RFC 3339 time, or how long ago, such as `7d` or `24h`."),
+        ("until" = Option<String>, Query,
+            description = "Only runs accepted before then, written like `since`."),
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
         ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
     ),
@@ -172,6 +175,7 @@ pub(super) async fn list(
     params: Params,
 ) -> Answer {
     let worlds = access::worlds(&caller, params.world()?.as_ref())?;
+    let (since, until) = moment::span(&params, app.handle.now())?;
     let query = RunQuery {
         // Several worlds are sorted out below.
         world: worlds.as_ref().filter(|worlds| worlds.len() == 1).map(|worlds| worlds[0].clone()),
@@ -182,8 +186,8 @@ pub(super) async fn list(
             Some(Position::Number(before)) => Some(before),
             Some(Position::Name(_)) | None => None,
         },
-        since: None,
-        until: None,
+        since,
+        until,
         limit: params.limit()?,
     };
     let page = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;

@@ -10,6 +10,7 @@ mod document;
 mod events;
 mod limits;
 mod lists;
+mod mounts;
 mod operations;
 mod reach;
 mod refusals;

@@ -1,0 +1,85 @@
+//! Tokens that browsers send as a subprotocol of a WebSocket.
+//!
+//! A page cannot set headers when it opens a WebSocket, but it can name subprotocols. It offers
+//! `wharf.bearer.<token>` beside the one it wants to speak; the server never chooses that one.
+
+use axum::http::header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method};
+
+const BEARER: &str = "wharf.bearer.";
+
+/// The token that a request for a WebSocket offers, if it offers one and no other.
+pub(crate) fn token(parts: &Parts) -> Option<&str> {
+    let upgrade = parts.headers.get(UPGRADE)?.as_bytes();
+    if parts.method != Method::GET || !upgrade.eq_ignore_ascii_case(b"websocket") {
+        return None;
+    }
+    let mut tokens = offered(&parts.headers).filter_map(|name| name.strip_prefix(BEARER));
+    match (tokens.next(), tokens.next()) {
+        (Some(token), None) if !token.is_empty() => Some(token),
+        _ => None,
+    }
+}
+
+/// Takes tokens out of the subprotocols that are offered.
+pub(crate) fn forget_token(headers: &mut HeaderMap) {
+    if !headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
+        return;
+    }
+    let rest: Vec<&str> = offered(headers).filter(|name| !name.starts_with(BEARER)).collect();
+    let rest = HeaderValue::from_str(&rest.join(", ")).ok().filter(|rest| !rest.is_empty());
+    headers.remove(SEC_WEBSOCKET_PROTOCOL);
+    if let Some(rest) = rest {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, rest);
+    }
+}
+
+fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    texts.flat_map(|text| text.split(',')).map(str::trim).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(method: Method, upgrade: &str, offered: &[&str]) -> Parts {
+        let (mut parts, ()) = axum::http::Request::new(()).into_parts();
+        parts.method = method;
+        parts.headers.insert(UPGRADE, upgrade.parse().expect("a value"));
+        for value in offered {
+            parts.headers.append(SEC_WEBSOCKET_PROTOCOL, value.parse().expect("a value"));
+        }
+        parts
+    }
+
+    #[test]
+    fn one_token_is_taken_from_a_request_for_a_websocket_only() {
+        let of =
+            |offered: &[&str]| token(&parts(Method::GET, "WebSocket", offered)).map(str::to_owned);
+        assert_eq!(of(&["wharf.v1, wharf.bearer.t0k"]).as_deref(), Some("t0k"));
+        assert_eq!(of(&["wharf.v1", "wharf.bearer.t0k"]).as_deref(), Some("t0k"));
+        for none in [&[][..], &["wharf.v1"], &["wharf.bearer."], &["x.wharf.bearer.t0k"]] {
+            assert_eq!(of(none), None, "{none:?}");
+        }
+        assert_eq!(of(&["wharf.bearer.a, wharf.bearer.b"]), None, "which one is meant?");
+        let offered = ["wharf.bearer.t0k"];
+        assert_eq!(token(&parts(Method::POST, "websocket", &offered)), None);
+        assert_eq!(token(&parts(Method::GET, "h2c", &offered)), None);
+    }
+
+    #[test]
+    fn a_token_is_not_passed_on() {
+        let left = |offered: &[&str]| {
+            let mut headers = parts(Method::GET, "websocket", offered).headers;
+            forget_token(&mut headers);
+            let left = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+            left.map(|value| value.to_str().expect("text").to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(left(&["wharf.v1,wharf.bearer.t0k", "x"]), ["wharf.v1, x"]);
+        assert_eq!(left(&["wharf.bearer.t0k"]), [""; 0]);
+        assert_eq!(left(&[]), [""; 0]);
+    }
+}
