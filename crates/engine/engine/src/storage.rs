@@ -10,8 +10,8 @@ use wharf_ports::{
 };
 use wharf_vocab::{B3, Code, Fault};
 
-/// Objects that are looked at in one page of a list.
-pub(crate) const LIST_PAGE: usize = 1_000;
+/// Objects that are looked at in one page of a list; a store may look at all of them for each page.
+pub(crate) const LIST_PAGE: usize = 20_000;
 /// First pause before something is tried again; it doubles.
 const PAUSE: Duration = Duration::from_millis(50);
 

@@ -3,21 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 use wharf_domain::grant::Keyring;
-use wharf_domain::{AuditRecord, Caller, Policy, Run, WorldSettings};
-use wharf_engine::{Accepted, Handle, HistoryItem, NewRun, Options, RunEvent};
+use wharf_domain::scope::WorldPath;
+use wharf_domain::{AuditRecord, Caller, Outcome, Policy, Run, WorldSettings};
+use wharf_engine::{
+    Accepted, ByteStream, FileQuery, Handle, HistoryItem, NewFile, NewRun, ObjectBody, Options,
+    RunEvent,
+};
 use wharf_journal::audit::AuditKey;
-use wharf_ports::memory::{MemoryState, MemoryStore};
-use wharf_ports::{Clock, Store, SystemClock};
+use wharf_ports::memory::{MemoryObjects, MemoryState, MemoryStore};
+use wharf_ports::{Clock, ManualClock, Store, SystemClock};
 use wharf_vocab::{Code, Fault, NodeId, Object, RunKey, Seq, ToolId, WorldId};
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// A running engine and its store.
+/// A running engine, its store and its files.
 pub(crate) struct Bench {
     pub(crate) handle: Handle,
     pub(crate) store: Arc<MemoryStore>,
+    pub(crate) objects: MemoryObjects,
 }
 
 impl Bench {
@@ -36,6 +43,22 @@ impl Bench {
     }
 
     pub(crate) async fn with(state: MemoryState, clock: Arc<dyn Clock>, policy: Policy) -> Self {
+        let objects = MemoryObjects::new(Arc::clone(&clock));
+        Self::of(state, objects, clock, policy).await
+    }
+
+    /// An engine whose clock is moved by hand.
+    pub(crate) async fn at(clock: &Arc<ManualClock>) -> Self {
+        let clock = Arc::clone(clock) as Arc<dyn Clock>;
+        Self::with(MemoryState::new(&AuditKey::new([7; 32])), clock, Policy::default()).await
+    }
+
+    async fn of(
+        state: MemoryState,
+        objects: MemoryObjects,
+        clock: Arc<dyn Clock>,
+        policy: Policy,
+    ) -> Self {
         let store = Arc::new(MemoryStore::with_state(state, clock.clone()));
         let node = NodeId::new("test").expect("valid");
         let keyring = Keyring {
@@ -43,19 +66,26 @@ impl Bench {
             keys: [("k1".to_owned(), [9; 32])].into_iter().collect(),
         };
         let shared = Arc::clone(&store) as Arc<dyn Store>;
-        let options = Options { keyring, policy, ..Options::new(node, shared, clock, 1) };
+        let options = Options {
+            keyring,
+            policy,
+            objects: Some(Arc::new(objects.clone())),
+            origins: vec!["https://drop.example".to_owned()],
+            ..Options::new(node, shared, clock, 1)
+        };
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
         match handle.create_world(&owner(), default_world(), WorldSettings::default()).await {
             Ok(_) => {}
             Err(fault) => assert!(fault.is(Code::WorldExists), "{fault}"),
         }
-        Self { handle, store }
+        Self { handle, store, objects }
     }
 
     /// The engine as it would come back after a kill -9 at this moment.
     pub(crate) async fn killed(self) -> Self {
-        Self::on(self.store.state()).await
+        let state = self.store.state();
+        Self::of(state, self.objects, Arc::new(SystemClock), Policy::default()).await
     }
 
     /// Everything the audit holds.
@@ -146,4 +176,69 @@ pub(crate) fn text_of(events: &[RunEvent], wanted: &str) -> String {
         }
     }
     all
+}
+
+/// A path within a world, or of a local file of a run.
+pub(crate) fn path(text: &str) -> WorldPath {
+    WorldPath::parse_any(text).expect("valid")
+}
+
+/// A stream of these bytes.
+pub(crate) fn stream(bytes: impl Into<Bytes>) -> ByteStream {
+    futures::stream::iter([Ok(bytes.into())]).boxed()
+}
+
+/// All that a stream has.
+pub(crate) async fn all(body: ObjectBody) -> Vec<u8> {
+    let pieces: Vec<Bytes> = body.stream.try_collect().await.expect("readable");
+    pieces.concat()
+}
+
+impl Bench {
+    /// Puts a file into the default world.
+    pub(crate) async fn put(&self, at: &str, text: &str) {
+        let new = new_file(default_world(), at);
+        let body = stream(text.to_owned());
+        self.handle.put_file(&owner(), new, body).await.expect("put");
+    }
+
+    /// What a file of the default world holds, if it is there.
+    pub(crate) async fn get(&self, at: &str) -> Option<String> {
+        match self.handle.read_file(&owner(), &default_world(), &path(at), None).await {
+            Ok(body) => Some(String::from_utf8(all(body).await).expect("text")),
+            Err(fault) if fault.is(Code::ArtifactNotFound) => None,
+            Err(fault) => panic!("{fault}"),
+        }
+    }
+
+    /// The paths that a list of the default world's files shows.
+    pub(crate) async fn listed(&self) -> Vec<String> {
+        let query = FileQuery { locals: true, ..FileQuery::new(default_world(), 100) };
+        let page = self.handle.files(&owner(), query).await.expect("lists");
+        page.files.iter().map(|file| file.artifact.path.to_string()).collect()
+    }
+
+    /// Starts a run of the default world with these inputs and outputs.
+    pub(crate) async fn start_with(
+        &self,
+        tool: &str,
+        inputs: Value,
+        outputs: Value,
+    ) -> Result<Arc<Run>, Fault> {
+        let wanted = NewRun { outputs: object(outputs), ..new(tool, inputs) };
+        self.handle.create_run(&owner(), wanted).await.map(|accepted| accepted.run)
+    }
+}
+
+/// A file that somebody wants to put somewhere.
+pub(crate) fn new_file(world: WorldId, at: &str) -> NewFile {
+    NewFile { world, path: path(at), media_type: None, bytes: None, b3: None }
+}
+
+/// What a run gave.
+pub(crate) fn outputs_of(run: &Run) -> Value {
+    match &run.outcome {
+        Some(Outcome::Succeeded { outputs }) => Value::Object(outputs.clone()),
+        other => panic!("{other:?}"),
+    }
 }

@@ -20,6 +20,8 @@ use crate::storage::{self, LIST_PAGE};
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// How old an object without a record must be before nobody can be about to record it.
 const UNRECORDED_MS: u64 = DAY_MS;
+/// Records that are read at once.
+const ROWS_PAGE: usize = 1_000;
 
 /// What was cleared away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -124,7 +126,7 @@ impl Handle {
         let world = &run.world;
         let Some(objects) = self.inner.objects.clone() else { return Ok(()) };
         let prefix = Some(format!("/@{}/", run.run));
-        let query = FileQuery { prefix, locals: true, ..FileQuery::new(world.clone(), LIST_PAGE) };
+        let query = FileQuery { prefix, locals: true, ..FileQuery::new(world.clone(), ROWS_PAGE) };
         loop {
             let files = self.inner.store.files(query.clone()).await;
             let files = files.map_err(|error| error.to_fault())?;
@@ -271,7 +273,7 @@ struct Rows {
 
 impl Rows {
     fn new(world: WorldId) -> Self {
-        let query = FileQuery { locals: true, ..FileQuery::new(world, LIST_PAGE) };
+        let query = FileQuery { locals: true, ..FileQuery::new(world, ROWS_PAGE) };
         Self { query, page: VecDeque::new(), done: false }
     }
 
