@@ -1,0 +1,90 @@
+//! Who may do what: the same checks as REST makes, in the same order.
+//!
+//! Every field of the roots asks here first: that the token is still good, the verb, the world as
+//! soon as it is known and before anything is looked up, then the tool. A refusal for want of
+//! rights is written down with what was missing and never with what was asked.
+
+use std::sync::Arc;
+
+use async_graphql::Context;
+use wharf_domain::{AuditRecord, Caller, Run};
+use wharf_engine::Handle;
+use wharf_vocab::{Code, Fault, RunKey, ToolId, Verb, WorldId};
+
+use crate::error::internal;
+
+/// Who asks, and the engine that is asked.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    pub(crate) handle: Handle,
+    pub(crate) caller: Caller,
+}
+
+impl Session {
+    /// The session an operation belongs to.
+    pub(crate) fn of<'c>(ctx: &Context<'c>) -> Result<&'c Self, Fault> {
+        ctx.data::<Self>().map_err(|_| internal())
+    }
+
+    /// Whether the token is still good; it may have expired or been revoked since the request or
+    /// the connection began.
+    pub(crate) fn current(&self) -> Result<(), Fault> {
+        self.handle.check_current(&self.caller).map_err(|_| {
+            let message = "This token is not valid here; it may be expired or revoked.";
+            Fault::new(Code::AuthInvalid, message)
+        })
+    }
+
+    /// Whether this may be done at all.
+    pub(crate) fn verb(&self, verb: Verb) -> Result<(), Fault> {
+        self.current()?;
+        self.told(self.caller.rights.check_verb(verb))
+    }
+
+    /// Whether this may be done in a world.
+    pub(crate) fn world(&self, verb: Verb, world: &WorldId) -> Result<(), Fault> {
+        self.current()?;
+        self.told(self.caller.rights.check(verb, world))
+    }
+
+    /// Whether there may be anything to do with a tool.
+    fn tool(&self, tool: &ToolId) -> Result<(), Fault> {
+        self.told(self.caller.rights.check_tool(tool))
+    }
+
+    /// The run, if this may be done with it.
+    pub(crate) async fn run(&self, verb: Verb, key: &RunKey) -> Result<Arc<Run>, Fault> {
+        self.world(verb, &key.world)?;
+        let run = self.handle.run(key).await?;
+        self.tool(&run.spec.tool)?;
+        Ok(run)
+    }
+
+    /// The worlds to look in when one is named or none. `None` stands for all.
+    pub(crate) fn worlds(&self, named: Option<&WorldId>) -> Result<Option<Vec<WorldId>>, Fault> {
+        self.verb(Verb::Read)?;
+        if let Some(named) = named {
+            self.world(Verb::Read, named)?;
+            return Ok(Some(vec![named.clone()]));
+        }
+        Ok(self.caller.rights.worlds.as_ref().map(|worlds| worlds.iter().cloned().collect()))
+    }
+
+    /// Passes a result on; a refusal for want of rights is written down.
+    fn told<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
+        if let Err(fault) = &result
+            && fault.is(Code::PermissionDenied)
+        {
+            let actor = format!("grant:{}", self.caller.grant);
+            let mut record = AuditRecord::new("security.denied", actor, "route:/graphql")
+                .fact("error_code", fault.code.as_str());
+            for missing in ["verb", "world", "permission"] {
+                if let Some(value) = fault.details.get(missing).and_then(|value| value.as_str()) {
+                    record = record.fact(missing, value);
+                }
+            }
+            self.handle.denied(record);
+        }
+        result
+    }
+}

@@ -1,0 +1,121 @@
+//! Executes operations: documents are checked first, queries take only so long, and only so many
+//! run at once.
+
+use std::sync::Arc;
+
+use async_graphql::parser::types::OperationType;
+use async_graphql::{Data, Executor, Request, Response, Schema};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wharf_engine::Handle;
+use wharf_vocab::{Code, Fault};
+
+use crate::document;
+use crate::error::{coded, internal, response};
+use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, Limits};
+use crate::mutation::Mutation;
+use crate::query::Query;
+use crate::subscription::Subscriptions;
+
+/// What can be asked, and what answers.
+pub(crate) type Root = Schema<Query, Mutation, Subscriptions>;
+
+/// The schema with its limits.
+pub(crate) fn schema(limits: &Limits) -> Root {
+    Schema::build(Query, Mutation, Subscriptions { recheck: limits.recheck })
+        .limit_complexity(COMPLEXITY_MAX)
+        .limit_directives(DIRECTIVES_MAX)
+        .finish()
+}
+
+/// What every request can reach.
+#[derive(Clone)]
+pub(crate) struct Core {
+    pub(crate) handle: Handle,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) sockets: Arc<Semaphore>,
+    schema: Root,
+    operations: Arc<Semaphore>,
+}
+
+impl Core {
+    pub(crate) fn new(handle: Handle, limits: Limits) -> Self {
+        Self {
+            handle,
+            schema: schema(&limits),
+            sockets: Arc::new(Semaphore::new(limits.sockets_max)),
+            operations: Arc::new(Semaphore::new(limits.operations_max)),
+            limits: Arc::new(limits),
+        }
+    }
+
+    /// Waits for a place among the operations at once.
+    pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        let place = Arc::clone(&self.operations).acquire_owned();
+        match tokio::time::timeout(self.limits.query, place).await {
+            Ok(Ok(place)) => Ok(place),
+            Ok(Err(_)) => Err(internal()),
+            Err(_) => {
+                let message = "The core has too much to do; try again in a moment.";
+                Err(Fault::new(Code::CoreBusy, message))
+            }
+        }
+    }
+
+    async fn answer(&self, request: Request, kind: OperationType) -> Response {
+        if kind == OperationType::Mutation {
+            // What is asked for is carried to its end, also when the asker hangs up in between.
+            let schema = self.schema.clone();
+            let done = tokio::spawn(async move { schema.execute(request).await }).await;
+            return done.map_or_else(|_| response(&internal()), coded);
+        }
+        match tokio::time::timeout(self.limits.query, self.schema.execute(request)).await {
+            Ok(answer) => coded(answer),
+            Err(_) => {
+                let message = "The query took too long; ask for less at once.";
+                response(&Fault::new(Code::RequestTimeout, message))
+            }
+        }
+    }
+}
+
+impl Executor for Core {
+    async fn execute(&self, mut request: Request) -> Response {
+        match document::check(&mut request) {
+            Err(fault) => response(&fault),
+            Ok(OperationType::Subscription) => {
+                let message = "Subscriptions need a WebSocket; open one on the same path.";
+                response(&Fault::new(Code::RequestInvalid, message))
+            }
+            Ok(kind) => self.answer(request, kind).await,
+        }
+    }
+
+    fn execute_stream(
+        &self,
+        mut request: Request,
+        session: Option<Arc<Data>>,
+    ) -> BoxStream<'static, Response> {
+        let core = self.clone();
+        match document::check(&mut request) {
+            Err(fault) => stream::iter([response(&fault)]).boxed(),
+            Ok(OperationType::Subscription) => core
+                .schema
+                .execute_stream_with_session_data(request, session.unwrap_or_default())
+                .map(coded)
+                .boxed(),
+            Ok(kind) => {
+                // The session stands in the request, where an operation that is not streamed
+                // looks for it.
+                stream::once(async move {
+                    match core.place().await {
+                        Ok(_place) => core.answer(request, kind).await,
+                        Err(fault) => response(&fault),
+                    }
+                })
+                .boxed()
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Turns what peers send into what the engine understands. Every id is checked here.
+
+use async_graphql::{InputObject, MaybeUndefined};
+use serde_json::Value;
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::run::RunContext;
+use wharf_domain::scope::WorldPath;
+use wharf_domain::{Audience, Rule, When, WorldSettings};
+use wharf_engine::NewRun;
+use wharf_vocab::{Code, Fault, IdError, Object, RunId, RunKey, ToolId, WorldId};
+
+use crate::error::invalid;
+use crate::scalars::Int64;
+use crate::types::{Durability, Mode, Publish};
+
+/// The world of a request that names none.
+const DEFAULT_WORLD: &str = "default";
+/// Most rules about approvals that a world has.
+const RULES_MAX: usize = 100;
+/// Most days that a world keeps what nobody uses: about a hundred years.
+const RETENTION_DAYS_MAX: u32 = 36_500;
+
+/// A request for a run.
+#[derive(Debug, InputObject)]
+pub(crate) struct CreateRunInput {
+    /// The tool, as `provider/name`.
+    tool: String,
+    /// What it is given: an object. References to files are written as in REST.
+    inputs: Option<Value>,
+    /// Where outputs go: an object.
+    outputs: Option<Value>,
+    /// The world; `default` when absent.
+    world: Option<String>,
+    /// Whether to act or to pretend; `real` when absent.
+    mode: Option<Mode>,
+    /// The caller's own id for the run.
+    run_id: Option<String>,
+    /// The run whose local files it may read.
+    continues: Option<String>,
+    /// The caller's own key for the request; the same request under the same key gives the same run.
+    idempotency_key: Option<String>,
+    /// How long one attempt may run, in milliseconds.
+    timeout_ms: Option<Int64>,
+    /// The caller's own id for what the run is part of.
+    correlation_id: Option<String>,
+    /// The most the run and its children may cost, in micro-dollars.
+    budget_micro: Option<Int64>,
+    /// Whether it is written down; the tool's default when absent.
+    durability: Option<Durability>,
+}
+
+impl CreateRunInput {
+    /// The world the run is asked for.
+    pub(crate) fn world(&self) -> Result<WorldId, Fault> {
+        world_or_default(self.world.as_deref())
+    }
+
+    /// What the engine is asked for.
+    pub(crate) fn read(self) -> Result<NewRun, Fault> {
+        let world = self.world()?;
+        let inputs = object(self.inputs).ok_or_else(|| {
+            let message = "The inputs do not fit the tool at /inputs: they must be a JSON object.";
+            Fault::new(Code::ToolInvalidInput, message).with("path", "/inputs")
+        })?;
+        let outputs = object(self.outputs)
+            .ok_or_else(|| invalid("outputs", "The field `outputs` must be a JSON object."))?;
+        Ok(NewRun {
+            tool: tool(&self.tool)?,
+            inputs,
+            outputs,
+            world,
+            mode: self.mode.unwrap_or(Mode::Real).into(),
+            run_id: self.run_id.as_deref().map(|text| run_id("runId", text)).transpose()?,
+            continues: self
+                .continues
+                .as_deref()
+                .map(|text| run_id("continues", text))
+                .transpose()?,
+            idempotency_key: self.idempotency_key,
+            timeout_ms: self.timeout_ms.map(|ms| ms.0),
+            correlation_id: correlation_id(self.correlation_id)?,
+            budget_micro: self.budget_micro.map(|micro| micro.0),
+            durability: self.durability.map(Into::into),
+            parent: None,
+            context: RunContext::default(),
+        })
+    }
+}
+
+/// What can be set on a world. What is absent stays as it is, or as it is by default.
+#[derive(Debug, Default, InputObject)]
+pub(crate) struct WorldSettingsInput {
+    /// The most its runs may cost, in micro-dollars; null for no limit.
+    limit_micro: MaybeUndefined<Int64>,
+    /// What is set aside for a run whose tool names no price, in micro-dollars.
+    default_hold_micro: Option<Int64>,
+    /// When outputs of its runs can be seen.
+    publish: Option<Publish>,
+    /// Days after which a file that nobody has used goes; null for never.
+    retention_days: MaybeUndefined<u32>,
+    /// All rules about approvals, in the place of those there are.
+    policy: Option<Vec<PolicyRuleInput>>,
+}
+
+/// A rule about approvals.
+#[derive(Debug, InputObject)]
+pub(crate) struct PolicyRuleInput {
+    /// The tools it speaks of, such as `acme/*`.
+    tool: String,
+    /// `always`, `first-use` or `cost>N` with N in micro-dollars.
+    #[graphql(default = "always")]
+    when: String,
+    /// Whether an approval is needed then.
+    approve: bool,
+    /// Who may give it: `person`, `any` or a seat.
+    #[graphql(default = "person")]
+    audience: String,
+}
+
+impl WorldSettingsInput {
+    /// The settings with what was named in the place of what was there.
+    pub(crate) fn over(self, mut settings: WorldSettings) -> Result<WorldSettings, Fault> {
+        match self.limit_micro {
+            MaybeUndefined::Undefined => {}
+            MaybeUndefined::Null => settings.limit_micro = None,
+            MaybeUndefined::Value(limit) => settings.limit_micro = Some(limit.0),
+        }
+        if let Some(hold) = self.default_hold_micro {
+            settings.default_hold_micro = hold.0;
+        }
+        if let Some(publish) = self.publish {
+            settings.publish = publish.into();
+        }
+        match self.retention_days {
+            MaybeUndefined::Undefined => {}
+            MaybeUndefined::Null => settings.retention_days = None,
+            MaybeUndefined::Value(days @ 1..=RETENTION_DAYS_MAX) => {
+                settings.retention_days = Some(days);
+            }
+            MaybeUndefined::Value(_) => {
+                let message = format!(
+                    "The field `retentionDays` must be a number from 1 to {RETENTION_DAYS_MAX}."
+                );
+                return Err(invalid("retentionDays", message));
+            }
+        }
+        if let Some(policy) = self.policy {
+            settings.policy = rules(policy)?;
+        }
+        Ok(settings)
+    }
+}
+
+fn rules(policy: Vec<PolicyRuleInput>) -> Result<Vec<Rule>, Fault> {
+    if policy.len() > RULES_MAX {
+        let message = format!("A world may have {RULES_MAX} rules at most.");
+        return Err(invalid("policy", message));
+    }
+    let rule = |(number, rule): (usize, PolicyRuleInput)| {
+        let wrong = |name: &str, wanted: &str| {
+            let field = format!("policy.{number}.{name}");
+            let message = format!("The field `{field}` must be {wanted}.");
+            invalid(&field, message)
+        };
+        Ok(Rule {
+            tool: ToolPattern::parse(&rule.tool)
+                .map_err(|_| wrong("tool", "a pattern of tools, such as acme/*"))?,
+            when: When::parse(&rule.when)
+                .map_err(|_| wrong("when", "always, first-use or cost>N"))?,
+            approve: rule.approve,
+            audience: Audience::try_from(rule.audience)
+                .map_err(|_| wrong("audience", "person, any or a seat"))?,
+        })
+    };
+    policy.into_iter().enumerate().map(rule).collect()
+}
+
+/// The run that is named by its id and a world.
+pub(crate) fn run_key(id: &str, world: Option<&str>) -> Result<RunKey, Fault> {
+    Ok(RunKey { world: world_or_default(world)?, run: run_id("id", id)? })
+}
+
+/// A tool's id.
+pub(crate) fn tool(text: &str) -> Result<ToolId, Fault> {
+    field("tool", ToolId::new(text))
+}
+
+/// A world's id.
+pub(crate) fn world(text: &str) -> Result<WorldId, Fault> {
+    field("world", WorldId::new(text))
+}
+
+/// A file of a world, local ones of runs included.
+pub(crate) fn path(text: &str) -> Result<WorldPath, Fault> {
+    WorldPath::parse_any(text).map_err(|error| {
+        let message = format!("The path cannot be used: {error}.");
+        Fault::new(Code::ScopePathInvalid, message).with("field", "path")
+    })
+}
+
+fn world_or_default(text: Option<&str>) -> Result<WorldId, Fault> {
+    world(text.unwrap_or(DEFAULT_WORLD))
+}
+
+fn run_id(name: &str, text: &str) -> Result<RunId, Fault> {
+    field(name, RunId::new(text))
+}
+
+/// An object; nothing at all counts as an empty one.
+fn object(value: Option<Value>) -> Option<Object> {
+    match value.unwrap_or(Value::Null) {
+        Value::Object(object) => Some(object),
+        Value::Null => Some(Object::new()),
+        _ => None,
+    }
+}
+
+fn correlation_id(text: Option<String>) -> Result<Option<String>, Fault> {
+    let fits = |text: &String| text.len() <= 255 && !text.chars().any(char::is_control);
+    if text.as_ref().is_none_or(fits) {
+        return Ok(text);
+    }
+    let message = "A correlationId has 255 bytes at most and no control characters.";
+    Err(invalid("correlationId", message))
+}
+
+fn field<T>(name: &str, id: Result<T, IdError>) -> Result<T, Fault> {
+    id.map_err(|error| invalid(name, format!("The field `{name}` does not fit; {error}.")))
+}

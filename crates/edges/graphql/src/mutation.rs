@@ -1,0 +1,87 @@
+//! Mutations: what can be asked for.
+
+use async_graphql::{Context, Object};
+use wharf_domain::WorldSettings;
+use wharf_vocab::{Fault, Verb};
+
+use crate::access::Session;
+use crate::input::{self, CreateRunInput, WorldSettingsInput};
+use crate::types::{Run, World};
+
+/// What can be asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Mutation;
+
+#[Object]
+impl Mutation {
+    /// Starts a run. The same request under the same key gives the same run.
+    async fn create_run(&self, ctx: &Context<'_>, input: CreateRunInput) -> Result<Run, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Run)?;
+        let accepted = session.handle.create_run(&session.caller, input.read()?).await?;
+        Ok(Run::from(&*accepted.run))
+    }
+
+    /// Asks a run to stop. A run that is over stays as it is.
+    async fn cancel_run(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The run's id.")] id: String,
+        #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
+        #[graphql(desc = "Why, for those who read of it later.")] reason: Option<String>,
+    ) -> Result<Run, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Run)?;
+        let key = input::run_key(&id, world.as_deref())?;
+        session.run(Verb::Run, &key).await?;
+        let reason = reason.unwrap_or_default();
+        Ok(Run::from(&*session.handle.cancel_run(&session.caller, &key, &reason).await?))
+    }
+
+    /// Makes a world.
+    async fn create_world(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The world's id.")] id: String,
+        #[graphql(desc = "What is set on it.")] settings: Option<WorldSettingsInput>,
+    ) -> Result<World, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Admin)?;
+        let id = input::world(&id)?;
+        session.world(Verb::Admin, &id)?;
+        let settings = settings.unwrap_or_default().over(WorldSettings::default())?;
+        let made = session.handle.create_world(&session.caller, id, settings).await?;
+        Ok(World::from(&made))
+    }
+
+    /// Changes what is named of a world's settings and leaves the rest.
+    async fn set_world(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The world's id.")] id: String,
+        #[graphql(desc = "What is changed.")] settings: WorldSettingsInput,
+    ) -> Result<World, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Admin)?;
+        let id = input::world(&id)?;
+        session.world(Verb::Admin, &id)?;
+        let settings = settings.over(session.handle.world(&id).await?.world.settings)?;
+        Ok(World::from(&session.handle.set_world(&session.caller, id, settings).await?))
+    }
+
+    /// Removes a world: an empty one, or with `force` also one that holds files, which go with
+    /// it. Gives the world's id.
+    async fn remove_world(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The world's id.")] id: String,
+        #[graphql(desc = "Whether its files go with it.", default)] force: bool,
+    ) -> Result<String, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Admin)?;
+        let id = input::world(&id)?;
+        session.world(Verb::Admin, &id)?;
+        session.handle.remove_world(&session.caller, &id, force).await?;
+        Ok(id.to_string())
+    }
+}

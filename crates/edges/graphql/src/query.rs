@@ -1,0 +1,243 @@
+//! Queries: what there is to see.
+
+use async_graphql::{Context, Object};
+use wharf_engine::{CostRequest, FileQuery};
+use wharf_vocab::{Fault, Verb};
+
+use crate::access::Session;
+use crate::cursor::{self, List, Place};
+use crate::error::invalid;
+use crate::scalars::DateTime;
+use crate::types::{
+    Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, Run, RunStatus, RunSummary,
+    Tool, Trace, World, by_name, limit,
+};
+use crate::{inbox, input, runs};
+
+/// What there is to see.
+#[derive(Debug, Default)]
+pub(crate) struct Query;
+
+/// What a list costs: each of its fields once per item.
+fn list(first: Option<i32>, below: usize) -> usize {
+    10 + limit(first).unwrap_or(1) * below
+}
+
+#[Object]
+impl Query {
+    /// Runs within the token's reach, newest first. Lists leave out inputs, outputs and asks.
+    #[graphql(complexity = "list(first, child_complexity)")]
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of the field")]
+    async fn runs(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Only runs of this world.")] world: Option<String>,
+        #[graphql(desc = "Only runs of this tool.")] tool: Option<String>,
+        #[graphql(desc = "Only runs in this status.")] status: Option<RunStatus>,
+        #[graphql(desc = "Only runs accepted then or later.")] since: Option<DateTime>,
+        #[graphql(desc = "Only runs accepted before then.")] until: Option<DateTime>,
+        #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
+        #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
+    ) -> Result<Connection<RunSummary>, Fault> {
+        let session = Session::of(ctx)?;
+        let world = world.as_deref().map(input::world).transpose()?;
+        let worlds = session.worlds(world.as_ref())?;
+        let wanted = runs::Wanted {
+            worlds,
+            tool: tool.as_deref().map(input::tool).transpose()?,
+            status: status.map(Into::into),
+            since: since.map(|at| at.0),
+            until: until.map(|at| at.0),
+            limit: limit(first)?,
+            after: after.map(|after| cursor::read(List::Runs, &after)).transpose()?,
+            cursors: ctx.look_ahead().field("edges").field("cursor").exists(),
+        };
+        runs::page(session, wanted).await
+    }
+
+    /// One run.
+    async fn run(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The run's id.")] id: String,
+        #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
+    ) -> Result<Run, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        let key = input::run_key(&id, world.as_deref())?;
+        Ok(Run::from(&*session.run(Verb::Read, &key).await?))
+    }
+
+    /// All tools by name.
+    #[graphql(complexity = "list(first, child_complexity)")]
+    async fn tools(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
+        #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
+    ) -> Result<Connection<Tool>, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        let tools = session.handle.tools();
+        let name = |tool: &wharf_engine::CatalogTool| tool.def.tool.as_str().to_owned();
+        let tools = tools.into_iter().map(|tool| (name(&tool), tool)).collect();
+        by_name(
+            List::Tools,
+            (first, after.as_deref()),
+            tools,
+            |(name, _)| name.as_str(),
+            |(_, tool)| Tool::from(tool),
+        )
+    }
+
+    /// One tool.
+    async fn tool(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The tool's id, as `provider/name`.")] id: String,
+    ) -> Result<Tool, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        Ok(Tool::from(&session.handle.tool(&input::tool(&id)?)?))
+    }
+
+    /// The worlds within the token's reach by name.
+    #[graphql(complexity = "list(first, child_complexity)")]
+    async fn worlds(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
+        #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
+    ) -> Result<Connection<World>, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        let mut worlds = session.handle.worlds().await?;
+        worlds.retain(|view| session.caller.rights.in_world(&view.world.id));
+        let page = (first, after.as_deref());
+        by_name(List::Worlds, page, worlds, |view| view.world.id.as_str(), |view| World::from(view))
+    }
+
+    /// One world and its account.
+    async fn world(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The world's id.")] id: String,
+    ) -> Result<World, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        let id = input::world(&id)?;
+        session.world(Verb::Read, &id)?;
+        Ok(World::from(&session.handle.world(&id).await?))
+    }
+
+    /// Files of a world that are there now, by path.
+    #[graphql(complexity = "list(first, child_complexity)")]
+    async fn artifacts(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The world; `default` when absent.")] world: Option<String>,
+        #[graphql(desc = "Only paths that begin with this text.")] prefix: Option<String>,
+        #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
+        #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
+    ) -> Result<Connection<Artifact>, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        let world = input::world(world.as_deref().unwrap_or("default"))?;
+        session.world(Verb::Read, &world)?;
+        let mut query = FileQuery::new(world, limit(first)?);
+        query.prefix = prefix;
+        query.after = match after.map(|after| cursor::read(List::Files, &after)).transpose()? {
+            Some(Place::Name(name)) => Some(input::path(&name)?),
+            Some(Place::Number(_)) | None => None,
+        };
+        let page = session.handle.files(&session.caller, query).await?;
+        let edge = |record: &wharf_engine::FileRecord| {
+            let place = Place::Name(record.artifact.path.to_string());
+            Edge { cursor: cursor::write(List::Files, &place), node: Artifact::from(record) }
+        };
+        Ok(Connection::new(page.files.iter().map(edge).collect(), page.next.is_some()))
+    }
+
+    /// Where a file comes from and where it went.
+    #[graphql(complexity = "100 + 20 * child_complexity")]
+    async fn trace(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The file's path.")] path: String,
+        #[graphql(desc = "The world; `default` when absent.")] world: Option<String>,
+    ) -> Result<Trace, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        let world = input::world(world.as_deref().unwrap_or("default"))?;
+        session.world(Verb::Read, &world)?;
+        let path = input::path(&path)?;
+        let trace = session.handle.trace(&session.caller, &world, &path).await?;
+        Ok(Trace::new(&world, &path.to_string(), &trace))
+    }
+
+    /// What the runs within the token's reach have cost.
+    #[graphql(complexity = "200 + 20 * child_complexity")]
+    async fn costs(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "What makes a row; `tool` when absent.")] by: Option<CostBy>,
+        #[graphql(desc = "Only runs of this world.")] world: Option<String>,
+        #[graphql(desc = "Only runs accepted then or later.")] since: Option<DateTime>,
+        #[graphql(desc = "Only runs accepted before then.")] until: Option<DateTime>,
+    ) -> Result<Costs, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        let world = world.as_deref().map(input::world).transpose()?;
+        if let Some(world) = &world {
+            session.world(Verb::Read, world)?;
+        }
+        let (since, until) = (since.map(|at| at.0), until.map(|at| at.0));
+        if let (Some(since), Some(until)) = (since, until)
+            && since > until
+        {
+            let message = "The argument `until` must not lie before `since`.";
+            return Err(invalid("until", message));
+        }
+        let by = by.map(Into::into).unwrap_or_default();
+        let request = CostRequest { world, since, until, by };
+        Ok(Costs::from(&session.handle.costs(&session.caller, request).await?))
+    }
+
+    /// All agents by id.
+    #[graphql(complexity = "list(first, child_complexity)")]
+    async fn agents(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
+        #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
+    ) -> Result<Connection<Agent>, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Read)?;
+        let page = (first, after.as_deref());
+        by_name(
+            List::Agents,
+            page,
+            session.handle.agents(),
+            |it| it.id.as_str(),
+            |it| Agent::from(it),
+        )
+    }
+
+    /// Open asks within the token's reach, oldest first.
+    #[graphql(complexity = "list(first, child_complexity)")]
+    async fn inbox(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "Only asks of this kind.")] kind: Option<AskKind>,
+        #[graphql(desc = "Only asks of this world.")] world: Option<String>,
+        #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
+        #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
+    ) -> Result<Connection<Ask>, Fault> {
+        let session = Session::of(ctx)?;
+        let world = world.as_deref().map(input::world).transpose()?;
+        let worlds = session.worlds(world.as_ref())?;
+        let after = after.map(|after| cursor::read(List::Inbox, &after)).transpose()?;
+        let wanted = inbox::Wanted { kind: kind.map(Into::into), worlds, after };
+        inbox::page(session, &wanted, limit(first)?).await
+    }
+}

@@ -1,0 +1,162 @@
+//! Operations over a WebSocket, by the protocols `graphql-transport-ws` and `graphql-ws`.
+//!
+//! The token came with the request that opened the socket, so `connection_init` need not carry
+//! anything. A socket reads no further ahead than its peer takes; one whose peer is gone, asks for
+//! nothing or whose token is not good any more is closed.
+
+mod messages;
+mod operations;
+mod pulse;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_graphql::http::{WebSocket as Protocol, WebSocketProtocols, WsMessage};
+use axum::Extension;
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::http::HeaderMap;
+use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
+use axum::response::{IntoResponse, Response};
+use futures::stream::SplitSink;
+use futures::{SinkExt, StreamExt};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::MissedTickBehavior;
+use wharf_domain::Caller;
+use wharf_vocab::{Code, Fault};
+
+use crate::access::Session;
+use crate::error::invalid;
+use crate::exec::Core;
+use crate::post::refusal;
+use messages::Messages;
+use operations::Operations;
+use pulse::{Beat, Pulse};
+
+/// What browsers offer beside the protocol, because they cannot send a token in a header.
+const MARK: &str = "wharf.v1";
+/// How often a socket is looked at, at most.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Opens a WebSocket.
+pub(crate) async fn open(
+    State(core): State<Core>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Response {
+    let Ok(upgrade) = upgrade else {
+        let message = "Operations are sent by POST; GET opens a WebSocket for subscriptions.";
+        return refusal(&invalid("method", message));
+    };
+    let Some((protocol, echoed)) = choose(&headers) else {
+        let message = "Offer the subprotocol graphql-transport-ws or graphql-ws.";
+        return refusal(&invalid("sec-websocket-protocol", message));
+    };
+    let Ok(place) = Arc::clone(&core.sockets).try_acquire_owned() else {
+        let message = "Too many WebSockets are open; try again in a moment.";
+        return refusal(&Fault::new(Code::CoreBusy, message));
+    };
+    let max = core.limits.message_bytes_max;
+    let upgrade = upgrade.max_message_size(max).max_frame_size(max).protocols([echoed]);
+    let session = Session { handle: core.handle.clone(), caller };
+    upgrade
+        .on_upgrade(move |socket| serve(core, session, (socket, protocol), place))
+        .into_response()
+}
+
+/// The protocol to speak, and the one to name in the answer. A browser that offers the mark is
+/// answered with it; it never sees its token again.
+fn choose(headers: &HeaderMap) -> Option<(WebSocketProtocols, &'static str)> {
+    let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    let offers: Vec<&str> =
+        offers.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).collect();
+    let offered = |name: &str| offers.iter().any(|offer| offer.trim() == name);
+    let both = [WebSocketProtocols::GraphQLWS, WebSocketProtocols::SubscriptionsTransportWS];
+    let spoken = both.into_iter().find(|it| offered(it.sec_websocket_protocol()));
+    match spoken {
+        Some(protocol) => Some((protocol, protocol.sec_websocket_protocol())),
+        None if offered(MARK) => Some((WebSocketProtocols::GraphQLWS, MARK)),
+        None => None,
+    }
+}
+
+async fn serve(
+    core: Core,
+    session: Session,
+    (socket, protocol): (WebSocket, WebSocketProtocols),
+    _place: OwnedSemaphorePermit,
+) {
+    let (mut sink, input) = socket.split();
+    let pulse = Arc::new(Pulse::new(session.clone(), Arc::clone(&core.limits)));
+    let operations = Operations::new(core.clone(), session, Arc::clone(&pulse));
+    let messages = Messages::new(input, Arc::clone(&pulse));
+    let mut output = Protocol::from_message_stream(operations, messages, protocol);
+    let mut look = tokio::time::interval(LOOK.min(core.limits.recheck));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let message = tokio::select! {
+            said = output.next() => match said {
+                Some(WsMessage::Text(text)) => Message::Text(text.into()),
+                Some(WsMessage::Close(code, reason)) => close(code, why(code, &reason)),
+                None => break,
+            },
+            _ = look.tick() => match pulse.beat() {
+                Some(Beat::Ping) => Message::Ping(axum::body::Bytes::new()),
+                Some(Beat::End(code, reason)) => close(code, reason),
+                None => continue,
+            },
+        };
+        let last = matches!(message, Message::Close(_));
+        if !send(&mut sink, message, core.limits.write).await || last {
+            break;
+        }
+    }
+    // The peer may be gone; then there is nobody to say goodbye to.
+    let _ = tokio::time::timeout(core.limits.write, sink.close()).await;
+}
+
+/// Sends a message to a peer that takes it in time.
+async fn send(
+    sink: &mut SplitSink<WebSocket, Message>,
+    message: Message,
+    patience: Duration,
+) -> bool {
+    matches!(tokio::time::timeout(patience, sink.send(message)).await, Ok(Ok(())))
+}
+
+fn close(code: u16, reason: &str) -> Message {
+    Message::Close(Some(CloseFrame { code, reason: reason.into() }))
+}
+
+/// Why the protocol ends a connection. What a message held that cannot be read is not repeated.
+fn why(code: u16, reason: &str) -> &str {
+    if code == 1002 { "A message cannot be read." } else { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t045_browsers_offer_a_mark_and_their_token_is_never_echoed() {
+        let chosen = |offer: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(SEC_WEBSOCKET_PROTOCOL, offer.parse().expect("a header"));
+            choose(&headers).map(|(_, echoed)| echoed)
+        };
+        for (offer, echoed) in [
+            ("graphql-transport-ws", Some("graphql-transport-ws")),
+            ("graphql-ws", Some("graphql-ws")),
+            ("graphql-ws, graphql-transport-ws", Some("graphql-transport-ws")),
+            ("wharf.v1, wharf.bearer.t0ken", Some("wharf.v1")),
+            ("wharf.v1,wharf.bearer.t0ken,graphql-transport-ws", Some("graphql-transport-ws")),
+            ("wharf.bearer.t0ken", None),
+            ("mqtt", None),
+        ] {
+            assert_eq!(chosen(offer), echoed, "{offer}");
+        }
+        assert!(choose(&HeaderMap::new()).is_none());
+    }
+}

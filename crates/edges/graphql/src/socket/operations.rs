@@ -1,0 +1,78 @@
+//! The operations of one socket: who asks them, and how many there may be at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_graphql::{Data, Executor, Request, Response};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use wharf_vocab::{Code, Fault};
+
+use super::pulse::Pulse;
+use crate::access::Session;
+use crate::error::response;
+use crate::exec::Core;
+
+/// Executes the operations of one socket.
+#[derive(Clone)]
+pub(super) struct Operations {
+    core: Core,
+    session: Session,
+    pulse: Arc<Pulse>,
+}
+
+impl Operations {
+    pub(super) fn new(core: Core, session: Session, pulse: Arc<Pulse>) -> Self {
+        Self { core, session, pulse }
+    }
+}
+
+impl Executor for Operations {
+    async fn execute(&self, request: Request) -> Response {
+        self.core.execute(request.data(self.session.clone())).await
+    }
+
+    fn execute_stream(
+        &self,
+        request: Request,
+        data: Option<Arc<Data>>,
+    ) -> BoxStream<'static, Response> {
+        let max = self.core.limits.socket_operations_max;
+        if self.pulse.open.load(Ordering::Relaxed) >= max {
+            let message = format!("At most {max} operations can be open on one connection.");
+            let fault = Fault::new(Code::CoreBusy, message).with("max", max);
+            let counted = Counted::new(&self.pulse, |pulse| &pulse.refused);
+            return counted.along(stream::iter([response(&fault)]).boxed());
+        }
+        let counted = Counted::new(&self.pulse, |pulse| &pulse.open);
+        counted.along(self.core.execute_stream(request.data(self.session.clone()), data))
+    }
+}
+
+/// Counts an operation for as long as it lasts.
+struct Counted {
+    pulse: Arc<Pulse>,
+    counter: fn(&Pulse) -> &AtomicUsize,
+}
+
+impl Counted {
+    fn new(pulse: &Arc<Pulse>, counter: fn(&Pulse) -> &AtomicUsize) -> Self {
+        counter(pulse).fetch_add(1, Ordering::Relaxed);
+        Self { pulse: Arc::clone(pulse), counter }
+    }
+
+    fn along(self, answers: BoxStream<'static, Response>) -> BoxStream<'static, Response> {
+        answers
+            .map(move |answer| {
+                let _lasts = &self;
+                answer
+            })
+            .boxed()
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        (self.counter)(&self.pulse).fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,106 @@
+//! Subscriptions: the events of a run, live and from any point.
+
+use std::time::Duration;
+
+use async_graphql::{Context, Subscription};
+use futures::stream::{self, Stream};
+use wharf_engine::Watch;
+use wharf_vocab::{Fault, Seq, Verb, WorldId};
+
+use crate::access::Session;
+use crate::input;
+use crate::scalars::Int64;
+use crate::types::{RunEvent, Teller};
+
+/// How far before the wanted place reading begins, so that the teller knows why the attempt
+/// before failed when a reader comes back right between the two entries.
+const LOOK_BACK: u64 = 8;
+
+/// What can be followed.
+#[derive(Debug)]
+pub(crate) struct Subscriptions {
+    /// How often a reader's rights are looked at again while nothing happens.
+    pub(crate) recheck: Duration,
+}
+
+#[Subscription(name = "Subscription")]
+impl Subscriptions {
+    /// The events of a run. The stream ends after `finished`; whoever comes back with `after`
+    /// misses nothing. It ends with an error once the token is not good any more.
+    async fn run_events(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The run's id.")] id: String,
+        #[graphql(desc = "The run's world; `default` when absent.")] world: Option<String>,
+        #[graphql(desc = "Only events behind this number.")] after: Option<Int64>,
+    ) -> Result<impl Stream<Item = Result<RunEvent, Fault>> + 'static, Fault> {
+        let session = Session::of(ctx)?.clone();
+        session.verb(Verb::Read)?;
+        let key = input::run_key(&id, world.as_deref())?;
+        let run = session.run(Verb::Read, &key).await?;
+        let after = Seq(after.map_or(0, |after| after.0));
+        let begin = Seq(after.0.saturating_sub(LOOK_BACK));
+        let watch = session.handle.watch(&key, begin).await?;
+        let reader = Reader {
+            watch,
+            teller: Teller::new(&run),
+            after,
+            session,
+            world: key.world,
+            recheck: self.recheck,
+        };
+        Ok(stream::unfold(Some(reader), |reader| async move {
+            let mut reader = reader?;
+            match reader.next().await? {
+                Ok(event) => Some((Ok(event), Some(reader))),
+                // The reader is told why nothing more comes.
+                Err(fault) => Some((Err(fault), None)),
+            }
+        }))
+    }
+}
+
+struct Reader {
+    watch: Watch,
+    teller: Teller,
+    after: Seq,
+    session: Session,
+    world: WorldId,
+    recheck: Duration,
+}
+
+impl Reader {
+    /// The next event that is new to the reader.
+    async fn next(&mut self) -> Option<Result<RunEvent, Fault>> {
+        loop {
+            let event = match self.read().await? {
+                Ok(event) => event,
+                Err(fault) => return Some(Err(fault)),
+            };
+            let is_new = event.seq > self.after;
+            if let Some(told) = self.teller.tell(event).filter(|_| is_new) {
+                return Some(Ok(told));
+            }
+        }
+    }
+
+    /// What happens next, as long as the reader may know of it.
+    async fn read(&mut self) -> Option<Result<wharf_engine::RunEvent, Fault>> {
+        let allowed = || self.session.world(Verb::Read, &self.world);
+        let mut tick = tokio::time::interval(self.recheck);
+        // One reading goes on however often rights are looked at, so that a slow store is waited for.
+        let reading = self.watch.next();
+        tokio::pin!(reading);
+        let event = loop {
+            tokio::select! {
+                event = &mut reading => break event?,
+                _ = tick.tick() => {
+                    if let Err(fault) = allowed() {
+                        return Some(Err(fault));
+                    }
+                }
+            }
+        };
+        Some(event.and_then(|event| allowed().map(|()| event)))
+    }
+}

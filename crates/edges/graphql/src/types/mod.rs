@@ -1,0 +1,25 @@
+//! What peers see, one file per thing. The words are those of REST; names follow GraphQL's custom.
+
+mod agent;
+mod ask;
+mod choice;
+mod cost;
+mod event;
+mod file;
+mod page;
+mod run;
+mod tool;
+mod world;
+
+pub(crate) use agent::Agent;
+pub(crate) use ask::Ask;
+pub(crate) use choice::{
+    AskKind, CostBy, Direction, Durability, EventType, Mode, Publish, RunStatus,
+};
+pub(crate) use cost::Costs;
+pub(crate) use event::{RunEvent, Teller};
+pub(crate) use file::{Artifact, Trace, Usage};
+pub(crate) use page::{Connection, Edge, by_name, limit};
+pub(crate) use run::{Run, RunSummary};
+pub(crate) use tool::Tool;
+pub(crate) use world::World;

@@ -1,0 +1,131 @@
+//! Runs.
+
+use async_graphql::SimpleObject;
+use serde_json::Value;
+use wharf_domain::Outcome;
+use wharf_vocab::{Fault, RunKey};
+
+use super::{Artifact, Ask, Durability, Mode, RunStatus};
+use crate::scalars::{DateTime, Int64};
+
+/// A run as lists show it.
+#[derive(Debug, SimpleObject)]
+pub(crate) struct RunSummary {
+    /// Its id, unique within its world.
+    run_id: String,
+    /// The tool.
+    tool: String,
+    /// The world.
+    world: String,
+    /// Where it stands.
+    status: RunStatus,
+    /// Whether it acts or pretends.
+    mode: Mode,
+    /// Whether it is written down.
+    durability: Durability,
+    /// How many attempts have begun.
+    attempt: u32,
+    /// What it has cost, in micro-dollars.
+    cost_micro: Int64,
+    /// When it was accepted.
+    created_at: DateTime,
+    /// When its first attempt began.
+    started_at: Option<DateTime>,
+    /// When it ended.
+    ended_at: Option<DateTime>,
+    /// Why it did not succeed.
+    error: Option<ErrorInfo>,
+    /// The caller's own id for what it is part of.
+    correlation_id: Option<String>,
+    /// The run that started it, as `world/run`.
+    parent: Option<String>,
+}
+
+/// A run with all there is to see of it.
+#[derive(Debug, SimpleObject)]
+pub(crate) struct Run {
+    #[graphql(flatten)]
+    summary: RunSummary,
+    /// What it was given, as it was given: files stand as references and never as addresses.
+    inputs: Value,
+    /// What came of it; files stand as references. Empty until it has succeeded.
+    outputs: Value,
+    /// The files it wrote.
+    #[graphql(complexity = "20 * child_complexity")]
+    artifacts: Vec<Artifact>,
+    /// The run whose local files it may read.
+    continues: Option<String>,
+    /// What is set aside for each attempt, in micro-dollars.
+    hold_micro: Int64,
+    /// What is set aside for the attempt under way, in micro-dollars.
+    held_micro: Int64,
+    /// What it waits for.
+    #[graphql(complexity = "5 * child_complexity")]
+    asks: Vec<Ask>,
+}
+
+/// An error that is part of what is shown.
+#[derive(Debug, SimpleObject)]
+#[graphql(name = "Error")]
+pub(crate) struct ErrorInfo {
+    /// What went wrong, for programs.
+    code: String,
+    /// What went wrong, for people.
+    message: String,
+    /// Whether the same request may succeed later.
+    retryable: bool,
+    /// Facts about it.
+    details: Option<Value>,
+}
+
+impl From<&Fault> for ErrorInfo {
+    fn from(fault: &Fault) -> Self {
+        Self {
+            code: fault.code.as_str().to_owned(),
+            message: fault.message.clone(),
+            retryable: fault.retryable,
+            details: (!fault.details.is_empty()).then(|| Value::Object(fault.details.clone())),
+        }
+    }
+}
+
+impl From<&wharf_domain::RunSummary> for RunSummary {
+    fn from(run: &wharf_domain::RunSummary) -> Self {
+        Self {
+            run_id: run.key.run.to_string(),
+            tool: run.tool.to_string(),
+            world: run.key.world.to_string(),
+            status: run.status.into(),
+            mode: run.mode.into(),
+            durability: run.durability.into(),
+            attempt: run.attempt,
+            cost_micro: Int64(run.cost_micro),
+            created_at: DateTime(run.created_at),
+            started_at: run.started_at.map(DateTime),
+            ended_at: run.ended_at.map(DateTime),
+            error: run.error.as_ref().map(ErrorInfo::from),
+            correlation_id: run.correlation_id.clone(),
+            parent: run.parent.as_ref().map(RunKey::to_string),
+        }
+    }
+}
+
+impl From<&wharf_domain::Run> for Run {
+    fn from(run: &wharf_domain::Run) -> Self {
+        let outputs = match &run.outcome {
+            Some(Outcome::Succeeded { outputs }) => outputs.clone(),
+            _ => wharf_vocab::Object::new(),
+        };
+        let hold = run.active.as_ref().and_then(|attempt| attempt.hold.as_ref());
+        Self {
+            summary: RunSummary::from(&run.summary()),
+            inputs: Value::Object(run.spec.inputs.clone()),
+            outputs: Value::Object(outputs),
+            artifacts: run.artifacts.iter().map(Artifact::from).collect(),
+            continues: run.spec.continues.as_ref().map(ToString::to_string),
+            hold_micro: Int64(run.spec.hold_micro),
+            held_micro: Int64(hold.map_or(0, |held| held.amount_micro)),
+            asks: run.open_asks().map(|raised| Ask::from(&raised.ask)).collect(),
+        }
+    }
+}
