@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, approve, audit, completions, conformance, costs, deny, doctor, inbox, migrate,
-    run, runs, secret, sim, token, tools, up, worlds,
+    agents, answer, approve, artifacts, audit, completions, conformance, costs, deny, doctor,
+    inbox, migrate, run, runs, secret, sim, token, tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -73,8 +73,10 @@ enum Command {
     Approve(approve::Args),
     /// Deny what waits for an approval
     Deny(deny::Args),
-    /// Look at worlds, make them, set their budgets
-    Worlds(worlds::Args),
+    /// Look at worlds, make them, set their budgets; put files in and get them out
+    Worlds(Box<worlds::Args>),
+    /// List files and trace where they come from and where they went
+    Artifacts(artifacts::Args),
     /// See what runs have cost
     Costs(costs::Args),
     /// Make tokens, list, narrow and revoke them
@@ -177,7 +179,8 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Answer(args) => answer::run(args, context).await,
         Command::Approve(args) => approve::run(args, context).await,
         Command::Deny(args) => deny::run(args, context).await,
-        Command::Worlds(args) => worlds::run(args, context).await,
+        Command::Worlds(args) => worlds::run(*args, context).await,
+        Command::Artifacts(args) => artifacts::run(args, context).await,
         Command::Costs(args) => costs::run(args, context).await,
         Command::Audit(args) => audit::run(args, context).await,
         Command::Token(args) => token::run(args, context).await,
@@ -286,6 +289,23 @@ mod tests {
             "wharf worlds create w --limit-micro 5 --default-hold-micro 1",
             "wharf worlds budget w --limit-micro 5",
             "wharf worlds budget w --no-limit",
+            "wharf worlds create w --publish staged --retention 30d --policy []",
+            "wharf worlds set w --limit-micro none --default-hold-micro 1 --publish direct \
+             --retention none --policy @rules.json",
+            "wharf worlds show w",
+            "wharf worlds remove w --force --yes",
+            "wharf worlds ls w",
+            "wharf worlds ls w /out/ --local -l -r --json",
+            "wharf worlds put w /in/a a.bin --media-type image/png --no-resume",
+            "wharf worlds put w /in/ -",
+            "wharf worlds get w /in/a a.bin",
+            "wharf worlds get w /in/a -",
+            "wharf worlds rm w /a /b --yes",
+            "wharf worlds rm w /in/ --recursive -y",
+            "wharf worlds du w",
+            "wharf worlds gc w --dry-run",
+            "wharf artifacts list w /out/",
+            "wharf artifacts trace w /out/a.png --json",
             "wharf costs",
             "wharf costs --by day --since 7d --until 2026-12-01T00:00:00Z --world w --json",
             "wharf audit",
@@ -323,6 +343,13 @@ mod tests {
             "wharf answer c3 --decline --cancel",
             "wharf worlds budget w",
             "wharf worlds budget w --limit-micro 5 --no-limit",
+            "wharf worlds set w",
+            "wharf worlds set w --publish later",
+            "wharf worlds set w --retention 12h",
+            "wharf worlds put w /a",
+            "wharf worlds rm w",
+            "wharf artifacts",
+            "wharf artifacts trace w",
             "wharf costs --by month",
             "wharf agents add",
             "wharf agents approve hello",

@@ -88,7 +88,14 @@ impl Client {
 
     /// Asks for something that needs no words, and reads what comes back.
     pub(crate) async fn act<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
-        let request = self.request(Method::POST, path, &[])?.timeout(REQUEST_TIMEOUT);
+        self.exchange(self.request(Method::POST, path, &[])?.timeout(REQUEST_TIMEOUT)).await
+    }
+
+    /// Makes a request that was put together elsewhere, and reads what comes back.
+    pub(crate) async fn exchange<T: DeserializeOwned>(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<T> {
         self.read(self.send(request).await?).await
     }
 
@@ -141,7 +148,8 @@ impl Client {
         }
     }
 
-    fn request(
+    /// The beginning of a request, without a limit to how long it may take.
+    pub(crate) fn request(
         &self,
         method: Method,
         path: &[&str],
@@ -158,7 +166,8 @@ impl Client {
         Ok(if query.is_empty() { request } else { request.query(&query) })
     }
 
-    async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response> {
+    /// Makes a request; an answer that is an error becomes the failure.
+    pub(crate) async fn send(&self, request: reqwest::RequestBuilder) -> Result<Response> {
         let response = request.send().await.map_err(|error| self.lost(&error))?;
         let status = response.status();
         if status.is_success() {
@@ -195,7 +204,8 @@ impl Client {
         }
     }
 
-    fn lost(&self, error: &reqwest::Error) -> Failure {
+    /// What it means that a connection was lost.
+    pub(crate) fn lost(&self, error: &reqwest::Error) -> Failure {
         if error.is_builder() {
             Failure::usage("the token or the address holds characters that it cannot have")
         } else if error.is_connect() {

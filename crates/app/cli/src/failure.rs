@@ -33,6 +33,17 @@ impl Failure {
         Self::new(Code::RequestInvalid, message)
     }
 
+    /// Something went wrong that is nobody's wrong usage.
+    pub(crate) fn failed(code: Code, message: impl Into<String>) -> Self {
+        let info = ErrorInfo {
+            code: code.as_str().to_owned(),
+            message: message.into(),
+            retryable: false,
+            details: None,
+        };
+        Self::Told { info: Box::new(info), exit: Exit::Failed }
+    }
+
     /// What the caller named could not be read.
     pub(crate) fn unreadable(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
         Self::usage(format!("cannot read {what}: {error}"))
@@ -40,13 +51,7 @@ impl Failure {
 
     /// What there is to say could not be written, which is nobody's wrong usage.
     pub(crate) fn unwritable(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
-        let info = ErrorInfo {
-            code: Code::RequestInvalid.as_str().to_owned(),
-            message: format!("cannot write to {what}: {error}"),
-            retryable: false,
-            details: None,
-        };
-        Self::Told { info: Box::new(info), exit: Exit::Failed }
+        Self::failed(Code::RequestInvalid, format!("cannot write to {what}: {error}"))
     }
 
     /// An error a core answered with.

@@ -50,6 +50,16 @@ impl Finder {
         }
     }
 
+    /// A name for the core that stays the same when its port changes: its home, or the address
+    /// it was named by.
+    pub(crate) fn core_name(&self) -> Result<String> {
+        let from_env = if self.home.is_none() { self.url_env.as_ref() } else { None };
+        match self.url.as_ref().or(from_env) {
+            Some(url) => Ok(read_url(url)?.to_string()),
+            None => Ok(self.home()?.path().display().to_string()),
+        }
+    }
+
     fn find_by_url(&self, text: &str) -> Result<Target> {
         let url = read_url(text)?;
         let token = self.token.clone().or_else(|| self.token_env.clone());

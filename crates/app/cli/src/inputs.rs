@@ -41,15 +41,38 @@ pub(crate) fn object(pairs: &[String], schema: Option<&Value>, code: Code) -> Re
 /// The schema of one input; an error if the object takes no such input.
 fn field_of<'a>(shape: Option<Shape<'a>>, key: &str, code: Code) -> Result<Option<Shape<'a>>> {
     let Some(shape) = shape else { return Ok(None) };
-    let field = shape.field(key);
-    let base = SCOPES.iter().find_map(|scope| key.strip_suffix(scope)).unwrap_or(key);
-    if field.is_none() && shape.is_closed() && shape.field(base).is_none() {
-        let known: Vec<_> = shape.fields().into_iter().map(|(name, _)| name).collect();
-        let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
-        let message = format!("there is no input {key}; what is taken: {known}");
-        return Err(Failure::new(code, message));
+    if let Some(literal) = escaped(key) {
+        // The tool sees the name with one dot, so that is the one its schema speaks of.
+        return match shape.field(&literal) {
+            None if shape.is_closed() => Err(unknown(shape, &literal, code)),
+            field => Ok(field),
+        };
     }
-    Ok(field)
+    let Some(base) = SCOPES.iter().find_map(|scope| key.strip_suffix(scope)) else {
+        return match shape.field(key) {
+            None if shape.is_closed() => Err(unknown(shape, key, code)),
+            field => Ok(field),
+        };
+    };
+    // A scoped input is a path, whatever the tool makes of what lies there.
+    if shape.is_closed() && shape.field(base).is_none() {
+        return Err(unknown(shape, key, code));
+    }
+    Ok(None)
+}
+
+/// The name that `name..world` stands for: an input that is called `name.world` itself.
+fn escaped(key: &str) -> Option<String> {
+    SCOPES.iter().find_map(|scope| {
+        let base = key.strip_suffix(scope)?.strip_suffix('.')?;
+        Some(format!("{base}{scope}"))
+    })
+}
+
+fn unknown(shape: Shape<'_>, key: &str, code: Code) -> Failure {
+    let known: Vec<_> = shape.fields().into_iter().map(|(name, _)| name).collect();
+    let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
+    Failure::new(code, format!("there is no input {key}; what is taken: {known}"))
 }
 
 /// Reads one input; the error completes "key must be …".
@@ -59,8 +82,8 @@ fn read_field(
     text: &str,
 ) -> std::result::Result<Value, String> {
     let Some(field) = field else {
-        // A scoped input is a path, and `1` is a fine path.
-        let is_scoped = SCOPES.iter().any(|scope| key.ends_with(scope));
+        // `1` is fine text where a path is expected.
+        let is_scoped = SCOPES.iter().any(|scope| key.ends_with(scope)) && escaped(key).is_none();
         return Ok(if is_scoped { Value::String(text.to_owned()) } else { guess(text) });
     };
     if field.is_only("array") && !text.starts_with('[') {
@@ -184,6 +207,26 @@ mod tests {
             object(&pairs, Some(&schema()), Code::ToolInvalidInput).map(Value::Object),
             Ok(expect)
         );
+    }
+
+    #[test]
+    fn t034_a_scoped_input_is_a_path_and_an_escaped_one_is_none() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"n": {"type": "integer"}, "n.world": {"type": "integer"}},
+            "additionalProperties": false,
+        });
+        let made = |pair: &str| {
+            object(&strings(&[pair]), Some(&schema), Code::ToolInvalidInput).map(Value::Object)
+        };
+        assert_eq!(made("n.world=/p.txt"), Ok(json!({"n.world": "/p.txt"})));
+        assert_eq!(made("n.world=7"), Ok(json!({"n.world": "7"})));
+        assert_eq!(made("n.local=/@r1/s"), Ok(json!({"n.local": "/@r1/s"})));
+        assert_eq!(made("n..world=7"), Ok(json!({"n..world": 7})));
+        assert!(made("n..local=7").is_err());
+        assert!(made("m.world=/x").is_err());
+        let free = object(&strings(&["a..world=7", "a.local=7"]), None, Code::ToolInvalidInput);
+        assert_eq!(free.map(Value::Object), Ok(json!({"a..world": 7, "a.local": "7"})));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod context;
 mod duration;
 mod exit;
 mod failure;
+mod files;
 mod finder;
 mod folder;
 mod follow;

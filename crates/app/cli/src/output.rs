@@ -68,6 +68,11 @@ impl Output {
         written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 
+    /// Standard output itself, for bytes that are nobody's words.
+    pub(crate) fn bytes(self) -> io::Stdout {
+        io::stdout()
+    }
+
     /// Writes one line to standard output.
     pub(crate) fn line(self, line: &str) -> Result<()> {
         self.text(&format!("{line}\n"))

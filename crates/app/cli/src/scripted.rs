@@ -19,6 +19,8 @@ pub(crate) enum Reply {
     Json(u16, serde_json::Value),
     /// The beginning of an event stream; the connection breaks after it.
     Events(String),
+    /// A status, headers with their line ends, and a body, of which only this many bytes arrive.
+    Bytes(u16, String, Vec<u8>, usize),
     /// Nothing: the connection breaks.
     Break,
 }
@@ -28,8 +30,20 @@ pub(crate) enum Reply {
 pub(crate) struct Request {
     /// Method and path with its query.
     pub(crate) line: String,
+    /// The headers, in lower case.
+    pub(crate) headers: Vec<String>,
+    /// The body.
+    pub(crate) bytes: Vec<u8>,
     /// The body, if it is JSON.
     pub(crate) body: Option<serde_json::Value>,
+}
+
+impl Request {
+    /// The value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.headers.iter().filter_map(|header| header.split_once(':'));
+        pairs.find(|(known, _)| *known == name).map(|(_, value)| value.trim())
+    }
 }
 
 /// A home in which scripted cores come and go.
@@ -102,6 +116,7 @@ async fn serve(
 
 async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     let (mut line, mut length) = (String::new(), 0);
+    let mut headers = Vec::new();
     stream.read_line(&mut line).await.ok()?;
     let line = line.trim_end().trim_end_matches(" HTTP/1.1").to_owned();
     loop {
@@ -116,14 +131,25 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
         if let Some(value) = header.strip_prefix("content-length:") {
             length = value.trim().parse().ok()?;
         }
+        headers.push(header);
     }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).await.ok()?;
-    Some(Request { line, body: serde_json::from_slice(&body).ok() })
+    let mut bytes = vec![0; length];
+    stream.read_exact(&mut bytes).await.ok()?;
+    let body = serde_json::from_slice(&bytes).ok();
+    Some(Request { line, headers, bytes, body })
 }
 
 async fn write(mut stream: TcpStream, reply: Reply) {
+    let mut cut = Vec::new();
     let text = match reply {
+        Reply::Bytes(status, headers, mut body, arrive) => {
+            let length = body.len();
+            body.truncate(arrive);
+            cut = body;
+            format!(
+                "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n"
+            )
+        }
         Reply::Json(status, body) => {
             let body = body.to_string();
             let length = body.len();
@@ -139,5 +165,6 @@ async fn write(mut stream: TcpStream, reply: Reply) {
     };
     // The client may have gone; the test sees that in what the client says.
     let _ = stream.write_all(text.as_bytes()).await;
+    let _ = stream.write_all(&cut).await;
     let _ = stream.shutdown().await;
 }

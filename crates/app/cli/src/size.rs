@@ -50,6 +50,22 @@ pub(crate) fn shown(bytes: u64) -> String {
     }
 }
 
+/// About how many bytes, short and readable: `17 B`, `1.5 MiB`.
+pub(crate) fn about(bytes: u64) -> String {
+    let fits = |(_, factor): &&(&str, u64)| bytes >= *factor;
+    let Some((unit, factor)) = UNITS[..4].iter().rev().find(fits) else {
+        return format!("{bytes} B");
+    };
+    let whole = bytes / factor;
+    // Tenths are cut off, not rounded, so that nothing looks larger than it is.
+    let tenth = u128::from(bytes % factor) * 10 / u128::from(*factor);
+    if whole < 100 && tenth > 0 {
+        format!("{whole}.{tenth} {unit}B")
+    } else {
+        format!("{whole} {unit}B")
+    }
+}
+
 /// A rate for people.
 pub(crate) fn rate_shown(rate: Rate) -> String {
     match rate.per_ms {
@@ -81,6 +97,21 @@ mod tests {
         }
         assert_eq!(shown(268_435_456), "256Mi");
         assert_eq!(shown(5_000), "5000");
+    }
+
+    #[test]
+    fn large_sizes_are_shortened() {
+        for (bytes, expect) in [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (1_024, "1 KiB"),
+            (1_536, "1.5 KiB"),
+            (1_048_575, "1023 KiB"),
+            (10 << 30, "10 GiB"),
+            (u64::MAX, "16777215 TiB"),
+        ] {
+            assert_eq!(about(bytes), expect, "{bytes}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Options that take one word of a closed list, known to help texts and completions.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use wharf_vocab::{Durability, Isolation, Mode, RunStatus, SandboxLevel, Verb};
+use wharf_vocab::{Durability, Isolation, Mode, Publish, RunStatus, SandboxLevel, Verb};
 
 /// `real` or `mock`.
 pub(crate) fn mode() -> impl TypedValueParser<Value = Mode> {
@@ -37,4 +37,10 @@ pub(crate) fn isolation() -> impl TypedValueParser<Value = Isolation> {
 pub(crate) fn verb() -> impl TypedValueParser<Value = Verb> {
     PossibleValuesParser::new(Verb::ALL.iter().map(|verb| verb.as_str()))
         .try_map(|word| Verb::parse(&word).ok_or("unknown verb"))
+}
+
+/// `direct` or `staged`.
+pub(crate) fn publish() -> impl TypedValueParser<Value = Publish> {
+    PossibleValuesParser::new(Publish::ALL.iter().map(|publish| publish.as_str()))
+        .try_map(|word| Publish::parse(&word).ok_or("unknown way to publish"))
 }

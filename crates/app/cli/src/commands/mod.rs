@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod approve;
+pub(crate) mod artifacts;
 mod asks;
 pub(crate) mod audit;
 mod choices;

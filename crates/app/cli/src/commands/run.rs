@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use wharf_vocab::{Code, Durability, Mode, ToolId};
-use wharf_wire::rest_v1::{CreateRun, RunContext, Tool};
+use wharf_vocab::{Code, Direction, Durability, Mode, RunStatus, ToolId};
+use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, Tool};
 
 use crate::client::Client;
 use crate::commands::choices;
@@ -20,6 +20,7 @@ use crate::folder;
 use crate::inputs;
 use crate::plain;
 use crate::render::Renderer;
+use crate::size;
 
 /// What `wharf run` takes.
 #[derive(Debug, clap::Args)]
@@ -29,6 +30,12 @@ Examples:
   wharf run wharf/echo --input '{\"text\":\"hello\"}'
   wharf run wharf/echo --input @inputs.json text=hello    pairs win over the file
   wharf run wharf/sleep ms=60000 --timeout 90s --detach
+  wharf run acme/resize image.world=/in/a.png --out small.world=/out/a.png --world lab
+  wharf run acme/chat state.local=/state.json --out state.local=/state.json --continues RUN
+
+An input key.world=/PATH is a file of the run's world, key.local=/PATH one of the run itself or of
+the run it continues; --out says where outputs go, in the same words. An input that is really
+called key.world is written key..world.
 
 Text and progress go to standard error, the finished run to standard output as one JSON object.
 Ctrl-C cancels the run; a second Ctrl-C leaves at once.
@@ -42,7 +49,7 @@ pub(crate) struct Args {
     /// Inputs as JSON: as text, from a file, or from standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     input: Option<String>,
-    /// Where an output goes, such as image.world=/out/a.png
+    /// Where an output goes, such as image.world=/out/a.png or state.local=/state.json
     #[arg(long = "out", value_name = "KEY.world=/PATH")]
     outputs: Vec<String>,
     /// The world the run belongs to [default: default]
@@ -96,6 +103,9 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let end = follow::to_end(client, run, renderer.as_mut()).await;
     if let Some(renderer) = &mut renderer {
         renderer.finish();
+        if let Ok(Some((RunStatus::Succeeded, run))) = &end {
+            wrote(run).iter().for_each(|line| renderer.say(line));
+        }
     }
     if let Err(failure) = &end
         && failure.is(Code::PermissionDenied)
@@ -109,6 +119,17 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         Ok(()) | Err(Failure::ReaderGone) => Ok(Exit::of_run(status)),
         Err(failure) => Err(failure),
     }
+}
+
+/// A line for each file that the run wrote.
+fn wrote(run: &Value) -> Vec<String> {
+    let Ok(run) = serde_json::from_value::<Run>(run.clone()) else { return Vec::new() };
+    let written = run.artifacts.iter().filter(|file| file.direction == Direction::Out.as_str());
+    let line = |file: &Artifact| {
+        let (world, path) = (plain::line(&file.world), plain::line(&file.path));
+        format!("wrote world://{world}{path} ({})", size::about(file.bytes))
+    };
+    written.map(line).collect()
 }
 
 async fn request(args: Args, client: &Client) -> Result<CreateRun> {

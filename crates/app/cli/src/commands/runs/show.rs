@@ -1,15 +1,18 @@
 //! `wharf runs show`.
 
+mod data;
+mod lineage;
+
 use serde_json::Value;
 use wharf_vocab::AskKind;
-use wharf_wire::rest_v1::Run;
+use wharf_wire::rest_v1::{Receipt, Run};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::table::{self, Table};
-use crate::{moment, money, plain};
+use crate::{moment, money, size};
 
 /// What `wharf runs show` takes.
 #[derive(Debug, clap::Args)]
@@ -29,13 +32,29 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let query = [("world", args.world.as_deref())];
-    let raw: Value = context.client()?.get(&["v1", "runs", &args.run], &query).await?;
+    let client = context.client()?;
+    let raw: Value = client.get(&["v1", "runs", &args.run], &query).await?;
     if output.is_json() {
         output.json(&raw)?;
-    } else {
-        output.text(&text_of(&table::typed(raw)?, output))?;
+        return Ok(Exit::Done);
     }
+    let run: Run = table::typed(raw)?;
+    let mut text = text_of(&run, output);
+    text.push_str(&data::text_of(&run, output));
+    text.push_str(&lineage::text_of(&run, &client, output).await);
+    output.text(&text)?;
     Ok(Exit::Done)
+}
+
+/// What the core measured of a run that is over.
+fn receipt_of(receipt: &Receipt) -> String {
+    let mut text = format!("{} on the clock", moment::length_of(receipt.wall_ms));
+    if let Some(cpu_ms) = receipt.cpu_ms {
+        text.push_str(&format!(", {} of processor time", moment::length_of(cpu_ms)));
+    }
+    let (read, wrote) = (size::about(receipt.bytes_in), size::about(receipt.bytes_out));
+    text.push_str(&format!(", {read} of files read, {wrote} written"));
+    text
 }
 
 /// What a run cost beside what was set aside for its attempts.
@@ -72,7 +91,14 @@ fn text_of(run: &Run, output: Output) -> String {
             table.row([name, &moment::shown(at)]);
         }
     }
-    for (name, value) in [("part of", &run.correlation_id), ("started by", &run.parent)] {
+    if let Some(receipt) = &run.receipt {
+        table.row(["measured", &receipt_of(receipt)]);
+    }
+    for (name, value) in [
+        ("part of", &run.correlation_id),
+        ("started by", &run.parent),
+        ("continues", &run.continues),
+    ] {
         if let Some(value) = value {
             table.row([name, value]);
         }
@@ -88,18 +114,7 @@ fn text_of(run: &Run, output: Output) -> String {
         table.row(["waits for", &ask.title]);
         table.row(["so type", &format!("wharf {command} {}", ask.ask_id)]);
     }
-    let mut text = table.text();
-    for (name, value) in [
-        ("outputs", Value::Object(run.outputs.clone())),
-        ("artifacts", serde_json::to_value(&run.artifacts).unwrap_or_default()),
-    ] {
-        if value.as_object().is_some_and(|map| !map.is_empty())
-            || value.as_array().is_some_and(|list| !list.is_empty())
-        {
-            text.push_str(&format!("{name}\n{}\n", plain::json(&format!("{value:#}"))));
-        }
-    }
-    text
+    table.text()
 }
 
 #[cfg(test)]
@@ -107,6 +122,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn t041_a_receipt_says_what_the_core_measured() {
+        let receipt = |cpu_ms: Value| -> Receipt {
+            table::typed(json!({"cost_micro": 5, "wall_ms": 2_340, "cpu_ms": cpu_ms,
+                "bytes_in": 1_536, "bytes_out": 3, "over_hold": false}))
+            .expect("a receipt")
+        };
+        assert_eq!(
+            receipt_of(&receipt(json!(120))),
+            "2.3s on the clock, 120ms of processor time, 1.5 KiB of files read, 3 B written"
+        );
+        assert!(!receipt_of(&receipt(Value::Null)).contains("processor"));
+    }
 
     #[test]
     fn a_cost_stands_beside_what_was_held() {

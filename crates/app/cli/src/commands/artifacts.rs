@@ -1,0 +1,55 @@
+//! `wharf artifacts`: files, and the runs they passed through.
+
+mod trace;
+
+use clap::Subcommand;
+
+use super::worlds;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+
+/// What `wharf artifacts` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf artifacts list lab
+  wharf artifacts trace lab /out/small.jpg")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// List all files of a world
+    List(List),
+    /// Show where a file comes from and where it went
+    Trace(trace::Args),
+}
+
+/// What `wharf artifacts list` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf artifacts list lab
+  wharf artifacts list lab /out/ --local --json")]
+struct List {
+    /// The world's id
+    world: String,
+    /// Only paths that begin so
+    prefix: Option<String>,
+    /// Local files of runs, too
+    #[arg(long)]
+    local: bool,
+}
+
+/// Does what the subcommand says.
+pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    match args.command {
+        Command::List(list) => {
+            worlds::everything(list.world, list.prefix.as_deref(), list.local, context).await
+        }
+        Command::Trace(args) => trace::run(&args, context).await,
+    }
+}

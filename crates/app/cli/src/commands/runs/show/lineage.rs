@@ -1,0 +1,94 @@
+//! Which runs wrote what this one read, and which read what it wrote.
+
+use std::collections::BTreeSet;
+
+use wharf_vocab::Direction;
+use wharf_wire::rest_v1::{Artifact, Run, Trace};
+
+use crate::client::Client;
+use crate::output::Output;
+use crate::plain;
+use crate::table::Table;
+
+/// So many files are looked up; the others are left to `wharf artifacts trace`.
+const FILES_MAX: usize = 16;
+
+/// A line for each file. What cannot be looked up is left out: it is told beside the point.
+pub(super) async fn text_of(run: &Run, client: &Client, output: Output) -> String {
+    let mut table = Table::bare(output);
+    let mut rows = 0;
+    for file in run.artifacts.iter().take(FILES_MAX) {
+        let path = ["v1", "worlds", file.world.as_str(), "trace"];
+        let query = [("path", Some(file.path.as_str()))];
+        let Ok(trace) = client.get::<Trace>(&path, &query).await else { continue };
+        let Some(told) = told(&run.run_id, file, &trace) else { continue };
+        table.row([&file.path, &told]);
+        rows += 1;
+    }
+    if rows == 0 {
+        return String::new();
+    }
+    let mut text = String::from("lineage\n");
+    for line in table.text().lines() {
+        text.push_str(&format!("  {line}\n"));
+    }
+    if run.artifacts.len() > FILES_MAX {
+        text.push_str("  … more with: wharf artifacts trace WORLD PATH\n");
+    }
+    text
+}
+
+/// What is known of a file beyond this run.
+fn told(run: &str, file: &Artifact, trace: &Trace) -> Option<String> {
+    if file.direction == Direction::In.as_str() {
+        // The newest writing of the very bytes that were read; without a hash nobody can tell.
+        let same = |writing: &&Artifact| file.b3.is_some() && writing.b3 == file.b3;
+        let writing = trace.written.iter().rev().find(same)?;
+        return Some(match &writing.run_id {
+            Some(writer) => format!("read here, written by run {}", plain::line(writer)),
+            None => "read here, put by hand".to_owned(),
+        });
+    }
+    let readers: BTreeSet<_> =
+        trace.read.iter().filter_map(|reading| reading.run_id.as_deref()).collect();
+    let readers: Vec<_> =
+        readers.into_iter().filter(|reader| *reader != run).map(plain::line).collect();
+    match readers.len() {
+        0 => Some("written here, read by no run so far".to_owned()),
+        1 => Some(format!("written here, read by run {}", readers[0])),
+        count => Some(format!("written here, read by {count} runs, such as {}", readers[0])),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::table;
+
+    fn file(b3: &str, run: Value, direction: &str) -> Value {
+        json!({"world": "lab", "path": "/x", "bytes": 1, "b3": b3, "media_type": "",
+            "run_id": run, "key": null, "direction": direction})
+    }
+
+    #[test]
+    fn t040_a_run_knows_its_neighbours() {
+        let trace: Trace = table::typed(json!({
+            "world": "lab", "path": "/x", "cut": false, "made_from": [], "went_into": [],
+            "written": [file("aa", Value::Null, "out"), file("bb", json!("r1"), "out")],
+            "read": [file("bb", json!("r2"), "in"), file("bb", json!("r3"), "in")],
+        }))
+        .expect("a trace");
+        let told = |b3: &str, run: &str, direction: &str| {
+            let file: Artifact = table::typed(file(b3, json!(run), direction)).expect("a file");
+            told(run, &file, &trace)
+        };
+        assert_eq!(told("bb", "r2", "in").as_deref(), Some("read here, written by run r1"));
+        assert_eq!(told("aa", "r0", "in").as_deref(), Some("read here, put by hand"));
+        assert_eq!(told("cc", "r0", "in"), None);
+        let both = "written here, read by 2 runs, such as r2";
+        assert_eq!(told("bb", "r1", "out").as_deref(), Some(both));
+        assert_eq!(told("bb", "r2", "out").as_deref(), Some("written here, read by run r3"));
+    }
+}

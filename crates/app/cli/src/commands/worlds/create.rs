@@ -1,0 +1,56 @@
+//! `wharf worlds create`.
+
+use reqwest::Method;
+use wharf_vocab::Publish;
+use wharf_wire::rest_v1::CreateWorld;
+
+use super::settings::{self, Days};
+use super::show;
+use crate::commands::choices;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+
+/// What `wharf worlds create` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds create lab
+  wharf worlds create lab --limit-micro 5000000 --default-hold-micro 1000
+  wharf worlds create films --publish staged --retention 30d")]
+pub(crate) struct Args {
+    /// The world's id
+    world: String,
+    /// The most its runs may cost, in millionths of a dollar [default: no limit]
+    #[arg(long, value_name = "N")]
+    limit_micro: Option<u64>,
+    /// What is set aside for a run whose tool names no price [default: 0]
+    #[arg(long, value_name = "N")]
+    default_hold_micro: Option<u64>,
+    /// When outputs can be seen: each as it is written, or all together when the run has
+    /// succeeded [default: direct]
+    #[arg(long, value_name = "WHEN", value_parser = choices::publish())]
+    publish: Option<Publish>,
+    /// How long a file is kept that nobody uses, such as 30d [default: for ever]
+    #[arg(long, value_name = "DAYS", value_parser = settings::days)]
+    retention: Option<Days>,
+    /// Rules about approvals that come before those for all worlds
+    #[arg(long, value_name = "JSON|@FILE|-")]
+    policy: Option<String>,
+}
+
+/// Makes a world and shows it.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let policy = args.policy.as_deref().map(settings::policy).transpose()?;
+    let body = CreateWorld {
+        world: args.world,
+        limit_micro: args.limit_micro,
+        default_hold_micro: args.default_hold_micro,
+        publish: args.publish,
+        retention_days: args.retention.and_then(|days| days.0),
+        policy: policy.unwrap_or_default(),
+    };
+    let raw = context.client()?.send_json(Method::POST, &["v1", "worlds"], &body).await?;
+    show::print(raw, None, context.output)?;
+    Ok(Exit::Done)
+}

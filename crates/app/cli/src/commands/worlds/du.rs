@@ -1,0 +1,66 @@
+//! `wharf worlds du`.
+
+use serde_json::json;
+use wharf_wire::rest_v1::Usage;
+
+use super::show::holds;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::files::{Entry, Listing, Order};
+use crate::spinner::Spinner;
+use crate::table::Table;
+use crate::{plain, size};
+
+/// What `wharf worlds du` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds du lab
+  wharf worlds du lab --json")]
+pub(crate) struct Args {
+    /// The world's id
+    world: String,
+}
+
+/// Shows how much a world holds, by its topmost folders.
+pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let spinner = Spinner::new(output, &format!("adding up {}", plain::line(&args.world)));
+    let usage: Usage = client.get(&["v1", "worlds", &args.world, "usage"], &[]).await?;
+    let order = Order { world: args.world.clone(), ..Order::default() };
+    let mut listing = Listing::new(&client, order);
+    let mut folders = Vec::new();
+    let mut loose = (0_u64, 0_u64);
+    while let Some(entry) = listing.next().await? {
+        match entry {
+            Entry::Folder(folder) => folders.push(folder),
+            Entry::File(file) => loose = (loose.0 + 1, loose.1.saturating_add(file.bytes)),
+        }
+    }
+    drop(spinner);
+    if output.is_json() {
+        output.json(&json!({"usage": usage, "folders": folders,
+            "outside_folders": {"files": loose.0, "bytes": loose.1}}))?;
+        return Ok(Exit::Done);
+    }
+    folders.sort_by_key(|folder| std::cmp::Reverse(folder.bytes));
+    let mut table = Table::new(output, &["SIZE", "FILES", "FOLDER"]).keep_whole(&[0, 1]);
+    for folder in &folders {
+        table.row([&size::about(folder.bytes), &folder.files.to_string(), &folder.folder]);
+    }
+    for (name, files, bytes) in [
+        ("(in no folder)", loose.0, loose.1),
+        ("(local to runs)", usage.local_files, usage.local_bytes),
+    ] {
+        if files > 0 {
+            table.row([&size::about(bytes), &files.to_string(), name]);
+        }
+    }
+    if usage.files > 0 {
+        output.text(&table.text())?;
+    }
+    output.line(&format!("in all: {}", holds(usage.files, usage.bytes)))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,90 @@
+//! `wharf worlds gc`.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::Value;
+use wharf_wire::rest_v1::Collected;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::spinner::Spinner;
+use crate::{plain, size, table};
+
+/// A world with many files takes its time.
+const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// What `wharf worlds gc` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds gc lab --dry-run
+  wharf worlds gc lab
+
+Files go that nobody has used for as long as the world keeps them (wharf worlds set W --retention
+30d), and leftovers of runs and uploads. What a run under way uses stays. The core does the same by
+itself from time to time.")]
+pub(crate) struct Args {
+    /// The world's id
+    world: String,
+    /// Only say what would go
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Clears away, or says what would be.
+pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let spinner = Spinner::new(output, &format!("looking through {}", plain::line(&args.world)));
+    let query = [("dry", args.dry_run.then_some("true"))];
+    let path = ["v1", "worlds", &args.world, "collect"];
+    let request = client.request(Method::POST, &path, &query)?.timeout(TIMEOUT);
+    let raw: Value = client.exchange(request).await?;
+    drop(spinner);
+    if output.is_json() {
+        output.json(&raw)?;
+    } else {
+        output.line(&sentence(&table::typed(raw)?))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn sentence(collected: &Collected) -> String {
+    let verb = if collected.dry { "would remove" } else { "removed" };
+    let in_use = match collected.in_use {
+        0 => String::new(),
+        1 => "; 1 old file is in use and stays".to_owned(),
+        many => format!("; {many} old files are in use and stay"),
+    };
+    if collected.files == 0 && collected.leftovers == 0 {
+        return format!("nothing to clear away{in_use}");
+    }
+    let s = |count| if count == 1 { "" } else { "s" };
+    let (files, leftovers) = (collected.files, collected.leftovers);
+    format!(
+        "{verb} {files} file{} and {leftovers} leftover{} with {}{in_use}",
+        s(files),
+        s(leftovers),
+        size::about(collected.bytes),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_is_told_in_one_sentence() {
+        let told = |dry, files, leftovers, in_use| {
+            let world = "w".to_owned();
+            sentence(&Collected { world, dry, files, leftovers, bytes: 1_536, in_use })
+        };
+        assert_eq!(told(true, 0, 0, 0), "nothing to clear away");
+        assert_eq!(told(false, 0, 0, 1), "nothing to clear away; 1 old file is in use and stays");
+        assert_eq!(told(true, 2, 1, 0), "would remove 2 files and 1 leftover with 1.5 KiB");
+        let in_use = "removed 1 file and 0 leftovers with 1.5 KiB; 3 old files are in use and stay";
+        assert_eq!(told(false, 1, 0, 3), in_use);
+    }
+}

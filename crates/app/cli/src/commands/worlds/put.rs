@@ -1,0 +1,130 @@
+//! `wharf worlds put`.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use wharf_wire::rest_v1::Artifact;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::files::{self, Memory, Meter, Opened, Place, Sending, Stage};
+use crate::{plain, size};
+
+/// What `wharf worlds put` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds put lab /in/photo.jpg photo.jpg
+  wharf worlds put lab /in/ photo.jpg               keeps the file's name
+  tar c src | wharf worlds put lab /in/src.tar -
+
+What arrives is compared with what was sent. A file above 64 MiB goes in parts: if something comes
+in between, the same command goes on from what has arrived.")]
+pub(crate) struct Args {
+    /// The world's id
+    world: String,
+    /// Where the file goes; with / at its end it keeps its name
+    path: String,
+    /// The file of this machine, or - for standard input
+    file: PathBuf,
+    /// What kind of data it is, such as image/png [default: by the name]
+    #[arg(long, value_name = "TYPE")]
+    media_type: Option<String>,
+    /// Send all of it, whatever has arrived of it before
+    #[arg(long)]
+    no_resume: bool,
+}
+
+/// Sends a file and says what arrived.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let is_stdin = args.file.as_os_str() == "-";
+    let place = Place::new(&args.world, &target(&args.path, &args.file, is_stdin)?)?;
+    let opened = if is_stdin { None } else { Some(Opened::new(&args.file)?) };
+    let client = context.client()?;
+    let total = opened.as_ref().map(|file| file.bytes);
+    let sending = Sending {
+        client,
+        place: &place,
+        media_type: args.media_type.as_deref(),
+        meter: Meter::new(output, &plain::line(&place.path), total),
+        stage: RefCell::default(),
+    };
+    let sent = async {
+        let Some(file) = &opened else { return files::from_stdin(&sending).await };
+        let memory = Memory::new(&context.finder.core_name()?, &place, file);
+        files::put(&sending, file, &memory, !args.no_resume).await
+    };
+    let ended = tokio::select! {
+        sent = sent => Some(sent),
+        _ = tokio::signal::ctrl_c() => None,
+    };
+    sending.meter.finish();
+    let kept = match &*sending.stage.borrow() {
+        Stage::Kept { bytes } => Some(*bytes),
+        Stage::Nothing | Stage::Lost { .. } => None,
+    };
+    match ended {
+        Some(Ok(artifact)) => {
+            told(&artifact, context)?;
+            Ok(Exit::Done)
+        }
+        Some(Err(failure)) => {
+            if let Some(bytes) = kept {
+                output.note(&how_to_go_on(bytes));
+            }
+            Err(failure)
+        }
+        None => {
+            sending.give_up().await;
+            output.note(&kept.map_or_else(|| "stopped; nothing is kept".to_owned(), how_to_go_on));
+            Ok(Exit::Canceled)
+        }
+    }
+}
+
+fn how_to_go_on(bytes: u64) -> String {
+    let arrived = size::about(bytes);
+    format!("{arrived} have arrived and are kept for a week; the same command goes on from there")
+}
+
+fn told(artifact: &Artifact, context: &Context) -> Result<()> {
+    if context.output.is_json() {
+        return context.output.json(artifact);
+    }
+    let (world, path) = (plain::line(&artifact.world), plain::line(&artifact.path));
+    let about = size::about(artifact.bytes);
+    context.output.note(&format!("put world://{world}{path} ({about})"));
+    Ok(())
+}
+
+/// The path in the world, with the file's own name if it is kept.
+fn target(path: &str, file: &Path, is_stdin: bool) -> Result<String> {
+    if !path.ends_with('/') {
+        return Ok(path.to_owned());
+    }
+    if is_stdin {
+        return Err(Failure::usage("standard input has no name; say which file it becomes"));
+    }
+    let name = file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
+        let message = format!("{} has no name that could be kept", file.display());
+        Failure::usage(message)
+    })?;
+    Ok(format!("{path}{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_keeps_the_files_name() {
+        let target = |path: &str, file: &str| target(path, Path::new(file), file == "-");
+        assert_eq!(target("/in/", "some/photo.jpg"), Ok("/in/photo.jpg".to_owned()));
+        assert_eq!(target("/", "photo.jpg"), Ok("/photo.jpg".to_owned()));
+        assert_eq!(target("/in/x", "photo.jpg"), Ok("/in/x".to_owned()));
+        assert!(target("/in/", "-").is_err());
+        assert!(target("/in/", "..").is_err());
+    }
+}

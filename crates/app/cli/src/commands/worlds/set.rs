@@ -1,0 +1,94 @@
+//! `wharf worlds set` and `wharf worlds budget`.
+
+use reqwest::Method;
+use wharf_vocab::Publish;
+use wharf_wire::rest_v1::SetWorld;
+
+use super::settings::{self, Days, Limit};
+use super::show;
+use crate::commands::choices;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+
+/// What `wharf worlds set` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds set lab --limit-micro 5000000 --default-hold-micro 1000
+  wharf worlds set lab --publish staged --retention 30d
+  wharf worlds set lab --limit-micro none --retention none
+  wharf worlds set lab --policy '[{\"tool\":\"acme/*\",\"when\":\"first-use\",\"approve\":true}]'
+
+What is not named stays as it is. Runs under way keep what they began with.")]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+pub(crate) struct Args {
+    /// The world's id
+    world: String,
+    /// The most its runs may cost, in millionths of a dollar, or none
+    #[arg(long, value_name = "N|none", group = "change", value_parser = settings::micro)]
+    limit_micro: Option<Limit>,
+    /// What is set aside for a run whose tool names no price
+    #[arg(long, value_name = "N", group = "change")]
+    default_hold_micro: Option<u64>,
+    /// When outputs can be seen: each as it is written, or all together when the run has succeeded
+    #[arg(long, value_name = "WHEN", group = "change", value_parser = choices::publish())]
+    publish: Option<Publish>,
+    /// How long a file is kept that nobody uses, such as 30d, or none for ever
+    #[arg(long, value_name = "DAYS|none", group = "change", value_parser = settings::days)]
+    retention: Option<Days>,
+    /// Rules about approvals, in the place of those there were
+    #[arg(long, value_name = "JSON|@FILE|-", group = "change")]
+    policy: Option<String>,
+}
+
+/// Changes what is named and shows the world.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let body = SetWorld {
+        limit_micro: args.limit_micro.map(|limit| limit.0),
+        default_hold_micro: args.default_hold_micro,
+        publish: args.publish,
+        retention_days: args.retention.map(|days| days.0),
+        policy: args.policy.as_deref().map(settings::policy).transpose()?,
+    };
+    change(&args.world, &body, context).await
+}
+
+/// What `wharf worlds budget` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds budget lab --limit-micro 5000000     five dollars
+  wharf worlds budget lab --default-hold-micro 1000
+  wharf worlds budget lab --no-limit
+
+What is not named stays as it is. The same and more is done by: wharf worlds set")]
+#[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
+pub(crate) struct Budget {
+    /// The world's id
+    world: String,
+    /// The most its runs may cost, in millionths of a dollar
+    #[arg(long, value_name = "N", group = "change")]
+    limit_micro: Option<u64>,
+    /// What is set aside for a run whose tool names no price
+    #[arg(long, value_name = "N", group = "change")]
+    default_hold_micro: Option<u64>,
+    /// Take the limit away
+    #[arg(long, group = "change", conflicts_with = "limit_micro")]
+    no_limit: bool,
+}
+
+/// Changes the world's money and shows the world.
+pub(super) async fn run_budget(args: Budget, context: &Context) -> Result<Exit> {
+    let limit_micro = if args.no_limit { Some(None) } else { args.limit_micro.map(Some) };
+    let default_hold_micro = args.default_hold_micro;
+    let body = SetWorld { limit_micro, default_hold_micro, ..SetWorld::default() };
+    change(&args.world, &body, context).await
+}
+
+async fn change(world: &str, body: &SetWorld, context: &Context) -> Result<Exit> {
+    let path = ["v1", "worlds", world];
+    let raw = context.client()?.send_json(Method::PATCH, &path, body).await?;
+    show::print(raw, None, context.output)?;
+    Ok(Exit::Done)
+}
