@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use wharf_vocab::limits::WORLD_RULES_MAX;
 use wharf_vocab::{
     AccountId, AskId, Code, Digest, Fault, Micro, Publish, Timestamp, ToolId, WorldId,
 };
@@ -54,6 +55,17 @@ impl WorldSettings {
     #[must_use]
     pub fn budget(limit_micro: Option<Micro>, default_hold_micro: Micro) -> Self {
         Self { limit_micro, default_hold_micro, ..Self::default() }
+    }
+
+    fn check(&self) -> Result<(), Fault> {
+        let refuse = |message: String| Err(Fault::new(Code::RequestInvalid, message));
+        if self.retention_days == Some(0) {
+            return refuse("Files must be kept for one day at least.".to_owned());
+        }
+        if self.policy.len() > WORLD_RULES_MAX {
+            return refuse(format!("A world may have {WORLD_RULES_MAX} rules at most."));
+        }
+        Ok(())
     }
 }
 
@@ -139,6 +151,9 @@ impl World {
         input: &WorldInput,
         by: &CallerRef,
     ) -> Result<Option<WorldChange>, Fault> {
+        if let WorldInput::Create(settings) | WorldInput::Change(settings) = input {
+            settings.check()?;
+        }
         let account = AccountId::of_world(id);
         let record = |event: &str| {
             AuditRecord::new(event, format!("grant:{}", by.grant), format!("world:{id}"))
@@ -221,58 +236,5 @@ impl World {
             }
             (None, WorldEntry::ToolAllowed { .. } | WorldEntry::Removed { .. }) => None,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Caller;
-
-    #[test]
-    fn a_world_is_made_once_and_changed_only_after_that() {
-        let id = WorldId::new("w").expect("valid");
-        let by = Caller::owner().to_ref();
-        let create = WorldInput::Create(WorldSettings::default());
-        let limit = WorldSettings::budget(Some(5), 1);
-        let change = WorldInput::Change(limit.clone());
-
-        let fault = World::decide(None, &id, &change, &by).expect_err("not there");
-        assert!(fault.is(Code::WorldNotFound));
-        let world = after(None, &create).expect("made");
-        let fault = World::decide(Some(&world), &id, &create, &by).expect_err("there");
-        assert!(fault.is(Code::WorldExists));
-        let world = after(Some(world), &change).expect("changed");
-        assert_eq!((world.settings, world.created_at), (limit, Timestamp(1)));
-    }
-
-    fn after(world: Option<World>, input: &WorldInput) -> Option<World> {
-        let id = WorldId::new("w").expect("valid");
-        let by = Caller::owner().to_ref();
-        let decided = World::decide(world.as_ref(), &id, input, &by).expect("legal");
-        match decided {
-            Some((entry, ..)) => World::apply(world, &id, Timestamp(1), &entry),
-            None => world,
-        }
-    }
-
-    #[test]
-    fn a_tool_stays_allowed_until_its_definition_changes() {
-        let tool = ToolId::new("acme/work").expect("valid");
-        let allowance = |text: &str| ToolAllowance {
-            tool_hash: Digest::of(&[text.as_bytes()]),
-            ask_id: AskId::new("2a-1").expect("valid"),
-        };
-        let (old, new) = (allowance("old"), allowance("new"));
-        let allow = |what: &ToolAllowance| WorldInput::AllowTool(tool.clone(), what.clone());
-        let made = after(None, &WorldInput::Create(WorldSettings::default()));
-        let world = after(made, &allow(&old)).expect("there");
-        assert_eq!(world.allows(&tool, &old.tool_hash), Some(&old.ask_id));
-        assert_eq!(world.allows(&tool, &new.tool_hash), None);
-        let by = Caller::owner().to_ref();
-        let again = World::decide(Some(&world), &world.id, &allow(&old), &by).expect("legal");
-        assert_eq!(again, None, "the same again is not written");
-        let world = after(Some(world), &allow(&new)).expect("there");
-        assert_eq!(world.allows(&tool, &old.tool_hash), None, "only the newest definition counts");
     }
 }

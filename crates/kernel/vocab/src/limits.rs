@@ -73,6 +73,8 @@ pub const MESSAGE_BYTES_MAX: usize = 4_000;
 pub const PATH_BYTES_MAX: usize = 1_024;
 /// Longest segment of a path.
 pub const PATH_SEGMENT_BYTES_MAX: usize = 255;
+/// Rules about approvals that one world may have.
+pub const WORLD_RULES_MAX: usize = 100;
 /// References that one run may have among its inputs, and as many among its outputs.
 pub const RUN_REFERENCES_MAX: usize = 256;
 /// Runs that are looked at along a chain of runs that continue each other.

@@ -179,18 +179,3 @@ fn what_a_world_remembers_does_not_answer_the_owner() {
     );
     assert_eq!(asked_in(&first, &owner, false), Some((Audience::Any, false)));
 }
-
-#[test]
-fn without_rules_of_its_own_a_world_is_like_any() {
-    let rules = [rule("a/*", "cost>10", true), rule("a/b", "first-use", true)];
-    for strict in [false, true] {
-        for count in 0..=rules.len() {
-            let owner = policy(&rules[..count], strict);
-            for (hold, allowed) in [(0, false), (0, true), (11, false), (11, true)] {
-                let tool = tool("a/b", None);
-                let same = owner.gate(&tool, hold, allowed);
-                assert_eq!(owner.gate_in(&[], &tool, hold, allowed), same);
-            }
-        }
-    }
-}
