@@ -4,7 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use wharf_artifacts::{Credentials, Endpoint, EndpointOptions, FileObjects, Serving, Tls};
+use wharf_artifacts::{
+    Credentials, Endpoint, EndpointOptions, FileObjects, S3Objects, S3Options, Serving, Style, Tls,
+};
 use wharf_ports::ObjectStore;
 use wharf_vocab::{Code, Fault};
 
@@ -22,7 +24,7 @@ impl Storage {
     pub(crate) async fn open(home: &Home, artifacts: &Artifacts) -> Result<Self, Fault> {
         match &artifacts.place {
             Place::Files { listen, tls } => embedded(home, artifacts, *listen, tls.clone()).await,
-            Place::S3(s3) => remote(s3, artifacts.public_url.clone()).await,
+            Place::S3(s3) => remote(s3, artifacts.public_url.clone()),
         }
     }
 
@@ -93,6 +95,27 @@ fn cannot_listen(addr: SocketAddr, kept: bool, error: &io::Error) -> Fault {
     Fault::new(Code::ConfigInvalid, message)
 }
 
-async fn remote(_: &S3, _: Option<String>) -> Result<Storage, Fault> {
-    Err(Fault::new(Code::ConfigInvalid, "An S3 cannot be used yet."))
+/// An S3. One that is away for the moment does not keep a core from starting.
+fn remote(s3: &S3, public_url: Option<String>) -> Result<Storage, Fault> {
+    let S3 { endpoint, bucket, key_id, secret, .. } = s3.clone();
+    let options = S3Options {
+        region: s3.region.clone(),
+        style: if s3.virtual_host { Style::VirtualHost } else { Style::Path },
+        session_token: s3.session_token.clone(),
+        ca_file: s3.ca_file.clone(),
+        prefix: s3.prefix.clone(),
+        public_url,
+        ..S3Options::new(endpoint, bucket, key_id, secret)
+    };
+    let objects = S3Objects::open(&options).map_err(|error| {
+        Fault::new(Code::ConfigInvalid, format!("[artifacts] cannot be used: {error}."))
+    })?;
+    let checked = Arc::clone(&objects);
+    tokio::spawn(async move {
+        match checked.check().await {
+            Ok(()) => tracing::info!("the artifact store answers"),
+            Err(error) => tracing::warn!(%error, "the artifact store cannot be used now"),
+        }
+    });
+    Ok(Storage { objects, serving: None })
 }

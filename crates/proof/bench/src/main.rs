@@ -4,9 +4,11 @@
 //! `cargo run --release -p wharf-bench [-- --quick] [--only PART] [--json FILE]`
 
 mod agents;
+mod books;
 mod calls;
 mod core;
 mod fence;
+mod files;
 mod http;
 mod idle;
 mod played;
@@ -36,12 +38,30 @@ pub(crate) struct Scale {
     pub(crate) open_runs: usize,
     /// Agents that are connected and idle.
     pub(crate) idle_agents: usize,
+    /// Files in a list.
+    pub(crate) files: usize,
+    /// Sizes of large files.
+    pub(crate) file_mib: &'static [u64],
 }
 
-const FULL: Scale =
-    Scale { singles: 3_000, many: 60_000, readers: 1_000, open_runs: 10_000, idle_agents: 10_000 };
-const QUICK: Scale =
-    Scale { singles: 300, many: 4_000, readers: 100, open_runs: 500, idle_agents: 200 };
+const FULL: Scale = Scale {
+    singles: 3_000,
+    many: 60_000,
+    readers: 1_000,
+    open_runs: 10_000,
+    idle_agents: 10_000,
+    files: 100_000,
+    file_mib: &[1_024, 10_240],
+};
+const QUICK: Scale = Scale {
+    singles: 300,
+    many: 4_000,
+    readers: 100,
+    open_runs: 500,
+    idle_agents: 200,
+    files: 2_000,
+    file_mib: &[64],
+};
 
 fn main() -> anyhow::Result<()> {
     let mut words = std::env::args().skip(1);
@@ -73,6 +93,9 @@ fn main() -> anyhow::Result<()> {
         if wanted("fence") {
             fence::measure(scale, &mut report).await?;
         }
+        if wanted("books") {
+            books::measure(scale, &mut report).await?;
+        }
         if wanted("watch") {
             watch::measure(scale, &mut report).await?;
         }
@@ -82,6 +105,9 @@ fn main() -> anyhow::Result<()> {
         anyhow::Ok(())
     })?;
     drop(runtime);
+    if wanted("files") {
+        files::measure(scale, &mut report)?;
+    }
     if wanted("process") {
         process::measure(scale, &mut report)?;
     }
@@ -96,7 +122,8 @@ struct Wanted {
     only: Option<String>,
 }
 
-const PARTS: [&str; 8] = ["raw", "calls", "http", "agents", "fence", "watch", "idle", "process"];
+const PARTS: [&str; 10] =
+    ["raw", "calls", "http", "agents", "fence", "books", "watch", "idle", "files", "process"];
 
 fn arguments() -> anyhow::Result<Wanted> {
     let mut scale = FULL;

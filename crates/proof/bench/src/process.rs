@@ -96,14 +96,14 @@ pub(crate) fn program() -> anyhow::Result<PathBuf> {
 }
 
 /// A core in a process of its own.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     home: PathBuf,
 }
 
 impl Running {
     /// Starts a core and waits until it answers.
-    fn start(wharf: &Path, home: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(wharf: &Path, home: &Path) -> anyhow::Result<Self> {
         let core_file = home.join("run/core.json");
         match std::fs::remove_file(&core_file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -143,7 +143,11 @@ impl Running {
         Ok(rustix::process::kill_process(pid, signal)?)
     }
 
-    fn stop(mut self) -> anyhow::Result<()> {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         self.signal(rustix::process::Signal::TERM)?;
         let status = self.child.wait()?;
         ensure!(status.success(), "the core ended with {status}");
@@ -164,8 +168,17 @@ fn timed<T>(work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<Duration
 }
 
 pub(crate) fn resident_mib(pid: u32) -> anyhow::Result<f64> {
+    memory_mib(pid, "VmRSS:")
+}
+
+/// The most memory a process has had so far.
+pub(crate) fn peak_mib(pid: u32) -> anyhow::Result<f64> {
+    memory_mib(pid, "VmHWM:")
+}
+
+fn memory_mib(pid: u32, what: &str) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS")?;
+    let line = status.lines().find(|line| line.starts_with(what)).context("no such figure")?;
     let kib: f64 = line.split_whitespace().nth(1).context("no number")?.parse()?;
     Ok(kib / 1024.0)
 }
