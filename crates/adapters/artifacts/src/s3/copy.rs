@@ -10,10 +10,8 @@ use super::uploads::{abort, create, finish};
 use super::wire::Call;
 use super::{Shared, not_found, xml};
 
-/// The largest object that is copied in one request.
-const WHOLE_BYTES_MAX: u64 = 5 * 1024 * 1024 * 1024;
-/// The size of the parts of larger ones.
-const PART_BYTES: u64 = 1024 * 1024 * 1024;
+/// The largest part of an object that is copied in parts.
+const PART_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Makes an object a copy of another one.
 pub(super) async fn copy(
@@ -21,23 +19,13 @@ pub(super) async fn copy(
     from: String,
     to: String,
 ) -> Result<ObjectInfo, ObjectError> {
-    copy_in(shared, from, to, (WHOLE_BYTES_MAX, PART_BYTES)).await
-}
-
-/// Copies an object, in parts if it is larger than the first of two sizes.
-async fn copy_in(
-    shared: Arc<Shared>,
-    from: String,
-    to: String,
-    (whole_max, part): (u64, u64),
-) -> Result<ObjectInfo, ObjectError> {
     let source = get::head(Arc::clone(&shared), from.clone()).await?;
     let source = source.ok_or_else(|| not_found("object"))?;
     if from == to {
         return Ok(source);
     }
     let path = source_path(&shared, &from);
-    if source.bytes <= whole_max {
+    if source.bytes <= shared.copy_bytes_max {
         let call = Call::new(Method::Put, shared.key(&to)).signed("x-amz-copy-source", path);
         let copied = shared.wire.text(&call).await;
         copied.map_err(|failure| failure.to_error("copy an object"))?;
@@ -45,7 +33,7 @@ async fn copy_in(
         let b3 = source.b3.as_ref();
         let id = create(&shared, &to, &source.media_type, b3).await?;
         let upload = Upload { key: to.clone(), id };
-        let copied = copy_parts(&shared, &upload, &path, (source.bytes, part)).await;
+        let copied = copy_parts(&shared, &upload, &path, source.bytes).await;
         if let Err(error) = copied {
             // What cannot be given up now is swept later.
             let _ = abort(shared, upload).await;
@@ -60,8 +48,9 @@ async fn copy_parts(
     shared: &Shared,
     upload: &Upload,
     path: &str,
-    (bytes, part): (u64, u64),
+    bytes: u64,
 ) -> Result<(), ObjectError> {
+    let part = shared.copy_bytes_max.min(PART_BYTES_MAX);
     let mut parts = Vec::new();
     let mut start = 0;
     while start < bytes {

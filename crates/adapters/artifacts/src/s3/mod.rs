@@ -52,6 +52,7 @@ pub(crate) struct Shared {
     wire: Wire,
     /// What all keys begin with; empty or with a slash at its end.
     prefix: String,
+    copy_bytes_max: u64,
     rolling: Rolling,
     replaced: Replaced,
 }
@@ -90,7 +91,9 @@ impl S3Objects {
             pause: options.pause,
         };
         let presigner = Presigner::new(bucket(public)?, credentials);
+        let copy_bytes_max = options.copy_bytes_max;
         let shared = Arc::new(Shared {
+            copy_bytes_max,
             wire,
             prefix,
             rolling: Rolling::default(),

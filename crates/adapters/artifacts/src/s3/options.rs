@@ -37,6 +37,8 @@ pub struct S3Options {
     pub public_url: Option<String>,
     /// What all keys begin with, so that one bucket can serve several cores.
     pub prefix: Option<String>,
+    /// The largest object that the server copies in one request; larger ones are copied in parts.
+    pub copy_bytes_max: u64,
     /// How long to wait for the next byte, and for a connection.
     pub byte_timeout: Duration,
     /// How often a request is made in all before it is given up.
@@ -65,6 +67,7 @@ impl S3Options {
             ca_file: None,
             public_url: None,
             prefix: None,
+            copy_bytes_max: 5 * 1024 * 1024 * 1024,
             byte_timeout: Duration::from_secs(30),
             tries: 5,
             pause: Duration::from_millis(200),

@@ -1,5 +1,9 @@
 //! The artifact stores as the core uses them, over real files and real sockets.
 
 mod contract;
+mod endpoint;
+mod faulty;
+mod files;
 mod seaweed;
 mod support;
+mod trouble;

@@ -4,13 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use futures::FutureExt as _;
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use tempfile::TempDir;
 use wharf_artifacts::{
     Credentials, EmbeddedObjects, Endpoint, EndpointOptions, FileObjects, Serving,
 };
 use wharf_ports::contract::objects::{Answer, PlainClient, Request, Subject};
+use wharf_ports::{ByteStream, ObjectInfo, ObjectStore, PutObject};
 
 /// An embedded store with its endpoint.
 pub(crate) struct Embedded {
@@ -97,4 +99,23 @@ impl PlainClient for Client {
         }
         .boxed()
     }
+}
+
+/// Writes an object.
+pub(crate) async fn write(store: &dyn ObjectStore, key: &str, bytes: &[u8]) -> ObjectInfo {
+    let media_type = "text/plain".to_owned();
+    let put = PutObject { key: key.to_owned(), media_type, bytes: None, b3: None };
+    store.put(put, body(bytes)).await.expect("written")
+}
+
+/// Reads a whole object.
+pub(crate) async fn read(store: &dyn ObjectStore, key: &str) -> Option<Vec<u8>> {
+    let found = store.get(key.to_owned(), None).await.expect("answered")?;
+    Some(found.stream.try_collect::<Vec<_>>().await.expect("read").concat())
+}
+
+/// A body in pieces.
+pub(crate) fn body(bytes: &[u8]) -> ByteStream {
+    let pieces: Vec<_> = bytes.chunks(65_536).map(Bytes::copy_from_slice).map(Ok).collect();
+    stream::iter(pieces).boxed()
 }
