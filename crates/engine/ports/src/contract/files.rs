@@ -107,6 +107,7 @@ pub async fn t040_files_are_paged_in_the_order_of_their_bytes(subject: Subject) 
             let Some(last) = page.last() else { break };
             query.after = Some(last.artifact.path.clone());
             found.extend(page.iter().map(|file| file.artifact.path.to_string()));
+            assert!(found.len() <= sorted.len(), "pages do not go on: {found:?}");
         }
         assert_eq!(found, sorted);
     }
@@ -167,6 +168,7 @@ pub async fn t040_local_files_are_listed_only_when_asked_for(subject: Subject) {
     assert_eq!(paths(&desk, FileQuery { limit: 3, ..shown.clone() }).await, "/! /? /A");
     let led = |prefix: &str| FileQuery { prefix: Some(prefix.into()), ..shown.clone() };
     assert_eq!(paths(&desk, led("/")).await, "/! /? /A /a/@x /b");
+    assert_eq!(paths(&desk, led("/!")).await, "/!", "what lies between it and them is not meant");
     assert_eq!(paths(&desk, led("/@")).await, "/@r/a /@r/b /@s/a");
     assert_eq!(paths(&desk, led("/@r/")).await, "/@r/a /@r/b");
     let behind = |after: &str| FileQuery { after: Some(path(after)), ..shown.clone() };

@@ -114,6 +114,7 @@ pub async fn t040_writers_and_readers_are_traced_by_file_and_by_run(subject: Sub
                 break;
             }
             paged.extend(page);
+            assert!(paged.len() <= all.len(), "pages do not go on: {paged:?}");
         }
         assert_eq!(paged, all);
         assert_eq!(traced(&desk, TraceQuery { after: u64::MAX, ..query }).await, [0; 0]);
