@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -78,6 +79,33 @@ fn a_run_that_needed_an_approval_still_does() {
     };
     let gate = created.spec.gate.as_ref().expect("it is asked for");
     assert_eq!((&gate.audience, gate.remember), (&Audience::Person, false));
+}
+
+/// Addresses with what lets somebody in are for the provider only; no row ever has them.
+#[test]
+fn t035_addresses_with_their_secrets_are_never_written() {
+    let secret = "https://user:pass@a.example/x?X-Amz-Signature=canary";
+    let mut seen = 0;
+    for (path, golden) in goldens() {
+        for body in golden.rows.iter().filter_map(|row| row.entries.as_ref()) {
+            let mut entries = decode(&bytes(body)).expect("decodes");
+            let Some(Entry::Run(RunEntry::Created(created))) = entries.first_mut() else {
+                continue;
+            };
+            let before = encode(&[Entry::Run(RunEntry::Created(created.clone()))]);
+            let addresses = &mut Arc::make_mut(&mut created.spec).addresses;
+            addresses.inputs.0.insert("style".to_owned(), secret.to_owned());
+            addresses.outputs.0.insert("copy".to_owned(), secret.to_owned());
+            let shown = format!("{created:?}");
+            let after = encode(&[Entry::Run(RunEntry::Created(created.clone()))]);
+            assert_eq!(json_of(&after), json_of(&before), "{}", path.display());
+            for text in [String::from_utf8(after).expect("text"), shown] {
+                assert!(!text.contains("canary") && !text.contains("pass"), "{text}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen >= 8, "the golden runs are found");
 }
 
 /// What is read of the newest version is written again as it was, so a field that was renamed or
@@ -173,7 +201,7 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
             let world = world.expect("a world");
             json!({
                 "id": world.id, "created_at": world.created_at, "settings": world.settings,
-                "allowed": world.allowed,
+                "allowed": world.allowed, "removed": world.removed,
             })
         }
         StreamId::Agent(id) => {
@@ -244,6 +272,13 @@ fn run_summary(run: &Run) -> Value {
         "caller": run.spec.caller,
         "proposals": run.proposals,
         "children_allowed": run.children_allowed,
+        "outputs": run.spec.outputs,
+        "bindings": run.spec.bindings,
+        "publish": run.spec.publish,
+        "artifacts": run.artifacts,
+        "metered": run.metered,
+        "publishing": run.publishing,
+        "phase": format!("{:?}", run.phase()),
     })
 }
 
