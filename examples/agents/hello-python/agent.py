@@ -14,6 +14,7 @@ import struct
 import sys
 import threading
 import time
+import urllib.request
 import uuid
 from datetime import datetime, timezone
 
@@ -26,6 +27,7 @@ CALLS_MAX = 256
 OUTPUT_BYTES_MAX = 256 * 1024
 FILE_BYTES_MAX = 16 * 1024 * 1024
 CALLS_REMEMBERED_MAX = 10_000
+FETCH_SECONDS_MAX = 30
 ECHOED = ("request_id", "correlation_id", "causation_id", "traceparent")
 
 
@@ -147,7 +149,9 @@ class Call:
         self.agent, self.connection, self.message = agent, agent.connection, message
         self.id, self.tool_id, self.input = payload["call_id"], payload["tool_id"], payload["input"]
         context = payload.get("context")
-        self.outputs_dir = context.get("outputs_dir") if isinstance(context, dict) else None
+        context = context if isinstance(context, dict) else {}
+        self.refs, self.outputs = context.get("refs") or [], context.get("outputs") or {}
+        self.outputs_dir = context.get("outputs_dir")
         self.canceled = threading.Event()
         self.invokes = {}
         self.seq = 0
@@ -160,6 +164,39 @@ class Call:
         payload = {"call_id": self.id, "seq": self.seq, "channel": channel}
         payload["data"] = dict(more, text=text)
         self.connection.send("agent.tool.stream", payload, about=self.message)
+
+    def open_input(self, name):
+        """An input that is a file, to be read: one that was copied here, or one at an address."""
+        place = self.input.get(name)
+        if name not in self.refs or not isinstance(place, str):
+            raise Failed("tool.invalid_input", "`%s` must be a file." % name)
+        try:
+            if "://" in place:
+                return urllib.request.urlopen(place, timeout=FETCH_SECONDS_MAX)
+            return open(place, "rb")
+        except OSError:  # Its text may hold the address, which nobody should see.
+            raise Failed("storage.unavailable", "`%s` cannot be read." % name, True) from None
+
+    def has_place(self, name):
+        """Whether an output can be a file."""
+        return name in self.outputs or self.outputs_dir is not None
+
+    def write_output(self, name, data):
+        """Writes an output as a file, to where the core wants it; gives what stands for it."""
+        if not self.has_place(name):
+            raise Failed("tool.output_too_large", "There is no place for `%s`." % name)
+        place = self.outputs.get(name) or os.path.join(self.outputs_dir, name)
+        try:
+            if "://" in place:
+                kind = {"Content-Type": "application/octet-stream"}
+                put = urllib.request.Request(place, data=data, method="PUT", headers=kind)
+                urllib.request.urlopen(put, timeout=FETCH_SECONDS_MAX).close()
+            else:
+                with open(place, "wb") as file:
+                    file.write(data)
+        except OSError:
+            raise Failed("storage.unavailable", "`%s` cannot be written." % name, True) from None
+        return {"$written": True}
 
     def call(self, tool_id, given):
         """Calls another tool through the core and passes on what it streams."""
@@ -225,11 +262,9 @@ def invalid_input(call):
 
 def large_output(call):
     wanted = call.input["bytes"]
-    if wanted > OUTPUT_BYTES_MAX and call.outputs_dir is not None:
+    if wanted > OUTPUT_BYTES_MAX and call.has_place("text"):
         given = min(wanted, FILE_BYTES_MAX)
-        with open(os.path.join(call.outputs_dir, "text"), "w", encoding="utf-8") as file:
-            file.write("x" * given)
-        text = {"$written": True}
+        text = call.write_output("text", b"x" * given)
         return {"text": text, "bytes": given, "wanted": wanted, "truncated": given < wanted}
     given = min(wanted, OUTPUT_BYTES_MAX, call.connection.send_bytes_max // 2)
     return {"text": "x" * given, "bytes": given, "wanted": wanted, "truncated": given < wanted}

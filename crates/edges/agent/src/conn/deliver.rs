@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use futures::stream::try_unfold;
+use serde_json::Value;
 use wharf_domain::is_written;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, AttemptData, ByteStream, Handle, ObjectError, ObjectErrorKind, Reach};
@@ -54,8 +55,8 @@ pub(super) async fn deliver(handle: Handle, delivering: Delivering) {
     let Delivering { attempt, room, outputs, cost_micro, reach, bytes_max, place, places } =
         delivering;
     let data = attempt.data();
-    let written = names_of_files(&data, &outputs, reach);
     let room = room.map(Arc::new);
+    let written = names_of_files(&data, &outputs, reach, room.as_deref());
     let delivered = if written.is_empty() {
         Ok(())
     } else {
@@ -79,16 +80,23 @@ pub(super) async fn deliver(handle: Handle, delivering: Delivering) {
     drop((place, places));
 }
 
-/// The outputs that are files in the call's room. What went to an address is looked for by the
-/// engine.
-fn names_of_files(data: &AttemptData, outputs: &Object, reach: Reach) -> Vec<String> {
+/// The outputs that are files in the call's room: those that are said to be written, or to be
+/// where they were to be written. What went to an address is looked for by the engine.
+fn names_of_files(
+    data: &AttemptData,
+    outputs: &Object,
+    reach: Reach,
+    room: Option<&Room>,
+) -> Vec<String> {
     let bound = data.output_names();
-    let in_room = |name: &String| match bound.contains(name) {
-        true => reach == Reach::Folder && data.place(name).is_some(),
-        false => true,
+    let is_file = |(name, value): &(&String, &Value)| {
+        if !bound.contains(name) {
+            return is_written(value);
+        }
+        let echoed = || room.is_some_and(|room| value.as_str() == Some(&room.output_path(name)));
+        reach == Reach::Folder && data.place(name).is_some() && (is_written(value) || echoed())
     };
-    let written = outputs.iter().filter(|(_, value)| is_written(value)).map(|(name, _)| name);
-    written.filter(|name| in_room(name)).cloned().collect()
+    outputs.iter().filter(is_file).map(|(name, _)| name.clone()).collect()
 }
 
 async fn write_all(

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use wharf_domain::Outcome;
 use wharf_engine::agents::Approve;
-use wharf_vocab::{Code, Digest, RunStatus, SandboxLevel};
+use wharf_vocab::{Code, RunStatus, SandboxLevel};
 
 use crate::agent::LONG;
 use crate::stage::Stage;
 use crate::troupe::{CALLER, Part};
 
-fn folder(call: &Value, name: &str) -> PathBuf {
+pub(crate) fn folder(call: &Value, name: &str) -> PathBuf {
     PathBuf::from(call["payload"]["context"][name].as_str().expect("a folder"))
 }
 
@@ -41,14 +41,13 @@ async fn r163_r153_a_file_that_a_fenced_agent_wrote_becomes_an_output() {
     agent.succeed(&call, output).await;
     let run = stage.end_of(&run.key).await;
     let Some(Outcome::Succeeded { outputs: given }) = &run.outcome else { panic!("{run:?}") };
-    let sha256 = Digest::of_bytes(b"<svg/>");
-    let file = json!({"path": "picture.svg", "bytes": 6, "sha256": sha256.as_str()});
-    assert_eq!(given["picture.svg"], json!({"$file": file}));
+    let place = format!("world://default/@{}/picture.svg", run.key.run);
+    assert_eq!(given["picture.svg"], place.as_str());
     assert_eq!(given["n"], 1);
-    gone(outputs.parent().expect("a folder")).await;
-    let agent_dir = outputs.ancestors().nth(4).expect("the agent's folder");
-    let kept = agent_dir.join("outputs/default").join(run.key.run.as_str()).join("picture.svg");
-    assert_eq!(std::fs::read_to_string(kept).expect("kept"), "<svg/>");
+    assert_eq!(stage.file(&format!("/@{}/picture.svg", run.key.run)).await, "<svg/>");
+    for folder in [outputs.parent().expect("a folder"), &inputs] {
+        gone(folder).await;
+    }
 }
 
 #[tokio::test]

@@ -4,14 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_agent::{AgentEdge, Options};
 use wharf_domain::agent::AgentLimits;
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{AuditRecord, Caller, Run, WorldSettings};
 use wharf_engine::agents::{AgentControl as _, AgentState, AgentView, Approve};
 use wharf_engine::launcher::RestartPolicy;
-use wharf_engine::{Handle, NewRun};
+use wharf_engine::{Handle, NewFile, NewRun};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
 use wharf_ports::memory::MemoryStore;
@@ -20,6 +23,7 @@ use wharf_vocab::{AgentId, Fault, NodeId, Object, RunKey, SandboxLevel, ToolId, 
 
 use crate::agent::{Agent, LONG, tool};
 use crate::launcher::{Launch, Played};
+use crate::objects::Moody;
 use crate::trust::{Doors, Kept};
 
 /// Everything around one agent.
@@ -29,6 +33,7 @@ pub(crate) struct Stage {
     pub(crate) launcher: Arc<Played>,
     pub(crate) doors: Arc<Doors>,
     pub(crate) vault: Arc<Kept>,
+    pub(crate) objects: Arc<Moody>,
     store: Arc<MemoryStore>,
     launches: mpsc::Receiver<Launch>,
     pub(crate) dir: tempfile::TempDir,
@@ -42,7 +47,8 @@ impl Stage {
     pub(crate) async fn with(adjust: impl FnOnce(&mut Options)) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock));
-        let stage = Self::on(store, tempfile::tempdir().expect("a folder"), adjust).await;
+        let dir = tempfile::tempdir().expect("a folder");
+        let stage = Self::on(store, Arc::new(Moody::new()), dir, adjust).await;
         stage.make_world("default").await;
         stage.write_manifest("0.1.0");
         stage
@@ -50,11 +56,13 @@ impl Stage {
 
     async fn on(
         store: Arc<MemoryStore>,
+        objects: Arc<Moody>,
         dir: tempfile::TempDir,
         adjust: impl FnOnce(&mut Options),
     ) -> Self {
         let node = NodeId::new("test").expect("valid");
-        let engine = wharf_engine::Options::new(node, store.clone(), Arc::new(SystemClock), 1);
+        let mut engine = wharf_engine::Options::new(node, store.clone(), Arc::new(SystemClock), 1);
+        engine.objects = Some(objects.clone());
         let handle = Handle::start(engine).await.expect("starts");
         let (launcher, launches) = Played::new();
         let (vault, doors) = (Arc::new(Kept::default()), Arc::new(Doors::default()));
@@ -66,14 +74,14 @@ impl Stage {
         };
         adjust(&mut options);
         let edge = AgentEdge::start(options).await.expect("starts");
-        Self { handle, edge, launcher, doors, vault, store, launches, dir }
+        Self { handle, edge, launcher, doors, vault, objects, store, launches, dir }
     }
 
     /// Stops the core and starts another one on what it has written.
     pub(crate) async fn restarted(self) -> Self {
         self.handle.stop(Duration::from_secs(1)).await;
         self.edge.stop().await;
-        Self::on(self.store, self.dir, |_| {}).await
+        Self::on(self.store, self.objects, self.dir, |_| {}).await
     }
 
     pub(crate) async fn make_world(&self, name: &str) {
@@ -166,6 +174,34 @@ impl Stage {
     pub(crate) async fn run(&self, name: &str, inputs: Value) -> Result<Arc<Run>, Fault> {
         let new = new(name, object(inputs));
         self.handle.create_run(&owner(), new).await.map(|accepted| accepted.run)
+    }
+
+    /// Starts a run that reads and writes files.
+    pub(crate) async fn run_with(&self, name: &str, inputs: Value, outputs: Value) -> Arc<Run> {
+        let mut new = new(name, object(inputs));
+        new.outputs = object(outputs);
+        self.handle.create_run(&owner(), new).await.expect("accepted").run
+    }
+
+    /// Puts a file into the world.
+    pub(crate) async fn put(&self, path: &str, content: impl Into<Bytes>) {
+        let new = NewFile {
+            world: world(),
+            path: WorldPath::parse(path).expect("a path"),
+            media_type: None,
+            bytes: None,
+            b3: None,
+        };
+        let body = futures::stream::iter([Ok(content.into())]).boxed();
+        self.handle.put_file(&owner(), new, body).await.expect("put");
+    }
+
+    /// What a file of the world holds.
+    pub(crate) async fn file(&self, path: &str) -> String {
+        let path = WorldPath::parse_any(path).expect("a path");
+        let body = self.handle.read_file(&owner(), &world(), &path, None).await.expect("there");
+        let pieces: Vec<Bytes> = body.stream.try_collect().await.expect("readable");
+        String::from_utf8(pieces.concat()).expect("text")
     }
 
     pub(crate) async fn end_of(&self, key: &RunKey) -> Arc<Run> {
