@@ -121,6 +121,12 @@ impl<T> Paced<T> {
         farewell.as_mut().poll(cx).is_ready()
     }
 
+    /// Whether another protocol has the connection and has had all the time there is. All others
+    /// end with the task that serves them.
+    fn is_cut_off(&self) -> bool {
+        self.phase.is_upgraded() && self.stops.aborted.is_cancelled()
+    }
+
     fn heard(&mut self) {
         self.catch_up();
         let expected = self.phase.is_busy() || self.phase.is_upgraded();
@@ -138,7 +144,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
     ) -> Poll<std::io::Result<()>> {
         let this = self.get_mut();
         let before = buf.filled().len();
-        if this.stops.aborted.is_cancelled() {
+        if this.is_cut_off() {
             return Poll::Ready(Err(cut_off()));
         }
         let read = Pin::new(&mut this.socket).poll_read(cx, buf);
@@ -170,7 +176,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
 impl<T: AsyncRead + AsyncWrite + Unpin> Paced<T> {
     /// Lets a write wait only so long.
     fn bounded<R>(&mut self, cx: &mut Context<'_>, write: Poll<R>) -> Poll<std::io::Result<R>> {
-        if self.stops.aborted.is_cancelled() {
+        if self.is_cut_off() {
             return Poll::Ready(Err(cut_off()));
         }
         match write {

@@ -65,10 +65,9 @@ pub(super) async fn read(
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Answer {
     let (world, path) = named(&caller, Verb::Read, &segments, &uri)?;
-    let mut looks = 0;
-    loop {
-        let record = app.handle.file(&caller, &world, &path).await?;
-        let known = Known::of_record(&record);
+    let record = app.handle.file(&caller, &world, &path).await?;
+    let mut known = Known::of_record(&record);
+    for _ in 0..LOOKS_MAX {
         if known.is_known_to(&headers) {
             return Ok(known.unchanged());
         }
@@ -80,22 +79,19 @@ pub(super) async fn read(
         if method == Method::HEAD {
             return Ok(known.answer(range, Body::empty()));
         }
-        let opened = app.handle.read_file(&caller, &world, &path, range.clone()).await;
-        looks += 1;
-        match opened {
-            // What was opened is what is sent, so the headers must speak of that.
+        match app.handle.read_file(&caller, &world, &path, range.clone()).await {
             Ok(body) if known.is(&body) => {
                 return Ok(known.answer(range, Body::from_stream(body.stream)));
             }
-            Ok(body) if looks == LOOKS_MAX && range.is_none() => {
-                let known = Known::of_body(&body);
-                return Ok(known.answer(None, Body::from_stream(body.stream)));
+            // The file was replaced in between: the answer must speak of what is sent.
+            Ok(body) => known = Known::of_body(&body),
+            Err(fault) if fault.is(Code::RequestRangeInvalid) => {
+                known = Known::of_record(&app.handle.file(&caller, &world, &path).await?);
             }
-            Ok(_) if looks == LOOKS_MAX => return Err(restless().into()),
-            Ok(_) => {}
             Err(fault) => return Err(fault.into()),
         }
     }
+    Err(restless().into())
 }
 
 /// What is known of the file that is sent.

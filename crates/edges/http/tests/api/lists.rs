@@ -83,9 +83,22 @@ async fn runs_can_be_filtered() {
         ("?status=succeeded&world=default", vec!["a"]),
         ("?status=running", vec![]),
         ("?zebra=1", vec!["c", "b", "a"]),
+        ("?since=1h", vec!["c", "b", "a"]),
+        ("?until=1h", vec![]),
+        ("?since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z", vec![]),
     ] {
         let found = edge.pages(&format!("/v1/runs{query}"), 1).await;
         assert_eq!(ids(&found, "run_id"), expect, "{query}");
+    }
+    // Exactly between two of them.
+    let created = edge.get("/v1/runs/b").await.json()["created_at"].clone();
+    let created = created.as_str().expect("a time");
+    let since = edge.pages(&format!("/v1/runs?since={created}"), 1).await;
+    let until = edge.pages(&format!("/v1/runs?until={created}"), 1).await;
+    assert_eq!(since.len() + until.len(), 3, "each run is on one side");
+    assert!(ids(&since, "run_id").contains(&"b".to_owned()), "{since:?}");
+    for bad in ["since=yesterday", "until=2020", "since=1h&until=2h"] {
+        edge.get(&format!("/v1/runs?{bad}")).await.refused(400, "request.invalid");
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod client;
+pub(crate) mod objects;
 pub(crate) mod vault;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use wharf_ports::memory::MemoryStore;
 use wharf_vocab::{NodeId, WorldId};
 
 use client::{Answer, Call, EventReader};
+use objects::Objects;
 use vault::MemoryVault;
 
 pub(crate) const TOKEN: &str = "owners-own-token";
@@ -28,6 +30,7 @@ pub(crate) struct Edge {
     pub(crate) server: Server,
     pub(crate) handle: Handle,
     pub(crate) vault: Arc<MemoryVault>,
+    pub(crate) objects: Arc<Objects>,
 }
 
 impl Edge {
@@ -42,6 +45,8 @@ impl Edge {
         let vault = MemoryVault::new();
         let mut options = wharf_engine::Options::new(node, store, clock, 1);
         options.keyring = vault.ring();
+        let objects = Objects::new();
+        options.objects = Some(objects.clone());
         let handle = Handle::start(options).await.expect("starts");
         wharf_builtin::register(&handle).await.expect("registers");
         let world = WorldId::new("default").expect("valid");
@@ -53,7 +58,7 @@ impl Edge {
         let addr = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);
-        Self { server, handle, vault }
+        Self { server, handle, vault, objects }
     }
 
     pub(crate) async fn start_limited(limits: Limits) -> Self {
