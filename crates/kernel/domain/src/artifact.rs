@@ -55,7 +55,7 @@ pub struct Delivery {
 }
 
 /// A file that is to be published.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Move {
     /// Where it is.
     pub from: WorldPath,

@@ -79,7 +79,9 @@ impl Shard {
         out: &mut Output,
     ) {
         let Some(slot) = self.runs.get_mut(key) else { return };
-        let active = slot.latest().and_then(|run| run.active.as_ref());
+        // An attempt whose files are being published has said how it ended.
+        let open = slot.latest().filter(|run| run.publishing.is_none());
+        let active = open.and_then(|run| run.active.as_ref());
         let ending = slot.waiting.iter().any(|waiting| ends(&waiting.input, attempt_id));
         if ending || active.is_none_or(|attempt| attempt.id != *attempt_id) {
             return;

@@ -1,8 +1,9 @@
 //! What travels in the simulated world.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use wharf_domain::{Availability, Resolution};
+use wharf_domain::{Availability, Move, Resolution};
 use wharf_engine::shard::Input;
 use wharf_ports::{Batch, CommitError, Dispatch};
 use wharf_vocab::{AttemptId, CommitNo, Epoch, RunKey, ShardId};
@@ -23,7 +24,7 @@ pub(super) enum Event {
     AtStore { node: usize, life: u32, group: Vec<Arc<Batch>> },
     /// A core learns what became of its batches.
     Settled { node: usize, life: u32, group: Vec<Settled> },
-    /// A core looks something up in the store.
+    /// A core does something at the store.
     Chore { node: usize, life: u32, chore: Chore },
     /// Something arrives at a provider.
     ToProvider { provider: usize, from: usize, order: Order },
@@ -59,13 +60,15 @@ pub(super) struct Settled {
     pub(super) result: Result<(), CommitError>,
 }
 
-/// What a core looks up in the store.
+/// What a core looks up or does at the store, in its own time; a core that dies forgets it.
 #[derive(Debug, Clone)]
 pub(super) enum Chore {
     /// Whether a parent that is over was called off.
     AskAfterParent { parent: RunKey, child: RunKey },
     /// Whether a run was made.
     LookUp(RunKey, Epoch),
+    /// The files of an attempt that are yet to be put in their places, one after the other.
+    PutInPlace { run: RunKey, attempt_id: AttemptId, moves: VecDeque<Move> },
 }
 
 /// What a core tells a provider.

@@ -77,6 +77,10 @@ things! {
     Conflict = "requests in conflict",
     /// A provider cost more than was held.
     OverHold = "attempts that cost more than was held",
+    /// An attempt left files that are published when the run can only succeed.
+    Publishing = "publications begun",
+    /// A core put a file in its place that another one, or it in an earlier life, had put there.
+    PublishedAgain = "files published again after a crash",
     /// A dispatch could not be handed over.
     DispatchFailed = "dispatches that failed",
     /// A provider's process died under its attempts.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf_domain::grant::Narrowing;
-use wharf_domain::run::RunContext;
+use wharf_domain::run::{Addresses, RunContext};
+use wharf_domain::scope::Bindings;
 use wharf_domain::{Audience, Caller, Gate, Rights, RunSpec, WorldSettings};
 use wharf_vocab::{
-    AccountId, Digest, Durability, Micro, Mode, Object, ProviderId, RunId, RunKey, ShardId,
-    StreamId, ToolId, Verb, WorldId,
+    AccountId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
+    ShardId, StreamId, ToolId, Verb, WorldId,
 };
 
 /// Shards that only runs fall into, besides those of the worlds.
@@ -30,6 +31,8 @@ pub(super) struct Tool {
     /// How often it wants an approval of what it is about to do.
     pub(super) proposes: u64,
     pub(super) lies: bool,
+    /// Its outputs are published when a run can only succeed.
+    pub(super) stages: bool,
 }
 
 const PLAIN: Tool = Tool {
@@ -43,6 +46,7 @@ const PLAIN: Tool = Tool {
     forks: 0,
     proposes: 0,
     lies: false,
+    stages: false,
 };
 
 pub(super) const TOOLS: [Tool; 11] = [
@@ -52,11 +56,18 @@ pub(super) const TOOLS: [Tool; 11] = [
     Tool { name: "remote", reattach: true, asks: 20, ..PLAIN },
     Tool { name: "gated", gated: true, hold: Some(100), ..PLAIN },
     Tool { name: "gated-remote", gated: true, reattach: true, asks: 30, ..PLAIN },
-    Tool { name: "asker", reattach: true, asks: 80, hold: Some(20), ..PLAIN },
-    Tool { name: "forker", forks: 70, asks: 20, reattach: true, ..PLAIN },
-    Tool { name: "paid", side_effect_free: true, hold: Some(300), ..PLAIN },
+    Tool { name: "asker", reattach: true, asks: 80, hold: Some(20), stages: true, ..PLAIN },
+    Tool { name: "forker", forks: 70, asks: 20, reattach: true, stages: true, ..PLAIN },
+    Tool { name: "paid", side_effect_free: true, hold: Some(300), stages: true, ..PLAIN },
     Tool { name: "proposer", proposes: 60, asks: 10, hold: Some(10), ..PLAIN },
-    Tool { name: "liar", side_effect_free: true, lies: true, hold: Some(30), ..PLAIN },
+    Tool {
+        name: "liar",
+        side_effect_free: true,
+        lies: true,
+        stages: true,
+        hold: Some(30),
+        ..PLAIN
+    },
 ];
 
 impl Tool {
@@ -171,9 +182,9 @@ impl Request {
             tool_hash: Digest::of(&[tool.name.as_bytes()]),
             inputs,
             outputs: Object::new(),
-            bindings: wharf_domain::scope::Bindings::default(),
-            addresses: wharf_domain::run::Addresses::default(),
-            publish: wharf_vocab::Publish::Direct,
+            bindings: Bindings::default(),
+            addresses: Addresses::default(),
+            publish: if tool.stages { Publish::Staged } else { Publish::Direct },
             mode: Mode::Real,
             durability: self.durability,
             caller: self.caller.to_ref(),

@@ -8,7 +8,7 @@ use wharf_vocab::{AttemptId, Code, Epoch, Executed, RunKey, StreamId};
 
 use super::super::exercised::{Exercised, Thing};
 use super::super::stage;
-use super::{Checker, Wrote};
+use super::{Checker, Wrote, files};
 
 impl Checker {
     /// A batch was committed.
@@ -132,6 +132,7 @@ impl Checker {
         // The rules on an attempt look at the run as the batch found it and the entries before.
         let mut run = tale.states.iter().rev().nth(1).cloned();
         let (mut broken, mut ended) = (Vec::new(), Vec::new());
+        let mut steps = Vec::new();
         for entry in entries {
             let Entry::Run(entry) = entry else { continue };
             match (&mut run, entry) {
@@ -142,12 +143,16 @@ impl Checker {
                 }
                 (Some(run), _) => {
                     broken.extend(ends_itself(run, entry));
-                    ended.extend(ends_well(entry).then(|| run.clone()));
+                    ended.extend(ends_well(run, entry).then(|| run.clone()));
+                    steps.push((run.clone(), entry));
                     run.apply(batch.at, entry);
                 }
                 (None, _) => {}
             }
             note(entry, seen);
+        }
+        for (before, entry) in steps {
+            self.files_fit(&before, entry);
         }
         for run in ended {
             self.all_is_written(&run, batch);
@@ -169,9 +174,11 @@ fn texts(pieces: &[Progress]) -> usize {
 }
 
 /// Whether an attempt is over with it that did not write more than it may.
-fn ends_well(entry: &RunEntry) -> bool {
+fn ends_well(run: &Run, entry: &RunEntry) -> bool {
     match entry {
-        RunEntry::AttemptFailed(_) => true,
+        RunEntry::AttemptFailed(_) | RunEntry::Publishing(_) => true,
+        // It was over when its files began to be published.
+        RunEntry::Ended(_) if run.publishing.is_some() => false,
         RunEntry::Ended(ended) => {
             ended.outcome.error().is_none_or(|error| !error.is(Code::ToolOutputTooLarge))
         }
@@ -256,6 +263,8 @@ fn batch_of_run(key: &RunKey, entries: &[Entry], batch: &Batch) -> Vec<Broken> {
     if audited("tool.call_completed") != ended || audited("tool.call_routed") != started {
         broken.push(("what happens to a run is audited with it", format!("{:?}", batch.audit)));
     }
+    let recorded = files::recorded_with_the_end(entries, batch);
+    broken.extend(recorded.map(|what| ("files are recorded with the end of their run", what)));
     broken
 }
 
@@ -263,6 +272,7 @@ fn note(entry: &RunEntry, seen: &mut Exercised) {
     match entry {
         RunEntry::Created(created) if created.spec.parent.is_some() => seen.note(Thing::Child),
         RunEntry::AttemptStarted(started) if started.attempt > 1 => seen.note(Thing::Retry),
+        RunEntry::Publishing(_) => seen.note(Thing::Publishing),
         RunEntry::ChildrenAllowed(_) => seen.note(Thing::ParentAllowed),
         RunEntry::AttemptFailed(failed) if failed.error.is(Code::ToolDirectiveRequired) => {
             seen.note(Thing::Proposed);

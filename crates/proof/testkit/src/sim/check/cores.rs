@@ -60,10 +60,11 @@ impl Checker {
     }
 
     /// An attempt that cannot be taken up again is under way only if this life of the core handed
-    /// it over: nobody would work on any other.
+    /// it over: nobody would work on any other. What only waits for its files needs nobody.
     fn handed_over(&mut self, shard: &Shard, dispatched: &BTreeSet<AttemptId>) {
         let idle = shard.runs().filter(|view| !view.busy).filter_map(|view| view.run);
-        let lost = idle.filter(|run| !run.spec.reattach).filter_map(|run| {
+        let worked_on = idle.filter(|run| !run.spec.reattach && run.publishing.is_none());
+        let lost = worked_on.filter_map(|run| {
             let attempt = run.active.as_ref()?;
             (!dispatched.contains(&attempt.id)).then(|| format!("{} {}", run.key, attempt.id))
         });
@@ -131,6 +132,7 @@ impl Checker {
         for seen in wrong {
             self.broken("the store tells what was committed", seen);
         }
+        self.files_recorded(state);
         self.audit_verifies(state);
     }
 

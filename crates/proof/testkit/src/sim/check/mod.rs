@@ -6,13 +6,14 @@
 mod brief;
 mod committed;
 mod cores;
+mod files;
 mod model;
 mod money;
 mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wharf_domain::Ask;
+use wharf_domain::{Ask, Move};
 use wharf_ports::{Batch, Lease};
 use wharf_vocab::{AttemptId, CommitNo, Digest, Epoch, RunKey, ShardId, StreamId};
 
@@ -42,6 +43,8 @@ pub(super) struct Checker {
     /// How many texts an attempt wrote under a lease that its core took, and how many of them
     /// were committed.
     wrote: BTreeMap<AttemptId, Wrote>,
+    /// Files that were put in their places.
+    placed: BTreeSet<(RunKey, Move)>,
     /// How far the audit was read, and where each chain stood.
     audit_read: u64,
     chains: BTreeMap<ShardId, (u64, [u8; 32])>,

@@ -44,9 +44,8 @@ impl Sim {
                     self.order(provider, node, Order::Answer(attempt_id, key, resolution));
                 }
             }
-            Effect::PutInPlace { run, attempt_id, .. } => {
-                let (to, input) = (run.shard(), RunInput::Published { attempt_id });
-                self.send(node, to, Input::Run { key: run, input, ticket: None });
+            Effect::PutInPlace { run, attempt_id, moves } => {
+                self.chore(node, Chore::PutInPlace { run, attempt_id, moves: moves.into() });
             }
             Effect::Send { to, input } => self.send(node, to, *input),
             Effect::AskAfterParent { parent, child } => {
@@ -122,6 +121,15 @@ impl Sim {
                     self.seen.note(Thing::Found);
                 }
                 self.send(node, key.shard(), Input::LookedUp { key, epoch, found });
+            }
+            Chore::PutInPlace { run, attempt_id, mut moves } => {
+                if let Some(one) = moves.pop_front() {
+                    self.check.put_in_place(&run, &attempt_id, &one, &mut self.seen);
+                    self.trace(|| format!("node {node} puts {} in its place", one.to));
+                    return self.chore(node, Chore::PutInPlace { run, attempt_id, moves });
+                }
+                let (to, input) = (run.shard(), RunInput::Published { attempt_id });
+                self.send(node, to, Input::Run { key: run, input, ticket: None });
             }
         }
         self.work(node);

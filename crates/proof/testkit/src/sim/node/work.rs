@@ -160,7 +160,8 @@ impl Sim {
         let Input::Progress { key, attempt_id, pieces } = input else { return };
         let Some(shard) = self.nodes[node].memory.shards.get(&id) else { return };
         let Some(view) = shard.run(key).filter(|view| !view.busy) else { return };
-        let active = view.run.and_then(|run| run.active.as_ref());
+        let open = view.run.filter(|run| run.publishing.is_none());
+        let active = open.and_then(|run| run.active.as_ref());
         if active.is_some_and(|attempt| attempt.id == *attempt_id) {
             self.check.progress_taken(shard.epoch(), attempt_id, pieces);
         }

@@ -173,6 +173,9 @@ impl Sim {
             outputs.insert("by".to_owned(), attempt.as_str().into());
         }
         let Some(work) = self.providers[provider].works.get_mut(attempt) else { return };
+        if TOOLS[provider].stages {
+            report.delivery = script::staged(&work.key, attempt);
+        }
         work.ended = Some(report.clone());
         let input = RunInput::AttemptEnded { attempt_id: attempt.clone(), report };
         let input = Input::Run { key: work.key.clone(), input, ticket: None };

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
-use wharf_domain::{Audience, Progress, RunSpec};
+use wharf_domain::scope::WorldPath;
+use wharf_domain::{Artifact, Audience, Delivery, Move, Progress, RunSpec};
 use wharf_engine::shard::Input;
 use wharf_ports::Dispatch;
 use wharf_vocab::limits::{RUN_PROGRESS_BYTES_MAX, SHARD_PROGRESS_BYTES_MAX};
-use wharf_vocab::{AskKind, AttemptId, Code, Executed, Fault, Micro, Object};
+use wharf_vocab::{AskKind, AttemptId, Code, Direction, Executed, Fault, Micro, Object, RunKey};
 
 use super::super::Sim;
 use super::super::event::Event;
@@ -82,6 +83,28 @@ pub(super) fn outputs() -> Object {
     let mut outputs = Object::new();
     outputs.insert("done".to_owned(), Value::Bool(true));
     outputs
+}
+
+/// What an attempt leaves to be published: a file of the world and a local one.
+pub(super) fn staged(key: &RunKey, attempt: &AttemptId) -> Delivery {
+    let path = WorldPath::parse(&format!("/out/{}.txt", key.run)).expect("a path");
+    let local = path.local_to(&key.run).expect("not local yet");
+    let mut delivery = Delivery::default();
+    for (number, to) in [path, local].into_iter().enumerate() {
+        let from = WorldPath::staged(&key.run, attempt, number);
+        delivery.artifacts.push(Artifact {
+            world: key.world.clone(),
+            path: to.clone(),
+            bytes: 1,
+            b3: None,
+            media_type: to.media_type().to_owned(),
+            run: Some(key.run.clone()),
+            key: Some(number.to_string()),
+            direction: Direction::Out,
+        });
+        delivery.moves.push(Move { from, to });
+    }
+    delivery
 }
 
 impl Sim {

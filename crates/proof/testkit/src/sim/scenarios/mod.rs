@@ -3,6 +3,7 @@
 mod crash_points;
 mod doubt;
 mod families;
+mod publishing;
 mod recovery;
 
 use wharf_domain::{Caller, Resolution, Run};
