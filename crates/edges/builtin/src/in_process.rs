@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, Availability, Level, Progress, Resolution, Run, ToolDef};
-use wharf_engine::{Attempt, Dispatch, Handle, NewRun, ProviderSink};
+use wharf_engine::{Attempt, AttemptData, Dispatch, Handle, NewRun, ProviderSink};
 use wharf_vocab::{AskKind, AttemptId, Code, Executed, Fault, IdError, Object, ProviderId, ToolId};
 
 /// Attempts that may be under way at once.
@@ -153,15 +153,15 @@ impl ProviderSink for Sink {
             let attempt = cx.attempt.clone();
             let inputs = attempt.dispatch().spec.inputs.clone();
             let work = AssertUnwindSafe(async move { function(inputs, cx).await }).catch_unwind();
-            let report = tokio::select! {
+            let ended = tokio::select! {
                 biased;
                 () = stop.cancelled() => canceled(),
                 ended = work => report_of(ended),
             };
             lock(&all).remove(&id);
-            let told = match report {
+            let told = match ended {
                 Ok(done) => attempt.succeeded(done.outputs, done.cost_micro).await,
-                Err(report) => attempt.ended(report).await,
+                Err(error) => attempt.ended(AttemptReport::new(Err(error), 0)).await,
             };
             if let Err(fault) = told {
                 tracing::debug!(code = %fault.code, "the engine stopped before an attempt ended");
@@ -189,22 +189,27 @@ impl ProviderSink for Sink {
 
 type Ended = Result<Result<Done, Fault>, Box<dyn std::any::Any + Send>>;
 
-fn report_of(ended: Ended) -> Result<Done, AttemptReport> {
+fn report_of(ended: Ended) -> Result<Done, AttemptError> {
     let fault = match ended {
         Ok(Ok(done)) => return Ok(done),
         Ok(Err(fault)) => fault,
         Err(_) => Fault::new(Code::ToolInternal, "The tool failed inside."),
     };
-    let result = Err(AttemptError::Failed(fault, Executed::Yes));
-    Err(AttemptReport::new(result, 0))
+    Err(AttemptError::Failed(fault, Executed::Yes))
 }
 
-fn canceled() -> Result<Done, AttemptReport> {
+fn canceled() -> Result<Done, AttemptError> {
     let fault = Fault::new(Code::ToolCanceled, "The tool stopped because it was told to.");
-    Err(AttemptReport::new(Err(AttemptError::Canceled(fault)), 0))
+    Err(AttemptError::Canceled(fault))
 }
 
 impl Cx {
+    /// The files of the attempt: inputs that are references, and where outputs go.
+    #[must_use]
+    pub fn data(&self) -> AttemptData {
+        self.attempt.data()
+    }
+
     /// Adds text to a channel.
     pub async fn text(&self, channel: &str, text: impl Into<String>) -> Result<(), Fault> {
         let piece = Progress::Text { channel: channel.to_owned(), text: text.into() };

@@ -1,7 +1,7 @@
 //! Addresses that are capabilities stand in no record, event or answer.
 
 use crate::peer::{Peer, tool};
-use crate::support::{Bench, default_world, object, outputs_of, owner};
+use crate::support::{Bench, object, outputs_of};
 use serde_json::json;
 use wharf_domain::run::NewAsk;
 use wharf_domain::{Audience, Entry, Level, Progress, ToolDef};
@@ -111,5 +111,4 @@ async fn t035_neither_an_attempt_nor_its_files_show_addresses_when_they_are_prin
     data.inputs_with_addresses().expect("made");
     data.output_addresses().expect("made");
     assert_clean(&bench, &format!("{attempt:?}{data:?}{:?}", attempt.dispatch()));
-    let _ = (default_world(), owner());
 }

@@ -1,1 +1,374 @@
-//! To be written.
+//! Files of a world for whoever looks after it: putting, listing, reading, tracing, removing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::peer::{Peer, succeed, tool};
+use crate::support::{Bench, all, default_world, new, new_file, object, owner, path, stream};
+use serde_json::json;
+use wharf_domain::grant::{Narrowing, Rights};
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::{Artifact, Caller, WorldSettings};
+use wharf_engine::{FileQuery, FileRecord, NewFile, NewRun};
+use wharf_ports::ManualClock;
+use wharf_vocab::{B3, Code, Direction, Durability, RunId, Timestamp, Verb, WorldId};
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+const HELLO: &str = "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f";
+
+fn allowed(verbs: &[Verb]) -> Caller {
+    let verbs = Some(verbs.iter().copied().collect::<BTreeSet<_>>());
+    Caller::token("t", Rights::all().narrowed(&Narrowing { verbs, ..Narrowing::default() }))
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(Timestamp(1_767_225_600_000)))
+}
+
+async fn work(bench: &Bench) -> Peer {
+    Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await
+}
+
+#[tokio::test]
+async fn a_file_that_is_put_is_listed_read_in_ranges_and_audited() {
+    let bench = Bench::new().await;
+    let new = NewFile {
+        bytes: Some(5),
+        b3: Some(B3::parse(HELLO).expect("a hash")),
+        ..new_file(default_world(), "/docs/a.txt")
+    };
+    let put = bench.handle.put_file(&owner(), new.clone(), stream("hello")).await.expect("put");
+    let Artifact { bytes, b3, media_type, run, key, direction, .. } = &put.artifact;
+    assert_eq!((*bytes, b3.as_ref().map(B3::as_str)), (5, Some(HELLO)));
+    assert_eq!((media_type.as_str(), run, key), ("text/plain; charset=utf-8", &None, &None));
+    assert_eq!(*direction, Direction::Out);
+    let found = bench.handle.file(&owner(), &default_world(), &path("/docs/a.txt")).await;
+    assert_eq!(found.expect("there"), put);
+    let read = |range| {
+        let (handle, world) = (bench.handle.clone(), default_world());
+        async move { handle.read_file(&owner(), &world, &path("/docs/a.txt"), range).await }
+    };
+    assert_eq!(all(read(Some(1..3)).await.expect("within")).await, b"el");
+    for outside in [Some(3..6), Some(5..5), Some(9..10)] {
+        let fault = read(outside).await.expect_err("outside");
+        assert!(fault.is(Code::RequestRangeInvalid), "{fault}");
+        assert_eq!(fault.details["bytes"], 5);
+    }
+    let fault = bench.handle.put_file(&owner(), new, stream("hallo")).await.expect_err("other");
+    assert!(fault.is(Code::ArtifactChecksum), "{fault}");
+    assert_eq!(bench.get("/docs/a.txt").await.as_deref(), Some("hello"));
+    let usage = bench.handle.usage(&owner(), &default_world()).await.expect("counts");
+    assert_eq!((usage.files, usage.bytes, usage.local_files), (1, 5, 0));
+    let record = bench.audited(|record| record.event == "artifact.put").await;
+    assert_eq!((&record.facts["path"], &record.facts["bytes"]), (&json!("/docs/a.txt"), &json!(5)));
+}
+
+#[tokio::test]
+async fn lists_come_in_pages_in_the_order_of_paths() {
+    let bench = Bench::new().await;
+    for name in ["/b", "/a/2", "/a/1", "/c"] {
+        bench.put(name, "x").await;
+    }
+    let mut query = FileQuery::new(default_world(), 3);
+    let first = bench.handle.files(&owner(), query.clone()).await.expect("lists");
+    assert_eq!(first.next, Some(path("/b")));
+    query.after = first.next.clone();
+    let rest = bench.handle.files(&owner(), query).await.expect("lists");
+    let names = |files: &[FileRecord]| {
+        files.iter().map(|file| file.artifact.path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (names(&first.files), names(&rest.files)),
+        (vec!["/a/1".into(), "/a/2".into(), "/b".into()], vec!["/c".into()])
+    );
+    assert_eq!(rest.next, None);
+    let query = FileQuery { prefix: Some("/a/".into()), ..FileQuery::new(default_world(), 10) };
+    let some = bench.handle.files(&owner(), query).await.expect("lists");
+    assert_eq!(names(&some.files), ["/a/1", "/a/2"]);
+}
+
+#[tokio::test]
+async fn what_somebody_put_straight_into_the_store_is_read_and_not_listed() {
+    let bench = Bench::new().await;
+    let address = {
+        use wharf_ports::ObjectStore as _;
+        bench.objects.presign(wharf_ports::Method::Put, "default/direct.json", 60)
+    };
+    bench.objects.put_at(&address, "{}").expect("good");
+    assert_eq!(bench.get("/direct.json").await.as_deref(), Some("{}"));
+    assert_eq!(bench.listed().await, [] as [&str; 0]);
+    let found = bench.handle.file(&owner(), &default_world(), &path("/direct.json")).await;
+    let found = found.expect("there").artifact;
+    assert_eq!((found.bytes, found.media_type.as_str()), (2, "application/json"));
+    let peer = work(&bench).await;
+    bench.start("acme/work", json!({"a.world": "/direct.json"})).await.expect("it is there");
+    succeed(&peer.next().await, 0).await;
+}
+
+#[tokio::test]
+async fn files_need_rights_and_a_token_for_some_tools_has_none_to_them() {
+    let bench = Bench::new().await;
+    bench.put("/a", "x").await;
+    let (world, at) = (default_world(), path("/a"));
+    let handle = &bench.handle;
+    let narrow = Caller::token(
+        "t",
+        Rights::all().narrowed(&Narrowing {
+            tools: Some(vec![ToolPattern::parse("acme/*").expect("valid")]),
+            ..Narrowing::default()
+        }),
+    );
+    for (caller, verb) in [
+        (&allowed(&[Verb::Run]), Verb::Read),
+        (&allowed(&[Verb::Read]), Verb::Run),
+        (&allowed(&[Verb::Run, Verb::Read]), Verb::Operate),
+        (&narrow, Verb::Read),
+        (&narrow, Verb::Run),
+        (&narrow, Verb::Operate),
+    ] {
+        let refused = match verb {
+            Verb::Read => handle.read_file(caller, &world, &at, None).await.map(drop),
+            Verb::Run => {
+                handle.put_file(caller, new_file(world.clone(), "/a"), stream("y")).await.map(drop)
+            }
+            _ => handle.remove_file(caller, &world, &at).await,
+        };
+        let fault = refused.expect_err("no right to it");
+        assert!(fault.is(Code::PermissionDenied), "{fault}");
+    }
+    let fault = handle.files(&narrow, FileQuery::new(world.clone(), 1)).await.expect_err("no");
+    assert!(fault.message.contains("some tools only"), "{fault}");
+    let fault = handle.collect(&allowed(&[Verb::Operate]), &world, true).await.expect_err("no");
+    assert!(fault.is(Code::PermissionDenied), "{fault}");
+    assert_eq!(bench.get("/a").await.as_deref(), Some("x"));
+
+    let nowhere = WorldId::new("nowhere").expect("valid");
+    let fault = handle.put_file(&owner(), new_file(nowhere, "/a"), stream("x")).await;
+    assert!(fault.expect_err("no world").is(Code::WorldNotFound));
+    let fault = handle.put_file(&owner(), new_file(world, "/@r1/a"), stream("x")).await;
+    assert!(fault.expect_err("a run's own").is(Code::ScopeForbidden));
+}
+
+#[tokio::test]
+async fn a_file_in_use_stays_and_goes_when_its_run_is_over() {
+    let bench = Bench::new().await;
+    bench.put("/in", "x").await;
+    bench.put("/out", "old").await;
+    let peer = work(&bench).await;
+    let run = bench.start_with("acme/work", json!({"a.world": "/in"}), json!({"b.world": "/out"}));
+    let run = run.await.expect("accepted");
+    let attempt = peer.next().await;
+    let remove = |at: &str| {
+        let (handle, at) = (bench.handle.clone(), path(at));
+        async move { handle.remove_file(&owner(), &default_world(), &at).await }
+    };
+    for at in ["/in", "/out"] {
+        let fault = remove(at).await.expect_err("in use");
+        assert!(fault.is(Code::ArtifactInUse) && fault.retryable, "{fault}");
+    }
+    attempt.succeeded(object(json!({"b": "new"})), 0).await.expect("told");
+    bench.end_of(&run.key).await;
+    for at in ["/in", "/out"] {
+        remove(at).await.expect("nobody uses it");
+        assert!(remove(at).await.expect_err("gone").is(Code::ArtifactNotFound));
+    }
+    assert_eq!(bench.objects.keys(), [] as [&str; 0]);
+    let record = bench.audited(|record| record.event == "artifact.removed").await;
+    assert_eq!(record.facts["path"], "/out");
+}
+
+#[tokio::test]
+async fn t040_every_file_is_traced_both_ways() {
+    let bench = Bench::new().await;
+    bench.put("/raw", "x").await;
+    let peer = work(&bench).await;
+    let mut runs = Vec::new();
+    for (from, to) in [("/raw", "/middle"), ("/middle", "/end"), ("/middle", "/other")] {
+        let (inputs, outputs) = (json!({"in.world": from}), json!({"out.world": to}));
+        let run = bench.start_with("acme/work", inputs, outputs).await.expect("accepted");
+        peer.next().await.succeeded(object(json!({"out": "text"})), 0).await.expect("told");
+        runs.push(bench.end_of(&run.key).await);
+    }
+    let row = &runs[0].artifacts[..];
+    let [row] = row else { panic!("{row:?}") };
+    assert_eq!((row.world.as_str(), row.path.as_str(), row.bytes), ("default", "/middle", 4));
+    assert_eq!((row.key.as_deref(), row.direction), (Some("out"), Direction::Out));
+    assert_eq!(row.run.as_ref(), Some(&runs[0].key.run));
+    assert!(row.b3.is_some());
+
+    let trace = bench.handle.trace(&owner(), &default_world(), &path("/middle")).await;
+    let trace = trace.expect("known");
+    let by = |records: &[FileRecord]| {
+        records.iter().map(|record| record.artifact.run.clone()).collect::<Vec<_>>()
+    };
+    let ids: Vec<_> = runs.iter().map(|run| Some(run.key.run.clone())).collect();
+    assert_eq!(by(&trace.written), ids[..1]);
+    assert_eq!(by(&trace.read), ids[1..]);
+    let paths = |side: &[(RunId, Vec<FileRecord>)]| {
+        let name = |file: &FileRecord| file.artifact.path.to_string();
+        side.iter().flat_map(|(_, files)| files.iter().map(name)).collect::<Vec<_>>()
+    };
+    assert_eq!(paths(&trace.made_from), ["/raw"]);
+    assert_eq!(paths(&trace.went_into), ["/end", "/other"]);
+    assert!(!trace.cut);
+    let fault = bench.handle.trace(&owner(), &default_world(), &path("/nothing")).await;
+    assert!(fault.expect_err("never there").is(Code::ArtifactNotFound));
+}
+
+#[tokio::test]
+async fn t040_a_run_in_memory_leaves_its_files_on_record() {
+    let bench = Bench::new().await;
+    bench.put("/in", "x").await;
+    let peer = work(&bench).await;
+    let wanted = NewRun {
+        durability: Some(Durability::Memory),
+        outputs: object(json!({"out.world": "/out"})),
+        ..new("acme/work", json!({"in.world": "/in"}))
+    };
+    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    peer.next().await.succeeded(object(json!({"out": "y"})), 0).await.expect("told");
+    bench.end_of(&run.key).await;
+    let bench = bench.killed().await;
+    assert_eq!(bench.listed().await, ["/in", "/out"]);
+    let trace = bench.handle.trace(&owner(), &default_world(), &path("/in")).await;
+    assert_eq!(trace.expect("known").went_into[0].0, run.key.run);
+}
+
+#[tokio::test]
+async fn an_upload_in_parts_becomes_a_file_once_all_of_it_is_there() {
+    let bench = Bench::new().await;
+    let world = default_world();
+    let file = NewFile { bytes: Some(5), ..new_file(world.clone(), "/big.bin") };
+    let handle = &bench.handle;
+    let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun");
+    let place = (&world, &file.path, upload.id.as_str());
+    handle.put_part(&owner(), place, (1, 3), stream("hel")).await.expect("taken");
+    let fault = handle.complete_upload(&owner(), file.clone(), &upload.id).await.expect_err("half");
+    assert!(fault.is(Code::ArtifactChecksum), "{fault}");
+    for (number, bytes) in [(0, 1), (10_001, 1), (2, u64::MAX)] {
+        let fault = handle.put_part(&owner(), place, (number, bytes), stream("x")).await;
+        assert!(fault.expect_err("no such part").is(Code::RequestInvalid));
+    }
+    let fault = handle.put_part(&owner(), place, (2, 3), stream("lo")).await.expect_err("short");
+    assert!(fault.is(Code::ArtifactChecksum), "{fault}");
+    handle.put_part(&owner(), place, (2, 2), stream("lo")).await.expect("taken");
+    let known = handle.upload(&owner(), &world, &file.path, &upload.id).await.expect("known");
+    assert_eq!(known.parts.iter().map(|part| part.bytes).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(bench.listed().await, [] as [&str; 0]);
+    let done = handle.complete_upload(&owner(), file.clone(), &upload.id).await.expect("whole");
+    assert_eq!(done.artifact.b3.as_ref().map(B3::as_str), Some(HELLO));
+    assert_eq!(bench.get("/big.bin").await.as_deref(), Some("hello"));
+
+    let gone = handle.upload(&owner(), &world, &file.path, &upload.id).await;
+    assert!(gone.expect_err("done").is(Code::UploadNotFound));
+    let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun");
+    handle.abort_upload(&owner(), &world, &file.path, &upload.id).await.expect("given up");
+    let place = (&world, &file.path, upload.id.as_str());
+    let gone = handle.put_part(&owner(), place, (1, 1), stream("x")).await;
+    assert!(gone.expect_err("given up").is(Code::UploadNotFound));
+}
+
+#[tokio::test]
+async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
+    let clock = clock();
+    let bench = Bench::at(&clock).await;
+    let settings = WorldSettings { retention_days: Some(30), ..WorldSettings::default() };
+    bench.handle.set_world(&owner(), default_world(), settings).await.expect("set");
+    for at in ["/old", "/read", "/written", "/touched"] {
+        bench.put(at, "x").await;
+    }
+    let peer = work(&bench).await;
+    // A run that is over leaves local files; one that is open continues it.
+    let before = NewRun {
+        run_id: Some(RunId::new("before").expect("valid")),
+        outputs: object(json!({"s.local": "/state", "t.local": "/other"})),
+        timeout_ms: Some(DAY_MS),
+        ..new("acme/work", json!({}))
+    };
+    let before = bench.handle.create_run(&owner(), before).await.expect("accepted").run;
+    let given = object(json!({"s": "s", "t": "t"}));
+    peer.next().await.succeeded(given, 0).await.expect("told");
+    bench.end_of(&before.key).await;
+    clock.advance_ms(20 * DAY_MS);
+    let run = bench.start("acme/work", json!({"in.world": "/touched"})).await.expect("accepted");
+    succeed(&peer.next().await, 0).await;
+    bench.end_of(&run.key).await;
+    clock.advance_ms(15 * DAY_MS);
+    let old = bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");
+    assert_eq!((old.files, old.in_use), (5, 0), "{old:?}");
+
+    let wanted = NewRun {
+        continues: Some(before.key.run.clone()),
+        outputs: object(json!({"out.world": "/written"})),
+        ..new("acme/work", json!({"in.world": "/read", "state.local": "/state"}))
+    };
+    let open = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let attempt = peer.next().await;
+    // Being read just now makes a file young again; what it writes and continues is still old.
+    let dry = bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");
+    assert_eq!((dry.files, dry.in_use, dry.bytes), (1, 2, 1), "{dry:?}");
+    assert_eq!(bench.get("/old").await.as_deref(), Some("x"), "only looked at");
+    let done = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    assert_eq!(done, dry);
+    let left = ["/@before/other", "/@before/state", "/read", "/touched", "/written"];
+    assert_eq!(bench.listed().await, left);
+    assert_eq!(bench.objects.keys(), left.map(|at| format!("default{at}")));
+    let record = bench.audited(|record| record.event == "world.collected").await;
+    assert_eq!((&record.facts["files"], &record.facts["in_use"]), (&json!(1), &json!(2)));
+
+    attempt.succeeded(object(json!({"out": "y"})), 0).await.expect("told");
+    bench.end_of(&open.key).await;
+    clock.advance_ms(31 * DAY_MS);
+    let done = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    assert_eq!((done.files, done.in_use), (5, 0));
+    assert_eq!(bench.objects.keys(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn objects_that_nobody_recorded_go_after_a_day_and_only_when_no_run_writes_them() {
+    let clock = clock();
+    let bench = Bench::at(&clock).await;
+    bench.put("/kept", "x").await;
+    let peer = work(&bench).await;
+    let outputs = json!({"a.world": "/a", "b.world": "/b"});
+    let wanted = NewRun {
+        timeout_ms: Some(3 * DAY_MS),
+        outputs: object(outputs),
+        ..new("acme/work", json!({}))
+    };
+    let failed = bench.handle.create_run(&owner(), wanted.clone()).await.expect("accepted").run;
+    let attempt = peer.next().await;
+    attempt.data().write("a", 1, stream("a")).await.expect("written");
+    attempt.data().write("b", 1, stream("b")).await.expect("written");
+    crate::peer::fail(&attempt, wharf_vocab::Fault::new(Code::ToolFailed, "No.")).await;
+    bench.end_of(&failed.key).await;
+    let young = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    assert_eq!(young.leftovers, 0);
+    clock.advance_ms(DAY_MS);
+    let open = NewRun { outputs: object(json!({"b.world": "/b"})), ..wanted };
+    bench.handle.create_run(&owner(), open).await.expect("accepted");
+    let old = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    assert_eq!((old.leftovers, old.bytes, old.files), (1, 1, 0));
+    assert_eq!(bench.objects.keys(), ["default/b", "default/kept"]);
+}
+
+#[tokio::test]
+async fn a_run_that_is_removed_takes_its_local_files_along_and_leaves_those_of_the_world() {
+    let bench = Bench::new().await;
+    let peer = work(&bench).await;
+    let outputs = json!({"w.world": "/w", "l.local": "/l"});
+    let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");
+    peer.next().await.succeeded(object(json!({"w": "w", "l": "l"})), 0).await.expect("told");
+    bench.end_of(&run.key).await;
+    let local = format!("/@{}/l", run.key.run);
+    let reader = bench.start("acme/work", json!({"x.local": local})).await.expect("accepted");
+    let attempt = peer.next().await;
+    let fault = bench.handle.purge_run(&owner(), &run.key).await.expect_err("it is read");
+    assert!(fault.is(Code::ArtifactInUse), "{fault}");
+    succeed(&attempt, 0).await;
+    bench.end_of(&reader.key).await;
+    bench.handle.purge_run(&owner(), &run.key).await.expect("removed");
+    assert!(bench.handle.run(&run.key).await.expect_err("gone").is(Code::RunNotFound));
+    assert_eq!(bench.listed().await, ["/w"]);
+    assert_eq!(bench.objects.keys(), ["default/w"]);
+}

@@ -1,1 +1,113 @@
-//! To be written.
+//! Worlds: made, removed, and made again.
+
+use crate::peer::{Peer, succeed, tool};
+use crate::support::{Bench, default_world, new, new_file, object, owner, stream};
+use serde_json::json;
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::{Audience, Rule, When, WorldSettings};
+use wharf_engine::{FileQuery, NewRun};
+use wharf_vocab::{Code, RunStatus, WorldId};
+
+fn world() -> WorldId {
+    WorldId::new("w").expect("valid")
+}
+
+async fn with_world(settings: WorldSettings) -> (Bench, Peer) {
+    let bench = Bench::new().await;
+    bench.handle.create_world(&owner(), world(), settings).await.expect("made");
+    let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
+    (bench, peer)
+}
+
+fn request() -> NewRun {
+    NewRun { world: world(), ..new("acme/work", json!({})) }
+}
+
+#[tokio::test]
+async fn a_world_with_files_or_runs_stays_and_force_takes_the_files_only() {
+    let (bench, peer) = with_world(WorldSettings::default()).await;
+    let handle = &bench.handle;
+    bench.put("/other", "x").await;
+    handle.put_file(&owner(), new_file(world(), "/a"), stream("abc")).await.expect("put");
+    let fault = handle.remove_world(&owner(), &world(), false).await.expect_err("a file");
+    assert!(fault.is(Code::WorldNotEmpty), "{fault}");
+    assert_eq!((&fault.details["files"], &fault.details["bytes"]), (&json!(1), &json!(3)));
+
+    let outputs = object(json!({"l.local": "/l"}));
+    let run =
+        handle.create_run(&owner(), NewRun { outputs, ..request() }).await.expect("taken").run;
+    let attempt = peer.next().await;
+    for force in [false, true] {
+        let fault = handle.remove_world(&owner(), &world(), force).await.expect_err("a run");
+        assert!(fault.is(Code::WorldNotEmpty), "{fault}");
+        assert_eq!(fault.details["runs"], 1);
+    }
+    attempt.succeeded(object(json!({"l": "local"})), 0).await.expect("told");
+    bench.end_of(&run.key).await;
+    handle.remove_world(&owner(), &world(), true).await.expect("removed");
+    assert_eq!(bench.objects.keys(), ["default/other"]);
+    assert!(handle.world(&world()).await.expect_err("gone").is(Code::WorldNotFound));
+    assert!(
+        handle.create_run(&owner(), request()).await.expect_err("gone").is(Code::WorldNotFound)
+    );
+    let fault = handle.files(&owner(), FileQuery::new(world(), 1)).await.expect_err("gone");
+    assert!(fault.is(Code::WorldNotFound));
+    assert_eq!(handle.worlds().await.expect("lists").len(), 1);
+    assert!(handle.run(&run.key).await.is_ok(), "what its runs did stays on record");
+    bench.audited(|record| record.event == "world.removed").await;
+
+    let bench = bench.killed().await;
+    assert!(bench.handle.world(&world()).await.expect_err("gone").is(Code::WorldNotFound));
+}
+
+#[tokio::test]
+async fn the_default_world_stays_and_only_admins_remove() {
+    let (bench, _peer) = with_world(WorldSettings::default()).await;
+    let fault = bench.handle.remove_world(&owner(), &default_world(), true).await;
+    assert!(fault.expect_err("it stays").is(Code::RequestInvalid));
+    let rights = wharf_domain::Rights::all().narrowed(&wharf_domain::grant::Narrowing {
+        verbs: Some([wharf_vocab::Verb::Run, wharf_vocab::Verb::Operate].into_iter().collect()),
+        ..Default::default()
+    });
+    let caller = wharf_domain::Caller::token("t", rights);
+    let fault = bench.handle.remove_world(&caller, &world(), false).await.expect_err("no right");
+    assert!(fault.is(Code::PermissionDenied), "{fault}");
+}
+
+#[tokio::test]
+async fn a_world_made_again_is_empty_and_remembers_what_was_spent() {
+    let (bench, peer) = with_world(WorldSettings::budget(Some(10), 1)).await;
+    let handle = &bench.handle;
+    let run = handle.create_run(&owner(), request()).await.expect("accepted").run;
+    succeed(&peer.next().await, 4).await;
+    bench.end_of(&run.key).await;
+    handle.remove_world(&owner(), &world(), false).await.expect("empty");
+    let made = handle.create_world(&owner(), world(), WorldSettings::budget(Some(5), 1)).await;
+    let account = made.expect("made again").account;
+    assert_eq!((account.limit, account.spent, account.available()), (Some(5), 4, Some(1)));
+    let run = handle.create_run(&owner(), request()).await.expect("one is left").run;
+    let fault = handle.create_run(&owner(), request()).await.expect_err("held already");
+    assert!(fault.is(Code::BudgetExceeded), "{fault}");
+    succeed(&peer.next().await, 0).await;
+    bench.end_of(&run.key).await;
+    let bench = bench.killed().await;
+    let view = bench.handle.world(&world()).await.expect("there");
+    assert_eq!((view.account.limit, view.account.spent), (Some(5), 4));
+}
+
+#[tokio::test]
+async fn a_worlds_own_rules_ask_for_approvals() {
+    let rule = Rule {
+        tool: ToolPattern::parse("acme/*").expect("valid"),
+        when: When::Always,
+        approve: true,
+        audience: Audience::Person,
+    };
+    let settings = WorldSettings { policy: vec![rule], ..WorldSettings::default() };
+    let (bench, peer) = with_world(settings).await;
+    let run = bench.handle.create_run(&owner(), request()).await.expect("accepted").run;
+    assert_eq!(run.status(), RunStatus::Waiting);
+    let elsewhere = bench.start("acme/work", json!({})).await.expect("accepted");
+    assert_eq!(elsewhere.status(), RunStatus::Running);
+    succeed(&peer.next().await, 0).await;
+}
