@@ -208,6 +208,8 @@ class Agent:
         if welcome.get("type") != "core.welcome" or "error" in welcome:
             sys.exit("The core refused this agent.")
         payload = welcome["payload"]
+        if payload["accepted_version"] != 1:
+            sys.exit("The core chose a version of the protocol that was not offered.")
         self.session_id = payload["session_id"]
         self.send_bytes_max = payload.get("max_frame_bytes", FRAME_BYTES_MAX)
         tools = [tool.definition(self.id) for tool in self.tools.values()]

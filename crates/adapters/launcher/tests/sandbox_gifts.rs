@@ -97,6 +97,34 @@ async fn without_secrets_nothing_is_told_of_them() {
     }
 }
 
+#[tokio::test]
+async fn r163_a_given_folder_is_read_but_not_changed_though_it_lies_in_a_hidden_one() {
+    let bench = Bench::new();
+    for level in levels(&bench, Standard).await {
+        let hidden = bench.dir.path().join(format!("core-{level}"));
+        let given = hidden.join("given");
+        fs::create_dir_all(&given).expect("made");
+        fs::write(given.join("input"), "canary").expect("written");
+        fs::write(hidden.join("secret"), "secret").expect("written");
+        let at = |path: &str| hidden.join(path).display().to_string();
+        let words = [
+            format!("read:{}", at("given/input")),
+            format!("write:{}", at("given/input")),
+            format!("write:{}", at("given/new")),
+            format!("read:{}", at("secret")),
+        ];
+        let words: Vec<&str> =
+            ["attempt"].into_iter().chain(words.iter().map(String::as_str)).collect();
+        let mut spec = bench.fenced(level, &words);
+        spec.given_dirs = vec![given.clone()];
+        spec.fence.hidden = vec![hidden.clone()];
+        let said = bench.said(spec).await;
+        assert!(said[0].ends_with("yes canary"), "{level}: {said:?}");
+        assert!(said[1..].iter().all(|line| line.contains(": no")), "{level}: {said:?}");
+        assert_eq!(fs::read_to_string(given.join("input")).expect("there"), "canary");
+    }
+}
+
 /// A proxy that answers everything with what it was asked.
 async fn echo_proxy(path: &Path) {
     let listener = tokio::net::UnixListener::bind(path).expect("listens");

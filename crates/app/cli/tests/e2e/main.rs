@@ -4,6 +4,7 @@ mod agents;
 mod canary;
 mod costs;
 mod crash;
+mod examples;
 mod faults;
 #[cfg(target_os = "linux")]
 mod hostile;
@@ -14,3 +15,4 @@ mod security_page;
 mod support;
 mod tokens;
 mod trust;
+mod worlds;

@@ -6,6 +6,8 @@ mod agent;
 mod approvals;
 #[path = "../edge/calls.rs"]
 mod calls;
+#[path = "../edge/data.rs"]
+mod data;
 #[path = "../edge/drift.rs"]
 mod drift;
 #[path = "../edge/files.rs"]
@@ -24,6 +26,8 @@ mod launcher;
 mod lifecycle;
 #[path = "../edge/limits.rs"]
 mod limits;
+#[path = "../edge/objects.rs"]
+mod objects;
 #[path = "../edge/quarantine.rs"]
 mod quarantine;
 #[path = "../edge/stage.rs"]
