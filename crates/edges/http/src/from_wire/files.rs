@@ -126,7 +126,7 @@ fn wrong_b3(field: &str) -> Fault {
 }
 
 fn wrong_path(error: PathError) -> Fault {
-    let message = format!("The path is not valid: {error}.");
+    let message = format!("The path is not valid ({error}).");
     Fault::new(Code::ScopePathInvalid, message).with("key", "path")
 }
 

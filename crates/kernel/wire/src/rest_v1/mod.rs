@@ -288,9 +288,19 @@ mod tests {
                 "RotateKeys" => survives::<RotateKeys>(data),
                 "Keys" => survives::<Keys>(data),
                 "Secret" => survives::<Secret>(data),
+                "World" => survives::<World>(data),
+                "SetWorld" => survives::<SetWorld>(data),
+                "Artifact" => survives::<Artifact>(data),
+                "Trace" => survives::<Trace>(data),
+                "Upload" => survives::<Upload>(data),
+                "BeginUpload" => survives::<BeginUpload>(data),
+                "CompleteUpload" => survives::<CompleteUpload>(data),
+                "Collected" => survives::<Collected>(data),
+                "Usage" => survives::<Usage>(data),
+                "Receipt" => survives::<Receipt>(data),
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 10, "each message has an example");
+        assert_eq!(names.len(), 20, "each message has an example");
     }
 }
