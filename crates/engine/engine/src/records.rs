@@ -45,6 +45,11 @@ impl Worlds {
         self.get(id).filter(|world| !world.removed)
     }
 
+    /// Whether a world is there.
+    pub(crate) fn has(&self, id: &WorldId) -> bool {
+        self.look(id, |world| !world.removed).unwrap_or(false)
+    }
+
     pub(crate) fn set(&self, world: World) {
         self.insert(world.id.clone(), world);
     }

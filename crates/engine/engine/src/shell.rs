@@ -19,8 +19,8 @@ use wharf_domain::{Availability, Move, Run};
 use wharf_ports::{Batch, Clock, CommitError, Dispatch, ObjectStore, Store, StoreError};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
-    AttemptId, Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId,
-    Timestamp,
+    AttemptId, Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, Publish, RunKey,
+    ShardId, Timestamp,
 };
 
 use crate::admission;
@@ -361,6 +361,9 @@ impl Shell {
     /// Removes what attempts that are over wrote and nobody will see. What is missed, because the
     /// artifact store is in trouble or a provider writes late, goes with the next collection.
     fn clear_up(&mut self, run: &Run) {
+        if run.spec.publish == Publish::Direct || run.spec.bindings.writes.is_empty() {
+            return;
+        }
         let Some(objects) = self.parts.objects.clone() else { return };
         let before = self.parts.hub.run(&run.key);
         let Some(prefix) = publish::leftovers(before.as_deref(), run) else { return };

@@ -4,7 +4,7 @@
 //! What an open run reads or writes always stays, and so do the local files of the runs that it
 //! continues.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{ArtifactOp, AuditRecord, Caller, World};
@@ -211,12 +211,15 @@ impl Handle {
                     gone.push(entry);
                 }
             }
+            let places = gone.iter().filter_map(|entry| place_of(world, entry)).collect();
+            let (_removing, free) = self.inner.in_use.remove(places);
+            // Looked at only now, so that no run can have begun to use one of them.
             let used = self.used(world);
+            let free = free.into_iter().map(|(_, path)| path);
+            let free: BTreeSet<_> =
+                free.filter(|path| staged_by(path).is_some() || !used.has(path)).collect();
             for entry in gone {
-                let Some(place) = place_of(world, &entry) else { continue };
-                let (_removing, free) = self.inner.in_use.remove(vec![place.clone()]);
-                let staged = is_staged(&place.1);
-                if free.is_empty() || (!staged && used.has(&place.1)) {
+                if !place_of(world, &entry).is_some_and(|(_, path)| free.contains(&path)) {
                     continue;
                 }
                 collected.leftovers += 1;
@@ -308,8 +311,4 @@ fn place_of(world: &WorldId, entry: &ObjectEntry) -> Option<Place> {
 fn staged_by(path: &WorldPath) -> Option<(String, String)> {
     let (run, rest) = path.as_str().strip_prefix("/@")?.split_once("/@")?;
     Some((run.to_owned(), rest.split('/').next()?.to_owned()))
-}
-
-fn is_staged(path: &WorldPath) -> bool {
-    staged_by(path).is_some()
 }

@@ -29,7 +29,9 @@ impl Handle {
         let tool = self.tool(&new.tool)?;
         admission::check_tool(&self.inner.agents, &tool)?;
         check_request(&new, &tool)?;
-        self.inner.worlds.here(&new.world).ok_or_else(|| no_world(&new.world))?;
+        if !self.inner.worlds.has(&new.world) {
+            return Err(no_world(&new.world));
+        }
         let _working = self.inner.in_use.work(&new.world)?;
         let plan = self.plan(&new, &tool, &key)?;
         self.inner.catalog.check_inputs(&new.tool, &plan.inputs).await?;

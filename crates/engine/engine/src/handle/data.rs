@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wharf_domain::scope::{Bound, ReadObject, Target, WorldPath};
 use wharf_domain::{Metered, RunSpec};
 use wharf_ports::{ByteStream, Method, ObjectBody, ObjectInfo, ObjectStore, PutObject};
-use wharf_vocab::limits::{PRESIGN_S_MIN, PRESIGN_SLACK_S};
+use wharf_vocab::limits::{PRESIGN_S_MIN, PRESIGN_SLACK_S, RUN_REFERENCES_MAX};
 use wharf_vocab::{Code, Fault, Object, Publish};
 
 use super::Attempt;
@@ -103,14 +103,19 @@ impl Work {
         inner.written.insert(name.to_owned(), written);
     }
 
-    /// The number of an output that nobody asked for, from 0.
-    fn unasked(&self, name: &str) -> usize {
+    /// The number of an output that nobody asked for, from 0; there may be so many at most.
+    fn unasked(&self, name: &str) -> Result<usize, Fault> {
         let mut inner = self.lock();
-        let known = inner.unasked.iter().position(|known| known == name);
-        known.unwrap_or_else(|| {
-            inner.unasked.push(name.to_owned());
-            inner.unasked.len() - 1
-        })
+        if let Some(known) = inner.unasked.iter().position(|known| known == name) {
+            return Ok(known);
+        }
+        if inner.unasked.len() >= RUN_REFERENCES_MAX {
+            let message =
+                format!("A tool may write {RUN_REFERENCES_MAX} files that nobody asked for.");
+            return Err(Fault::new(Code::ToolOutputTooLarge, message).with("key", name));
+        }
+        inner.unasked.push(name.to_owned());
+        Ok(inner.unasked.len() - 1)
     }
 }
 
@@ -125,14 +130,14 @@ impl Attempt {
     pub(super) fn paths(&self, name: &str) -> Result<(WorldPath, WorldPath), Fault> {
         let dispatch = self.dispatch();
         let place = place(&dispatch.spec, &dispatch.run.run, name)?;
-        if dispatch.spec.publish == Publish::Direct {
-            return Ok((place.clone(), place));
-        }
         let writes = &dispatch.spec.bindings.writes;
         let number = match writes.keys().position(|known| known == name) {
             Some(number) => number,
-            None => writes.len() + self.work().unasked(name),
+            None => writes.len() + self.work().unasked(name)?,
         };
+        if dispatch.spec.publish == Publish::Direct {
+            return Ok((place.clone(), place));
+        }
         let staged = WorldPath::staged(&dispatch.run.run, &dispatch.attempt_id, number);
         Ok((staged, place))
     }

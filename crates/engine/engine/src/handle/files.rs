@@ -177,7 +177,7 @@ impl Handle {
             Err(Fault::new(Code::PermissionDenied, message))
         });
         self.audited(caller, format!("world:{world}"), allowed)?;
-        self.inner.worlds.here(world).map(drop).ok_or_else(|| no_world(world))
+        if self.inner.worlds.has(world) { Ok(()) } else { Err(no_world(world)) }
     }
 
     /// Whether a caller may put a file where it wants to.

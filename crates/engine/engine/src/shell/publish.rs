@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use wharf_domain::{Move, Run};
 use wharf_ports::{ObjectError, ObjectErrorKind, ObjectStore};
-use wharf_vocab::{Publish, RunKey};
+use wharf_vocab::RunKey;
 
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -27,10 +27,6 @@ pub(super) async fn put_in_place(objects: &dyn ObjectStore, run: &RunKey, moves:
 /// Where objects lie that were written by attempts which are over and which are not published:
 /// those of the attempt that ended between these two states of a run, or all of a run that is over.
 pub(super) fn leftovers(before: Option<&Run>, after: &Run) -> Option<String> {
-    let spec = &after.spec;
-    if spec.publish == Publish::Direct || spec.bindings.writes.is_empty() {
-        return None;
-    }
     let ended = before?.active.as_ref()?;
     let key = &after.key;
     if after.is_over() {
