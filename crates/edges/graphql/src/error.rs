@@ -62,11 +62,16 @@ fn of_document(message: &str) -> Fault {
             Fault::new(Code::RequestTooDeep, "The operation is nested too deep.")
         }
         _ => {
-            // What was found instead of the right type is the caller's value, which errors never
+            // What was found instead of what was wanted is the caller's value, which errors never
             // repeat.
-            let shown = message.split(", found ").next().unwrap_or_default();
-            let end = if shown.len() < message.len() { "." } else { "" };
-            Fault::new(Code::RequestInvalid, format!("{shown}{end}"))
+            let cut = [", found ", " does not contain the value "];
+            let cut = cut.iter().find_map(|phrase| Some((message.split_once(phrase)?.0, *phrase)));
+            let shown = match cut {
+                Some((shown, ", found ")) => format!("{shown}."),
+                Some((shown, _)) => format!("{shown} does not contain the given value."),
+                None => message.to_owned(),
+            };
+            Fault::new(Code::RequestInvalid, shown)
         }
     }
 }

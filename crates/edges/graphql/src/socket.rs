@@ -23,6 +23,7 @@ use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault};
 
@@ -43,6 +44,7 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) async fn open(
     State(core): State<Core>,
     Extension(caller): Extension<Caller>,
+    stop: Option<Extension<CancellationToken>>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
@@ -61,60 +63,72 @@ pub(crate) async fn open(
     let max = core.limits.message_bytes_max;
     let upgrade = upgrade.max_message_size(max).max_frame_size(max).protocols([echoed]);
     let session = Session { handle: core.handle.clone(), caller };
-    upgrade
-        .on_upgrade(move |socket| serve(core, session, (socket, protocol), place))
-        .into_response()
+    let stop = stop.map(|Extension(stop)| stop).unwrap_or_default();
+    let service = Service { core, session, protocol, stop, _place: place };
+    upgrade.on_upgrade(move |socket| service.serve(socket)).into_response()
 }
 
-/// The protocol to speak, and the one to name in the answer. A browser that offers the mark is
-/// answered with it; it never sees its token again.
+/// The protocol to speak, and the one to name in the answer: the first offer that is known here,
+/// because the order is the peer's wish and some peers take the first for granted. A browser that
+/// offers the mark alone is answered with it, and none ever sees its token again.
 fn choose(headers: &HeaderMap) -> Option<(WebSocketProtocols, &'static str)> {
     let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-    let offers: Vec<&str> =
-        offers.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).collect();
-    let offered = |name: &str| offers.iter().any(|offer| offer.trim() == name);
-    let both = [WebSocketProtocols::GraphQLWS, WebSocketProtocols::SubscriptionsTransportWS];
-    let spoken = both.into_iter().find(|it| offered(it.sec_websocket_protocol()));
-    match spoken {
+    let offers: Vec<&str> = offers
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .collect();
+    let known = [WebSocketProtocols::GraphQLWS, WebSocketProtocols::SubscriptionsTransportWS];
+    let named = |offer: &&str| known.into_iter().find(|it| it.sec_websocket_protocol() == *offer);
+    match offers.iter().find_map(named) {
         Some(protocol) => Some((protocol, protocol.sec_websocket_protocol())),
-        None if offered(MARK) => Some((WebSocketProtocols::GraphQLWS, MARK)),
+        None if offers.contains(&MARK) => Some((WebSocketProtocols::GraphQLWS, MARK)),
         None => None,
     }
 }
 
-async fn serve(
+/// What serves one socket.
+struct Service {
     core: Core,
     session: Session,
-    (socket, protocol): (WebSocket, WebSocketProtocols),
+    protocol: WebSocketProtocols,
+    /// Ends the socket when the core stops.
+    stop: CancellationToken,
     _place: OwnedSemaphorePermit,
-) {
-    let (mut sink, input) = socket.split();
-    let pulse = Arc::new(Pulse::new(session.clone(), Arc::clone(&core.limits)));
-    let operations = Operations::new(core.clone(), session, Arc::clone(&pulse));
-    let messages = Messages::new(input, Arc::clone(&pulse));
-    let mut output = Protocol::from_message_stream(operations, messages, protocol);
-    let mut look = tokio::time::interval(LOOK.min(core.limits.recheck));
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        let message = tokio::select! {
-            said = output.next() => match said {
-                Some(WsMessage::Text(text)) => Message::Text(text.into()),
-                Some(WsMessage::Close(code, reason)) => close(code, why(code, &reason)),
-                None => break,
-            },
-            _ = look.tick() => match pulse.beat() {
-                Some(Beat::Ping) => Message::Ping(axum::body::Bytes::new()),
-                Some(Beat::End(code, reason)) => close(code, reason),
-                None => continue,
-            },
-        };
-        let last = matches!(message, Message::Close(_));
-        if !send(&mut sink, message, core.limits.write).await || last {
-            break;
+}
+
+impl Service {
+    async fn serve(self, socket: WebSocket) {
+        let Self { core, session, protocol, stop, _place } = self;
+        let (mut sink, input) = socket.split();
+        let pulse = Arc::new(Pulse::new(session.clone(), Arc::clone(&core.limits)));
+        let operations = Operations::new(core.clone(), session, Arc::clone(&pulse));
+        let messages = Messages::new(input, Arc::clone(&pulse));
+        let mut output = Protocol::from_message_stream(operations, messages, protocol);
+        let mut look = tokio::time::interval(LOOK.min(core.limits.recheck));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let message = tokio::select! {
+                said = output.next() => match said {
+                    Some(WsMessage::Text(text)) => Message::Text(text.into()),
+                    Some(WsMessage::Close(code, reason)) => close(code, why(code, &reason)),
+                    None => break,
+                },
+                () = stop.cancelled() => close(1001, "The core is stopping."),
+                _ = look.tick() => match pulse.beat() {
+                    Some(Beat::Ping) => Message::Ping(axum::body::Bytes::new()),
+                    Some(Beat::End(code, reason)) => close(code, reason),
+                    None => continue,
+                },
+            };
+            let last = matches!(message, Message::Close(_));
+            if !send(&mut sink, message, core.limits.write).await || last {
+                break;
+            }
         }
+        // The peer may be gone; then there is nobody to say goodbye to.
+        let _ = tokio::time::timeout(core.limits.write, sink.close()).await;
     }
-    // The peer may be gone; then there is nobody to say goodbye to.
-    let _ = tokio::time::timeout(core.limits.write, sink.close()).await;
 }
 
 /// Sends a message to a peer that takes it in time.
@@ -149,7 +163,8 @@ mod tests {
         for (offer, echoed) in [
             ("graphql-transport-ws", Some("graphql-transport-ws")),
             ("graphql-ws", Some("graphql-ws")),
-            ("graphql-ws, graphql-transport-ws", Some("graphql-transport-ws")),
+            ("graphql-ws, graphql-transport-ws", Some("graphql-ws")),
+            ("graphql-transport-ws, graphql-ws", Some("graphql-transport-ws")),
             ("wharf.v1, wharf.bearer.t0ken", Some("wharf.v1")),
             ("wharf.v1,wharf.bearer.t0ken,graphql-transport-ws", Some("graphql-transport-ws")),
             ("wharf.bearer.t0ken", None),

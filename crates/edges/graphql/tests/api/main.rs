@@ -1,0 +1,11 @@
+//! GraphQL over real sockets, behind the HTTP edge, with the memory store behind it.
+
+mod client;
+mod events;
+mod limits;
+mod lists;
+mod operations;
+mod rights;
+mod schema;
+mod socket;
+mod support;

@@ -1,0 +1,217 @@
+//! Every field with every token that may not: refused as REST refuses it.
+
+use serde_json::{Value, json};
+
+use crate::support::{Answer, OWNER, Stage};
+
+/// A field, and what it stands for in REST. `{n}` is another number each time.
+struct Field {
+    operation: &'static str,
+    rest: (&'static str, &'static str, &'static str),
+}
+
+const FIELDS: &[Field] = &[
+    field("query { runs { edges { cursor } } }", "GET", "/v1/runs", ""),
+    field(
+        "query { runs(world: \"default\") { edges { cursor } } }",
+        "GET",
+        "/v1/runs?world=default",
+        "",
+    ),
+    field("query { run(id: \"echo\") { runId } }", "GET", "/v1/runs/echo", ""),
+    field("query { run(id: \"none\") { runId } }", "GET", "/v1/runs/none", ""),
+    field("query { tools { edges { cursor } } }", "GET", "/v1/tools", ""),
+    field("query { tool(id: \"wharf/echo\") { name } }", "GET", "/v1/tools/wharf/echo", ""),
+    field("query { worlds { edges { cursor } } }", "GET", "/v1/worlds", ""),
+    field("query { world(id: \"default\") { world } }", "GET", "/v1/worlds/default", ""),
+    field(
+        "query { world(id: \"default\") { usage { bytes } } }",
+        "GET",
+        "/v1/worlds/default/usage",
+        "",
+    ),
+    field("query { artifacts { edges { cursor } } }", "GET", "/v1/worlds/default/artifacts", ""),
+    field("query { trace(path: \"/a\") { cut } }", "GET", "/v1/worlds/default/trace?path=/a", ""),
+    field("query { costs { total { runs } } }", "GET", "/v1/costs", ""),
+    field("query { costs(by: day) { total { runs } } }", "GET", "/v1/costs?by=day", ""),
+    field(
+        "query { costs(world: \"default\") { total { runs } } }",
+        "GET",
+        "/v1/costs?world=default",
+        "",
+    ),
+    field("query { agents { edges { cursor } } }", "GET", "/v1/agents", ""),
+    field("query { inbox { edges { cursor } } }", "GET", "/v1/inbox", ""),
+    field(
+        "query { inbox(world: \"default\") { edges { cursor } } }",
+        "GET",
+        "/v1/inbox?world=default",
+        "",
+    ),
+    field(
+        "mutation { createRun(input: {tool: \"wharf/echo\"}) { runId } }",
+        "POST",
+        "/v1/runs",
+        "{\"tool\": \"wharf/echo\"}",
+    ),
+    field("mutation { cancelRun(id: \"echo\") { runId } }", "POST", "/v1/runs/echo/cancel", ""),
+    field(
+        "mutation { createWorld(id: \"w{n}\") { world } }",
+        "POST",
+        "/v1/worlds",
+        "{\"world\": \"w{n}\"}",
+    ),
+    field(
+        "mutation { setWorld(id: \"default\", settings: {}) { world } }",
+        "PATCH",
+        "/v1/worlds/default",
+        "{}",
+    ),
+    field("mutation { removeWorld(id: \"nowhere\") }", "DELETE", "/v1/worlds/nowhere", ""),
+    field("subscription { runEvents(id: \"echo\") { seq } }", "GET", "/v1/runs/echo/events", ""),
+    field("subscription { runEvents(id: \"none\") { seq } }", "GET", "/v1/runs/none/events", ""),
+];
+
+const fn field(
+    operation: &'static str,
+    method: &'static str,
+    path: &'static str,
+    body: &'static str,
+) -> Field {
+    Field { operation, rest: (method, path, body) }
+}
+
+fn numbered(text: &str, number: &mut u32) -> String {
+    *number += 1;
+    text.replace("{n}", &number.to_string())
+}
+
+/// What GraphQL says; subscriptions are asked on a socket.
+async fn graphql(stage: &Stage, token: &str, operation: &str) -> Option<String> {
+    let code = |answer: &Answer| answer.code().map(str::to_owned);
+    if !operation.starts_with("subscription") {
+        return code(&stage.ask_as(token, operation, json!({})).await);
+    }
+    let mut socket = match stage.connect(token, "graphql-transport-ws").await {
+        Ok(socket) => socket,
+        Err(401) => return Some("auth.invalid".to_owned()),
+        Err(status) => panic!("refused with {status}"),
+    };
+    socket.say(json!({"type": "connection_init"})).await;
+    assert_eq!(socket.hear().await["type"], "connection_ack");
+    socket.subscribe("1", operation).await;
+    let first = socket.hear().await;
+    code(&Answer { status: 200, body: first["payload"].clone() })
+}
+
+async fn rest(
+    stage: &Stage,
+    token: &str,
+    (method, path, body): (&str, &str, &str),
+) -> Option<String> {
+    let body: Option<Value> = (!body.is_empty()).then(|| serde_json::from_str(body).expect("JSON"));
+    stage.call(token, method, path, body.as_ref()).await.code().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn t045_every_field_refuses_what_rest_refuses_with_the_same_code() {
+    let stage = Stage::start().await;
+    let input = json!({"input": {"tool": "wharf/echo", "runId": "echo"}});
+    let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
+    stage.ask_as(OWNER, make, input).await.data();
+
+    let every = json!(["run", "read", "answer", "approve", "operate", "admin"]);
+    let (revoked_id, revoked) = stage.token(json!({"verbs": every})).await;
+    stage.revoke(&revoked_id).await;
+    let mut tokens = vec![
+        ("everything", stage.token(json!({"verbs": every})).await.1),
+        ("another world", stage.token(json!({"verbs": every, "worlds": ["lab"]})).await.1),
+        ("another tool", stage.token(json!({"verbs": every, "tools": ["wharf/ask"]})).await.1),
+        ("revoked", revoked),
+        ("made up", "nonsense".to_owned()),
+    ];
+    for verb in ["run", "read", "answer", "approve", "operate", "admin"] {
+        tokens.push((verb, stage.token(json!({"verbs": [verb]})).await.1));
+    }
+
+    let (mut number, mut refused) = (0, 0);
+    for (name, token) in &tokens {
+        for field in FIELDS {
+            let operation = numbered(field.operation, &mut number);
+            let (method, path, body) = field.rest;
+            let (path, body) = (numbered(path, &mut number), numbered(body, &mut number));
+            let said = graphql(&stage, token, &operation).await;
+            let expect = rest(&stage, token, (method, &path, &body)).await;
+            assert_eq!(said, expect, "{operation} with a token for {name}");
+            refused += usize::from(matches!(
+                said.as_deref(),
+                Some("permission.denied" | "auth.invalid" | "auth.required")
+            ));
+        }
+    }
+    // Both could agree that everything is allowed; then this would prove nothing.
+    assert!(refused > 140, "{refused} of {} were refused", tokens.len() * FIELDS.len());
+}
+
+#[tokio::test]
+async fn t045_every_field_of_the_schema_stands_in_the_table() {
+    let stage = Stage::start().await;
+    let query = "{ __schema { queryType { fields { name } } mutationType { fields { name } }
+        subscriptionType { fields { name } } } }";
+    let answer = stage.ask(query).await;
+    for kind in ["queryType", "mutationType", "subscriptionType"] {
+        for field in answer.data()["__schema"][kind]["fields"].as_array().expect("fields") {
+            let name = field["name"].as_str().expect("a name");
+            let tried = |known: &Field| {
+                let after = known.operation.split("{ ").nth(1).unwrap_or_default();
+                after.split(['(', ' ']).next() == Some(name)
+            };
+            assert!(
+                FIELDS.iter().any(tried),
+                "{name} is not tried with tokens that may not use it"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn t045_refusals_are_written_down_without_what_was_asked() {
+    let stage = Stage::start().await;
+    let (id, token) = stage.token(json!({"verbs": ["read"], "worlds": ["lab"]})).await;
+    let answer = stage.ask_as(&token, "{ run(id: \"c4nary\") { runId } }", json!({})).await;
+    assert_eq!(answer.code(), Some("permission.denied"));
+    assert_eq!(answer.body["errors"][0]["extensions"]["details"]["world"], "default");
+    let found = crate::support::eventually(async || {
+        let audit = stage.handle.audit(0, 1000).await.expect("the audit");
+        audit.into_iter().find(|sealed| sealed.record.subject == "route:/graphql")
+    })
+    .await;
+    assert_eq!(found.record.event, "security.denied");
+    assert_eq!(found.record.actor, format!("grant:{id}"));
+    assert_eq!(found.record.facts["world"], "default");
+    assert!(!format!("{found:?}").contains("c4nary"));
+}
+
+#[tokio::test]
+async fn t045_a_socket_whose_token_is_revoked_does_nothing_more() {
+    let stage = Stage::start().await;
+    let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;
+    let (id, token) = stage.token(json!({"verbs": ["read"]})).await;
+    let mut socket = stage.socket(&token).await;
+    socket.subscribe("1", &format!("subscription {{ runEvents(id: \"{run}\") {{ type }} }}")).await;
+    assert_eq!(socket.hear().await["payload"]["data"]["runEvents"]["type"], "queued");
+    assert_eq!(socket.hear().await["payload"]["data"]["runEvents"]["type"], "started");
+    stage.revoke(&id).await;
+    let mut told = Vec::new();
+    let code = loop {
+        match socket.next().await {
+            Ok(message) => told.push(message),
+            Err(frame) => break frame.map(|frame| u16::from(frame.code)),
+        }
+    };
+    assert_eq!(code, Some(4401), "{told:?}");
+    for message in told {
+        let error = &message["payload"]["errors"][0]["extensions"]["code"];
+        assert!(message["type"] == "complete" || error == "auth.invalid", "{message}");
+    }
+}

@@ -1,0 +1,175 @@
+//! WebSockets: both protocols, bounds, and peers that misbehave or go away.
+
+use std::time::Duration;
+
+use futures::SinkExt;
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
+use wharf_graphql::Limits;
+
+use crate::support::{OWNER, Stage, eventually};
+
+const TOOLS: &str = "{ tool(id: \"wharf/echo\") { name } }";
+
+#[tokio::test]
+async fn t045_both_protocols_are_spoken() {
+    let stage = Stage::start().await;
+    let run = stage.finished("wharf/echo", json!({})).await;
+    let events = format!("subscription {{ runEvents(id: \"{run}\") {{ type }} }}");
+    for (protocol, begin, next) in
+        [("graphql-transport-ws", "subscribe", "next"), ("graphql-ws", "start", "data")]
+    {
+        let mut socket = stage.connect(OWNER, protocol).await.expect("opens");
+        assert_eq!(socket.protocol, protocol);
+        socket.say(json!({"type": "connection_init", "payload": {}})).await;
+        assert_eq!(socket.hear().await["type"], "connection_ack");
+        socket.say(json!({"type": begin, "id": "1", "payload": {"query": events}})).await;
+        let told = socket.rest("1").await;
+        assert_eq!(told.last().expect("events")["data"]["runEvents"]["type"], "finished");
+        socket.say(json!({"type": begin, "id": "2", "payload": {"query": TOOLS}})).await;
+        let answer = socket.hear().await;
+        assert_eq!((&answer["type"], &answer["id"]), (&json!(next), &json!("2")));
+        assert_eq!(answer["payload"]["data"]["tool"]["name"], "echo");
+    }
+}
+
+#[tokio::test]
+async fn t045_browsers_send_their_token_as_a_subprotocol() {
+    let stage = Stage::start().await;
+    let bearer = format!("wharf.bearer.{OWNER}");
+    for (offer, echoed) in [
+        (format!("wharf.v1, {bearer}"), "wharf.v1"),
+        (format!("graphql-transport-ws, wharf.v1, {bearer}"), "graphql-transport-ws"),
+    ] {
+        let mut socket = stage.connect("", &offer).await.expect("opens");
+        assert_eq!(socket.protocol, echoed);
+        socket.say(json!({"type": "connection_init"})).await;
+        assert_eq!(socket.hear().await["type"], "connection_ack");
+        socket.subscribe("1", TOOLS).await;
+        assert_eq!(socket.hear().await["payload"]["data"]["tool"]["name"], "echo");
+    }
+    for (token, offer, status) in [
+        ("", "graphql-transport-ws", 401),
+        ("", "wharf.v1, wharf.bearer.wrong", 401),
+        ("wrong", "graphql-transport-ws", 401),
+        (OWNER, "mqtt", 400),
+    ] {
+        assert_eq!(stage.connect(token, offer).await.err(), Some(status), "{offer}");
+    }
+}
+
+#[tokio::test]
+async fn t045_operations_of_one_socket_are_bounded() {
+    let limits = Limits { socket_operations_max: 3, ..Limits::default() };
+    let stage = Stage::start_with(limits).await;
+    let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;
+    let events = format!("subscription {{ runEvents(id: \"{run}\", after: 99) {{ type }} }}");
+    let mut socket = stage.socket(OWNER).await;
+    for id in ["1", "2", "3"] {
+        socket.subscribe(id, &events).await;
+    }
+    // A flood beyond the bound is answered one by one, and the socket lives on.
+    for id in 4..200 {
+        socket.subscribe(&id.to_string(), &events).await;
+    }
+    for _ in 4..200 {
+        let refused = socket.hear().await;
+        assert_eq!(refused["payload"]["errors"][0]["extensions"]["code"], "core.busy", "{refused}");
+        assert_eq!(socket.hear().await["type"], "complete");
+    }
+    socket.say(json!({"type": "complete", "id": "2"})).await;
+    assert_eq!(socket.hear().await, json!({"type": "complete", "id": "2"}));
+    socket.subscribe("new", TOOLS).await;
+    assert_eq!(socket.hear().await["payload"]["data"]["tool"]["name"], "echo");
+}
+
+#[tokio::test]
+async fn t045_a_message_that_cannot_be_read_ends_only_its_socket() {
+    let stage = Stage::start().await;
+    let mut other = stage.socket(OWNER).await;
+    let deep = format!("{{\"type\":\"ping\",\"payload\":{}{}}}", "[".repeat(70), "]".repeat(70));
+    let long = json!({"type": "subscribe", "id": "x".repeat(200), "payload": {"query": TOOLS}});
+    for text in ["c4nary", "{\"type\":\"c4nary\"}", "[]", &deep, &long.to_string()] {
+        let mut socket = stage.socket(OWNER).await;
+        socket.say_text(text.to_owned()).await;
+        let frame = socket.next().await.expect_err("closed").expect("a reason");
+        assert_eq!(u16::from(frame.code), 1002, "{text}");
+        assert!(!frame.reason.contains("c4nary"), "{frame:?}");
+    }
+    let mut early = stage.connect(OWNER, "graphql-transport-ws").await.expect("opens");
+    early.subscribe("1", TOOLS).await;
+    assert_eq!(early.closed().await, 1011, "nothing goes before connection_init");
+    other.subscribe("1", TOOLS).await;
+    assert_eq!(other.hear().await["payload"]["data"]["tool"]["name"], "echo");
+}
+
+#[tokio::test]
+async fn t045_sockets_that_are_of_no_use_are_closed() {
+    let soon = Duration::from_millis(100);
+    let patient = Duration::from_secs(600);
+    let base = Limits {
+        recheck: Duration::from_millis(20),
+        socket_init: patient,
+        socket_idle: patient,
+        socket_ping: patient,
+        ..Limits::default()
+    };
+    let stage = Stage::start_with(Limits { socket_init: soon, ..base.clone() }).await;
+    let mut mute = stage.connect(OWNER, "graphql-transport-ws").await.expect("opens");
+    assert_eq!(mute.closed().await, 4408, "nobody said connection_init");
+
+    let stage = Stage::start_with(Limits { socket_idle: soon, ..base.clone() }).await;
+    let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;
+    let mut used = stage.socket(OWNER).await;
+    let events = format!("subscription {{ runEvents(id: \"{run}\") {{ type }} }}");
+    used.subscribe("1", &events).await;
+    let mut idle = stage.socket(OWNER).await;
+    assert_eq!(idle.closed().await, 4408, "nothing was asked for");
+    assert_eq!(used.hear().await["payload"]["data"]["runEvents"]["type"], "queued");
+    used.say(json!({"type": "ping"})).await;
+    while used.hear().await["type"] != "pong" {}
+
+    // A peer that answers no ping is gone: one that is not read from cannot answer.
+    let stage = Stage::start_with(Limits { socket_ping: soon, ..base }).await;
+    let mut gone = stage.socket(OWNER).await;
+    let mut here = stage.socket(OWNER).await;
+    let quiet = tokio::time::timeout(soon * 8, here.next()).await;
+    assert!(quiet.is_err(), "one that answers stays: {quiet:?}");
+    // It may be too late to hear why.
+    assert!(matches!(gone.closed().await, 0 | 4408));
+    here.say(json!({"type": "ping"})).await;
+    assert_eq!(here.hear().await["type"], "pong");
+}
+
+#[tokio::test]
+async fn t045_a_peer_that_goes_away_leaves_nothing_behind() {
+    let stage = Stage::start_with(Limits { sockets_max: 1, ..Limits::default() }).await;
+    let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;
+    let events = format!("subscription {{ runEvents(id: \"{run}\") {{ type }} }}");
+    for orderly in [true, false] {
+        let mut socket =
+            eventually(async || stage.connect(OWNER, "graphql-transport-ws").await.ok()).await;
+        socket.say(json!({"type": "connection_init"})).await;
+        assert_eq!(socket.hear().await["type"], "connection_ack");
+        socket.subscribe("1", &events).await;
+        socket.hear().await;
+        assert_eq!(stage.connect(OWNER, "graphql-transport-ws").await.err(), Some(503));
+        if orderly {
+            socket.stream.send(Message::Close(None)).await.expect("says goodbye");
+        }
+    }
+    // Its place is free again.
+    eventually(async || stage.connect(OWNER, "graphql-transport-ws").await.ok()).await;
+}
+
+#[tokio::test]
+async fn t045_sockets_end_when_the_core_stops() {
+    let stage = Stage::start().await;
+    let run = stage.begin("wharf/sleep", json!({"ms": 60_000})).await;
+    let mut socket = stage.socket(OWNER).await;
+    let events = format!("subscription {{ runEvents(id: \"{run}\", after: 99) {{ type }} }}");
+    socket.subscribe("1", &events).await;
+    let stop = stage.server.stop(Duration::from_secs(5));
+    let (code, _) = tokio::join!(socket.closed(), stop);
+    assert_eq!(code, 1001);
+}
