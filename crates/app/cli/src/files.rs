@@ -19,4 +19,4 @@ pub(crate) use meter::Meter;
 pub(crate) use place::{Place, prefix};
 pub(crate) use resume::Memory;
 pub(crate) use source::Opened;
-pub(crate) use upload::{Sending, Stage, from_stdin, put};
+pub(crate) use upload::{Sending, Sizes, Stage, from_stdin, put};

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// How many pieces may wait to be written; each is as large as the connection gives it.
-const PIECES_MAX: usize = 32;
+const PIECES_MAX: usize = 8;
 
 /// Where pieces of a file go.
 pub(super) struct Incoming<W> {

@@ -21,8 +21,20 @@ use crate::failure::{Failure, Result};
 
 pub(crate) use stdin::from_stdin;
 
-/// Files up to this size go in one piece.
-const WHOLE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// When a file goes in parts, and how large they are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// Files up to this size go in one piece.
+    whole_bytes_max: u64,
+    /// A part's size, unless so many of them would be too many.
+    part_bytes: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { whole_bytes_max: 64 * 1024 * 1024, part_bytes: 32 * 1024 * 1024 }
+    }
+}
 
 /// What the client says of the hash, and the core of its own.
 pub(super) const B3: &str = "wharf-b3";
@@ -42,6 +54,8 @@ pub(crate) struct Sending<'a> {
     pub(crate) place: &'a Place,
     /// What kind of data it is, if that was said.
     pub(crate) media_type: Option<&'a str>,
+    /// When it goes in parts.
+    pub(crate) sizes: Sizes,
     /// Shows how far it is.
     pub(crate) meter: Meter,
     /// How far it has got, for whoever breaks off.
@@ -107,7 +121,7 @@ pub(crate) async fn put(
     if file.bytes > FILE_BYTES_MAX {
         return Err(Failure::new(Code::RequestTooLarge, "a file may have 5 TiB at most"));
     }
-    if file.bytes <= WHOLE_BYTES_MAX {
+    if file.bytes <= sending.sizes.whole_bytes_max {
         return whole(sending, file).await;
     }
     parts::send(sending, file, memory, resume).await
@@ -129,11 +143,9 @@ async fn whole(sending: &Sending<'_>, file: &Opened) -> Result<Artifact> {
             .timeout(time_for(file.bytes))
             .body(body);
         match client.exchange::<Artifact>(request).await {
-            Ok(artifact) => {
-                file.check_unchanged()?;
-                return verified(artifact, b3.as_str());
-            }
+            Ok(artifact) => return verified(artifact, b3.as_str()),
             Err(failure) => {
+                // Other bytes than those that were hashed are refused, and here is why.
                 file.check_unchanged()?;
                 patience.after(failure, &sending.meter).await?;
             }

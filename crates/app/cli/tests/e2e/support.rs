@@ -28,7 +28,8 @@ impl TestHome {
     pub(crate) fn wharf(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wharf"));
         command.args(arguments).env("WHARF_HOME", self.path()).env("HOME", self.dir.path());
-        for name in ["WHARF_URL", "WHARF_TOKEN", "WHARF_LISTEN", "WHARF_LOG", "XDG_DATA_HOME"] {
+        let others = ["WHARF_URL", "WHARF_TOKEN", "WHARF_LISTEN", "WHARF_LOG"];
+        for name in others.into_iter().chain(["XDG_DATA_HOME", "XDG_CACHE_HOME"]) {
             command.env_remove(name);
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -52,8 +52,10 @@ fn receipt_of(receipt: &Receipt) -> String {
     if let Some(cpu_ms) = receipt.cpu_ms {
         text.push_str(&format!(", {} of processor time", moment::length_of(cpu_ms)));
     }
-    let (read, wrote) = (size::about(receipt.bytes_in), size::about(receipt.bytes_out));
-    text.push_str(&format!(", {read} of files read, {wrote} written"));
+    if receipt.bytes_in > 0 || receipt.bytes_out > 0 {
+        let (read, wrote) = (size::about(receipt.bytes_in), size::about(receipt.bytes_out));
+        text.push_str(&format!(", {read} of files read, {wrote} written"));
+    }
     text
 }
 

@@ -8,7 +8,7 @@ use wharf_wire::rest_v1::Artifact;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::files::{self, Memory, Meter, Opened, Place, Sending, Stage};
+use crate::files::{self, Memory, Meter, Opened, Place, Sending, Sizes, Stage};
 use crate::{plain, size};
 
 /// What `wharf worlds put` takes.
@@ -48,6 +48,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         client,
         place: &place,
         media_type: args.media_type.as_deref(),
+        sizes: Sizes::default(),
         meter: Meter::new(output, &plain::line(&place.path), total),
         stage: RefCell::default(),
     };

@@ -18,9 +18,6 @@ use crate::files::resume::{Begun, Memory};
 use crate::files::source::{Opened, Range};
 use crate::size;
 
-/// A part's size, unless so many of them would be too many.
-const PART_BYTES: u64 = 32 * 1024 * 1024;
-
 /// Making a file of its parts may mean to copy all of them.
 const COMPLETE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -95,7 +92,8 @@ async fn begin(
         memory.forget();
     }
     let upload = start(&sending.client, sending.place, sending.media_type).await?;
-    let part_bytes = part_bytes(file.bytes, upload.part_bytes_min);
+    let wanted = sending.sizes.part_bytes.max(upload.part_bytes_min);
+    let part_bytes = part_bytes(file.bytes, wanted);
     let begun = Begun { upload_id: upload.upload_id, part_bytes };
     let stage = match memory.keep(&begun) {
         true => Stage::Kept { bytes: 0 },
@@ -244,8 +242,8 @@ pub(super) async fn abort(client: &Client, place: &Place, upload_id: &str) {
 }
 
 /// How large parts must be for there not to be too many.
-fn part_bytes(bytes: u64, least: u64) -> u64 {
-    PART_BYTES.max(least).max(bytes.div_ceil(u64::from(UPLOAD_PARTS_MAX)))
+fn part_bytes(bytes: u64, wanted: u64) -> u64 {
+    wanted.max(bytes.div_ceil(u64::from(UPLOAD_PARTS_MAX)))
 }
 
 fn ranges(bytes: u64, part_bytes: u64) -> impl Iterator<Item = (u32, Range)> {
@@ -261,8 +259,8 @@ mod tests {
 
     #[test]
     fn parts_cover_the_file_and_are_never_too_many() {
-        for bytes in [1, PART_BYTES, PART_BYTES + 1, 10 << 30, FILE_BYTES_MAX] {
-            let size = part_bytes(bytes, 5 << 20);
+        for bytes in [1, 32 << 20, (32 << 20) + 1, 10 << 30, FILE_BYTES_MAX] {
+            let size = part_bytes(bytes, 32 << 20);
             let (mut end, mut count) = (0, 0);
             for (number, range) in ranges(bytes, size) {
                 count += 1;
@@ -273,6 +271,6 @@ mod tests {
             assert_eq!(end, bytes);
             assert!(count <= UPLOAD_PARTS_MAX, "{count} parts of {bytes} bytes");
         }
-        assert_eq!(part_bytes(1, 64 << 20), 64 << 20, "the core's least size counts");
+        assert_eq!(part_bytes(10 << 30, 32 << 20), 32 << 20, "no larger than they must be");
     }
 }

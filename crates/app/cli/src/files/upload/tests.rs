@@ -8,6 +8,9 @@ use super::*;
 use crate::output::Output;
 use crate::scripted::{Reply, Request, Scripted};
 
+/// Small sizes, so that much happens to few bytes.
+const SIZES: Sizes = Sizes { whole_bytes_max: 64 * 1024, part_bytes: 32 * 1024 };
+
 /// Parts of an upload as a core keeps them.
 type Parts = Arc<Mutex<std::collections::BTreeMap<u32, Vec<u8>>>>;
 
@@ -21,7 +24,7 @@ fn upload(parts: &Parts) -> Reply {
     let parts: Vec<_> =
         parts.iter().map(|(n, bytes)| json!({"part": n, "bytes": bytes.len()})).collect();
     let upload = json!({"upload_id": "u1", "world": "lab", "path": "/in/f",
-        "part_bytes_min": 5 << 20, "parts": parts});
+        "part_bytes_min": 1024, "parts": parts});
     Reply::Json(201, upload)
 }
 
@@ -75,6 +78,7 @@ impl Case {
             client: self.scripted.client(),
             place: &self.place,
             media_type: None,
+            sizes: SIZES,
             meter: Meter::new(Output::new(true), "", None),
             stage: RefCell::default(),
         };
@@ -89,7 +93,7 @@ impl Case {
 
 /// Somewhat more than goes in one piece, and different everywhere.
 fn large() -> Vec<u8> {
-    (0..WHOLE_BYTES_MAX + 5).map(|n| (n % 251) as u8).collect()
+    (0..SIZES.whole_bytes_max + 5).map(|n| (n % 251) as u8).collect()
 }
 
 #[tokio::test]
@@ -179,7 +183,7 @@ async fn the_same_command_goes_on_with_what_has_arrived() {
     let file = case.file(&bytes);
     let (put, stage) = case.put(&file).await;
     assert!(put.expect_err("full").is(Code::StorageFull));
-    assert_eq!(stage, Stage::Kept { bytes: 2 * (32 << 20) });
+    assert_eq!(stage, Stage::Kept { bytes: 2 * SIZES.part_bytes });
     let before = case.lines().len();
     case.scripted.start(move |request| serve(request, &parts)).await;
     assert_eq!(case.put(&file).await.0.expect("put").bytes, bytes.len() as u64);
@@ -197,7 +201,8 @@ async fn an_upload_that_the_core_has_forgotten_is_begun_again() {
     let mut case = Case::new();
     let bytes = large();
     let file = case.file(&bytes);
-    let begun = super::super::resume::Begun { upload_id: "old".to_owned(), part_bytes: 32 << 20 };
+    let begun =
+        super::super::resume::Begun { upload_id: "old".to_owned(), part_bytes: SIZES.part_bytes };
     assert!(case.memory().keep(&begun));
     let parts = Parts::default();
     case.scripted

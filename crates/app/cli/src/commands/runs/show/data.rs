@@ -38,7 +38,7 @@ fn section(name: &str, values: &Object, files: &[&Artifact], output: Output) -> 
                     long.push_str(&below(key, value));
                     continue;
                 }
-                table.row([&format!("  {}", plain::line(key)), &shown, "", ""]);
+                table.row([key, &shown, "", ""]);
             }
         }
         rows += 1;
@@ -61,7 +61,7 @@ fn section(name: &str, values: &Object, files: &[&Artifact], output: Output) -> 
 fn file_row(table: &mut Table, key: &str, file: &Artifact) {
     let hash = file.b3.as_deref().map(|hash| format!("b3 {}", short(hash))).unwrap_or_default();
     let uri = format!("world://{}{}", file.world, file.path);
-    table.row([&format!("  {}", plain::line(key)), &uri, &size::about(file.bytes), &hash]);
+    table.row([key, &uri, &size::about(file.bytes), &hash]);
 }
 
 fn below(key: &str, value: &Value) -> String {
@@ -69,7 +69,6 @@ fn below(key: &str, value: &Value) -> String {
     format!("  {}\n{}", plain::line(key), indented(&format!("{shown}\n")))
 }
 
-/// Tables take the spaces at the beginning of a cell away.
 fn indented(text: &str) -> String {
     text.lines().map(|line| format!("  {}\n", line.trim_end())).collect()
 }

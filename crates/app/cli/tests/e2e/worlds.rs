@@ -1,0 +1,232 @@
+//! `docs/worlds.md`, command by command, and files that break off on their way.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::agents::{example, has_python};
+use crate::support::{TestHome, wait_for};
+
+/// A block of the page.
+#[derive(Debug)]
+struct Block {
+    /// What stands behind the fence, such as `sh run`.
+    kind: String,
+    line: usize,
+    text: String,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in page.lines().enumerate() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(kind), None) => {
+                let text = String::new();
+                open = Some(Block { kind: kind.to_owned(), line: number + 1, text });
+            }
+            (Some(_), Some(block)) => blocks.push(block),
+            (None, Some(mut block)) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+                open = Some(block);
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "the last block is not closed");
+    blocks
+}
+
+/// Whether a line is one that the page shows; `…` stands for anything.
+fn fits(line: &str, shown: &str) -> bool {
+    let mut rest = line;
+    let mut first = true;
+    for piece in shown.split('…') {
+        let Some(at) = rest.find(piece.trim_end()) else { return false };
+        if first && at != 0 {
+            return false;
+        }
+        first = false;
+        rest = &rest[at + piece.trim_end().len()..];
+    }
+    shown.ends_with('…') || rest.is_empty()
+}
+
+/// Runs a block in a shell that finds the program under its own name.
+fn run(home: &TestHome, folder: &Path, block: &Block) -> String {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_wharf"));
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", program.parent().expect("a folder").display());
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", &format!("exec 2>&1\n{}", block.text)]).current_dir(folder);
+    for (name, value) in home.wharf(&[]).get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell.env("PATH", path).env("EXAMPLES", example("")).stdin(Stdio::null());
+    let output = shell.output().expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let fails = block.kind == "sh run fails";
+    assert_eq!(output.status.success(), !fails, "line {}: {text}", block.line);
+    text
+}
+
+#[test]
+fn t036_the_page_about_worlds_tells_the_truth() {
+    if !has_python() {
+        return;
+    }
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/worlds.md");
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let home = TestHome::new();
+    let _core = home.up();
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut said, mut ran, mut checked) = (String::new(), 0, 0);
+    for block in blocks(&page) {
+        match block.kind.as_str() {
+            "sh run" | "sh run fails" => {
+                said = run(&home, folder.path(), &block);
+                ran += 1;
+            }
+            "text shown" => {
+                for shown in block.text.lines() {
+                    let found = said.lines().any(|line| fits(line, shown));
+                    assert!(found, "line {}: {shown:?} is not in\n{said}", block.line);
+                    checked += 1;
+                }
+            }
+            other => panic!("line {}: nobody runs a block of {other:?}", block.line),
+        }
+    }
+    assert!(ran > 10 && checked > 30, "{ran} blocks were run, {checked} lines were looked for");
+}
+
+#[test]
+fn what_a_page_shows_is_looked_for_exactly() {
+    assert!(fits("a b c", "a b c") && fits("a b c", "a …") && fits("a b c", "…c"));
+    assert!(fits("at 10:20 by r1", "at … by r1"));
+    assert!(!fits("a b c", "a b") && !fits("a b c", "b c") && !fits("a b c", "a … d"));
+}
+
+/// A file of this many bytes that has no two equal parts.
+fn write(path: &Path, mib: u32) {
+    let block: Vec<u8> =
+        (0..1024 * 1024_u32).flat_map(|n| [n as u8, (n >> 9) as u8]).take(1 << 20).collect();
+    let mut bytes = Vec::new();
+    for number in 0..mib {
+        bytes.extend_from_slice(&number.to_le_bytes());
+        bytes.extend_from_slice(&block[4..]);
+    }
+    std::fs::write(path, bytes).expect("written");
+}
+
+fn uploads(home: &TestHome) -> usize {
+    let cache = home.path().parent().expect("a folder").join(".cache/wharf/uploads");
+    std::fs::read_dir(cache).map_or(0, Iterator::count)
+}
+
+#[test]
+fn t040_a_large_file_survives_a_kill_of_the_core_and_of_the_command() {
+    let home = TestHome::new();
+    let core = home.up();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("large.bin");
+    write(&file, 100);
+    let file = file.to_str().expect("text");
+    let put = ["worlds", "put", "default", "/large.bin", file];
+    // The command is stopped as soon as something is there to go on with.
+    let running = home.spawn(&put);
+    wait_for("the upload to begin", || (uploads(&home) == 1).then_some(()));
+    running.signal(Signal::INT);
+    let stopped = running.wait();
+    let ended_first = stopped.code == Some(0);
+    assert!(ended_first || stopped.code == Some(4), "{stopped:#?}");
+    assert!(ended_first || stopped.stderr.contains("goes on from there"), "{stopped:#?}");
+    core.kill();
+    let _core = home.up();
+    let done = home.run(&put).code(0);
+    assert!(ended_first || done.stderr.contains("going on: "), "{done:#?}");
+    assert_eq!(uploads(&home), 0, "what is done is forgotten");
+    let back = folder.path().join("back.bin");
+    home.run(&["worlds", "get", "default", "/large.bin", back.to_str().expect("text")]).code(0);
+    assert!(std::fs::read(file).expect("there") == std::fs::read(back).expect("there"));
+    let again = home.run(&["worlds", "put", "default", "/large.bin", file, "--no-resume"]).code(0);
+    assert!(!again.stderr.contains("going on"), "{again:#?}");
+}
+
+#[test]
+fn t031_a_path_that_leads_out_is_refused_before_anything_is_sent() {
+    let home = TestHome::new();
+    let _core = home.up();
+    home.run_with(b"keep", &["worlds", "put", "default", "/a/keep", "-"]).code(0);
+    for path in ["/a/../a/keep", "/../keep", "a/keep", "/a//keep", "/a/./keep", "/", ""] {
+        for arguments in [
+            &["worlds", "rm", "default", path, "--yes", "-r"][..],
+            &["worlds", "get", "default", path, "-"],
+            &["worlds", "put", "default", path, "-"],
+            &["artifacts", "trace", "default", path],
+        ] {
+            // `rm -r /` is a way to say all, so it is not tried here.
+            if path == "/" && arguments[1] == "rm" {
+                continue;
+            }
+            let ended = home.run(arguments).code(2);
+            assert!(!ended.stderr.is_empty() && ended.stdout.is_empty(), "{ended:#?}");
+        }
+    }
+    let listed = home.run(&["worlds", "ls", "default", "-r", "--json"]).code(0).json();
+    let paths: Vec<_> =
+        listed.as_array().expect("a list").iter().map(|file| &file["path"]).collect();
+    assert_eq!(paths, ["/a/keep"]);
+}
+
+#[test]
+fn files_are_removed_only_when_that_is_confirmed() {
+    let home = TestHome::new();
+    let _core = home.up();
+    for name in ["/d/1", "/d/2", "/e"] {
+        home.run_with(name.as_bytes(), &["worlds", "put", "default", name, "-"]).code(0);
+    }
+    let count = || {
+        let listed = home.run(&["worlds", "ls", "default", "-r", "--json"]).code(0).json();
+        listed.as_array().map_or(0, Vec::len)
+    };
+    let asked = home.run(&["worlds", "rm", "default", "/e"]).code(2);
+    assert!(asked.stderr.contains("--yes"), "{asked:#?}");
+    let folder = home.run(&["worlds", "rm", "default", "/d/", "--yes"]).code(2);
+    assert!(folder.stderr.contains("-r"), "{folder:#?}");
+    home.run(&["worlds", "remove", "default"]).code(2);
+    assert_eq!(count(), 3);
+    home.run(&["worlds", "rm", "default", "/d/", "-r", "--yes"]).code(0);
+    assert_eq!(count(), 1);
+    home.run(&["worlds", "rm", "default", "/d/1", "--yes"]).code(2);
+}
+
+#[test]
+fn settings_of_a_world_are_changed_one_by_one() {
+    let home = TestHome::new();
+    let _core = home.up();
+    let create = ["worlds", "create", "lab", "--limit-micro", "5", "--retention", "2d", "--json"];
+    assert_eq!(home.run(&create).code(0).json()["retention_days"], 2);
+    let set = |option: &str, value: &str| -> Value {
+        home.run(&["worlds", "set", "lab", option, value, "--json"]).code(0).json()
+    };
+    let rules = r#"[{"tool":"wharf/echo","approve":true}]"#;
+    assert_eq!(set("--policy", rules)["policy"][0]["audience"], "person");
+    assert_eq!(set("--publish", "staged")["publish"], "staged");
+    let world = set("--retention", "none");
+    assert!(world.get("retention_days").is_none(), "{world}");
+    assert_eq!((&world["limit_micro"], &world["publish"]), (&5.into(), &"staged".into()));
+    assert!(set("--limit-micro", "none").get("limit_micro").is_none());
+    let shown = home.run(&["worlds", "show", "lab", "--json"]).code(0).json();
+    assert_eq!(
+        (&shown["usage"]["files"], &shown["policy"][0]["when"]),
+        (&0.into(), &"always".into())
+    );
+    home.run(&["worlds", "set", "lab", "--policy", "{}"]).code(2);
+}
