@@ -197,6 +197,80 @@ fn pictures_of(video: &[u8]) -> usize {
     counts[0]
 }
 
+/// The conversation as an agent that asks for these permissions and prints where its files are.
+fn talkative(permissions: &[&str]) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().expect("a folder");
+    for name in ["agent.py", "wharf_agent.py", "opensentience.agent.json"] {
+        let text = std::fs::read_to_string(example("multi-turn").join(name)).expect("there");
+        let asked = format!("\"permissions\": {}", json!(permissions));
+        let text = text.replace("\"permissions\": []", &asked).replace(
+            "    state = remembered(call)\n",
+            "    print(call.input.get(\"state\"), call.outputs, flush=True)\n    \
+             state = remembered(call)\n",
+        );
+        std::fs::write(copy.path().join(name), text).expect("written");
+    }
+    copy
+}
+
+/// Files of the home in which a signature stands.
+fn signed(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("readable").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(signed(&path));
+        } else if path.is_file() {
+            let text =
+                String::from_utf8_lossy(&std::fs::read(&path).expect("readable")).into_owned();
+            let mut signatures = text.split("X-Amz-Signature=").skip(1);
+            if signatures.any(|after| !after.starts_with("[redacted]")) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn r163_t035_agents_that_reach_the_store_use_addresses_that_no_record_shows() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let _core = home.up();
+    let port = std::fs::read_to_string(home.path().join("run/storage.port")).expect("kept");
+    let permission = format!("network:egress:127.0.0.1:{}", port.trim());
+    let (id, tool) = ("dev.wharf.multi-turn", "dev.wharf.multi-turn/chat");
+    for (at, permissions, level) in
+        [("fenced", vec![permission.as_str()], "standard"), ("free", vec![], "basic")]
+    {
+        let folder = talkative(&permissions);
+        home.run(&["agents", "add", folder.path().to_str().expect("text")]).code(0);
+        home.run(&["agents", "approve", id, "--all", "--sandbox", level]).code(0);
+        home.run(&["agents", "start", id]).code(0);
+        let (first, second) = (format!("{at}-1"), format!("{at}-2"));
+        let state = ["--out", "state.local=/s.json"];
+        let turn = ["run", tool, "message=the weather", "--run-id", &first];
+        home.run(&[&turn[..], &state].concat()).code(0);
+        let turn = ["run", tool, "message=Hamburg", "state.local=/s.json", "--continues", &first];
+        let turn = [&turn[..], &["--run-id", &second], &state].concat();
+        let run = home.run(&turn).code(0).json();
+        assert_eq!(run["outputs"]["response"], "The weather in Hamburg is rainy.", "{at}");
+        assert_eq!(run["outputs"]["state"], format!("world://default/@{second}/s.json"), "{at}");
+        let logs = logged(&home, id);
+        let printed = logs.lines().filter(|line| line.contains("X-Amz-Signature=[redacted]"));
+        // What the first one printed is still there when the second one comes.
+        let printed = printed.filter(|line| line.contains(&format!("{at}-1/s.json")));
+        assert_eq!(printed.count(), 2, "{at}: {logs}");
+        home.run(&["agents", "stop", id]).code(0);
+        home.run(&["agents", "remove", id]).code(0);
+    }
+    assert_eq!(signed(&home.path()), Vec::<PathBuf>::new());
+    let shown = home.run(&["runs", "show", "fenced-2", "--json"]).code(0).stdout;
+    assert!(!shown.contains("X-Amz"), "{shown}");
+}
+
 #[test]
 fn the_examples_share_one_runtime() {
     let read = |name| std::fs::read(example(name).join("wharf_agent.py")).expect("there");
