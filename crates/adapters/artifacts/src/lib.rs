@@ -3,8 +3,8 @@
 //! What there is, in the order in which it is put together:
 //!
 //! - `Credentials { key_id, secret }`, `Credentials::generate()`: what addresses are signed with.
-//! - `FileObjects::open(folder) -> io::Result<Arc<FileObjects>>`: objects in a folder that one
-//!   process at a time may have open. It takes and gives bytes, and has no address.
+//! - `FileObjects::open(folder) -> io::Result<Arc<FileObjects>>`: objects in a folder that no
+//!   other process may have open. It takes and gives bytes, and has no address.
 //! - `EndpointOptions::new(listen, credentials)` with the public fields `public_url`, `tls`
 //!   (`Tls { cert, key }`, PEM files) and limits; `Endpoint::bind(files, options).await ->
 //!   io::Result<Endpoint>`; `endpoint.addr()`; `endpoint.objects() -> Arc<EmbeddedObjects>`, an

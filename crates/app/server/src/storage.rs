@@ -11,7 +11,7 @@ use wharf_ports::ObjectStore;
 use wharf_vocab::{Code, Fault};
 
 use crate::settings::artifacts::{Artifacts, Place, S3};
-use crate::{Home, files, secrets};
+use crate::{Home, secrets};
 
 /// The artifact store of a core that is up.
 #[derive(Debug)]
@@ -50,22 +50,22 @@ async fn embedded(
 ) -> Result<Storage, Fault> {
     let folder = home.objects_folder();
     let opened = tokio::task::spawn_blocking(move || FileObjects::open(folder)).await;
-    let objects = opened
+    let files = opened
         .map_err(|_| Fault::new(Code::CoreInternal, "The artifact store could not be opened."))?
         .map_err(|error| home.unwritable(&error))?;
-    let kept = kept_port(home, listen)?;
-    let addr = kept.unwrap_or(listen);
+    let port = kept_port(home, listen)?;
+    let addr = port.unwrap_or(listen);
     let (key_id, secret) = secrets::storage_key(home)?;
     let options = EndpointOptions {
         public_url: artifacts.public_url.clone(),
         tls: tls.map(|(cert, key)| Tls { cert, key }),
         ..EndpointOptions::new(addr, Credentials { key_id, secret })
     };
-    let bound = Endpoint::bind(objects, options).await;
-    let endpoint = bound.map_err(|error| cannot_listen(addr, kept.is_some(), &error))?;
-    if listen.port() == 0 && kept.is_none() {
+    let bound = Endpoint::bind(files, options).await;
+    let endpoint = bound.map_err(|error| cannot_listen(addr, port.is_some(), &error))?;
+    if listen.port() == 0 && port.is_none() {
         let text = format!("{}\n", endpoint.addr().port());
-        files::replace(&home.storage_port_file(), text.as_bytes())
+        crate::files::replace(&home.storage_port_file(), text.as_bytes())
             .map_err(|error| home.unwritable(&error))?;
     }
     let objects: Arc<dyn ObjectStore> = endpoint.objects();
@@ -76,7 +76,8 @@ fn kept_port(home: &Home, listen: SocketAddr) -> Result<Option<SocketAddr>, Faul
     if listen.port() != 0 {
         return Ok(None);
     }
-    let read = files::read(&home.storage_port_file()).map_err(|error| home.unwritable(&error))?;
+    let read =
+        crate::files::read(&home.storage_port_file()).map_err(|error| home.unwritable(&error))?;
     let text = read.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
     let port = text.and_then(|text| text.parse().ok()).filter(|port| *port != 0);
     Ok(port.map(|port| SocketAddr::new(listen.ip(), port)))

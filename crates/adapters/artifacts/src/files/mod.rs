@@ -15,27 +15,25 @@ mod uploads;
 mod write;
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{FlockOperation, flock};
 use wharf_ports::{Clock as _, ObjectError, ObjectErrorKind, SystemClock};
 use wharf_vocab::Timestamp;
 
 use self::layout::{Layout, Place, TURNS};
 use crate::rolling::Rolling;
 
-/// Objects in a folder that one process at a time may have open.
+/// Objects in a folder. Whoever opens it makes sure that no other process does, as a core does
+/// with the lock on its home.
 pub struct FileObjects {
     layout: Layout,
     /// Whoever changes an object holds its turn; many objects share one.
     turns: Vec<Mutex<()>>,
     rolling: Rolling,
-    /// Keeps other processes out; the lock ends when this is closed.
-    _lock: File,
 }
 
 impl FileObjects {
@@ -45,7 +43,6 @@ impl FileObjects {
         let folder = folder.as_ref();
         disk::make_folder(folder)?;
         fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-        let lock = lock(folder)?;
         let layout = Layout::new(folder);
         layout.make()?;
         for name in disk::names(layout.tmp())? {
@@ -56,7 +53,7 @@ impl FileObjects {
             }
         }
         let turns = (0..TURNS).map(|_| Mutex::default()).collect();
-        Ok(Arc::new(Self { layout, turns, rolling: Rolling::default(), _lock: lock }))
+        Ok(Arc::new(Self { layout, turns, rolling: Rolling::default() }))
     }
 
     /// Waits until nobody else changes the object.
@@ -69,21 +66,6 @@ impl fmt::Debug for FileObjects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FileObjects").field("layout", &self.layout).finish_non_exhaustive()
     }
-}
-
-fn lock(folder: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
-    let file = options.open(folder.join("lock"))?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-        if error == rustix::io::Errno::WOULDBLOCK {
-            let why = format!("another process has {} open", folder.display());
-            io::Error::new(ErrorKind::ResourceBusy, why)
-        } else {
-            error.into()
-        }
-    })?;
-    Ok(file)
 }
 
 /// Runs what waits for the disk where waiting harms nobody.
