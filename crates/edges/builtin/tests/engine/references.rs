@@ -1,5 +1,7 @@
 //! References among a request's inputs and outputs: what they come to, and what is refused.
 
+use std::sync::Arc;
+
 use crate::peer::{Peer, succeed, tool};
 use crate::support::{Bench, default_world, new, object, outputs_of, owner, path, stream};
 use serde_json::{Value, json};
@@ -7,7 +9,8 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::scope::{Bound, Target};
 use wharf_domain::{ToolDef, WorldSettings};
 use wharf_engine::{NewRun, RunQuery};
-use wharf_vocab::{Code, RunId, RunStatus, WorldId};
+use wharf_ports::ManualClock;
+use wharf_vocab::{Code, RunId, RunStatus, Timestamp, WorldId};
 
 async fn work(bench: &Bench) -> Peer {
     Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await
@@ -62,6 +65,25 @@ async fn t032_a_reference_becomes_an_address_for_one_file_and_one_thing() {
     assert_eq!(outputs_of(&run), json!({"out": "world://default/out.txt"}));
     assert_eq!(bench.get("/out.txt").await.as_deref(), Some("done"));
     assert_eq!((run.metered.bytes_in, run.metered.bytes_out), (5, 4));
+}
+
+#[tokio::test]
+async fn t032_an_address_outlives_its_attempt_by_a_while_and_lives_an_hour_at_least() {
+    for (timeout_ms, lives_s) in [(1_000, 3_600), (7_200_000, 7_500)] {
+        let clock = Arc::new(ManualClock::at(Timestamp(1_767_225_600_000)));
+        let bench = Bench::at(&clock).await;
+        bench.put("/in", "x").await;
+        let peer = work(&bench).await;
+        let inputs = json!({"a.world": "/in"});
+        let wanted = NewRun { timeout_ms: Some(timeout_ms), ..new("acme/work", inputs) };
+        bench.handle.create_run(&owner(), wanted).await.expect("accepted");
+        let inputs = peer.next().await.data().inputs_with_addresses().expect("made");
+        let address = inputs["a"].as_str().expect("text");
+        clock.advance_ms(lives_s * 1000 - 1);
+        bench.objects.get_at(address).expect("still good");
+        clock.advance_ms(1);
+        bench.objects.get_at(address).expect_err("over");
+    }
 }
 
 #[tokio::test]
