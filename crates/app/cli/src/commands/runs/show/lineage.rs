@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::table;
 
-    fn file(b3: &str, run: Value, direction: &str) -> Value {
+    fn file(b3: &str, run: Option<&str>, direction: &str) -> Value {
         json!({"world": "lab", "path": "/x", "bytes": 1, "b3": b3, "media_type": "",
             "run_id": run, "key": null, "direction": direction})
     }
@@ -76,12 +76,12 @@ mod tests {
     fn t040_a_run_knows_its_neighbours() {
         let trace: Trace = table::typed(json!({
             "world": "lab", "path": "/x", "cut": false, "made_from": [], "went_into": [],
-            "written": [file("aa", Value::Null, "out"), file("bb", json!("r1"), "out")],
-            "read": [file("bb", json!("r2"), "in"), file("bb", json!("r3"), "in")],
+            "written": [file("aa", None, "out"), file("bb", Some("r1"), "out")],
+            "read": [file("bb", Some("r2"), "in"), file("bb", Some("r3"), "in")],
         }))
         .expect("a trace");
         let told = |b3: &str, run: &str, direction: &str| {
-            let file: Artifact = table::typed(file(b3, json!(run), direction)).expect("a file");
+            let file: Artifact = table::typed(file(b3, Some(run), direction)).expect("a file");
             told(run, &file, &trace)
         };
         assert_eq!(told("bb", "r2", "in").as_deref(), Some("read here, written by run r1"));
