@@ -107,6 +107,17 @@ async fn t047_failed_canceled_and_superseded_attempts_leave_nothing() {
     assert_eq!(bench.listed().await, ["/a.txt"]);
 }
 
+#[tokio::test]
+async fn t047_files_that_nobody_asked_for_go_with_their_attempt() {
+    let (bench, peer) = staged().await;
+    let run = bench.start("acme/work", json!({})).await.expect("accepted");
+    let attempt = peer.next().await;
+    attempt.data().write("log", 1, stream("x")).await.expect("written");
+    fail(&attempt, Fault::new(Code::ToolFailed, "No.")).await;
+    assert_eq!(bench.end_of(&run.key).await.status(), RunStatus::Failed);
+    left(&bench, &[]).await;
+}
+
 /// Whether the store has it that the run's files are being put in their places.
 async fn is_publishing(bench: &Bench, run: &Run) -> bool {
     let stored = wharf_ports::Store::load(&*bench.store, run.key.stream()).await;

@@ -143,6 +143,9 @@ impl Attempt {
         if report.delivery.metered.is_empty() {
             report.delivery.metered = self.work.metered();
         }
+        if report.result.is_err() {
+            self.discard();
+        }
         let key = self.dispatch.run.clone();
         let attempt_id = self.dispatch.attempt_id.clone();
         let shard = key.shard();

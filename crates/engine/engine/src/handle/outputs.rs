@@ -235,6 +235,24 @@ impl Attempt {
         }
     }
 
+    /// Removes what was handed over and will never be published. What was written to its place at
+    /// once stays there.
+    pub(super) fn discard(&self) {
+        let written = self.work().written().into_values();
+        let staged: Vec<_> = written.filter(|it| it.at != it.place).map(|it| it.at).collect();
+        let Ok(objects) = self.handle().objects() else { return };
+        if staged.is_empty() {
+            return;
+        }
+        let world = self.dispatch().run.world.clone();
+        tokio::spawn(async move {
+            for path in staged {
+                // What stays is removed with other leftovers.
+                let _ = objects.delete(path.key(&world)).await;
+            }
+        });
+    }
+
     async fn warn_of(&self, missing: Vec<String>) -> Result<(), Fault> {
         if missing.is_empty() {
             return Ok(());
