@@ -99,18 +99,8 @@ impl<'a> Address<'a> {
 
 /// Connects and sends the head of a request.
 async fn request(url: &str, method: &str, bytes: Option<u64>) -> Result<TcpStream, Fault> {
-    let address = Address::parse(url).ok_or_else(unknown)?;
     let proxy = std::env::var("HTTP_PROXY").ok();
-    let proxy = proxy.as_deref().and_then(|proxy| proxy.strip_prefix("http://"));
-    let (dial, target) = match proxy {
-        Some(proxy) => (proxy.trim_end_matches('/').to_owned(), url),
-        None => (address.host_and_port(), address.path),
-    };
-    let length = bytes.map(|bytes| format!("Content-Length: {bytes}\r\n")).unwrap_or_default();
-    let head = format!(
-        "{method} {target} HTTP/1.1\r\nHost: {}\r\n{length}Connection: close\r\n\r\n",
-        address.authority
-    );
+    let (dial, head) = compose(url, method, bytes, proxy.as_deref()).ok_or_else(unknown)?;
     let connected = async {
         let mut stream = TcpStream::connect(dial).await?;
         stream.set_nodelay(true)?;
@@ -121,6 +111,27 @@ async fn request(url: &str, method: &str, bytes: Option<u64>) -> Result<TcpStrea
         Ok(Ok(stream)) => Ok(stream),
         _ => Err(unreachable()),
     }
+}
+
+/// Where to connect, and what to send there first.
+fn compose(
+    url: &str,
+    method: &str,
+    bytes: Option<u64>,
+    proxy: Option<&str>,
+) -> Option<(String, String)> {
+    let address = Address::parse(url)?;
+    let (dial, target) = match proxy.and_then(|proxy| proxy.strip_prefix("http://")) {
+        // A proxy is told the whole address.
+        Some(proxy) => (proxy.trim_end_matches('/').to_owned(), url),
+        None => (address.host_and_port(), address.path),
+    };
+    let length = bytes.map(|bytes| format!("Content-Length: {bytes}\r\n")).unwrap_or_default();
+    let head = format!(
+        "{method} {target} HTTP/1.1\r\nHost: {}\r\n{length}Connection: close\r\n\r\n",
+        address.authority
+    );
+    Some((dial, head))
 }
 
 /// Reads the head of an answer; how many bytes follow, if it says so.
@@ -213,6 +224,20 @@ pub(super) fn short() -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proxy_is_told_the_whole_address_and_the_store_its_own_name() {
+        let url = "http://store.example:9000/w/a?sig=1";
+        let (dial, head) = compose(url, "GET", None, None).expect("an address");
+        assert_eq!(dial, "store.example:9000");
+        let rest = "Host: store.example:9000\r\nConnection: close\r\n\r\n";
+        assert_eq!(head, format!("GET /w/a?sig=1 HTTP/1.1\r\n{rest}"));
+        let proxy = Some("http://127.0.0.1:3128/");
+        let (dial, head) = compose(url, "PUT", Some(7), proxy).expect("an address");
+        assert_eq!(dial, "127.0.0.1:3128");
+        let rest = "Host: store.example:9000\r\nContent-Length: 7\r\nConnection: close\r\n\r\n";
+        assert_eq!(head, format!("PUT {url} HTTP/1.1\r\n{rest}"));
+    }
 
     #[test]
     fn an_address_is_taken_apart_as_it_stands() {
