@@ -8,7 +8,7 @@ use wharf_vocab::Code;
 use crate::support::{Place, get, run};
 
 #[tokio::test]
-async fn migrations_go_down_and_up_with_the_data() {
+async fn t038_migrations_go_down_and_up_with_the_data() {
     let place = Place::new();
     let home = place.home();
     assert!(migrate::status(&home).is_err_and(|fault| fault.message.contains("wharf up")));

@@ -4,4 +4,5 @@ mod admin;
 mod canary;
 mod homes;
 mod restarts;
+mod storage;
 mod support;
