@@ -80,13 +80,18 @@ impl Account {
         self.limit.map(|limit| limit.saturating_sub(self.held).saturating_sub(self.spent))
     }
 
-    /// How much of `amount` is missing here; `None` if nothing is.
+    /// By how much the limit would have to be higher for `amount` to be held; `None` if it can
+    /// be. More may have been spent than the limit, since providers may report more than was held.
     #[must_use]
     pub fn missing(&self, amount: Micro) -> Option<Micro> {
-        // Without a limit of its own, an account still cannot hold more than can be counted.
-        let countable = || Micro::MAX.saturating_sub(self.held);
-        let left = self.available().unwrap_or_else(countable);
-        amount.checked_sub(left).filter(|&missing| missing > 0)
+        let bound = u128::from(self.held) + u128::from(amount);
+        let missing = match self.limit {
+            Some(limit) => (bound + u128::from(self.spent)).checked_sub(limit.into()),
+            // Without a limit of its own, an account still cannot hold more than can be counted.
+            None => bound.checked_sub(Micro::MAX.into()),
+        };
+        let missing = missing.filter(|missing| amount > 0 && *missing > 0)?;
+        Some(Micro::try_from(missing).unwrap_or(Micro::MAX))
     }
 }
 
@@ -240,5 +245,16 @@ mod tests {
         assert_eq!((world.held, world.spent, world.available()), (0, 120, Some(0)));
         ledger.apply(&[hold("b", "run:w/r", 0)]).expect("nothing is always there");
         ledger.apply(&[hold("c", "run:w/r", 1)]).expect_err("nothing is left");
+    }
+
+    #[test]
+    fn t041_what_is_missing_is_what_the_limit_lacks() {
+        let account = |limit, held, spent| Account { limit, held, spent, ..Account::default() };
+        assert_eq!(account(Some(100), 40, 50).missing(10), None);
+        assert_eq!(account(Some(100), 40, 50).missing(11), Some(1));
+        assert_eq!(account(Some(100), 0, 150).missing(10), Some(60), "it is overspent");
+        assert_eq!(account(Some(100), 0, 150).missing(0), None, "nothing is asked for");
+        assert_eq!(account(Some(0), u64::MAX, u64::MAX).missing(1), Some(u64::MAX));
+        assert_eq!(account(None, u64::MAX, u64::MAX).missing(1), Some(1));
     }
 }

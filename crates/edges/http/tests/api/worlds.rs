@@ -126,5 +126,5 @@ async fn t041_a_budget_that_is_short_names_what_is_missing() {
     let world = edge.get("/v1/worlds/lab").await.json();
     assert_eq!((&world["spent_micro"], &world["held_micro"]), (&json!(125), &json!(0)));
     let error = run(0).await.refused(402, "budget.exceeded");
-    assert_eq!(error["details"]["missing_micro"], 60, "what is left is never below nothing");
+    assert_eq!(error["details"]["missing_micro"], 75, "60 to hold, and 15 were overspent");
 }

@@ -34,7 +34,7 @@ pub enum PathError {
     #[error("it has an empty segment")]
     EmptySegment,
     /// It has a segment `.` or `..`.
-    #[error("it has a segment . or ..")]
+    #[error("it has a segment of dots only")]
     DotSegment,
     /// It has a backslash, a control character or one that cannot be seen, or a percent sign that
     /// stands for one of these, for a slash, or for nothing.

@@ -48,9 +48,11 @@ impl Model {
         costs.map(|(_, amount)| u128::from(*amount)).sum()
     }
 
-    fn available(&self, id: &AccountId) -> Option<u128> {
+    /// By how much the limit is too low for a hold, if it is.
+    fn missing(&self, id: &AccountId, amount: Micro) -> Option<u128> {
         let limit = u128::from(self.limits.get(id).copied().flatten()?);
-        Some(limit.saturating_sub(self.held(id) + self.spent(id)))
+        let wanted = self.held(id) + self.spent(id) + u128::from(amount);
+        wanted.checked_sub(limit).filter(|missing| amount > 0 && *missing > 0)
     }
 
     fn apply(&mut self, ops: &[LedgerOp]) -> Result<(), Funds> {
@@ -76,10 +78,8 @@ impl Model {
             }
             LedgerOp::Hold { hold, account, amount } => {
                 for id in self.path(account) {
-                    let left = self.available(&id).unwrap_or(u128::MAX);
-                    if let Some(missing) = u128::from(*amount).checked_sub(left).filter(|m| *m > 0)
-                    {
-                        let missing = Micro::try_from(missing).expect("less than the amount");
+                    if let Some(missing) = self.missing(&id, *amount) {
+                        let missing = Micro::try_from(missing).expect("sums are small here");
                         return Err(Funds { account: id, missing });
                     }
                 }
