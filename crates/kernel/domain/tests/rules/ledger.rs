@@ -48,6 +48,11 @@ impl Model {
         costs.map(|(_, amount)| u128::from(*amount)).sum()
     }
 
+    fn available(&self, id: &AccountId) -> Option<u128> {
+        let limit = u128::from(self.limits.get(id).copied().flatten()?);
+        Some(limit.saturating_sub(self.held(id) + self.spent(id)))
+    }
+
     /// By how much the limit is too low for a hold, if it is.
     fn missing(&self, id: &AccountId, amount: Micro) -> Option<u128> {
         let limit = u128::from(self.limits.get(id).copied().flatten()?);
