@@ -15,12 +15,11 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
-use wharf_domain::{Availability, Move, Run};
+use wharf_domain::{Availability, Run};
 use wharf_ports::{Batch, Clock, CommitError, Dispatch, ObjectStore, Store, StoreError};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
-    AttemptId, Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, Publish, RunKey,
-    ShardId, Timestamp,
+    Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId, Timestamp,
 };
 
 use crate::admission;
@@ -28,7 +27,6 @@ use crate::catalog::Catalog;
 use crate::hub::Hub;
 use crate::records::{Agents, Grants, Worlds};
 use crate::shard::{Effect, Input, Reply, Shard, Ticket, is_called_off};
-use crate::storage;
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
 const GROUPS_ON_THE_WAY_MAX: usize = 64;
@@ -342,37 +340,6 @@ impl Shell {
             let input = RunInput::AttemptEnded { attempt_id, report };
             self.queue.push_back((shard, Input::Run { key, input, ticket: None }));
         }
-    }
-
-    /// Puts the files of an attempt in their places. It is tried until it is done: the run has
-    /// succeeded, and nobody would clear up after half of it.
-    fn put_in_place(&mut self, run: RunKey, attempt_id: AttemptId, moves: Vec<Move>) {
-        let Some(objects) = self.parts.objects.clone() else {
-            tracing::error!(%run, "outputs cannot be published: this core has no artifact store");
-            return;
-        };
-        self.chores.push(Box::pin(async move {
-            publish::put_in_place(&*objects, &run, &moves).await;
-            let input = RunInput::Published { attempt_id };
-            Some((run.shard(), Input::Run { key: run, input, ticket: None }))
-        }));
-    }
-
-    /// Removes what attempts that are over wrote and nobody will see. What is missed, because the
-    /// artifact store is in trouble or a provider writes late, goes with the next collection.
-    fn clear_up(&mut self, run: &Run) {
-        if run.spec.publish == Publish::Direct || run.spec.bindings.writes.is_empty() {
-            return;
-        }
-        let Some(objects) = self.parts.objects.clone() else { return };
-        let before = self.parts.hub.run(&run.key);
-        let Some(prefix) = publish::leftovers(before.as_deref(), run) else { return };
-        self.chores.push(Box::pin(async move {
-            if let Err(error) = storage::delete_all(&*objects, &prefix).await {
-                tracing::debug!(%error, "leftovers of an attempt could not be removed");
-            }
-            None
-        }));
     }
 
     /// A parent that is over may have been called off before its child was known to it.
