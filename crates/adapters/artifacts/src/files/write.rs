@@ -1,7 +1,8 @@
 //! Bytes on their way to the disk.
 //!
 //! While one lot of pieces is written and hashed on a thread for blocking work, the next one is
-//! gathered. No thread waits for a slow sender, and no more than two lots are in memory.
+//! gathered. No thread waits for a slow sender, and no more than two lots are in memory. What was
+//! written is flushed while more comes, so that there is little left to wait for in the end.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -21,6 +22,8 @@ use crate::rolling;
 const LOT_BYTES: usize = 512 * 1024;
 /// How many pieces are gathered before they are written.
 const LOT_PIECES: usize = 4_096;
+/// How much is written before it is flushed.
+const FLUSH_BYTES: u64 = 32 * 1024 * 1024;
 
 /// A file that is being written.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(crate) struct Draft {
     open: Option<(File, Scratch)>,
     hasher: Option<blake3::Hasher>,
     bytes: u64,
+    /// How many of them have been flushed, or are on their way.
+    flushed: u64,
 }
 
 /// A file that is safe on the disk but not yet in its place.
@@ -45,7 +50,7 @@ pub(crate) struct Written {
 impl Draft {
     /// A draft with this state of the hash before its first byte; without one nothing is hashed.
     pub(crate) fn new(tmp: &Path, hasher: Option<blake3::Hasher>) -> Self {
-        Self { tmp: tmp.to_owned(), open: None, hasher, bytes: 0 }
+        Self { tmp: tmp.to_owned(), open: None, hasher, bytes: 0, flushed: 0 }
     }
 
     /// Writes some pieces more.
@@ -69,6 +74,15 @@ impl Draft {
         self.file()?.sync_data()?;
         let (_, scratch) = self.open.take().ok_or(io::ErrorKind::NotFound)?;
         Ok(Written { scratch, bytes: self.bytes, hasher: self.hasher })
+    }
+
+    /// A second handle to a file that has enough to be flushed.
+    fn due_for_flush(&mut self) -> io::Result<Option<File>> {
+        if self.bytes - self.flushed < FLUSH_BYTES {
+            return Ok(None);
+        }
+        self.flushed = self.bytes;
+        self.file()?.try_clone().map(Some)
     }
 
     fn file(&mut self) -> io::Result<&mut File> {
@@ -95,16 +109,30 @@ pub(crate) async fn receive(
 ) -> Result<(Draft, Vec<Bytes>), ObjectError> {
     let mut here = Some(draft);
     let mut writing: Option<JoinHandle<io::Result<Draft>>> = None;
+    let mut flushing: Option<JoinHandle<io::Result<()>>> = None;
     let mut left = most;
     loop {
         let lot = gather(&mut body, &mut left).await;
         if let Some(job) = writing.take() {
-            let written = job.await.map_err(|_| broken_off())?;
-            here = Some(written.map_err(|error| disk::trouble("write an object", &error))?);
+            here = Some(done(job).await?);
         }
         let mut draft = here.take().ok_or_else(broken_off)?;
+        if flushing.as_ref().is_none_or(JoinHandle::is_finished) {
+            // A disk that fails says so once only, so nothing it says may be missed.
+            if let Some(job) = flushing.take() {
+                done(job).await?;
+            }
+            let flush = draft.due_for_flush().map_err(|error| disk::trouble("flush", &error))?;
+            let flush = flush.map(|file| tokio::task::spawn_blocking(move || file.sync_data()));
+            flushing = flush;
+        }
         match lot {
-            Ok(Lot { pieces, last: true }) => return Ok((draft, pieces)),
+            Ok(Lot { pieces, last: true }) => {
+                if let Some(job) = flushing {
+                    done(job).await?;
+                }
+                return Ok((draft, pieces));
+            }
             Ok(Lot { pieces, last: false }) => {
                 writing = Some(tokio::task::spawn_blocking(move || {
                     draft.write(&pieces)?;
@@ -122,6 +150,11 @@ pub(crate) async fn receive(
             }
         }
     }
+}
+
+async fn done<T>(job: JoinHandle<io::Result<T>>) -> Result<T, ObjectError> {
+    let done = job.await.map_err(|_| broken_off())?;
+    done.map_err(|error| disk::trouble("write an object", &error))
 }
 
 struct Lot {

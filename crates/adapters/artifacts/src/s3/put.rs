@@ -2,7 +2,9 @@
 //!
 //! A small object is sent in one request. A larger one is sent in parts, of which one is on its
 //! way while the next is gathered; the server makes an object of them when all have come and
-//! length and hash are right.
+//! length and hash are right. Two parts are in memory at once. They have 16 MiB each, and more
+//! only where there would otherwise be too many: beyond 14 GB of an unknown and 160 GB of a known
+//! size.
 
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ use crate::rolling;
 /// The size of parts, and of the largest object that is sent in one request.
 const PART_BYTES: u64 = 16 * 1024 * 1024;
 /// After so many parts of one size they become twice as large, so that there are never too many.
-const PARTS_OF_ONE_SIZE: u32 = 1_000;
+const PARTS_OF_ONE_SIZE: u32 = 900;
 
 /// Writes an object whole or not at all.
 pub(super) async fn put(

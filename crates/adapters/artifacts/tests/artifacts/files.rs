@@ -31,14 +31,14 @@ async fn get(files: &Arc<FileObjects>, key: &str) -> Option<Vec<u8>> {
     Some(found.stream.try_collect::<Vec<_>>().await.expect("read").concat())
 }
 
-/// All files below a folder, without the lock.
+/// All files below a folder.
 fn all_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("read") {
         let path = entry.expect("read").path();
         if path.is_dir() {
             found.extend(all_files(&path));
-        } else if !path.ends_with("lock") {
+        } else {
             found.push(path);
         }
     }
@@ -82,7 +82,7 @@ async fn others_can_neither_read_nor_enter() {
     let upload = Upload { key: "w/x".to_owned(), id: id.expect("begun") };
     Arc::clone(&files).put_part(upload, 1, 1, body(b"x")).await.expect("taken");
     let found = all_files(&root);
-    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(found.len(), 4, "{found:?}");
     for path in found {
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!(mode(&path), 0o600, "{}", path.display());
