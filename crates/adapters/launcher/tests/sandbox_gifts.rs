@@ -131,9 +131,14 @@ async fn echo_proxy(path: &Path) {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
-                let mut asked = vec![0; 1024];
-                let read = stream.read(&mut asked).await.unwrap_or(0);
-                let asked = String::from_utf8_lossy(&asked[..read]).into_owned();
+                // It may come in pieces.
+                let mut asked = Vec::new();
+                while !asked.ends_with(b"\r\n\r\n") {
+                    if stream.read_buf(&mut asked).await.unwrap_or(0) == 0 {
+                        break;
+                    }
+                }
+                let asked = String::from_utf8_lossy(&asked).into_owned();
                 let line = asked.lines().next().unwrap_or_default().to_owned();
                 let _ = stream.write_all(format!("you said {line}").as_bytes()).await;
             });
