@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -17,7 +18,7 @@ pub(crate) fn provider() -> Result<InProcess, Fault> {
 
 fn build() -> Result<InProcess, wharf_vocab::IdError> {
     InProcess::new("wharf")?
-        .tool("echo", "Gives its inputs back as outputs.", harmless, echo)?
+        .tool("echo", "Gives its inputs back as outputs, files as their text.", harmless, echo)?
         .tool("count", "Counts to n, one number at a time.", harmless, count)?
         .tool("sleep", "Waits, and can be canceled while it does.", harmless, sleep)?
         .tool("fail", "Fails the way it is told to.", harmless, fail)?
@@ -42,7 +43,26 @@ type Answer<T> = Result<(T, u64), Fault>;
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Anything(Map<String, Value>);
 
-async fn echo(input: Anything, _cx: Cx) -> Answer<Anything> {
+/// Largest file whose text is given back.
+const ECHO_FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+async fn echo(mut input: Anything, cx: Cx) -> Answer<Anything> {
+    for (name, bytes) in cx.data().input_files() {
+        if bytes > ECHO_FILE_BYTES_MAX {
+            let message = format!("The file of `{name}` is larger than 1 MiB.");
+            return Err(Fault::new(Code::ToolInputTooLarge, message));
+        }
+        let mut body = cx.data().read(&name).await?;
+        let mut text = Vec::new();
+        while let Some(piece) = body.stream.next().await {
+            text.extend_from_slice(&piece.map_err(|error| error.to_fault())?);
+        }
+        let text = String::from_utf8(text).map_err(|_| {
+            let message = format!("The file of `{name}` is not text.");
+            Fault::new(Code::ToolInvalidInput, message)
+        })?;
+        input.0.insert(name, text.into());
+    }
     Ok((input, 0))
 }
 

@@ -15,20 +15,21 @@ pub(crate) const LIST_PAGE: usize = 20_000;
 /// First pause before something is tried again; it doubles.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How often something is tried that a store in trouble did not do.
+/// How often something is tried that a store in trouble did not do. Stores that are far away
+/// have tried for a few seconds themselves before they say so.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Patience {
-    /// Somebody waits for an answer: less than a second.
+    /// Somebody waits for an answer.
     Short,
-    /// Work would be lost: a few seconds.
+    /// Work would be lost.
     Long,
 }
 
 impl Patience {
     fn tries(self) -> u32 {
         match self {
-            Self::Short => 4,
-            Self::Long => 7,
+            Self::Short => 2,
+            Self::Long => 4,
         }
     }
 }

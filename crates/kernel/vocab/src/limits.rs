@@ -71,6 +71,8 @@ pub const MESSAGE_BYTES_MAX: usize = 4_000;
 
 /// Longest path within a world.
 pub const PATH_BYTES_MAX: usize = 1_024;
+/// Longest key of an object: a world's name and a path together, as S3 has it.
+pub const OBJECT_KEY_BYTES_MAX: usize = 1_024;
 /// Longest segment of a path.
 pub const PATH_SEGMENT_BYTES_MAX: usize = 255;
 /// Rules about approvals that one world may have.

@@ -7,7 +7,7 @@ use crate::support::{Bench, default_world, new, object, outputs_of, owner, path,
 use serde_json::{Value, json};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::scope::{Bound, Target};
-use wharf_domain::{ToolDef, WorldSettings};
+use wharf_domain::{Caller, Rights, ToolDef, WorldSettings};
 use wharf_engine::{NewRun, RunQuery};
 use wharf_ports::ManualClock;
 use wharf_vocab::{Code, RunId, RunStatus, Timestamp, WorldId};
@@ -183,8 +183,9 @@ async fn t036_what_nobody_wrote_and_what_lies_in_another_world_is_refused_before
         (continuing("a", "mine", local("/nothing")), Code::ScopeNotFound, "state.local"),
         (continuing("a", "nobody", local("/x")), Code::ScopeNotFound, "continues"),
         (continuing("a", "nobody", json!({})), Code::ScopeNotFound, "continues"),
-        (continuing("a", "theirs", local("/agent-state.json")), Code::ScopeNotFound, "continues"),
-        (new("acme/work", local("/@theirs/agent-state.json")), Code::ScopeNotFound, "state.local"),
+        (continuing("a", "theirs", local("/agent-state.json")), Code::ScopeForbidden, "continues"),
+        (new("acme/work", local("/@theirs/agent-state.json")), Code::ScopeForbidden, "state.local"),
+        (new("acme/work", local("/@nobody/agent-state.json")), Code::ScopeNotFound, "state.local"),
         (
             new("acme/work", json!({"state": "world://other/@theirs/agent-state.json"})),
             Code::ScopeForbidden,
@@ -198,6 +199,19 @@ async fn t036_what_nobody_wrote_and_what_lies_in_another_world_is_refused_before
         assert_eq!(fault.details["key"], key, "{fault}");
         assert!(!fault.message.contains("secret"), "{fault}");
     }
+    let only = Rights { worlds: Some([default_world()].into()), ..owner().rights };
+    let confined = Caller { rights: only, ..owner() };
+    let wanted = new("acme/work", local("/@theirs/agent-state.json"));
+    let fault = bench.handle.create_run(&confined, wanted).await.expect_err("refused");
+    assert!(fault.is(Code::ScopeNotFound), "it learns nothing of other worlds: {fault}");
+    let long = format!("/{}", vec!["x".repeat(200); 5].join("/"));
+    let world_of_30 = "w".repeat(30);
+    let world = WorldId::new(&world_of_30).expect("valid");
+    let settings = WorldSettings::default();
+    bench.handle.create_world(&owner(), world.clone(), settings).await.expect("made");
+    let wanted = NewRun { world, ..new("acme/work", json!({"a.world": long})) };
+    let fault = bench.handle.create_run(&owner(), wanted).await.expect_err("too long");
+    assert!(fault.is(Code::ScopePathInvalid), "{fault}");
     assert!(peer.is_idle().await, "nothing was dispatched");
 }
 

@@ -37,7 +37,7 @@ async fn a_store_that_stumbles_is_asked_again() {
     let bench = Bench::new().await;
     bench.put("/in.txt", "x").await;
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
-    bench.objects.fail_next(2, ObjectErrorKind::Unavailable);
+    bench.objects.fail_next(1, ObjectErrorKind::Unavailable);
     let outputs = json!({"a.world": "/a", "b.world": "/b"});
     let run = bench.start_with("acme/work", json!({"in.world": "/in.txt"}), outputs).await;
     let run = run.expect("accepted");
@@ -46,7 +46,7 @@ async fn a_store_that_stumbles_is_asked_again() {
     attempt.data().read("in").await.expect("read at last");
     let address = attempt.data().output_addresses().expect("made")["b"].clone();
     bench.objects.put_at(&address, "b").expect("good");
-    bench.objects.fail_next(4, ObjectErrorKind::Unavailable);
+    bench.objects.fail_next(3, ObjectErrorKind::Unavailable);
     let given = object(json!({"a": "a", "b": {"$written": true}}));
     attempt.succeeded(given, 0).await.expect("told");
     let run = bench.end_of(&run.key).await;

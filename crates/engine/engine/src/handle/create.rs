@@ -35,7 +35,7 @@ impl Handle {
         let _working = self.inner.in_use.work(&new.world)?;
         let plan = self.plan(&new, &tool, &key)?;
         self.inner.catalog.check_inputs(&new.tool, &plan.inputs).await?;
-        let claims = match self.look_up(&new, &key, plan).await {
+        let claims = match self.look_up(caller, &new, &key, plan).await {
             Ok(found) => found,
             // What was there for the first request may be gone when the same is asked again.
             Err(fault) => match self.made_before(caller, &new, &tool, &key).await {
@@ -199,7 +199,7 @@ impl Handle {
         if parent.is_over() {
             return denied(format!("The run {key} is over; it starts nothing more."));
         }
-        if parent.cancel.is_some() {
+        if parent.cancel.is_some() || parent.publishing.is_some() {
             let message = format!("The run {key} is about to end; it starts nothing more.");
             return Err(Fault::new(Code::ToolCanceled, message));
         }

@@ -187,6 +187,9 @@ impl Handle {
             let message = "Local files of a run are written by that run only.";
             return Err(Fault::new(Code::ScopeForbidden, message));
         }
+        new.path.fits(&new.world).map_err(|error| {
+            Fault::new(Code::ScopePathInvalid, format!("The path is not valid: {error}."))
+        })?;
         if new.bytes.is_some_and(|bytes| bytes > FILE_BYTES_MAX) {
             let message = format!("A file may have {FILE_BYTES_MAX} bytes at most.");
             return Err(Fault::new(Code::RequestTooLarge, message));

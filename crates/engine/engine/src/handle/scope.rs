@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use wharf_domain::Caller;
 use wharf_domain::run::Addresses;
 use wharf_domain::scope::{
     Bindings, Bound, Intent, Plan, ReadObject, Source, Target, WorldPath, media, resolve,
 };
 use wharf_ports::{FileQuery, FileRecord, ObjectInfo, TraceQuery};
 use wharf_vocab::limits::CONTINUES_DEPTH_MAX;
-use wharf_vocab::{B3, Code, Fault, Object, RunId, RunKey, WorldId};
+use wharf_vocab::{B3, Code, Fault, Object, RunId, RunKey, Verb, WorldId};
 
 use super::Handle;
 use super::in_use::Claim;
@@ -56,6 +57,7 @@ impl Handle {
                 return Err(Fault::new(Code::ScopeForbidden, message).with("key", key));
             }
         }
+        check_lengths(new, &plan)?;
         let reads = plan.reads.values().any(|source| *source != Source::Uri);
         let writes = plan.writes.values().any(|target| *target != Target::Uri);
         if (reads || writes) && self.inner.objects.is_none() {
@@ -73,6 +75,7 @@ impl Handle {
     /// Looks up the files that a request reads. They stay where they are while the claim is held.
     pub(super) async fn look_up(
         &self,
+        caller: &Caller,
         new: &NewRun,
         key: &RunKey,
         plan: Plan,
@@ -89,7 +92,7 @@ impl Handle {
             }
         }
         if let Some(continues) = &new.continues {
-            for (name, path) in self.along_chain(new, continues, chain).await? {
+            for (name, path) in self.along_chain(caller, new, continues, chain).await? {
                 inputs.insert(name.clone(), path.uri(&new.world).into());
                 objects.insert(name, path);
             }
@@ -97,7 +100,7 @@ impl Handle {
         if objects.is_empty() {
             return Ok((Resolved { inputs, outputs, bindings, addresses }, None));
         }
-        self.check_owners(new, key, &objects).await?;
+        self.check_owners(caller, new, key, &objects).await?;
         let places = objects.values().map(|path| (new.world.clone(), path.clone())).collect();
         let claim = self.inner.in_use.read(places).map_err(|(_, gone)| {
             let found = objects.iter().find(|(_, path)| **path == gone);
@@ -113,6 +116,7 @@ impl Handle {
     /// Finds for each local path the newest run that wrote it, along the chain of predecessors.
     async fn along_chain(
         &self,
+        caller: &Caller,
         new: &NewRun,
         continues: &RunId,
         mut wanted: BTreeMap<String, WorldPath>,
@@ -125,7 +129,8 @@ impl Handle {
                     "The run {continues} that this one continues is not in the world {}.",
                     new.world
                 );
-                return Err(Fault::new(Code::ScopeNotFound, message).with("key", "continues"));
+                let code = self.code_of_stranger(caller, &key).await;
+                return Err(Fault::new(code, message).with("key", "continues"));
             }
             Err(fault) => return Err(fault),
         };
@@ -177,6 +182,7 @@ impl Handle {
     /// Whether the runs whose local files are named are in this world.
     async fn check_owners(
         &self,
+        caller: &Caller,
         new: &NewRun,
         key: &RunKey,
         objects: &BTreeMap<String, WorldPath>,
@@ -192,12 +198,26 @@ impl Handle {
                         "`{key}` names the run {}, which is not in the world {}.",
                         owner.run, owner.world
                     );
-                    return Err(Fault::new(Code::ScopeNotFound, message).with("key", key));
+                    let code = self.code_of_stranger(caller, &owner).await;
+                    return Err(Fault::new(code, message).with("key", key));
                 }
                 other => drop(other?),
             }
         }
         Ok(())
+    }
+
+    /// What is wrong with naming a run that is not in this world: it is in another one, or in
+    /// none that the caller may know of.
+    async fn code_of_stranger(&self, caller: &Caller, named: &RunKey) -> Code {
+        for world in self.inner.worlds.all() {
+            let key = RunKey { world: world.id, run: named.run.clone() };
+            let may_know = self.authorise(caller, Verb::Read, &key.world).is_ok();
+            if key.world != named.world && may_know && self.run(&key).await.is_ok() {
+                return Code::ScopeForbidden;
+            }
+        }
+        Code::ScopeNotFound
     }
 
     /// What an input that is a file stands for; it must be there.
@@ -248,6 +268,26 @@ impl Handle {
         let rows = self.inner.store.files(query).await.map_err(|error| error.to_fault())?;
         Ok(rows.into_iter().next().filter(|row| row.artifact.path == *path))
     }
+}
+
+/// Whether there can be all these files in the request's world.
+fn check_lengths(new: &NewRun, plan: &Plan) -> Result<(), Fault> {
+    let reads = plan.reads.iter().filter_map(|(name, source)| match source {
+        Source::Object(path) | Source::Chain(path) => Some((&new.inputs, name, path)),
+        Source::Uri => None,
+    });
+    let writes = plan.writes.iter().filter_map(|(name, target)| match target {
+        Target::Object { path } => Some((&new.outputs, name, path)),
+        Target::Uri => None,
+    });
+    for (values, name, path) in reads.chain(writes) {
+        path.fits(&new.world).map_err(|error| {
+            let key = key_of(values, name);
+            let message = format!("The path of `{key}` is not valid: {error}.");
+            Fault::new(Code::ScopePathInvalid, message).with("key", key)
+        })?;
+    }
+    Ok(())
 }
 
 fn missing(inputs: &Object, name: &str) -> Fault {

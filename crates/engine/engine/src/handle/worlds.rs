@@ -94,7 +94,11 @@ impl Handle {
         }
         let usage = self.inner.store.usage(id.clone()).await.map_err(|error| error.to_fault())?;
         if usage.files > 0 && !force {
-            let message = format!("The world {id} holds {} files; remove them first.", usage.files);
+            let files = if usage.files == 1 { "file" } else { "files" };
+            let message = format!(
+                "The world {id} holds {} {files}; remove them first, or force it.",
+                usage.files
+            );
             let fault = Fault::new(Code::WorldNotEmpty, message);
             return Err(fault.with("files", usage.files).with("bytes", usage.bytes));
         }

@@ -5,7 +5,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::{UnicodeNormalization, is_nfc};
-use wharf_vocab::limits::{ID_BYTES_MAX, PATH_BYTES_MAX, PATH_SEGMENT_BYTES_MAX};
+use wharf_vocab::limits::{
+    ID_BYTES_MAX, OBJECT_KEY_BYTES_MAX, PATH_BYTES_MAX, PATH_SEGMENT_BYTES_MAX,
+};
 use wharf_vocab::{AttemptId, RunId, WorldId};
 
 /// A canonical path within a world, such as `/chat/turn1.txt`.
@@ -27,6 +29,9 @@ pub enum PathError {
     /// It is too long.
     #[error("it may have 1,024 bytes at most")]
     TooLong,
+    /// It is too long for its world.
+    #[error("together with the name of its world it may have 1,024 bytes at most")]
+    TooLongInWorld,
     /// A segment is too long.
     #[error("each of its segments may have 255 bytes at most")]
     SegmentTooLong,
@@ -101,6 +106,13 @@ impl WorldPath {
             Some(run) => &self.0["/@".len() + run.len()..],
             None => &self.0,
         }
+    }
+
+    /// Whether there can be such a file in a world: artifact stores bound the length of both
+    /// together.
+    pub fn fits(&self, world: &WorldId) -> Result<(), PathError> {
+        let bytes = world.as_str().len() + self.0.len();
+        if bytes <= OBJECT_KEY_BYTES_MAX { Ok(()) } else { Err(PathError::TooLongInWorld) }
     }
 
     /// The key of the object that holds it.
