@@ -199,8 +199,8 @@ async fn t036_what_nobody_wrote_and_what_lies_in_another_world_is_refused_before
         assert_eq!(fault.details["key"], key, "{fault}");
         assert!(!fault.message.contains("secret"), "{fault}");
     }
-    let only = Rights { worlds: Some([default_world()].into()), ..owner().rights };
-    let confined = Caller { rights: only, ..owner() };
+    let only = Rights { worlds: Some([default_world()].into()), ..(*owner().rights).clone() };
+    let confined = Caller { rights: Arc::new(only), ..owner() };
     let wanted = new("acme/work", local("/@theirs/agent-state.json"));
     let fault = bench.handle.create_run(&confined, wanted).await.expect_err("refused");
     assert!(fault.is(Code::ScopeNotFound), "it learns nothing of other worlds: {fault}");
