@@ -10,11 +10,34 @@ use wharf_vocab::{AgentId, Code, Fault};
 
 use crate::{Home, files};
 
+/// A file of an example: its name and its text.
+macro_rules! example {
+    ($agent:literal, $file:literal) => {
+        ($file, include_str!(concat!("../../../../examples/agents/", $agent, "/", $file)))
+    };
+}
+
+macro_rules! manifest {
+    ($agent:literal) => {
+        example!($agent, "opensentience.agent.json")
+    };
+}
+
+macro_rules! python {
+    ($agent:literal) => {
+        [example!($agent, "agent.py"), example!($agent, "wharf_agent.py"), manifest!($agent)]
+    };
+}
+
 const HELLO_MANIFEST: &str =
     include_str!("../../../../examples/agents/hello/opensentience.agent.json");
-const PYTHON_MANIFEST: &str =
-    include_str!("../../../../examples/agents/hello-python/opensentience.agent.json");
-const PYTHON_AGENT: &str = include_str!("../../../../examples/agents/hello-python/agent.py");
+/// The Python examples: all of each is in this program.
+const PYTHON: [(&str, &[(&str, &str)]); 4] = [
+    ("hello-python", &[example!("hello-python", "agent.py"), manifest!("hello-python")]),
+    ("llm-text", &python!("llm-text")),
+    ("multi-turn", &python!("multi-turn")),
+    ("video", &python!("video")),
+];
 /// How long the core waits for an example before it says that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -25,7 +48,8 @@ const HELLO_PROGRAM: &str = "hello-agent";
 /// the log says why.
 pub(crate) async fn furnish(home: &Home, agents: &AgentEdge) {
     let folder = home.path().join("agents").join("demo");
-    for prepared in [hello(&folder), hello_python(&folder)] {
+    let python = PYTHON.iter().map(|(name, files)| in_python(&folder.join(name), files));
+    for prepared in std::iter::once(hello(&folder)).chain(python) {
         let started = match prepared {
             Ok(folder) => start(agents, folder).await,
             Err(fault) => Err(fault),
@@ -86,12 +110,11 @@ fn hello(folder: &Path) -> Result<PathBuf, Fault> {
     Ok(folder)
 }
 
-/// The Python example: all of it is in this program.
-fn hello_python(folder: &Path) -> Result<PathBuf, Fault> {
-    let folder = folder.join("hello-python");
-    write(&folder, "agent.py", PYTHON_AGENT)?;
-    write(&folder, "opensentience.agent.json", PYTHON_MANIFEST)?;
-    Ok(folder)
+fn in_python(folder: &Path, files: &[(&str, &str)]) -> Result<PathBuf, Fault> {
+    for (name, text) in files {
+        write(folder, name, text)?;
+    }
+    Ok(folder.to_owned())
 }
 
 fn write(folder: &Path, name: &str, text: &str) -> Result<(), Fault> {

@@ -23,7 +23,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
 pub use objects::{
     ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo,
-    ObjectStore, PutObject, Upload, UploadPart,
+    ObjectStore, PutObject, Upload, UploadPart, WriteGate,
 };
 pub use provider::{Dispatch, EffectId, ProviderSink};
 pub use store::{

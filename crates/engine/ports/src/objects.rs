@@ -99,6 +99,13 @@ pub trait ObjectStore: Send + Sync + fmt::Debug + 'static {
     fn sweep(&self, before: Timestamp) -> BoxFuture<'static, Result<u64, ObjectError>>;
 }
 
+/// Whether an address is still good for writing. An embedded store asks before it takes a byte, so
+/// that an address ends with the attempt it was made for; stores elsewhere cannot ask.
+pub trait WriteGate: Send + Sync + fmt::Debug + 'static {
+    /// Whether an attempt that is under way may write this key now.
+    fn may_write(&self, key: &str) -> bool;
+}
+
 /// What a presigned address is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
