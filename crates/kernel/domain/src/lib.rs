@@ -37,7 +37,9 @@ pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{Seat, SeatEntry};
 pub use tool::{Availability, ToolDef};
-pub use world::{ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldSettings};
+pub use world::{
+    ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldPatch, WorldSettings,
+};
 
 /// Where rules get what they must not make themselves: unique text and chance.
 pub trait Fresh {

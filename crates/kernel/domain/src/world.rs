@@ -69,6 +69,36 @@ impl WorldSettings {
     }
 }
 
+/// Some settings of a world, to be changed; what is absent stays as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorldPatch {
+    /// The most its runs may cost; `Some(None)` takes the limit away.
+    pub limit_micro: Option<Option<Micro>>,
+    /// What is held for an attempt whose tool names no price.
+    pub default_hold_micro: Option<Micro>,
+    /// When outputs of its runs can be seen.
+    pub publish: Option<Publish>,
+    /// Days after which a file goes that nobody used; `Some(None)` keeps files for ever.
+    pub retention_days: Option<Option<u32>>,
+    /// All of its own rules about approvals.
+    pub policy: Option<Vec<Rule>>,
+}
+
+impl WorldPatch {
+    /// The settings with those replaced that are named here.
+    #[must_use]
+    pub fn applied_to(&self, settings: &WorldSettings) -> WorldSettings {
+        let Self { limit_micro, default_hold_micro, publish, retention_days, policy } = self;
+        WorldSettings {
+            limit_micro: limit_micro.unwrap_or(settings.limit_micro),
+            default_hold_micro: default_hold_micro.unwrap_or(settings.default_hold_micro),
+            publish: publish.unwrap_or(settings.publish),
+            retention_days: retention_days.unwrap_or(settings.retention_days),
+            policy: policy.as_ref().unwrap_or(&settings.policy).clone(),
+        }
+    }
+}
+
 /// What is written about a world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WorldEntry {
@@ -116,8 +146,10 @@ pub struct ToolAllowance {
 pub enum WorldInput {
     /// Make it.
     Create(WorldSettings),
-    /// Change its settings.
+    /// Make these its settings.
     Change(WorldSettings),
+    /// Change some of its settings and leave the others as they are by then.
+    Patch(WorldPatch),
     /// Remember that a tool was allowed.
     AllowTool(ToolId, ToolAllowance),
     /// Remove it; whether anything is in it was looked at before.
@@ -154,15 +186,13 @@ impl World {
         if let WorldInput::Create(settings) | WorldInput::Change(settings) = input {
             settings.check()?;
         }
-        let account = AccountId::of_world(id);
-        let record = |event: &str| {
-            AuditRecord::new(event, format!("grant:{}", by.grant), format!("world:{id}"))
-        };
+        let record = |event: &str| audit(event, id, by);
         let by = by.clone();
         let Some(world) = world.filter(|world| !world.removed) else {
             let WorldInput::Create(settings) = input else {
                 return Err(Fault::new(Code::WorldNotFound, format!("There is no world {id}.")));
             };
+            let account = AccountId::of_world(id);
             let ledger = LedgerOp::Open { account, parent: None, limit: settings.limit_micro };
             let entry = WorldEntry::Created { settings: settings.clone(), by };
             return Ok(Some((entry, Some(ledger), record("world.created"))));
@@ -172,14 +202,11 @@ impl World {
                 let message = format!("The world {id} exists already.");
                 return Err(Fault::new(Code::WorldExists, message));
             }
-            WorldInput::Change(settings) => {
-                let limit = settings.limit_micro;
-                let record = record("world.changed")
-                    .fact("limit_micro", limit)
-                    .fact("publish", settings.publish.as_str())
-                    .fact("rules", settings.policy.len() as u64);
-                let entry = WorldEntry::Changed { settings: settings.clone(), by };
-                Some((entry, Some(LedgerOp::SetLimit { account, limit }), record))
+            WorldInput::Change(settings) => Some(changed(id, settings.clone(), by)),
+            WorldInput::Patch(patch) => {
+                let settings = patch.applied_to(&world.settings);
+                settings.check()?;
+                (settings != world.settings).then(|| changed(id, settings, by))
             }
             WorldInput::AllowTool(tool, allowance) => {
                 if world.allows(tool, &allowance.tool_hash).is_some() {
@@ -193,6 +220,7 @@ impl World {
                 Some((WorldEntry::ToolAllowed { tool, allowance, by }, None, record))
             }
             WorldInput::Remove => {
+                let account = AccountId::of_world(id);
                 let ledger = LedgerOp::SetLimit { account, limit: None };
                 Some((WorldEntry::Removed { by }, Some(ledger), record("world.removed")))
             }
@@ -237,4 +265,19 @@ impl World {
             (None, WorldEntry::ToolAllowed { .. } | WorldEntry::Removed { .. }) => None,
         }
     }
+}
+
+/// What follows from other settings.
+fn changed(id: &WorldId, settings: WorldSettings, by: CallerRef) -> WorldChange {
+    let (account, limit) = (AccountId::of_world(id), settings.limit_micro);
+    let record = audit("world.changed", id, &by)
+        .fact("limit_micro", limit)
+        .fact("publish", settings.publish.as_str())
+        .fact("rules", settings.policy.len() as u64);
+    let ledger = LedgerOp::SetLimit { account, limit };
+    (WorldEntry::Changed { settings, by }, Some(ledger), record)
+}
+
+fn audit(event: &str, id: &WorldId, by: &CallerRef) -> AuditRecord {
+    AuditRecord::new(event, format!("grant:{}", by.grant), format!("world:{id}"))
 }

@@ -1,6 +1,6 @@
 //! Worlds: making, showing, setting, removing.
 
-use wharf_domain::{Account, Caller, World, WorldInput, WorldSettings};
+use wharf_domain::{Account, Caller, World, WorldInput, WorldPatch, WorldSettings};
 use wharf_ports::FileQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AccountId, Code, Fault, StreamId, Verb, WorldId};
@@ -40,6 +40,17 @@ impl Handle {
         settings: WorldSettings,
     ) -> Result<WorldView, Fault> {
         self.change_world(caller, id, WorldInput::Change(settings)).await
+    }
+
+    /// Changes some of a world's settings. Two who change different ones at once both have their
+    /// way.
+    pub async fn patch_world(
+        &self,
+        caller: &Caller,
+        id: WorldId,
+        patch: WorldPatch,
+    ) -> Result<WorldView, Fault> {
+        self.change_world(caller, id, WorldInput::Patch(patch)).await
     }
 
     async fn change_world(

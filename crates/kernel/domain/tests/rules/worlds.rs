@@ -3,7 +3,7 @@
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{
     Audience, Caller, LedgerOp, Rule, ToolAllowance, When, World, WorldEntry, WorldInput,
-    WorldSettings,
+    WorldPatch, WorldSettings,
 };
 use wharf_vocab::limits::WORLD_RULES_MAX;
 use wharf_vocab::{
@@ -68,6 +68,44 @@ fn a_world_is_made_once_and_changed_only_after_that() {
     assert_eq!((world.settings, world.created_at), (limit, Timestamp(1)));
     let account = AccountId::of_world(&id());
     assert_eq!(ledger, Some(LedgerOp::SetLimit { account, limit: Some(5) }));
+}
+
+#[test]
+fn t041_two_who_change_different_settings_both_have_their_way() {
+    let budget = WorldPatch {
+        limit_micro: Some(Some(9)),
+        default_hold_micro: Some(2),
+        ..Default::default()
+    };
+    let rest = WorldPatch {
+        publish: Some(Publish::Staged),
+        retention_days: Some(Some(7)),
+        policy: Some(vec![rule()]),
+        ..Default::default()
+    };
+    assert!(refused(None, &WorldInput::Patch(budget.clone())).is(Code::WorldNotFound));
+    let (world, _) = after(None, &create(), 1);
+    let (world, ledger) = after(Some(world), &WorldInput::Patch(budget.clone()), 2);
+    let account = AccountId::of_world(&id());
+    assert_eq!(ledger, Some(LedgerOp::SetLimit { account, limit: Some(9) }));
+    let (world, _) = after(Some(world), &WorldInput::Patch(rest), 3);
+    let all = WorldSettings {
+        limit_micro: Some(9),
+        default_hold_micro: 2,
+        publish: Publish::Staged,
+        retention_days: Some(7),
+        policy: vec![rule()],
+    };
+    assert_eq!(world.settings, all);
+    let by = Caller::owner().to_ref();
+    let same = World::decide(Some(&world), &id(), &WorldInput::Patch(budget), &by);
+    assert_eq!(same.expect("legal"), None, "nothing is to be changed");
+    let wrong = WorldPatch { retention_days: Some(Some(0)), ..Default::default() };
+    assert!(refused(Some(&world), &WorldInput::Patch(wrong)).is(Code::RequestInvalid));
+    let none =
+        WorldPatch { limit_micro: Some(None), retention_days: Some(None), ..Default::default() };
+    let (world, _) = after(Some(world), &WorldInput::Patch(none), 4);
+    assert_eq!(world.settings, WorldSettings { limit_micro: None, retention_days: None, ..all });
 }
 
 #[test]
