@@ -353,6 +353,30 @@ async fn objects_that_nobody_recorded_go_after_a_day_and_only_when_no_run_writes
 }
 
 #[tokio::test]
+async fn t033_a_recorded_local_file_stays_whatever_its_folders_are_called() {
+    let clock = clock();
+    let bench = Bench::at(&clock).await;
+    let peer = work(&bench).await;
+    let at = ["/a/@b/c", "/a/@b/1", "/x/@y"];
+    let outputs = json!({"a.local": at[0], "b.local": at[1], "c.world": at[2]});
+    let wanted = NewRun {
+        run_id: Some(RunId::new("r").expect("valid")),
+        outputs: object(outputs),
+        ..new("acme/work", json!({}))
+    };
+    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let given = object(json!({"a": "a", "b": "b", "c": "c"}));
+    peer.next().await.succeeded(given, 0).await.expect("told");
+    bench.end_of(&run.key).await;
+    clock.advance_ms(2 * DAY_MS);
+    let collected = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    assert_eq!((collected.leftovers, collected.files), (0, 0), "{collected:?}");
+    assert_eq!(bench.get("/@r/a/@b/c").await.as_deref(), Some("a"));
+    assert_eq!(bench.get("/@r/a/@b/1").await.as_deref(), Some("b"));
+    assert_eq!(bench.get("/x/@y").await.as_deref(), Some("c"));
+}
+
+#[tokio::test]
 async fn a_run_that_is_removed_takes_its_local_files_along_and_leaves_those_of_the_world() {
     let bench = Bench::new().await;
     let peer = work(&bench).await;

@@ -215,11 +215,12 @@ impl Handle {
             let (_removing, free) = self.inner.in_use.remove(places);
             // Looked at only now, so that no run can have begun to use one of them.
             let used = self.used(world);
-            let free = free.into_iter().map(|(_, path)| path);
             let free: BTreeSet<_> =
-                free.filter(|path| staged_by(path).is_some() || !used.has(path)).collect();
+                free.into_iter().map(|(_, path)| path).filter(|path| !used.has(path)).collect();
             for entry in gone {
-                if !place_of(world, &entry).is_some_and(|(_, path)| free.contains(&path)) {
+                let Some((_, path)) = place_of(world, &entry) else { continue };
+                // Somebody may have recorded it meanwhile.
+                if !free.contains(&path) || self.row(world, &path).await?.is_some() {
                     continue;
                 }
                 collected.leftovers += 1;
@@ -237,31 +238,29 @@ impl Handle {
         world: &WorldId,
         entry: &ObjectEntry,
         rows: &mut Rows,
-        over: &mut BTreeMap<(String, String), bool>,
+        over: &mut BTreeMap<String, bool>,
     ) -> Result<bool, Fault> {
         let Some((_, path)) = place_of(world, entry) else { return Ok(false) };
-        if let Some(staged) = staged_by(&path) {
-            if let Some(known) = over.get(&staged) {
-                return Ok(*known);
-            }
-            let is_over = !self.is_under_way(world, &staged).await?;
-            over.insert(staged, is_over);
-            return Ok(is_over);
+        if rows.has(self, &path).await? {
+            return Ok(false);
         }
-        let old = entry.written_at.plus_ms(UNRECORDED_MS) <= self.now();
-        Ok(old && !rows.has(self, &path).await?)
+        let Some((run, _)) = path.staged_by() else {
+            return Ok(entry.written_at.plus_ms(UNRECORDED_MS) <= self.now());
+        };
+        if let Some(known) = over.get(run) {
+            return Ok(*known);
+        }
+        let is_over = self.is_over(world, run).await?;
+        over.insert(run.to_owned(), is_over);
+        Ok(is_over)
     }
 
-    /// Whether an attempt of a run is still under way.
-    async fn is_under_way(
-        &self,
-        world: &WorldId,
-        (run, attempt): &(String, String),
-    ) -> Result<bool, Fault> {
-        let Ok(run) = RunId::new(run.as_str()) else { return Ok(false) };
+    /// Whether a run is over, so that what its attempts did not publish is nobody's.
+    async fn is_over(&self, world: &WorldId, run: &str) -> Result<bool, Fault> {
+        let Ok(run) = RunId::new(run) else { return Ok(false) };
         match self.run(&RunKey { world: world.clone(), run }).await {
-            Ok(run) => Ok(run.active.as_ref().is_some_and(|active| active.id.as_str() == attempt)),
-            Err(fault) if fault.is(Code::RunNotFound) => Ok(false),
+            Ok(run) => Ok(run.is_over()),
+            Err(fault) if fault.is(Code::RunNotFound) => Ok(true),
             Err(fault) => Err(fault),
         }
     }
@@ -305,10 +304,4 @@ impl Rows {
 fn place_of(world: &WorldId, entry: &ObjectEntry) -> Option<Place> {
     let path = entry.key.strip_prefix(world.as_str())?;
     Some((world.clone(), WorldPath::try_from(path.to_owned()).ok()?))
-}
-
-/// The run and the attempt that wrote an output which is not published yet.
-fn staged_by(path: &WorldPath) -> Option<(String, String)> {
-    let (run, rest) = path.as_str().strip_prefix("/@")?.split_once("/@")?;
-    Some((run.to_owned(), rest.split('/').next()?.to_owned()))
 }

@@ -90,7 +90,15 @@ impl WorldPath {
     /// Whether an attempt put it there to be published later.
     #[must_use]
     pub fn is_staged(&self) -> bool {
-        self.run().is_some() && self.within().starts_with("/@")
+        self.staged_by().is_some()
+    }
+
+    /// The run and the attempt that put it there to be published later, if that is what it is.
+    /// Nothing but the segment after the run tells it: further down, `@` is like any letter.
+    #[must_use]
+    pub fn staged_by(&self) -> Option<(&str, &str)> {
+        let attempt = self.within().strip_prefix("/@")?.split('/').next()?;
+        Some((self.run()?, attempt))
     }
 
     /// The run whose local or staged file it is, if it is one.
