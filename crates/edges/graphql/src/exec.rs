@@ -119,3 +119,63 @@ impl Executor for Core {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use async_graphql::extensions::{Extension, ExtensionContext, ExtensionFactory, NextExecute};
+    use wharf_journal::audit::AuditKey;
+    use wharf_ports::SystemClock;
+    use wharf_ports::memory::MemoryStore;
+    use wharf_vocab::NodeId;
+
+    use super::*;
+
+    /// An engine with nothing in it.
+    pub(crate) async fn engine() -> Handle {
+        let clock = Arc::new(SystemClock);
+        let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
+        let node = NodeId::new("test").expect("valid");
+        let options = wharf_engine::Options::new(node, store, clock, 1);
+        Handle::start(options).await.expect("starts")
+    }
+
+    /// Lets every operation stand still.
+    struct Standstill;
+
+    impl ExtensionFactory for Standstill {
+        fn create(&self) -> Arc<dyn Extension> {
+            Arc::new(Standstill)
+        }
+    }
+
+    #[async_graphql::async_trait::async_trait]
+    impl Extension for Standstill {
+        async fn execute(
+            &self,
+            _: &ExtensionContext<'_>,
+            _: Option<&str>,
+            _: NextExecute<'_>,
+        ) -> Response {
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn t045_a_query_that_takes_too_long_is_given_up() {
+        let limits = Limits { query: Duration::from_millis(10), ..Limits::default() };
+        let mut core = Core::new(engine().await, limits);
+        let query = "{ tools { edges { cursor } } }";
+        core.schema = Schema::build(Query, Mutation, Subscriptions { recheck: Duration::MAX })
+            .extension(Standstill)
+            .finish();
+        let plain = core.execute(Request::new(query)).await;
+        let streamed = core.execute_stream(Request::new(query), None).collect::<Vec<_>>().await;
+        for answer in [&plain, &streamed[0]] {
+            let code = answer.errors[0].extensions.as_ref().and_then(|it| it.get("code")).cloned();
+            assert_eq!(code, Some("request.timeout".into()), "{answer:?}");
+        }
+        assert_eq!(core.operations.available_permits(), core.limits.operations_max);
+    }
+}

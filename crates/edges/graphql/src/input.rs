@@ -1,5 +1,7 @@
 //! Turns what peers send into what the engine understands. Every id is checked here.
 
+use std::path::Path;
+
 use async_graphql::{InputObject, MaybeUndefined};
 use serde_json::Value;
 use wharf_domain::permission::ToolPattern;
@@ -7,6 +9,7 @@ use wharf_domain::run::RunContext;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Audience, Rule, When, WorldSettings};
 use wharf_engine::NewRun;
+use wharf_vocab::limits::PATH_BYTES_MAX;
 use wharf_vocab::{Code, Fault, IdError, Object, RunId, RunKey, ToolId, WorldId};
 
 use crate::error::invalid;
@@ -19,6 +22,10 @@ const DEFAULT_WORLD: &str = "default";
 const RULES_MAX: usize = 100;
 /// Most days that a world keeps what nobody uses: about a hundred years.
 const RETENTION_DAYS_MAX: u32 = 36_500;
+/// Most paths that a request tells of.
+const RESOURCE_PATHS_MAX: usize = 100;
+/// Longest path that a request tells of.
+const CONTEXT_PATH_BYTES_MAX: usize = 4_096;
 
 /// A request for a run.
 #[derive(Debug, InputObject)]
@@ -47,6 +54,19 @@ pub(crate) struct CreateRunInput {
     budget_micro: Option<Int64>,
     /// Whether it is written down; the tool's default when absent.
     durability: Option<Durability>,
+    /// Where the caller stands; it permits nothing.
+    context: Option<RunContextInput>,
+}
+
+/// What surrounds a call. It tells a provider where its caller stands, and permits nothing.
+#[derive(Debug, Default, InputObject)]
+pub(crate) struct RunContextInput {
+    /// The folder of the project that the caller works on, an absolute path.
+    project_root: Option<String>,
+    /// Further files and folders the call is about, up to 100 absolute paths.
+    resource_paths: Option<Vec<String>>,
+    /// How the caller shows things: an object.
+    ui: Option<Value>,
 }
 
 impl CreateRunInput {
@@ -82,8 +102,32 @@ impl CreateRunInput {
             budget_micro: self.budget_micro.map(|micro| micro.0),
             durability: self.durability.map(Into::into),
             parent: None,
-            context: RunContext::default(),
+            context: self.context.unwrap_or_default().read()?,
         })
+    }
+}
+
+impl RunContextInput {
+    /// Its paths are absolute, because only the caller knows where others lead.
+    fn read(self) -> Result<RunContext, Fault> {
+        let fits = |path: &String| {
+            let plain = path.len() <= CONTEXT_PATH_BYTES_MAX && !path.chars().any(char::is_control);
+            plain && Path::new(path).is_absolute()
+        };
+        if !self.project_root.iter().all(fits) {
+            let message = "The field `context.projectRoot` must be an absolute path.";
+            return Err(invalid("context.projectRoot", message));
+        }
+        let resource_paths = self.resource_paths.unwrap_or_default();
+        if resource_paths.len() > RESOURCE_PATHS_MAX || !resource_paths.iter().all(fits) {
+            let message = "The field `context.resourcePaths` must be up to 100 absolute paths.";
+            return Err(invalid("context.resourcePaths", message));
+        }
+        let ui = object(self.ui).ok_or_else(|| {
+            invalid("context.ui", "The field `context.ui` must be a JSON object.")
+        })?;
+        let ui = (!ui.is_empty()).then_some(ui);
+        Ok(RunContext { project_root: self.project_root, resource_paths, ui })
     }
 }
 
@@ -196,6 +240,17 @@ pub(crate) fn path(text: &str) -> Result<WorldPath, Fault> {
         let message = format!("The path cannot be used: {error}.");
         Fault::new(Code::ScopePathInvalid, message).with("field", "path")
     })
+}
+
+/// What paths of files begin with.
+pub(crate) fn prefix(text: String) -> Result<String, Fault> {
+    if text.starts_with('/') && text.len() <= PATH_BYTES_MAX {
+        return Ok(text);
+    }
+    let message = format!(
+        "The argument `prefix` must begin with / and may have {PATH_BYTES_MAX} bytes at most."
+    );
+    Err(invalid("prefix", message))
 }
 
 fn world_or_default(text: Option<&str>) -> Result<WorldId, Fault> {

@@ -137,6 +137,8 @@ impl Query {
         ctx: &Context<'_>,
         #[graphql(desc = "The world; `default` when absent.")] world: Option<String>,
         #[graphql(desc = "Only paths that begin with this text.")] prefix: Option<String>,
+        #[graphql(desc = "Whether local files of runs, below `/@run/`, are listed, too.", default)]
+        local: bool,
         #[graphql(desc = "Items on a page, 1 to 200; 50 when absent.")] first: Option<i32>,
         #[graphql(desc = "Only what comes behind this cursor.")] after: Option<String>,
     ) -> Result<Connection<Artifact>, Fault> {
@@ -145,7 +147,8 @@ impl Query {
         let world = input::world(world.as_deref().unwrap_or("default"))?;
         session.world(Verb::Read, &world)?;
         let mut query = FileQuery::new(world, limit(first)?);
-        query.prefix = prefix;
+        query.prefix = prefix.map(input::prefix).transpose()?;
+        query.locals = local;
         query.after = match after.map(|after| cursor::read(List::Files, &after)).transpose()? {
             Some(Place::Name(name)) => Some(input::path(&name)?),
             Some(Place::Number(_)) | None => None,

@@ -94,3 +94,70 @@ impl Pulse {
         act(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wharf_domain::Caller;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A socket that was opened now, under these limits and no others.
+    async fn pulse(set: impl FnOnce(&mut Limits)) -> Pulse {
+        let long = Duration::from_secs(1_000_000);
+        let mut limits =
+            Limits { socket_init: long, socket_idle: long, socket_ping: long, ..Limits::default() };
+        set(&mut limits);
+        let handle = crate::exec::tests::engine().await;
+        Pulse::new(Session { handle, caller: Caller::owner() }, Arc::new(limits))
+    }
+
+    /// What is to be done second by second.
+    async fn beats(pulse: &Pulse, seconds: usize) -> Vec<Option<Beat>> {
+        let mut beats = Vec::new();
+        for _ in 0..seconds {
+            tokio::time::advance(SECOND).await;
+            beats.push(pulse.beat());
+        }
+        beats
+    }
+
+    fn is_end(beat: &Option<Beat>) -> bool {
+        matches!(beat, Some(Beat::End(4408, _)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn t045_a_socket_may_take_so_long_to_greet() {
+        let mute = pulse(|limits| limits.socket_init = 3 * SECOND).await;
+        let told = beats(&mute, 3).await;
+        assert!(told[..2].iter().all(Option::is_none) && is_end(&told[2]), "{told:?}");
+        let greets = pulse(|limits| limits.socket_init = 3 * SECOND).await;
+        greets.greeted();
+        assert!(beats(&greets, 10).await.iter().all(Option::is_none));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn t045_a_socket_is_idle_from_the_end_of_its_last_operation_on() {
+        let pulse = pulse(|limits| limits.socket_idle = 3 * SECOND).await;
+        pulse.open.store(1, Ordering::Relaxed);
+        assert!(beats(&pulse, 10).await.iter().all(Option::is_none), "it is in use");
+        pulse.open.store(0, Ordering::Relaxed);
+        let told = beats(&pulse, 3).await;
+        assert!(told[..2].iter().all(Option::is_none) && is_end(&told[2]), "{told:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn t045_a_peer_that_answers_no_ping_is_gone() {
+        let pulse = pulse(|limits| limits.socket_ping = 2 * SECOND).await;
+        for _ in 0..10 {
+            assert_eq!(beats(&pulse, 2).await, [None, Some(Beat::Ping)]);
+            pulse.heard();
+        }
+        let told = beats(&pulse, 6).await;
+        assert_eq!(told[..5], [None, Some(Beat::Ping), None, Some(Beat::Ping), None]);
+        assert!(is_end(&told[5]), "{told:?}");
+    }
+}

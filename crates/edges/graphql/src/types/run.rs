@@ -59,9 +59,28 @@ pub(crate) struct Run {
     hold_micro: Int64,
     /// What is set aside for the attempt under way, in micro-dollars.
     held_micro: Int64,
+    /// What the core measured of it; null until it is over.
+    receipt: Option<Receipt>,
     /// What it waits for.
     #[graphql(complexity = "5 * child_complexity")]
     asks: Vec<Ask>,
+}
+
+/// What the core measured of a run, beside what its provider says that it cost.
+#[derive(Debug, SimpleObject)]
+pub(crate) struct Receipt {
+    /// What the provider reported, in micro-dollars.
+    cost_micro: Int64,
+    /// How long its attempts and waits took, from the first attempt to the end, in milliseconds.
+    wall_ms: Int64,
+    /// Processor time in milliseconds, where it is known.
+    cpu_ms: Option<Int64>,
+    /// Bytes of files that it was given.
+    bytes_in: Int64,
+    /// Bytes of files that it wrote.
+    bytes_out: Int64,
+    /// Whether more was reported than was held.
+    over_hold: bool,
 }
 
 /// An error that is part of what is shown.
@@ -125,7 +144,23 @@ impl From<&wharf_domain::Run> for Run {
             continues: run.spec.continues.as_ref().map(ToString::to_string),
             hold_micro: Int64(run.spec.hold_micro),
             held_micro: Int64(hold.map_or(0, |held| held.amount_micro)),
+            receipt: receipt(run),
             asks: run.open_asks().map(|raised| Ask::from(&raised.ask)).collect(),
         }
     }
+}
+
+/// What was measured of a run that is over.
+fn receipt(run: &wharf_domain::Run) -> Option<Receipt> {
+    let ended = run.ended_at?;
+    // The run remembers what all its attempts cost together, and each had the same hold.
+    let held = run.spec.hold_micro.saturating_mul(u64::from(run.attempt));
+    Some(Receipt {
+        cost_micro: Int64(run.cost_micro),
+        wall_ms: Int64(run.started_at.map_or(0, |started| ended.0.saturating_sub(started.0))),
+        cpu_ms: run.metered.cpu_ms.map(Int64),
+        bytes_in: Int64(run.metered.bytes_in),
+        bytes_out: Int64(run.metered.bytes_out),
+        over_hold: run.cost_micro > held,
+    })
 }

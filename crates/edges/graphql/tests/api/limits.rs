@@ -1,8 +1,11 @@
 //! What asks for too much is refused before it costs anything.
 
-use serde_json::{Value, json};
+use std::time::Duration;
 
-use crate::support::{OWNER, Stage};
+use serde_json::{Value, json};
+use wharf_graphql::Limits;
+
+use crate::support::{OWNER, Stage, eventually};
 
 /// The question that every client asks to learn the schema.
 const INTROSPECTION: &str = "query IntrospectionQuery { __schema { queryType { name } mutationType { name }
@@ -95,4 +98,26 @@ async fn t045_a_body_is_one_operation_as_json() {
     let nobody = stage.call("", "POST", "/graphql", Some(&query)).await;
     assert_eq!(nobody.status, 401);
     assert_eq!(nobody.body["data"], Value::Null);
+}
+
+#[tokio::test]
+async fn t045_operations_beyond_the_most_at_once_wait_and_are_then_refused() {
+    let limits =
+        Limits { operations_max: 1, query: Duration::from_millis(50), ..Limits::default() };
+    let stage = Stage::start_with(limits).await;
+    let tools = "{ tool(id: \"wharf/echo\") { name } }";
+    let make = "mutation { createRun(input: {tool: \"wharf/echo\", runId: \"slow\"}) { runId } }";
+    stage.store.hold_commits();
+    let slow = stage.ask(make);
+    let other = async {
+        // The mutation has the only place until what it asks for is written.
+        eventually(async || (stage.store.commits_held() > 0).then_some(())).await;
+        let refused = stage.ask(tools).await;
+        stage.store.release_commits();
+        refused
+    };
+    let (made, refused) = tokio::join!(slow, other);
+    assert_eq!(made.data()["createRun"]["runId"], "slow");
+    assert_eq!((refused.status, refused.code()), (503, Some("core.busy")), "{}", refused.body);
+    eventually(async || stage.ask(tools).await.code().is_none().then_some(())).await;
 }

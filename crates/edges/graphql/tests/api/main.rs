@@ -2,6 +2,7 @@
 
 mod client;
 mod events;
+mod files;
 mod limits;
 mod lists;
 mod operations;

@@ -39,6 +39,45 @@ async fn t045_a_run_is_made_shown_and_canceled() {
 }
 
 #[tokio::test]
+async fn t045_a_run_is_told_where_its_caller_stands() {
+    let stage = Stage::start().await;
+    let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
+    let run = |id: &str, context: Value| {
+        let input = json!({"tool": "wharf/echo", "runId": id, "context": context});
+        stage.ask_as(OWNER, make, json!({"input": input}))
+    };
+    let full = json!({"projectRoot": "/p", "resourcePaths": ["/p/a", "/b"], "ui": {"dark": true}});
+    assert_eq!(run("full", full.clone()).await.data()["createRun"]["runId"], "full");
+    // What surrounds a call is part of the request: the same gives the same run, also by REST.
+    assert_eq!(run("full", full.clone()).await.code(), None);
+    let rest = json!({"tool": "wharf/echo", "run_id": "full", "context":
+        {"project_root": "/p", "resource_paths": ["/p/a", "/b"], "ui": {"dark": true}}});
+    let again = stage.call(OWNER, "POST", "/v1/runs", Some(&rest)).await;
+    assert_eq!((again.code(), &again.body["run_id"]), (None, &json!("full")), "{}", again.body);
+    for (field, value) in
+        [("projectRoot", json!("/q")), ("resourcePaths", json!([])), ("ui", json!({}))]
+    {
+        let mut other = full.clone();
+        other[field] = value;
+        assert_eq!(run("full", other).await.code(), Some("run.conflict"), "{field}");
+    }
+    assert_eq!(run("none", Value::Null).await.code(), None);
+    assert_eq!(run("none", json!({"ui": {}})).await.code(), None, "it says as much as none");
+    for (field, context) in [
+        ("context.projectRoot", json!({"projectRoot": "p"})),
+        ("context.projectRoot", json!({"projectRoot": "/p\n"})),
+        ("context.resourcePaths", json!({"resourcePaths": ["/p", "../a"]})),
+        ("context.resourcePaths", json!({"resourcePaths": vec!["/p"; 101]})),
+        ("context.ui", json!({"ui": [1]})),
+    ] {
+        let refused = run("never", context.clone()).await;
+        assert_eq!(refused.code(), Some("request.invalid"), "{context}");
+        let details = &refused.body["errors"][0]["extensions"]["details"];
+        assert_eq!(details["field"], field, "{context}");
+    }
+}
+
+#[tokio::test]
 async fn t045_amounts_are_text_of_any_size() {
     let stage = Stage::start().await;
     let make = "mutation { createWorld(id: \"big\", settings: {

@@ -21,7 +21,7 @@ use wharf_graphql::Limits;
 use wharf_http::{Listener, Mount, Options, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
-use wharf_ports::memory::MemoryStore;
+use wharf_ports::memory::{MemoryObjects, MemoryStore};
 use wharf_vocab::{NodeId, WorldId};
 
 pub(crate) const OWNER: &str = "owners-own-token";
@@ -32,6 +32,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Stage {
     pub(crate) server: Server,
     pub(crate) handle: Handle,
+    pub(crate) store: Arc<MemoryStore>,
+    /// Where files are kept.
+    pub(crate) objects: Arc<MemoryObjects>,
 }
 
 /// An answer of either API.
@@ -65,7 +68,9 @@ impl Stage {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let node = NodeId::new("test").expect("valid");
-        let mut options = wharf_engine::Options::new(node, store, clock, 1);
+        let mut options = wharf_engine::Options::new(node, store.clone(), clock.clone(), 1);
+        let objects = Arc::new(MemoryObjects::new(clock));
+        options.objects = Some(objects.clone());
         let keys = BTreeMap::from([("k1".to_owned(), [1; 32])]);
         options.keyring = Keyring { current: "k1".to_owned(), keys };
         let handle = Handle::start(options).await.expect("starts");
@@ -81,7 +86,7 @@ impl Stage {
         let addr = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);
-        Self { server, handle }
+        Self { server, handle, store, objects }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
