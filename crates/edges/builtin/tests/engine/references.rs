@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::peer::{Peer, succeed, tool};
 use crate::support::{Bench, default_world, new, object, outputs_of, owner, path, stream};
 use serde_json::{Value, json};
+use wharf_domain::grant::Narrowing;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::scope::{Bound, Target};
 use wharf_domain::{Caller, Rights, ToolDef, WorldSettings};
@@ -213,6 +214,55 @@ async fn t036_what_nobody_wrote_and_what_lies_in_another_world_is_refused_before
     let fault = bench.handle.create_run(&owner(), wanted).await.expect_err("too long");
     assert!(fault.is(Code::ScopePathInvalid), "{fault}");
     assert!(peer.is_idle().await, "nothing was dispatched");
+}
+
+#[tokio::test]
+async fn t036_runs_of_tools_that_a_token_may_not_use_are_as_good_as_not_there() {
+    let bench = Bench::new().await;
+    let tools = vec![tool("acme/work"), tool("acme/other")];
+    let peer = Peer::join(&bench.handle, "acme", tools).await;
+    let id = |text: &str| Some(RunId::new(text).expect("valid"));
+    let theirs = NewRun { run_id: id("theirs"), ..new("acme/other", json!({})) };
+    writes_local(&bench, &peer, theirs, "secret").await;
+    let mine = continuing("mine", "theirs", json!({}));
+    writes_local(&bench, &peer, mine, "mine").await;
+    let narrowing = Narrowing {
+        tools: Some(vec![ToolPattern::parse("acme/work").expect("valid")]),
+        ..Narrowing::default()
+    };
+    let narrow = Caller::token("t", Rights::all().narrowed(&narrowing));
+    let refused = |wanted: NewRun| {
+        let (handle, narrow) = (bench.handle.clone(), narrow.clone());
+        async move { handle.create_run(&narrow, wanted).await.expect_err("refused") }
+    };
+    let state = |run: &str| json!({"state.local": format!("/@{run}/agent-state.json")});
+    for wanted in [
+        (|run: &str| new("acme/work", json!({"x.local": format!("/@{run}/x")}))) as fn(&str) -> _,
+        |run| new("acme/work", json!({"x": format!("world://default/@{run}/x")})),
+        |run| continuing("a", run, json!({"x.local": "/x"})),
+        |run| continuing("a", run, json!({})),
+    ] {
+        let (hidden, nobody) = (refused(wanted("theirs")).await, refused(wanted("nobody")).await);
+        assert!(hidden.is(Code::ScopeNotFound), "{hidden}");
+        assert_eq!(hidden.message.replace("theirs", "nobody"), nobody.message);
+        assert_eq!(hidden.details, nobody.details);
+    }
+    assert!(refused(new("acme/work", state("theirs"))).await.is(Code::ScopeNotFound));
+    let beyond = continuing("a", "mine", json!({"x.local": "/x"}));
+    assert!(refused(beyond).await.is(Code::ScopeNotFound), "the chain ends there");
+    bench.handle.create_run(&narrow, new("acme/work", state("mine"))).await.expect("its own tool");
+
+    // An attempt may hand on what it has written or was given, whatever tool that was made by.
+    let parent = new("acme/work", state("theirs"));
+    bench.handle.create_run(&owner(), parent).await.expect("accepted");
+    peer.next().await;
+    let parent = peer.next().await;
+    let caller = parent.caller(vec![ToolPattern::parse("wharf/echo").expect("valid")]);
+    let given = parent.data().inputs_with_addresses().expect("made")["state"].clone();
+    let child = new("wharf/echo", json!({"value": given}));
+    parent.invoke(&caller, child).await.expect("it was given this file");
+    let fault = parent.invoke(&caller, new("wharf/echo", state("mine"))).await;
+    assert!(fault.expect_err("it was not given this one").is(Code::ScopeNotFound));
 }
 
 #[tokio::test]

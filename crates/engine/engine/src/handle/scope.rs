@@ -1,13 +1,14 @@
 //! Looking up what a request's references stand for.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use wharf_domain::Caller;
 use wharf_domain::run::Addresses;
 use wharf_domain::scope::{
     Bindings, Bound, Intent, Plan, ReadObject, Source, Target, WorldPath, media, resolve,
 };
+use wharf_domain::{Caller, Run};
 use wharf_ports::{FileQuery, FileRecord, ObjectInfo, TraceQuery};
 use wharf_vocab::limits::CONTINUES_DEPTH_MAX;
 use wharf_vocab::{B3, Code, Fault, Object, RunId, RunKey, Verb, WorldId};
@@ -122,17 +123,13 @@ impl Handle {
         mut wanted: BTreeMap<String, WorldPath>,
     ) -> Result<Vec<(String, WorldPath)>, Fault> {
         let key = RunKey { world: new.world.clone(), run: continues.clone() };
-        let mut run = match self.run(&key).await {
-            Ok(run) => run,
-            Err(fault) if fault.is(Code::RunNotFound) => {
-                let message = format!(
-                    "The run {continues} that this one continues is not in the world {}.",
-                    new.world
-                );
-                let code = self.code_of_stranger(caller, &key).await;
-                return Err(Fault::new(code, message).with("key", "continues"));
-            }
-            Err(fault) => return Err(fault),
+        let Some(mut run) = self.seen(caller, &key).await? else {
+            let message = format!(
+                "The run {continues} that this one continues is not in the world {}.",
+                new.world
+            );
+            let code = self.code_of_stranger(caller, &key).await;
+            return Err(Fault::new(code, message).with("key", "continues"));
         };
         let mut found = Vec::new();
         for _ in 0..CONTINUES_DEPTH_MAX {
@@ -148,11 +145,8 @@ impl Handle {
             let Some(before) = run.spec.continues.clone() else { break };
             // What was removed ends the chain.
             let key = RunKey { world: new.world.clone(), run: before };
-            run = match self.run(&key).await {
-                Ok(run) => run,
-                Err(fault) if fault.is(Code::RunNotFound) => break,
-                Err(fault) => return Err(fault),
-            };
+            let Some(found) = self.seen(caller, &key).await? else { break };
+            run = found;
         }
         match wanted.keys().next() {
             None => Ok(found),
@@ -164,6 +158,27 @@ impl Handle {
                 Err(Fault::new(Code::ScopeNotFound, message).with("key", key))
             }
         }
+    }
+
+    /// A run as far as a caller may know of it: one of a tool that it may not use is as good as
+    /// not there.
+    async fn seen(&self, caller: &Caller, key: &RunKey) -> Result<Option<Arc<Run>>, Fault> {
+        match self.run(key).await {
+            Ok(run) => Ok(Some(run).filter(|run| caller.rights.check_tool(&run.spec.tool).is_ok())),
+            Err(fault) if fault.is(Code::RunNotFound) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Whether the run that starts this one wrote a file or was given it, and so may hand it on.
+    async fn hands_on(&self, new: &NewRun, path: &WorldPath) -> Result<bool, Fault> {
+        let Some(parent) = &new.parent else { return Ok(false) };
+        if path.run() == Some(parent.run.as_str()) {
+            return Ok(true);
+        }
+        let parent = self.run(parent).await?;
+        let given = |bound: &Bound| matches!(bound, Bound::Object(read) if read.path == *path);
+        Ok(parent.spec.bindings.reads.values().any(given))
     }
 
     /// Whether a run wrote one of its local files, and it is still there.
@@ -191,17 +206,14 @@ impl Handle {
             let Some(run) = path.run().filter(|run| *run != key.run.as_str()) else { continue };
             let Ok(run) = RunId::new(run) else { return Err(missing(&new.inputs, name)) };
             let owner = RunKey { world: new.world.clone(), run };
-            match self.run(&owner).await {
-                Err(fault) if fault.is(Code::RunNotFound) => {
-                    let key = key_of(&new.inputs, name);
-                    let message = format!(
-                        "`{key}` names the run {}, which is not in the world {}.",
-                        owner.run, owner.world
-                    );
-                    let code = self.code_of_stranger(caller, &owner).await;
-                    return Err(Fault::new(code, message).with("key", key));
-                }
-                other => drop(other?),
+            if self.seen(caller, &owner).await?.is_none() && !self.hands_on(new, path).await? {
+                let key = key_of(&new.inputs, name);
+                let message = format!(
+                    "`{key}` names the run {}, which is not in the world {}.",
+                    owner.run, owner.world
+                );
+                let code = self.code_of_stranger(caller, &owner).await;
+                return Err(Fault::new(code, message).with("key", key));
             }
         }
         Ok(())
@@ -213,7 +225,10 @@ impl Handle {
         for world in self.inner.worlds.all() {
             let key = RunKey { world: world.id, run: named.run.clone() };
             let may_know = self.authorise(caller, Verb::Read, &key.world).is_ok();
-            if key.world != named.world && may_know && self.run(&key).await.is_ok() {
+            if key.world != named.world
+                && may_know
+                && matches!(self.seen(caller, &key).await, Ok(Some(_)))
+            {
                 return Code::ScopeForbidden;
             }
         }
