@@ -1,7 +1,7 @@
 //! Fetches a file out of a world: on from what is there of it already, checked before it counts.
 
-use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Write};
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,8 +13,10 @@ use wharf_vocab::Code;
 
 use super::incoming::Incoming;
 use super::meter::Meter;
+use super::partial::Partial;
 use super::patience::Patience;
-use super::place::{Place, file_name};
+use super::place::Place;
+use super::target::Target;
 use super::upload::B3;
 use crate::client::Client;
 use crate::failure::{Failure, Result};
@@ -56,19 +58,27 @@ struct Head {
     bytes: Option<u64>,
 }
 
+/// Fetches to where it is wanted.
+pub(crate) async fn get(fetch: &Fetch<'_>, target: &Target) -> Result<Fetched> {
+    match target {
+        Target::Stdout => to_stream(fetch, fetch.output.bytes(), "standard output").await,
+        Target::Stream(path) => {
+            // Before the core is asked, so that whoever reads a pipe sees its end in any case.
+            let out = open_stream(path.clone()).await?;
+            to_stream(fetch, out, &path.display().to_string()).await
+        }
+        Target::File(path) => to_file(fetch, path).await,
+    }
+}
+
 /// Fetches into a file, which is whole or not there. What has arrived when the connection is lost
 /// for good stays beside it for the next time.
-pub(crate) async fn to_file(fetch: &Fetch<'_>, target: &Path) -> Result<Fetched> {
-    if target.is_dir() {
-        let (shown, name) = (target.display(), file_name(&fetch.place.path));
-        let example = target.join(name);
-        let message = format!("{shown} is a folder; name the file, such as {}", example.display());
-        return Err(Failure::usage(message));
-    }
+async fn to_file(fetch: &Fetch<'_>, target: &Path) -> Result<Fetched> {
     let mut patience = Patience::new(fetch.client.clone());
     let (response, head) = open(patience.client(), fetch.place, 0).await?;
     patience.worked();
     let partial = Partial::open(target, head.etag.as_deref())?;
+    partial.remove_older();
     let (out, hasher) = partial.resume(head.bytes)?;
     let here = hasher.count();
     let response = if here == 0 { Some(response) } else { None };
@@ -82,19 +92,25 @@ pub(crate) async fn to_file(fetch: &Fetch<'_>, target: &Path) -> Result<Fetched>
     let (pumped, incoming) = way.pump(patience, response, incoming).await;
     let written = incoming.finish().await;
     meter.finish();
-    let (out, hasher) =
-        written.map_err(|error| Failure::unwritable(partial.path.display(), &error))?;
-    pumped?;
-    let fetched = checked(fetch.place, &head, &hasher).inspect_err(|_| partial.remove())?;
-    out.sync_all()
-        .and_then(|()| std::fs::rename(&partial.path, target))
-        .map_err(|error| Failure::unwritable(target.display(), &error))?;
+    let (_, hasher) = written.map_err(|error| Failure::unwritable(target.display(), &error))?;
+    let fetched = pumped.and_then(|()| checked(fetch.place, &head, &hasher));
+    let fetched = fetched.inspect_err(|failure| {
+        // What is damaged, or of a file that was replaced, is nothing to go on from.
+        if failure.is(Code::ArtifactChecksum) {
+            partial.remove();
+        }
+    })?;
+    partial.become_target()?;
     Ok(fetched)
 }
 
-/// Fetches to standard output, where nothing can be taken back: a file that arrived damaged is
-/// known by the exit code.
-pub(crate) async fn to_stdout(fetch: &Fetch<'_>) -> Result<Fetched> {
+/// Fetches to where nothing can be taken back: a file that arrived damaged is known by the exit
+/// code.
+async fn to_stream<W: Write + Send + 'static>(
+    fetch: &Fetch<'_>,
+    out: W,
+    name: &str,
+) -> Result<Fetched> {
     let mut patience = Patience::new(fetch.client.clone());
     let (response, head) = open(patience.client(), fetch.place, 0).await?;
     patience.worked();
@@ -102,17 +118,25 @@ pub(crate) async fn to_stdout(fetch: &Fetch<'_>) -> Result<Fetched> {
     let quiet = fetch.output.out_is_terminal();
     let output = if quiet { Output::new(true) } else { fetch.output };
     let meter = Meter::new(output, &plain::line(&fetch.place.path), head.bytes);
-    let incoming = Incoming::new(fetch.output.bytes(), Hasher::new());
+    let incoming = Incoming::new(out, Hasher::new());
     let way = Way { fetch, head: &head, meter: &meter };
     let (pumped, incoming) = way.pump(patience, Some(response), incoming).await;
     let written = incoming.finish().await;
     meter.finish();
     let (_, hasher) = written.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::ReaderGone,
-        _ => Failure::unwritable("standard output", &error),
+        _ => Failure::unwritable(name, &error),
     })?;
     pumped?;
     checked(fetch.place, &head, &hasher)
+}
+
+/// Opens a device, or a pipe, which waits until somebody reads it.
+async fn open_stream(path: PathBuf) -> Result<File> {
+    let shown = path.display().to_string();
+    let opened = tokio::task::spawn_blocking(move || File::options().append(true).open(path));
+    let opened = opened.await.unwrap_or_else(|gone| Err(io::Error::other(gone)));
+    opened.map_err(|error| Failure::unwritable(shown, &error))
 }
 
 /// One file on its way here.
@@ -224,71 +248,6 @@ fn checked(place: &Place, head: &Head, hasher: &Hasher) -> Result<Fetched> {
         return Err(Failure::failed(Code::ArtifactChecksum, message));
     }
     Ok(Fetched { bytes: hasher.count(), b3, checked: head.b3.is_some() })
-}
-
-/// What is there of a file so far, beside the file it becomes.
-struct Partial {
-    path: PathBuf,
-    file: File,
-}
-
-impl Partial {
-    /// Opens the part of this version of the file, and nobody else does meanwhile.
-    fn open(target: &Path, etag: Option<&str>) -> Result<Self> {
-        let path = partial_path(target, etag)?;
-        let unwritable = |error: io::Error| Failure::unwritable(path.display(), &error);
-        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(unwritable)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { path, file }),
-            Err(TryLockError::WouldBlock) => {
-                let message = format!("{} is being fetched by another command", target.display());
-                Err(Failure::failed(Code::RequestInvalid, message))
-            }
-            Err(TryLockError::Error(error)) => Err(unwritable(error)),
-        }
-    }
-
-    /// What is there, hashed, with the place to write on; nothing if it cannot be a part of so
-    /// many bytes.
-    fn resume(&self, bytes: Option<u64>) -> Result<(File, Hasher)> {
-        let unreadable = |error: io::Error| Failure::unreadable(self.path.display(), &error);
-        let mut file = self.file.try_clone().map_err(unreadable)?;
-        let here = file.metadata().map_err(unreadable)?.len();
-        let mut hasher = Hasher::new();
-        if bytes.is_none_or(|bytes| here > bytes) {
-            file.set_len(0).map_err(unreadable)?;
-            return Ok((file, hasher));
-        }
-        let mut piece = vec![0; 1024 * 1024];
-        loop {
-            match file.read(&mut piece).map_err(unreadable)? {
-                0 => return Ok((file, hasher)),
-                count => hasher.update(&piece[..count]),
-            };
-        }
-    }
-
-    fn remove(&self) {
-        // A part that cannot be removed is found damaged again.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// Beside the target, under a name that says which version of the file it is a part of.
-fn partial_path(target: &Path, etag: Option<&str>) -> Result<PathBuf> {
-    let Some(name) = target.file_name() else {
-        return Err(Failure::usage(format!("{} names no file", target.display())));
-    };
-    // Without a version nothing can be gone on with, so the name is one that comes only once.
-    let version = match etag {
-        Some(etag) => blake3::hash(etag.as_bytes()).to_hex()[..12].to_owned(),
-        None => uuid::Uuid::now_v7().simple().to_string(),
-    };
-    let mut partial = std::ffi::OsString::from(".");
-    partial.push(name);
-    partial.push(format!(".{version}.part"));
-    Ok(target.with_file_name(partial))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::agents::{example, has_python};
-use crate::support::{TestHome, wait_for};
+use crate::support::{TestHome, mode, wait_for};
 
 /// A block of the page.
 #[derive(Debug)]
@@ -183,6 +183,42 @@ fn t031_a_path_that_leads_out_is_refused_before_anything_is_sent() {
     let paths: Vec<_> =
         listed.as_array().expect("a list").iter().map(|file| &file["path"]).collect();
     assert_eq!(paths, ["/a/keep"]);
+}
+
+#[test]
+fn what_get_writes_to_stays_what_it_is() {
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt};
+    let home = TestHome::new();
+    let _core = home.up();
+    home.run_with(b"new", &["worlds", "put", "default", "/f", "-"]).code(0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let get =
+        |path: &Path| home.run(&["worlds", "get", "default", "/f", path.to_str().expect("text")]);
+    // A secret file stays one, and a link to it a link.
+    std::fs::write(at("secret"), "old").expect("written");
+    std::fs::set_permissions(at("secret"), PermissionsExt::from_mode(0o600)).expect("set");
+    std::os::unix::fs::symlink("secret", at("link")).expect("made");
+    get(&at("link")).code(0);
+    assert!(at("link").is_symlink());
+    assert_eq!(std::fs::read(at("secret")).expect("there"), b"new");
+    assert_eq!(mode(&at("secret")), 0o600);
+    // Whoever reads a pipe gets the bytes, and it stays a pipe.
+    let made = Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo");
+    assert!(made.success());
+    let pipe = at("pipe");
+    let reader = std::thread::spawn(move || std::fs::read(pipe).expect("readable"));
+    get(&at("pipe")).code(0);
+    assert_eq!(reader.join().expect("read"), b"new");
+    assert!(std::fs::metadata(at("pipe")).expect("there").file_type().is_fifo());
+    // Standard output by its other name is the same, and the facts do not get in between.
+    let out = home.run(&["worlds", "get", "default", "/f", "/dev/stdout", "--json"]).code(0);
+    assert_eq!(out.stdout, "new");
+    let missing = get(&at("no/f")).code(2);
+    let expect = format!("there is no folder {} [", at("no").display());
+    assert!(missing.stderr.contains(&expect), "{missing:#?}");
+    let names = std::fs::read_dir(folder.path()).expect("readable").count();
+    assert_eq!(names, 3, "no parts are left");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::files::{self, Fetch, Place};
+use crate::files::{self, Fetch, Place, Target};
 use crate::{plain, size};
 
 /// What `wharf worlds get` takes.
@@ -17,8 +17,9 @@ Examples:
   wharf worlds get lab /out/small.jpg small.jpg
   wharf worlds get lab /out/src.tar - | tar t
 
-The file is compared with its hash before it takes its name. If something comes in between, the
-same command goes on from what is there.")]
+The file is compared with its hash before it takes its name; a file that was there is replaced and
+leaves its permissions. If something comes in between, the same command goes on from what is there.
+Links are followed. Into a pipe or a device the bytes go as they come.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
@@ -33,23 +34,20 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let place = Place::new(&args.world, &args.path)?;
     let fetch = Fetch { client: context.client()?, place: &place, output };
-    let is_stdout = args.file.as_os_str() == "-";
-    let fetched = async {
-        match is_stdout {
-            true => files::to_stdout(&fetch).await,
-            false => files::to_file(&fetch, &args.file).await,
-        }
-    };
+    let target = Target::of(&args.file, &place)?;
     let ended = tokio::select! {
-        fetched = fetched => Some(fetched?),
+        fetched = files::get(&fetch, &target) => Some(fetched?),
         _ = tokio::signal::ctrl_c() => None,
     };
     let Some(fetched) = ended else {
-        let hint = if is_stdout { "" } else { "; the same command goes on from what is there" };
+        let hint = match target {
+            Target::File(_) => "; the same command goes on from what is there",
+            Target::Stdout | Target::Stream(_) => "",
+        };
         output.note(&format!("stopped{hint}"));
         return Ok(Exit::Canceled);
     };
-    if is_stdout {
+    if target == Target::Stdout {
         return Ok(Exit::Done);
     }
     let file = args.file.display();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::files::partial::partial_path;
 use crate::scripted::{Reply, Request, Scripted};
 
 const TEXT: &[u8] = b"what was written is what is read";
@@ -29,7 +30,7 @@ fn hash() -> String {
 async fn fetch(scripted: &Scripted, target: &Path) -> Result<Fetched> {
     let place = Place::new("lab", "/out/a b.txt").expect("a place");
     let fetch = Fetch { client: scripted.client(), place: &place, output: Output::new(true) };
-    to_file(&fetch, target).await
+    get(&fetch, &Target::of(target, &place)?).await
 }
 
 fn left_over(dir: &Path) -> Vec<String> {
@@ -79,6 +80,7 @@ async fn a_part_of_another_version_is_not_gone_on_with() {
     fetch(&scripted, &target).await.expect("fetched");
     assert_eq!(std::fs::read(&target).expect("there"), TEXT);
     assert_eq!(scripted.seen().len(), 1);
+    assert_eq!(left_over(dir.path()), ["a.txt"], "nobody will go on with the other part");
 }
 
 #[tokio::test]
@@ -108,6 +110,7 @@ async fn a_file_that_is_replaced_meanwhile_is_not_mixed() {
         .await;
     let failure = fetch(&scripted, &dir.path().join("a.txt")).await.expect_err("mixed");
     assert!(failure.message().contains("was replaced while it was fetched"), "{failure:?}");
+    assert_eq!(left_over(dir.path()), [""; 0], "there is nothing to go on from");
 }
 
 #[tokio::test]
@@ -121,12 +124,27 @@ async fn a_folder_is_not_overwritten_and_nothing_is_asked_for() {
 }
 
 #[tokio::test]
-async fn two_commands_do_not_write_one_file() {
+async fn a_link_stays_and_what_it_names_is_replaced() {
     let dir = tempfile::tempdir().expect("a folder");
-    let target = dir.path().join("a.txt");
-    let first = Partial::open(&target, Some("x")).expect("opened");
-    let failure = Partial::open(&target, Some("x")).map(|_| ()).expect_err("locked");
-    assert!(failure.message().contains("another command"), "{failure:?}");
-    drop(first);
-    assert!(Partial::open(&target, Some("x")).is_ok());
+    let (target, link) = (dir.path().join("a.txt"), dir.path().join("link"));
+    std::fs::write(&target, "old").expect("written");
+    std::os::unix::fs::symlink("a.txt", &link).expect("made");
+    let mut scripted = Scripted::new();
+    scripted.start(|request| serve(request, &hash(), TEXT.len())).await;
+    fetch(&scripted, &link).await.expect("fetched");
+    assert_eq!(std::fs::read_link(&link).expect("a link"), Path::new("a.txt"));
+    assert_eq!(std::fs::read(&target).expect("there"), TEXT);
+}
+
+#[tokio::test]
+async fn a_device_takes_the_bytes_as_they_come_and_may_be_full() {
+    let mut scripted = Scripted::new();
+    scripted.start(|request| serve(request, &hash(), 20)).await;
+    let place = Place::new("lab", "/out/a b.txt").expect("a place");
+    let fetch = Fetch { client: scripted.client(), place: &place, output: Output::new(true) };
+    let device = |path: &str| Target::Stream(path.into());
+    let fetched = get(&fetch, &device("/dev/null")).await.expect("fetched");
+    assert_eq!((fetched.bytes, fetched.checked), (TEXT.len() as u64, true));
+    let failure = get(&fetch, &device("/dev/full")).await.expect_err("full");
+    assert!(failure.message().starts_with("cannot write to /dev/full: "), "{failure:?}");
 }
