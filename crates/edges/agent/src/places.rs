@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use wharf_vocab::{AgentId, Digest, Isolation, LaunchId};
 
 use crate::options::Options;
-use crate::remove;
+use crate::{remove, workdir};
 
 /// How much of a launch's id names its folder.
 pub(crate) const FOLDER_NAME_CHARS: usize = 10;
 const LAUNCHES: &str = "launches";
 const GONE: &str = "gone";
+const DATA: &str = "data";
 
 /// The folders of a launch. Its own are removed when nobody needs them any more.
 #[derive(Debug)]
@@ -43,7 +44,7 @@ impl Places {
         Self {
             home: lasting.join("home"),
             tmp: own.join("tmp"),
-            data: lasting.join("data"),
+            data: lasting.join(DATA),
             log: log(agents_dir, id),
             gone: folder.join(GONE),
             given: own.join("given"),
@@ -79,7 +80,13 @@ pub(crate) fn short(launch: &LaunchId) -> String {
 /// this core is taken for it.
 pub(crate) fn sweep(options: &Options) {
     let Ok(agents) = std::fs::read_dir(&options.agents_dir) else { return };
-    let folders = agents.flatten().flat_map(|agent| [LAUNCHES, GONE].map(|n| agent.path().join(n)));
+    let agents: Vec<_> = agents.flatten().map(|agent| agent.path()).collect();
+    for agent in &agents {
+        if let Err(error) = workdir::put_away_all(&agent.join(DATA), &agent.join(GONE)) {
+            tracing::warn!(path = %agent.display(), %error, "rooms of old calls were not removed");
+        }
+    }
+    let folders = agents.iter().flat_map(|agent| [LAUNCHES, GONE].map(|name| agent.join(name)));
     let left = folders.filter_map(|folder| std::fs::read_dir(folder).ok());
     let left: Vec<_> = left.flat_map(|left| left.flatten().map(|left| left.path())).collect();
     if !left.is_empty() {

@@ -321,6 +321,20 @@ fn is_empty(fd: &OwnedFd) -> io::Result<bool> {
     Ok(true)
 }
 
+/// Puts the rooms away that an earlier core has left in a data folder. Only a core that was killed
+/// leaves any.
+pub(crate) fn put_away_all(data: &Path, gone: &Path) -> io::Result<()> {
+    let away = || {
+        let data = rustix::fs::open(data, FOLDER, Mode::empty())?;
+        DirBuilder::new().recursive(true).mode(0o700).create(gone)?;
+        moved(&data, "runs", gone).map(drop)
+    };
+    match away() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
 /// Moves something out of the agent's reach; where it lies then.
 fn moved(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<PathBuf> {
     let gone_fd = rustix::fs::open(gone, FOLDER, Mode::empty())?;
