@@ -163,6 +163,8 @@ pub struct World {
     pub id: WorldId,
     /// When it was made.
     pub created_at: Timestamp,
+    /// How often a world of this name was made before it, and removed.
+    pub earlier: u32,
     /// Its settings.
     pub settings: WorldSettings,
     /// Tools that need not be asked for again while their definition stays.
@@ -253,15 +255,17 @@ impl World {
             (Some(world), WorldEntry::Removed { .. }) => {
                 Some(Self { removed: true, allowed: Arc::default(), ..world })
             }
-            (_, WorldEntry::Created { settings, .. } | WorldEntry::Changed { settings, .. }) => {
-                Some(Self {
-                    id: id.clone(),
-                    created_at: at,
-                    settings: settings.clone(),
-                    allowed: Arc::default(),
-                    removed: false,
-                })
-            }
+            (
+                before,
+                WorldEntry::Created { settings, .. } | WorldEntry::Changed { settings, .. },
+            ) => Some(Self {
+                id: id.clone(),
+                created_at: at,
+                earlier: before.map_or(0, |before| before.earlier.saturating_add(1)),
+                settings: settings.clone(),
+                allowed: Arc::default(),
+                removed: false,
+            }),
             (None, WorldEntry::ToolAllowed { .. } | WorldEntry::Removed { .. }) => None,
         }
     }

@@ -11,6 +11,7 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Artifact, Caller, WorldSettings};
 use wharf_engine::{FileQuery, FileRecord, NewFile, NewRun};
 use wharf_ports::ManualClock;
+use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
 use wharf_vocab::{B3, Code, Direction, Durability, RunId, Timestamp, Verb, WorldId};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -238,11 +239,14 @@ async fn t040_a_run_in_memory_leaves_its_files_on_record() {
 async fn an_upload_in_parts_becomes_a_file_once_all_of_it_is_there() {
     let bench = Bench::new().await;
     let world = default_world();
-    let file = NewFile { bytes: Some(5), ..new_file(world.clone(), "/big.bin") };
+    let first = "x".repeat(usize::try_from(UPLOAD_PART_BYTES_MIN).expect("small"));
+    let whole = UPLOAD_PART_BYTES_MIN + 2;
+    let file = NewFile { bytes: Some(whole), ..new_file(world.clone(), "/big.bin") };
     let handle = &bench.handle;
     let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun");
     let place = (&world, &file.path, upload.id.as_str());
-    handle.put_part(&owner(), place, (1, 3), stream("hel")).await.expect("taken");
+    let size = UPLOAD_PART_BYTES_MIN;
+    handle.put_part(&owner(), place, (1, size), stream(first.clone())).await.expect("taken");
     let fault = handle.complete_upload(&owner(), file.clone(), &upload.id).await.expect_err("half");
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
     for (number, bytes) in [(0, 1), (10_001, 1), (2, u64::MAX)] {
@@ -253,11 +257,11 @@ async fn an_upload_in_parts_becomes_a_file_once_all_of_it_is_there() {
     assert!(fault.is(Code::ArtifactChecksum), "{fault}");
     handle.put_part(&owner(), place, (2, 2), stream("lo")).await.expect("taken");
     let known = handle.upload(&owner(), &world, &file.path, &upload.id).await.expect("known");
-    assert_eq!(known.parts.iter().map(|part| part.bytes).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(known.parts.iter().map(|part| part.bytes).collect::<Vec<_>>(), [size, 2]);
     assert_eq!(bench.listed().await, [] as [&str; 0]);
     let done = handle.complete_upload(&owner(), file.clone(), &upload.id).await.expect("whole");
-    assert_eq!(done.artifact.b3.as_ref().map(B3::as_str), Some(HELLO));
-    assert_eq!(bench.get("/big.bin").await.as_deref(), Some("hello"));
+    assert_eq!((done.artifact.bytes, done.artifact.b3.is_some()), (whole, true));
+    assert_eq!(bench.get("/big.bin").await, Some(first + "lo"));
 
     let gone = handle.upload(&owner(), &world, &file.path, &upload.id).await;
     assert!(gone.expect_err("done").is(Code::UploadNotFound));
@@ -266,6 +270,32 @@ async fn an_upload_in_parts_becomes_a_file_once_all_of_it_is_there() {
     let place = (&world, &file.path, upload.id.as_str());
     let gone = handle.put_part(&owner(), place, (1, 1), stream("x")).await;
     assert!(gone.expect_err("given up").is(Code::UploadNotFound));
+}
+
+#[tokio::test]
+async fn t040_parts_with_a_gap_or_too_small_make_no_file() {
+    let bench = Bench::new().await;
+    let world = default_world();
+    let handle = &bench.handle;
+    let whole = "x".repeat(usize::try_from(UPLOAD_PART_BYTES_MIN).expect("small"));
+    let short = &whole[1..];
+    for (parts, wrong) in [
+        ([(1, whole.as_str()), (3, "end")], 2),
+        ([(2, whole.as_str()), (3, "end")], 1),
+        ([(1, short), (2, "end")], 1),
+    ] {
+        let file = new_file(world.clone(), "/big");
+        let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun");
+        for (number, text) in parts {
+            let place = (&world, &file.path, upload.id.as_str());
+            let (bytes, body) = (text.len() as u64, stream(text.to_owned()));
+            handle.put_part(&owner(), place, (number, bytes), body).await.expect("taken");
+        }
+        let fault = handle.complete_upload(&owner(), file, &upload.id).await.expect_err("no file");
+        assert!(fault.is(Code::RequestInvalid), "{fault}");
+        assert_eq!(fault.details["part"], wrong, "{fault}");
+        assert_eq!(bench.objects.keys(), [] as [&str; 0]);
+    }
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use serde_json::json;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Audience, Rule, When, WorldSettings};
 use wharf_engine::{FileQuery, NewRun};
+use wharf_ports::{Method, ObjectStore as _};
 use wharf_vocab::{Code, RunStatus, WorldId};
 
 fn world() -> WorldId {
@@ -93,6 +94,45 @@ async fn a_world_made_again_is_empty_and_remembers_what_was_spent() {
     let bench = bench.killed().await;
     let view = bench.handle.world(&world()).await.expect("there");
     assert_eq!((view.account.limit, view.account.spent), (Some(5), 4));
+}
+
+#[tokio::test]
+async fn t040_a_world_made_again_gets_nothing_of_the_one_before() {
+    let (bench, _peer) = with_world(WorldSettings::default()).await;
+    let handle = &bench.handle;
+    let file = new_file(world(), "/big");
+    let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun").id;
+    let (at, world_id) = (file.path.clone(), world());
+    let place = (&world_id, &at, upload.as_str());
+    handle.put_part(&owner(), place, (1, 3), stream("old")).await.expect("taken");
+    let late = bench.objects.presign(Method::Put, "w/late", 60);
+    let early = bench.objects.presign(Method::Put, "default/late", 60);
+    handle.remove_world(&owner(), &world(), false).await.expect("empty");
+    bench.objects.put_at(&late, "old").expect("good for a while");
+    bench.objects.put_at(&early, "x").expect("good for a while");
+
+    handle.create_world(&owner(), world(), WorldSettings::default()).await.expect("made again");
+    assert_eq!(bench.objects.keys(), ["default/late"], "only its own leftovers");
+    for gone in [
+        handle.put_part(&owner(), place, (2, 1), stream("x")).await.map(drop),
+        handle.complete_upload(&owner(), file.clone(), &upload).await.map(drop),
+        handle.upload(&owner(), &world(), &at, &upload).await.map(drop),
+        handle.abort_upload(&owner(), &world(), &at, &upload).await,
+    ] {
+        let fault = gone.expect_err("of the world before");
+        assert!(fault.is(Code::UploadNotFound), "{fault}");
+    }
+    assert_eq!(bench.objects.keys(), ["default/late"]);
+    let upload = handle.begin_upload(&owner(), file.clone()).await.expect("begun").id;
+    handle.put_part(&owner(), (&world_id, &at, &upload), (1, 3), stream("new")).await.expect("ok");
+
+    // The next start of the core knows them apart, too.
+    let bench = bench.killed().await;
+    bench.handle.complete_upload(&owner(), file, &upload).await.expect("its own");
+    assert_eq!(bench.objects.keys(), ["default/late", "w/big"]);
+    let fault = bench.handle.create_world(&owner(), world(), WorldSettings::default()).await;
+    assert!(fault.expect_err("it is there").is(Code::WorldExists));
+    assert_eq!(bench.objects.keys(), ["default/late", "w/big"], "nothing of it went");
 }
 
 #[tokio::test]

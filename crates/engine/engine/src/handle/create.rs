@@ -29,10 +29,7 @@ impl Handle {
         let tool = self.tool(&new.tool)?;
         admission::check_tool(&self.inner.agents, &tool)?;
         check_request(&new, &tool)?;
-        if !self.inner.worlds.has(&new.world) {
-            return Err(no_world(&new.world));
-        }
-        let _working = self.inner.in_use.work(&new.world)?;
+        let _working = self.work_in(&new.world)?;
         let plan = self.plan(&new, &tool, &key)?;
         self.inner.catalog.check_inputs(&new.tool, &plan.inputs).await?;
         let claims = match self.look_up(caller, &new, &key, plan).await {

@@ -10,7 +10,7 @@ use wharf_ports::{
 use wharf_vocab::limits::{FILE_BYTES_MAX, PAGE_ITEMS_MAX};
 use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId};
 
-use super::in_use::Used;
+use super::in_use::{Claim, Used};
 use super::{Handle, no_world};
 use crate::shard::Input;
 use crate::storage::{self, Patience};
@@ -120,7 +120,7 @@ impl Handle {
         body: ByteStream,
     ) -> Result<FileRecord, Fault> {
         self.may_put(caller, &new)?;
-        let _working = self.inner.in_use.work(&new.world)?;
+        let _working = self.work_in(&new.world)?;
         let put = PutObject {
             key: new.path.key(&new.world),
             media_type: new.kind(),
@@ -178,6 +178,12 @@ impl Handle {
         });
         self.audited(caller, format!("world:{world}"), allowed)?;
         if self.inner.worlds.has(world) { Ok(()) } else { Err(no_world(world)) }
+    }
+
+    /// Says that something is made in a world, which cannot be removed meanwhile.
+    pub(super) fn work_in(&self, world: &WorldId) -> Result<Claim<'_>, Fault> {
+        let working = self.inner.in_use.work(world)?;
+        if self.inner.worlds.has(world) { Ok(working) } else { Err(no_world(world)) }
     }
 
     /// Whether a caller may put a file where it wants to.

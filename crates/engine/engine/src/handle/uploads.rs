@@ -1,13 +1,16 @@
 //! Uploads in parts: large files that can be taken up again where they broke off.
+//!
+//! An upload belongs to the world it was begun in, not to one of the same name that is made after
+//! that: its id tells them apart. Its parts are cleared away when it has become old.
 
 use wharf_domain::Caller;
 use wharf_domain::scope::WorldPath;
 use wharf_ports::{ByteStream, FileRecord, ObjectError, ObjectErrorKind, Upload, UploadPart};
-use wharf_vocab::limits::{UPLOAD_PART_BYTES_MAX, UPLOAD_PARTS_MAX};
+use wharf_vocab::limits::{UPLOAD_PART_BYTES_MAX, UPLOAD_PART_BYTES_MIN, UPLOAD_PARTS_MAX};
 use wharf_vocab::{Code, Fault, WorldId};
 
-use super::Handle;
 use super::files::NewFile;
+use super::{Handle, no_world};
 use crate::storage::{self, Patience};
 
 /// An upload in parts.
@@ -25,10 +28,12 @@ impl Handle {
     /// Begins an upload in parts. Needs the verb `run`, as do all that follow.
     pub async fn begin_upload(&self, caller: &Caller, new: NewFile) -> Result<UploadView, Fault> {
         self.may_put(caller, &new)?;
+        let _working = self.work_in(&new.world)?;
         let (objects, key) = (self.objects()?, new.path.key(&new.world));
         let begin = || objects.begin_upload(key.clone(), new.kind());
         let id = storage::patiently(Patience::Short, begin).await;
         let id = id.map_err(|error| error.to_fault())?;
+        let id = format!("{}.{id}", self.earlier(&new.world)?);
         Ok(UploadView { id, path: new.path, parts: Vec::new() })
     }
 
@@ -41,7 +46,7 @@ impl Handle {
         id: &str,
     ) -> Result<UploadView, Fault> {
         self.may_upload(caller, world, path)?;
-        let parts = self.parts_of(&upload(world, path, id)).await?;
+        let parts = self.parts_of(&self.begun(world, path, id)?).await?;
         Ok(UploadView { id: id.to_owned(), path: path.clone(), parts })
     }
 
@@ -62,7 +67,8 @@ impl Handle {
             return Err(Fault::new(Code::RequestInvalid, message));
         }
         let stream = storage::counted(body, storage::count_written);
-        let put = self.objects()?.put_part(upload(world, path, id), number, bytes, stream);
+        let upload = self.begun(world, path, id)?;
+        let put = self.objects()?.put_part(upload, number, bytes, stream);
         put.await.map_err(|error| told(&error))
     }
 
@@ -74,9 +80,10 @@ impl Handle {
         id: &str,
     ) -> Result<FileRecord, Fault> {
         self.may_put(caller, &new)?;
-        let _working = self.inner.in_use.work(&new.world)?;
-        let upload = upload(&new.world, &new.path, id);
+        let _working = self.work_in(&new.world)?;
+        let upload = self.begun(&new.world, &new.path, id)?;
         let parts = self.parts_of(&upload).await?;
+        check_parts(&parts)?;
         let bytes = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.bytes));
         if parts.is_empty() || new.bytes.is_some_and(|wanted| wanted != bytes) {
             let message = format!("The parts that have arrived have {bytes} bytes together.");
@@ -96,7 +103,7 @@ impl Handle {
         id: &str,
     ) -> Result<(), Fault> {
         self.may_upload(caller, world, path)?;
-        let (objects, upload) = (self.objects()?, upload(world, path, id));
+        let (objects, upload) = (self.objects()?, self.begun(world, path, id)?);
         let abort = || objects.abort_upload(upload.clone());
         storage::patiently(Patience::Short, abort).await.map_err(|error| told(&error))
     }
@@ -106,6 +113,20 @@ impl Handle {
         self.may_put(caller, &NewFile { world, path, media_type: None, bytes: None, b3: None })
     }
 
+    /// An upload that was begun in this world, by the id it was given.
+    fn begun(&self, world: &WorldId, path: &WorldPath, id: &str) -> Result<Upload, Fault> {
+        let (earlier, id) = id.split_once('.').ok_or_else(no_upload)?;
+        if earlier != self.earlier(world)?.to_string() {
+            return Err(no_upload());
+        }
+        Ok(Upload { key: path.key(world), id: id.to_owned() })
+    }
+
+    /// How often a world of this name was there before.
+    fn earlier(&self, world: &WorldId) -> Result<u32, Fault> {
+        self.inner.worlds.look(world, |world| world.earlier).ok_or_else(|| no_world(world))
+    }
+
     async fn parts_of(&self, upload: &Upload) -> Result<Vec<UploadPart>, Fault> {
         let objects = self.objects()?;
         let parts = storage::patiently(Patience::Short, || objects.parts(upload.clone())).await;
@@ -113,8 +134,32 @@ impl Handle {
     }
 }
 
-fn upload(world: &WorldId, path: &WorldPath, id: &str) -> Upload {
-    Upload { key: path.key(world), id: id.to_owned() }
+/// Whether the parts that have arrived make a file: all from the first on, and none but the last
+/// smaller than artifact stores take them.
+fn check_parts(parts: &[UploadPart]) -> Result<(), Fault> {
+    let mut wanted = 1;
+    for part in parts {
+        if part.number != wanted {
+            let message = format!(
+                "Part {wanted} has not arrived, but part {} has; send it and complete again.",
+                part.number
+            );
+            return Err(Fault::new(Code::RequestInvalid, message).with("part", wanted));
+        }
+        wanted += 1;
+    }
+    let last = parts.len().saturating_sub(1);
+    match parts[..last].iter().find(|part| part.bytes < UPLOAD_PART_BYTES_MIN) {
+        None => Ok(()),
+        Some(small) => {
+            let message = format!(
+                "Part {} has {} bytes; all but the last must have {UPLOAD_PART_BYTES_MIN} at \
+                 least.",
+                small.number, small.bytes
+            );
+            Err(Fault::new(Code::RequestInvalid, message).with("part", small.number))
+        }
+    }
 }
 
 fn told(error: &ObjectError) -> Fault {

@@ -22,13 +22,26 @@ pub struct WorldView {
 }
 
 impl Handle {
-    /// Makes a world.
+    /// Makes a world. One that is made again after it was removed begins empty, also when late
+    /// writers left something under its name.
     pub async fn create_world(
         &self,
         caller: &Caller,
         id: WorldId,
         settings: WorldSettings,
     ) -> Result<WorldView, Fault> {
+        let removed = || self.inner.worlds.get(&id).is_some_and(|world| world.removed);
+        let _closed = match removed() {
+            true => Some(self.inner.in_use.close(&id).ok_or_else(|| busy(&id))?),
+            false => None,
+        };
+        // Looked at again, since it may have been made before it was closed.
+        if let Some(objects) = self.inner.objects.as_ref().filter(|_| removed()) {
+            // What stays is on no record, so nobody can read it, and goes with other leftovers.
+            if let Err(error) = storage::delete_all(&**objects, &format!("{id}/")).await {
+                tracing::warn!(world = %id, %error, "leftovers could not be removed");
+            }
+        }
         self.change_world(caller, id, WorldInput::Create(settings)).await
     }
 
@@ -141,4 +154,9 @@ impl Handle {
         }
         Ok(())
     }
+}
+
+fn busy(id: &WorldId) -> Fault {
+    let message = format!("The world {id} is being made or removed just now; try again.");
+    Fault::new(Code::CoreBusy, message)
 }

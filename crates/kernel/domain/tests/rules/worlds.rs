@@ -177,6 +177,7 @@ fn a_world_that_was_removed_is_there_for_nobody_and_can_be_made_again() {
     }
     let (again, _) = after(Some(gone), &create(), 9);
     assert_eq!((again.removed, again.created_at), (false, Timestamp(9)));
+    assert_eq!(again.earlier, 1, "it can be told from the one before");
     assert_eq!(again.settings, WorldSettings::default());
     assert_eq!(again.allows(&tool(), &old.tool_hash), None);
 }
