@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use s3s::dto::{
     PutObjectInput, PutObjectOutput, StreamingBlob, Timestamp,
 };
 use s3s::{Body, S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
-use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind, ObjectInfo, PutObject};
+use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind, ObjectInfo, PutObject, WriteGate};
 
 use super::BUCKET;
 use super::checksum::Sums;
@@ -62,14 +62,18 @@ impl S3Access for Access {
     }
 }
 
+/// Who says whether an address may still be used for writing, once that is known.
+pub(super) type Gate = Arc<OnceLock<Arc<dyn WriteGate>>>;
+
 /// The store of files as S3.
 pub(super) struct Backend {
     files: Arc<FileObjects>,
+    gate: Gate,
 }
 
 impl Backend {
-    pub(super) fn new(files: Arc<FileObjects>) -> Self {
-        Self { files }
+    pub(super) fn new(files: Arc<FileObjects>, gate: Gate) -> Self {
+        Self { files, gate }
     }
 
     async fn info(&self, bucket: &str, key: String) -> S3Result<ObjectInfo> {
@@ -148,8 +152,12 @@ impl S3 for Backend {
         let media_type = media_type.filter(|kind| !kind.is_empty());
         let media_type = media_type.unwrap_or_else(|| MEDIA_TYPE.to_owned());
         let put = PutObject { key: input.key, media_type, bytes: Some(bytes), b3: None };
-        let info = Arc::clone(&self.files).put(put, body).await;
-        let info = info.map_err(|error| refusal(&error))?;
+        let gate = Arc::clone(&self.gate);
+        let open = move |key: &str| gate.get().is_none_or(|gate| gate.may_write(key));
+        let info = Arc::clone(&self.files).put_while(put, body, open).await;
+        let info = info.map_err(|error| refusal(&error))?.ok_or_else(|| {
+            s3_error!(AccessDenied, "no attempt that is under way may write this object")
+        })?;
         let e_tag = Some(ETag::Strong(info.tag));
         Ok(S3Response::new(PutObjectOutput { e_tag, ..PutObjectOutput::default() }))
     }

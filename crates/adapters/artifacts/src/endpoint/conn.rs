@@ -16,8 +16,9 @@ use super::EndpointOptions;
 use super::patient::Patient;
 use super::service::Requests;
 
-/// What hyper may buffer of a request; large enough for long stretches of a body at once.
-const BUFFER_BYTES_MAX: usize = 512 * 1024;
+/// What is held of a connection at once: a longer head is refused, and a body comes in pieces of
+/// at most so many bytes. With all places taken that is 256 MiB.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// What all connections have in common.
 pub(super) struct Conn {

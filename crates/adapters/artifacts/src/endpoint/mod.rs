@@ -23,10 +23,11 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use wharf_ports::WriteGate;
 
 pub use options::{EndpointOptions, Tls};
 
-use self::backend::{Access, Auth, Backend};
+use self::backend::{Access, Auth, Backend, Gate};
 use self::conn::Conn;
 use crate::presign::Presigner;
 use crate::{EmbeddedObjects, FileObjects};
@@ -44,6 +45,7 @@ pub struct Endpoint {
     tls: Option<tokio_rustls::TlsAcceptor>,
     service: S3Service,
     objects: Arc<EmbeddedObjects>,
+    gate: Gate,
 }
 
 impl Endpoint {
@@ -60,12 +62,14 @@ impl Endpoint {
         let keys = &options.credentials;
         let keys = rusty_s3::Credentials::new(&keys.key_id, &keys.secret);
         let presigner = Presigner::new(bucket, keys);
-        let mut service = S3ServiceBuilder::new(Backend::new(Arc::clone(&files)));
+        let gate = Gate::default();
+        let backend = Backend::new(Arc::clone(&files), Arc::clone(&gate));
+        let mut service = S3ServiceBuilder::new(backend);
         service.set_auth(Auth::new(options.credentials.clone()));
         service.set_access(Access);
         let service = service.build();
         let objects = Arc::new(EmbeddedObjects::new(files, presigner));
-        Ok(Self { listener, addr, options, tls, service, objects })
+        Ok(Self { listener, addr, options, tls, service, objects, gate })
     }
 
     /// Where it listens.
@@ -78,6 +82,14 @@ impl Endpoint {
     #[must_use]
     pub fn objects(&self) -> Arc<EmbeddedObjects> {
         Arc::clone(&self.objects)
+    }
+
+    /// Lets this gate say from now on which objects may be written by an address. Without one,
+    /// every valid address may be used until its time is over. Only the first gate counts.
+    pub fn set_gate(&self, gate: Arc<dyn WriteGate>) {
+        if self.gate.set(gate).is_err() {
+            tracing::warn!("the artifact store has a gate already, which it keeps");
+        }
     }
 
     /// Answers requests until it is told to stop or what it returns is dropped.

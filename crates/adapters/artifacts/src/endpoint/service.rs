@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, EXPECT, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use s3s::Body;
@@ -35,7 +35,9 @@ impl Requests {
         let method = parts.method.clone();
         let waits = parts.headers.contains_key(EXPECT);
         let body = SharedBody::new(incoming, self.options.byte_timeout);
-        let answer = if is_welcome(&parts) {
+        let answer = if is_packed(&parts) {
+            unwelcome(StatusCode::NOT_IMPLEMENTED)
+        } else if is_welcome(&parts) {
             let request = Request::from_parts(parts, Body::http_body_unsync(body.clone()));
             // The protocol writes whole requests to its log, and those hold addresses.
             let answer = self.service.call(request).with_subscriber(tracing::Dispatch::none());
@@ -77,8 +79,28 @@ fn is_welcome(parts: &Parts) -> bool {
     known && !older && !other
 }
 
+/// Whether the body is in chunks with signatures or sums of their own, inside of HTTP's. Addresses
+/// are signed without the body, so such chunks would be kept as part of the object.
+fn is_packed(parts: &Parts) -> bool {
+    let says = |name: &str, what: &[u8]| {
+        let mut values = parts.headers.get_all(name).iter();
+        values.any(|value| {
+            let value = value.as_bytes().to_ascii_lowercase();
+            value.windows(what.len()).any(|part| part == what)
+        })
+    };
+    let announced = ["x-amz-decoded-content-length", "x-amz-trailer"];
+    says(CONTENT_ENCODING.as_str(), b"aws-chunked")
+        || says("x-amz-content-sha256", b"streaming-")
+        || announced.iter().any(|name| parts.headers.contains_key(*name))
+}
+
 fn unwelcome(status: StatusCode) -> Response<Body> {
-    let code = if status == StatusCode::FORBIDDEN { "AccessDenied" } else { "InternalError" };
+    let code = match status {
+        StatusCode::FORBIDDEN => "AccessDenied",
+        StatusCode::NOT_IMPLEMENTED => "NotImplemented",
+        _ => "InternalError",
+    };
     let text =
         format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code></Error>");
     let mut answer = Response::new(Body::from(text));

@@ -14,7 +14,7 @@ use super::disk::{self, Scratch, trouble};
 use super::head::{self, HEAD, Head};
 use super::read::{self, Reading};
 use super::write::{self, Draft, Written};
-use super::{FileObjects, blocking, mismatch, not_found, now};
+use super::{FileObjects, blocking, broken_off, mismatch, not_found, now};
 
 /// How often a reader looks again when the version it wanted was replaced and swept meanwhile.
 const READ_TRIES: usize = 8;
@@ -65,6 +65,21 @@ impl FileObjects {
         put: PutObject,
         body: ByteStream,
     ) -> Result<ObjectInfo, ObjectError> {
+        let written = self.put_while(put, body, |_| true).await?;
+        written.ok_or_else(broken_off)
+    }
+
+    /// Writes an object whole or not at all, if that is allowed for its key both before the first
+    /// byte is taken and when all of them are there; none if it is not.
+    pub(crate) async fn put_while(
+        self: Arc<Self>,
+        put: PutObject,
+        body: ByteStream,
+        allowed: impl Fn(&str) -> bool + Send + 'static,
+    ) -> Result<Option<ObjectInfo>, ObjectError> {
+        if !allowed(&put.key) {
+            return Ok(None);
+        }
         let draft = Draft::new(self.layout.tmp(), Some(blake3::Hasher::new()));
         let most = put.bytes.unwrap_or(FILE_BYTES_MAX);
         let (draft, last) = write::receive(draft, body, most).await?;
@@ -80,7 +95,11 @@ impl FileObjects {
             }
             let Written { scratch, bytes, .. } = written;
             let label = Label { key: put.key, media_type: put.media_type, bytes, b3 };
-            self.publish(label, scratch)
+            // Much time may have passed since it was asked before.
+            if !allowed(&label.key) {
+                return Ok(None);
+            }
+            self.publish(label, scratch).map(Some)
         })
         .await
     }

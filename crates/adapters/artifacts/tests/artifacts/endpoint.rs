@@ -15,14 +15,15 @@ use wharf_ports::{Method, ObjectStore as _};
 
 use crate::support::{self, Client, Embedded, read, write};
 
-async fn send(method: &'static str, url: &str, body: &'static [u8]) -> Answer {
+/// Sends one request.
+pub(crate) async fn send(method: &'static str, url: &str, body: &'static [u8]) -> Answer {
     let body = Bytes::from_static(body);
     let request = Request { method, url: url.to_owned(), body, ..Request::default() };
     Client::new().send(request).await.expect("answered")
 }
 
 /// Writes something to a socket of its own and reads until the other side closes it.
-async fn raw(addr: SocketAddr, request: Vec<u8>) -> String {
+pub(crate) async fn raw(addr: SocketAddr, request: Vec<u8>) -> String {
     let exchange = move || {
         let mut stream = TcpStream::connect(addr).expect("connected");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
@@ -40,7 +41,8 @@ fn path_of(url: &str) -> &str {
     &rest[rest.find('/').expect("a path")..]
 }
 
-fn head_of(method: &str, url: &str, host: &str, more: &str) -> String {
+/// The head of a request for this address.
+pub(crate) fn head_of(method: &str, url: &str, host: &str, more: &str) -> String {
     format!("{method} {} HTTP/1.1\r\nHost: {host}\r\n{more}\r\n", path_of(url))
 }
 
@@ -347,7 +349,8 @@ async fn a_stop_lets_what_is_under_way_end() {
     assert_eq!(head.bytes, 1_000_000);
 }
 
-async fn wait_until(done: impl Fn() -> bool, or: &str) {
+/// Waits for a condition.
+pub(crate) async fn wait_until(done: impl Fn() -> bool, or: &str) {
     let begun = Instant::now();
     while !done() {
         assert!(begun.elapsed() < Duration::from_secs(20), "{or}");

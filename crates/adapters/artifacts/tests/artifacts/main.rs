@@ -4,6 +4,8 @@ mod contract;
 mod endpoint;
 mod faulty;
 mod files;
+mod gate;
+mod heads;
 mod seaweed;
 mod support;
 mod trouble;
