@@ -28,6 +28,7 @@ use wharf_wire::agent_v1::{CallId, QuestionId, SessionId, ToolDefinition};
 
 use crate::admit::Origin;
 use crate::control::Shared;
+use crate::cpu::Meter;
 use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
 use crate::live::Live;
 use crate::places::Places;
@@ -66,6 +67,8 @@ pub(crate) struct Connection {
     session: CoreSession,
     started: Instant,
     calls: HashMap<CallId, Call>,
+    /// Measures what calls use.
+    meter: Meter,
     /// Attempts for which there is no place yet.
     waiting: VecDeque<Attempt>,
     /// Calls whose files are being copied, and how to stop that.
@@ -182,6 +185,7 @@ impl Connection {
             session,
             started,
             calls: HashMap::new(),
+            meter: Meter::default(),
             waiting: VecDeque::new(),
             preparing: HashMap::new(),
             ready,

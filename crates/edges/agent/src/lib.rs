@@ -8,6 +8,7 @@
 mod admit;
 mod conn;
 mod control;
+mod cpu;
 mod fence;
 mod files;
 mod from_wire;

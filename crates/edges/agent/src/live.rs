@@ -118,6 +118,11 @@ impl Live {
         ready.ok()?.ok()?.clone()
     }
 
+    /// The process of a launch, if it is known already.
+    pub(crate) fn started(&self, launch: &LaunchId) -> Option<Arc<dyn Launched>> {
+        self.lock().pool.slot(launch)?.process()
+    }
+
     /// A process is gone; its log stays readable.
     pub(crate) fn end(&self, launch: &LaunchId) {
         self.lock().pool.end(launch);

@@ -184,6 +184,8 @@ impl Connection {
         });
         match sent {
             Ok(call_id) => {
+                let peer = self.peer.as_ref();
+                self.meter.begin(|| peer.and_then(|peer| peer.live.started(&peer.launch)));
                 self.calls.insert(call_id, Call { attempt, room, place });
             }
             Err(fault) => {
@@ -222,6 +224,9 @@ impl Connection {
 
     pub(super) async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
         let Some(call) = self.calls.remove(call_id) else { return };
+        if let Some(cpu_ms) = self.meter.end(end.unresponsive) {
+            call.attempt.used_cpu_ms(cpu_ms);
+        }
         self.invokes.parent_ended(call_id);
         self.over(&call.attempt, end.unresponsive);
         let AttemptReport { result, cost_micro, .. } = from_wire::ended(end);

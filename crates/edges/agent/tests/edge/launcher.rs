@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -32,6 +32,8 @@ struct Process {
     id: LaunchId,
     fence: Achieved,
     foreign: AtomicBool,
+    /// A real process that stands for this one; 0 for none.
+    real: AtomicU32,
     exit: watch::Sender<Option<Exit>>,
 }
 
@@ -60,6 +62,7 @@ impl Launcher for Played {
                 id: spec.launch.clone(),
                 fence: Achieved { level: spec.fence.level, notes: Vec::new() },
                 foreign: AtomicBool::new(false),
+                real: AtomicU32::new(0),
                 exit: watch::Sender::new(None),
             });
             let launch = Launch { spec: Arc::new(spec), process: Arc::clone(&process) };
@@ -106,6 +109,11 @@ impl Launch {
         self.process.foreign.store(false, Ordering::SeqCst);
     }
 
+    /// From now on a real process stands for the one that is played.
+    pub(crate) fn is_really(&self, pid: u32) {
+        self.process.real.store(pid, Ordering::SeqCst);
+    }
+
     /// How it ended.
     pub(crate) fn exit_of(&self) -> Option<ExitHow> {
         self.process.exit.borrow().as_ref().map(|exit| exit.how)
@@ -149,7 +157,10 @@ impl Launched for Process {
     }
 
     fn pid(&self) -> u32 {
-        4242
+        match self.real.load(Ordering::SeqCst) {
+            0 => 4242,
+            real => real,
+        }
     }
 
     fn fence(&self) -> &Achieved {
@@ -157,7 +168,8 @@ impl Launched for Process {
     }
 
     fn owns(&self, pid: u32) -> bool {
-        pid == std::process::id() && !self.foreign.load(Ordering::SeqCst)
+        let known = [std::process::id(), self.real.load(Ordering::SeqCst)];
+        known.contains(&pid) && !self.foreign.load(Ordering::SeqCst)
     }
 
     fn exited(&self) -> BoxFuture<'static, Exit> {

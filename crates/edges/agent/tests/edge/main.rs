@@ -4,6 +4,8 @@ mod agent;
 mod approvals;
 mod binding;
 mod calls;
+#[cfg(target_os = "linux")]
+mod cpu;
 mod data;
 mod drift;
 mod files;
