@@ -30,7 +30,7 @@ pub(super) async fn send(
     resume: bool,
 ) -> Result<Artifact> {
     let mut patience = Patience::new(sending.client.clone());
-    let (begun, arrived) = begin(sending, file, memory, resume).await?;
+    let (begun, arrived) = begin(sending, &mut patience, file, memory, resume).await?;
     patience.worked();
     let sent = send_all(sending, file, &mut patience, (&begun, &arrived)).await;
     let done = match sent {
@@ -71,13 +71,14 @@ fn is_passing(failure: &Failure) -> bool {
 /// each part has that has arrived.
 async fn begin(
     sending: &Sending<'_>,
+    patience: &mut Patience,
     file: &Opened,
     memory: &Memory,
     resume: bool,
 ) -> Result<(Begun, BTreeMap<u32, u64>)> {
     if let Some(begun) = memory.read() {
         let found = match resume {
-            true => look(&sending.client, sending.place, &begun.upload_id).await?,
+            true => look(sending, patience, &begun.upload_id).await?,
             false => None,
         };
         if let Some(upload) = found {
@@ -88,10 +89,10 @@ async fn begin(
             sending.at(Stage::Kept { bytes: here });
             return Ok((begun, parts));
         }
-        abort(&sending.client, sending.place, &begun.upload_id).await;
+        abort(patience.client(), sending.place, &begun.upload_id).await;
         memory.forget();
     }
-    let upload = start(&sending.client, sending.place, sending.media_type).await?;
+    let upload = start(patience.client(), sending.place, sending.media_type).await?;
     let wanted = sending.sizes.part_bytes.max(upload.part_bytes_min);
     let part_bytes = part_bytes(file.bytes, wanted);
     let begun = Begun { upload_id: upload.upload_id, part_bytes };
@@ -225,12 +226,19 @@ pub(super) async fn start(
 }
 
 /// The upload as the core knows it; none if it does not any more.
-async fn look(client: &Client, place: &Place, upload_id: &str) -> Result<Option<Upload>> {
-    let request = place.upload(client, Method::GET, &[upload_id])?.timeout(REQUEST_TIMEOUT);
-    match client.exchange(request).await {
-        Ok(upload) => Ok(Some(upload)),
-        Err(failure) if failure.is(Code::UploadNotFound) => Ok(None),
-        Err(failure) => Err(failure),
+async fn look(
+    sending: &Sending<'_>,
+    patience: &mut Patience,
+    upload_id: &str,
+) -> Result<Option<Upload>> {
+    loop {
+        let client = patience.client();
+        let request = sending.place.upload(client, Method::GET, &[upload_id])?;
+        match client.exchange(request.timeout(REQUEST_TIMEOUT)).await {
+            Ok(upload) => return Ok(Some(upload)),
+            Err(failure) if failure.is(Code::UploadNotFound) => return Ok(None),
+            Err(failure) => patience.after(failure, &sending.meter).await?,
+        }
     }
 }
 

@@ -197,6 +197,32 @@ async fn the_same_command_goes_on_with_what_has_arrived() {
 }
 
 #[tokio::test]
+async fn an_upload_is_looked_up_again_when_the_answer_gets_lost() {
+    let mut case = Case::new();
+    let bytes = large();
+    let file = case.file(&bytes);
+    let begun =
+        super::super::resume::Begun { upload_id: "u1".to_owned(), part_bytes: SIZES.part_bytes };
+    assert!(case.memory().keep(&begun));
+    let (parts, mut broke) = (Parts::default(), false);
+    let first = bytes[..SIZES.part_bytes as usize].to_vec();
+    parts.lock().expect("unpoisoned").insert(1, first);
+    case.scripted
+        .start(move |request| {
+            let looks = request.line.starts_with("GET ");
+            if looks && !std::mem::replace(&mut broke, true) {
+                return Reply::Break;
+            }
+            serve(request, &parts)
+        })
+        .await;
+    assert_eq!(case.put(&file).await.0.expect("put").bytes, bytes.len() as u64);
+    let lines = case.lines();
+    assert_eq!(lines[0], lines[1], "it is looked up twice");
+    assert!(lines[2].contains("/parts/2?"), "what has arrived is not sent again: {lines:#?}");
+}
+
+#[tokio::test]
 async fn an_upload_that_the_core_has_forgotten_is_begun_again() {
     let mut case = Case::new();
     let bytes = large();
