@@ -73,7 +73,7 @@ enum Command {
     Approve(approve::Args),
     /// Deny what waits for an approval
     Deny(deny::Args),
-    /// Look at worlds, make them, set their budgets; put files in and get them out
+    /// Look at worlds, make them, change settings and budgets; put files in and get them out
     Worlds(Box<worlds::Args>),
     /// List files and trace where they come from and where they went
     Artifacts(artifacts::Args),

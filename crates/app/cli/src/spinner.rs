@@ -33,6 +33,14 @@ impl Spinner {
             bar.set_message(text.to_owned());
         }
     }
+
+    /// Makes room while something else is written to standard error.
+    pub(crate) fn aside(&self, write: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
+    }
 }
 
 impl Drop for Spinner {

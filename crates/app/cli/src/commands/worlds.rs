@@ -8,6 +8,7 @@ mod list;
 mod ls;
 mod put;
 mod remove;
+mod removed;
 mod rm;
 mod set;
 mod settings;

@@ -244,6 +244,63 @@ fn files_are_removed_only_when_that_is_confirmed() {
 }
 
 #[test]
+fn what_cannot_be_removed_keeps_nothing_else_from_it() {
+    let home = TestHome::new();
+    let _core = home.up();
+    let put = |names: &[&str]| {
+        for name in names {
+            home.run_with(b"x", &["worlds", "put", "default", name, "-"]).code(0);
+        }
+    };
+    let rm = |arguments: &[&str]| {
+        home.run(&[&["worlds", "rm", "default", "--yes", "-r"], arguments].concat())
+    };
+    put(&["/a", "/b", "/d/1", "/d/2"]);
+    let ended = rm(&["/a", "/nope", "/d/", "/no/", "/b"]).code(1);
+    let said: Vec<_> = ended.stderr.lines().collect();
+    assert_eq!(
+        (said[0], said[2], said[4]),
+        ("removed /a", "removed 2 files below /d/", "removed /b")
+    );
+    assert!(said[1].starts_with("error: There is no file /nope in "), "{said:#?}");
+    assert!(said[3].starts_with("error: There is nothing below /no/ in "), "{said:#?}");
+    assert_eq!(said[5..], ["removed 4 files; 2 could not be removed"]);
+    // A program reads the same.
+    put(&["/a", "/b"]);
+    let ended = rm(&["/a", "/nope", "/b", "--json"]).code(1);
+    let expect = serde_json::json!({"world": "default", "removed": ["/a", "/b"], "failed": 1});
+    assert_eq!(ended.json(), expect);
+    let error: Value = serde_json::from_str(&ended.stderr).expect("one error");
+    assert_eq!(error["error"]["code"], "artifact.not_found");
+    // What is the only thing named fails as it does elsewhere.
+    for path in ["/nope", "/nope/"] {
+        let ended = rm(&[path, "--json"]).code(2);
+        assert!(ended.stdout.is_empty(), "{ended:#?}");
+    }
+    assert!(rm(&["/d"]).code(2).stderr.contains("A folder is named with / at its end."));
+    assert_eq!(rm(&["/", "--json"]).code(0).json()["failed"], 0, "an empty world is no error");
+}
+
+#[test]
+fn a_world_with_runs_stays_and_a_program_is_told_of_one_that_goes() {
+    let home = TestHome::new();
+    let _core = home.up();
+    home.run(&["worlds", "create", "lab"]).code(0);
+    let nap = ["run", "wharf/sleep", "ms=60000", "--world", "lab", "--run-id", "nap", "--detach"];
+    home.run(&nap).code(0);
+    let remove = ["worlds", "remove", "lab", "--force", "--yes", "--json"];
+    let kept = home.run(&remove).code(1);
+    assert!(kept.stderr.contains("cancel them first") && kept.stdout.is_empty(), "{kept:#?}");
+    home.run(&["runs", "cancel", "nap", "--world", "lab"]).code(0);
+    let gone = wait_for("the run to end", || {
+        let ended = home.run(&remove);
+        (ended.code == Some(0)).then_some(ended)
+    });
+    assert_eq!(gone.json(), serde_json::json!({"world": "lab", "removed": true}));
+    home.run(&["worlds", "show", "lab"]).code(2);
+}
+
+#[test]
 fn settings_of_a_world_are_changed_one_by_one() {
     let home = TestHome::new();
     let _core = home.up();

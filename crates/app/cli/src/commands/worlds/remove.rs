@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use reqwest::Method;
+use serde_json::json;
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -20,12 +21,12 @@ Examples:
   wharf worlds remove lab
   wharf worlds remove lab --force --yes
 
-Without --force only a world is removed that holds no files and has no runs under way. With it
-its runs are canceled and its files are gone for good. The audit keeps what happened in it.")]
+Without --force only a world is removed that holds no files; with it they are gone for good. Runs
+under way keep a world in any case: cancel them first. What happened in it stays on record.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
-    /// Also if it holds files or has runs under way
+    /// Also if it holds files
     #[arg(long)]
     force: bool,
     /// Do not ask
@@ -44,7 +45,11 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         }
         let what = if args.force { " and all its files" } else { "" };
         if !output.confirm(&format!("Remove the world {world}{what} for good?")) {
-            output.note("nothing removed");
+            if output.is_json() {
+                output.json(&json!({"world": args.world, "removed": false}))?;
+            } else {
+                output.note("nothing removed");
+            }
             return Ok(Exit::Done);
         }
     }
@@ -53,6 +58,10 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let request = client.request(Method::DELETE, &["v1", "worlds", &args.world], &query)?;
     client.send(request.timeout(TIMEOUT)).await?;
     drop(spinner);
-    output.note(&format!("removed the world {world}"));
+    if output.is_json() {
+        output.json(&json!({"world": args.world, "removed": true}))?;
+    } else {
+        output.note(&format!("removed the world {world}"));
+    }
     Ok(Exit::Done)
 }

@@ -6,12 +6,12 @@ use futures::{StreamExt as _, stream};
 use reqwest::Method;
 use wharf_vocab::Code;
 
+use super::removed::Removed;
 use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::files::{Listing, Order, Place, prefix};
-use crate::spinner::Spinner;
 use crate::{plain, size};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -26,7 +26,8 @@ Examples:
   wharf worlds rm lab /out/ --recursive
   wharf worlds rm lab /@r1/ -r --yes               local files of the run r1
 
-A file that a run under way reads is not removed. Where files came from stays known.")]
+What cannot be removed is told, and the rest is removed all the same. A file that a run under way
+uses stays. Where files came from stays known.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
@@ -41,82 +42,134 @@ pub(crate) struct Args {
     yes: bool,
 }
 
+/// What was named.
+enum Named {
+    File(Place),
+    /// All paths that begin so; all of the world if there is nothing.
+    Folder(Option<String>),
+}
+
 /// Removes files, once that is confirmed.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let (folders, files): (Vec<_>, Vec<_>) =
-        args.paths.iter().partition(|path| path.ends_with('/'));
-    let files: Vec<_> =
-        files.iter().map(|path| Place::new(&args.world, path)).collect::<Result<_>>()?;
-    if let (Some(folder), false) = (folders.first(), args.recursive) {
-        let folder = plain::line(folder);
-        return Err(Failure::usage(format!("{folder} is a folder; remove all of it with -r")));
-    }
-    let folders: Vec<_> =
-        folders.iter().map(|folder| prefix(Some(folder.as_str()))).collect::<Result<_>>()?;
+    let named: Vec<_> = args.paths.iter().map(|path| named(args, path)).collect::<Result<_>>()?;
     if !args.yes {
         if !output.can_ask() {
             return Err(Failure::usage("removing files cannot be undone; confirm it with --yes"));
         }
-        let what = described(args, &client, &folders, files.len() as u64).await?;
-        if !output.confirm(&format!("Remove {what} for good?")) {
-            output.note("nothing removed");
-            return Ok(Exit::Done);
+        let what = described(args, &client, &named).await?;
+        if let Some(what) = what
+            && !output.confirm(&format!("Remove {what} for good?"))
+        {
+            return Removed::new(output, &args.world).end();
         }
     }
-    let mut removed: u64 = 0;
-    for place in &files {
-        remove(&client, place).await?;
-        removed += 1;
+    let several = args.paths.len() > 1;
+    let mut removed = Removed::new(output, &args.world);
+    for (path, named) in args.paths.iter().zip(&named) {
+        let before = removed.count();
+        let done = match named {
+            Named::File(place) => remove_one(args, &client, place, &mut removed).await,
+            Named::Folder(folder) => {
+                remove_all(args, &client, folder.as_deref(), &mut removed).await
+            }
+        };
+        match done {
+            Ok(()) if several => removed.note(&told(path, named, removed.count() - before)),
+            Ok(()) => {}
+            // What is wrong with one path does not keep the others from being removed.
+            Err(failure) if several && !failure.is_outage() => removed.failed(failure)?,
+            Err(failure) => return removed.broken_off(failure),
+        }
     }
-    let spinner = Spinner::new(output, "removing");
-    for folder in folders {
-        removed += remove_all(args, &client, folder, &spinner).await?;
-    }
-    drop(spinner);
-    output.note(&format!("removed {removed} file{}", if removed == 1 { "" } else { "s" }));
-    Ok(Exit::Done)
+    removed.end()
 }
 
-/// What is about to be removed, in words.
-async fn described(
+/// What became of one of several paths.
+fn told(path: &str, named: &Named, count: u64) -> String {
+    let path = plain::line(path);
+    match (named, count) {
+        (Named::File(_), _) => format!("removed {path}"),
+        (Named::Folder(_), 1) => format!("removed 1 file below {path}"),
+        (Named::Folder(_), count) => format!("removed {count} files below {path}"),
+    }
+}
+
+fn named(args: &Args, path: &str) -> Result<Named> {
+    if !path.ends_with('/') {
+        return Place::new(&args.world, path).map(Named::File);
+    }
+    if !args.recursive {
+        let folder = plain::line(path);
+        return Err(Failure::usage(format!("{folder} is a folder; remove all of it with -r")));
+    }
+    prefix(Some(path)).map(Named::Folder)
+}
+
+async fn remove_one(
     args: &Args,
     client: &Client,
-    folders: &[Option<String>],
-    mut count: u64,
-) -> Result<String> {
-    if let ([], [path]) = (folders, args.paths.as_slice()) {
-        return Ok(plain::line(path));
+    place: &Place,
+    removed: &mut Removed,
+) -> Result<()> {
+    remove(client, place).await.map_err(|failure| hinted(args, failure))?;
+    removed.file(&place.path)
+}
+
+/// Says how folders are named to somebody who meant one.
+fn hinted(args: &Args, failure: Failure) -> Failure {
+    match failure {
+        Failure::Told { mut info, exit }
+            if args.recursive && info.code == Code::ArtifactNotFound.as_str() =>
+        {
+            info.message.push_str(" A folder is named with / at its end.");
+            Failure::Told { info, exit }
+        }
+        failure => failure,
     }
-    let mut bytes: u64 = 0;
-    for folder in folders {
-        let mut listing = Listing::new(client, order(args, folder.clone()));
+}
+
+/// What is about to be removed, in words; nothing if there is none of it.
+async fn described(args: &Args, client: &Client, named: &[Named]) -> Result<Option<String>> {
+    if let ([Named::File(_)], [path]) = (named, args.paths.as_slice()) {
+        return Ok(Some(plain::line(path)));
+    }
+    let (mut count, mut bytes, mut folders): (u64, u64, u64) = (0, 0, 0);
+    for named in named {
+        let Named::Folder(folder) = named else {
+            count += 1;
+            continue;
+        };
+        folders += 1;
+        let mut listing = Listing::new(client, order(args, folder.as_deref()));
         while let Some(file) = listing.file().await? {
             count += 1;
             bytes = bytes.saturating_add(file.bytes);
         }
     }
     let s = if count == 1 { "" } else { "s" };
-    match folders {
-        [] => Ok(format!("{count} file{s}")),
-        _ => Ok(format!("{count} file{s} (those in folders have {})", size::about(bytes))),
-    }
+    Ok(match (count, folders) {
+        (0, _) => None,
+        (_, 0) => Some(format!("{count} file{s}")),
+        _ => Some(format!("{count} file{s} (those in folders have {})", size::about(bytes))),
+    })
 }
 
 /// Which files lie in a folder. The whole world does not mean local files of runs.
-fn order(args: &Args, prefix: Option<String>) -> Order {
+fn order(args: &Args, folder: Option<&str>) -> Order {
+    let prefix = folder.map(str::to_owned);
     Order { world: args.world.clone(), prefix, local: false, recursive: true }
 }
 
 async fn remove_all(
     args: &Args,
     client: &Client,
-    folder: Option<String>,
-    spinner: &Spinner,
-) -> Result<u64> {
+    folder: Option<&str>,
+    removed: &mut Removed,
+) -> Result<()> {
     let mut listing = Listing::new(client, order(args, folder));
-    let mut removed: u64 = 0;
+    let mut found = false;
     loop {
         let mut some = Vec::new();
         while some.len() < AT_ONCE_MAX
@@ -125,20 +178,30 @@ async fn remove_all(
             some.push(Place::new(&args.world, &file.path)?);
         }
         if some.is_empty() {
-            return Ok(removed);
+            break;
         }
-        removed += some.len() as u64;
+        found = true;
         let mut removing = stream::iter(&some)
-            .map(|place| async move { remove(client, place).await })
+            .map(|place| async move { (place, remove(client, place).await) })
             .buffer_unordered(AT_ONCE_MAX);
-        while let Some(gone) = removing.next().await {
+        while let Some((place, gone)) = removing.next().await {
             match gone {
+                Ok(()) => removed.file(&place.path)?,
                 // Somebody else was faster.
                 Err(failure) if failure.is(Code::ArtifactNotFound) => {}
-                gone => gone?,
+                Err(failure) if failure.is(Code::ArtifactInUse) => removed.failed(failure)?,
+                Err(failure) => return Err(failure),
             }
         }
-        spinner.set(&format!("removing: {removed} so far"));
+    }
+    match folder {
+        // The whole world is there also when it is empty.
+        Some(folder) if !found => {
+            let world = plain::line(&args.world);
+            let message = format!("There is nothing below {folder} in the world {world}.");
+            Err(Failure::new(Code::ArtifactNotFound, message))
+        }
+        _ => Ok(()),
     }
 }
 
