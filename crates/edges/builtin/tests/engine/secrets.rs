@@ -4,9 +4,9 @@ use crate::peer::{Peer, tool};
 use crate::support::{Bench, object, outputs_of};
 use serde_json::json;
 use wharf_domain::run::NewAsk;
-use wharf_domain::{Audience, Entry, Level, Progress, ToolDef};
+use wharf_domain::{Audience, Entry, Level, Outcome, Progress, ToolDef};
 use wharf_ports::Store as _;
-use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey};
+use wharf_vocab::{AskKind, Code, Executed, Fault, FaultCode, RunKey};
 
 const SIGNED: &str = "http://127.0.0.1:7421/wharf/default/x?X-Amz-Signature=0a1b2c3d4e5f";
 
@@ -111,4 +111,33 @@ async fn t035_neither_an_attempt_nor_its_files_show_addresses_when_they_are_prin
     data.inputs_with_addresses().expect("made");
     data.output_addresses().expect("made");
     assert_clean(&bench, &format!("{attempt:?}{data:?}{:?}", attempt.dispatch()));
+}
+
+#[tokio::test]
+async fn t035_a_bare_signature_is_kept_nowhere_not_even_in_pieces() {
+    let bench = Bench::new().await;
+    let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
+    let outputs = json!({"out.world": "/out.txt"});
+    let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");
+    let attempt = peer.next().await;
+    let put = attempt.data().output_addresses().expect("made")["out"].clone();
+    let bare = put.split("signature=").nth(1).expect("signed").to_owned();
+    let (start, rest) = bare.split_at(6);
+    let text = |text: &str| Progress::Text { channel: "stdout".into(), text: text.to_owned() };
+    let log = |text: &str| Progress::Log { level: Level::Info, text: text.to_owned() };
+    attempt.progress(vec![text(start), log(&bare), text(rest)]).await.expect("told");
+    attempt.progress(vec![text(" and "), text(start), log(start)]).await.expect("told");
+    attempt.progress(vec![text(rest), text(" done"), log(rest)]).await.expect("told");
+    let named = attempt.data().write(&bare, 1, crate::support::stream("x")).await;
+    assert!(named.expect_err("a name is kept").is(Code::ToolInvalidOutput));
+    let mut fault = Fault::new(Code::ToolFailed, format!("No: {bare}.")).with("sig", bare.clone());
+    fault.code = FaultCode::parse(&format!("acme.{bare}")).expect("well-formed");
+    attempt.failed(fault, Executed::Yes).await.expect("told");
+    let run = bench.end_of(&run.key).await;
+    let all = kept(&bench, &run.key).await;
+    assert_clean(&bench, &all);
+    let told = crate::support::text_of(&bench.events(&run.key, 0).await, "stdout");
+    assert_eq!(told, format!("{start}… and {start}… done"));
+    let error = run.outcome.as_ref().and_then(Outcome::error).expect("failed");
+    assert!(error.is(Code::ToolFailed) && error.message == "No: ….", "{error}");
 }

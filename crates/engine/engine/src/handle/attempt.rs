@@ -47,7 +47,7 @@ impl Attempt {
 
     /// Writes progress. It waits while the core has too much to do.
     pub async fn progress(&self, mut pieces: Vec<Progress>) -> Result<(), Fault> {
-        self.work.given().progress(&mut pieces);
+        self.work.clean(&mut pieces);
         let key = self.dispatch.run.clone();
         let attempt_id = self.dispatch.attempt_id.clone();
         let shard = key.shard();

@@ -9,13 +9,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wharf_domain::scope::{Bound, ReadObject, Target, WorldPath};
-use wharf_domain::{Metered, RunSpec};
+use wharf_domain::{Metered, Progress, RunSpec};
 use wharf_ports::{ByteStream, Method, ObjectBody, ObjectInfo, ObjectStore, PutObject};
 use wharf_vocab::limits::{PRESIGN_S_MIN, PRESIGN_SLACK_S, RUN_REFERENCES_MAX};
 use wharf_vocab::{Code, Fault, Object, Publish};
 
 use super::Attempt;
 use super::scrub::Given;
+use super::signatures::Endings;
 use crate::storage::{self, Patience};
 
 /// How a provider reaches the files of an attempt.
@@ -40,6 +41,7 @@ pub(super) struct Work(Arc<Mutex<Inner>>);
 #[derive(Default)]
 struct Inner {
     given: Given,
+    endings: Endings,
     inputs: Option<Object>,
     outputs: Option<BTreeMap<String, String>>,
     written: BTreeMap<String, Written>,
@@ -72,6 +74,12 @@ impl Work {
     /// The addresses that were given out.
     pub(super) fn given(&self) -> Given {
         self.lock().given.clone()
+    }
+
+    /// Takes addresses that were given out from progress, before anybody sees it.
+    pub(super) fn clean(&self, pieces: &mut [Progress]) {
+        let inner = &mut *self.lock();
+        inner.given.progress(&mut inner.endings, pieces);
     }
 
     /// The address that was given out for an output.
@@ -277,6 +285,10 @@ impl AttemptData {
     /// Writes an output, to where the run says or else to a local file of the run by this name.
     /// It counts once the attempt has succeeded.
     pub async fn write(&self, name: &str, bytes: u64, body: ByteStream) -> Result<(), Fault> {
+        if self.attempt.work().given().clean(name).is_some() {
+            let message = "An output is named after an address, which must not be kept.";
+            return Err(Fault::new(Code::ToolInvalidOutput, message));
+        }
         let (at, place) = self.attempt.paths(name)?;
         let put = PutObject {
             key: at.key(&self.attempt.dispatch().run.world),

@@ -18,6 +18,7 @@ mod request;
 mod runs;
 mod scope;
 mod scrub;
+mod signatures;
 mod trace;
 mod uploads;
 mod watch;

@@ -1,8 +1,8 @@
 //! Keeping addresses that are capabilities out of everything that is kept or shown.
 //!
 //! What a provider writes is cleaned before it becomes an input of a shard: an address that the
-//! attempt was given becomes the text that records have for it, and the signature of any other
-//! presigned address is cut out. What a provider hands over in pieces is cleaned piece by piece.
+//! attempt was given becomes the text that records have for it; its signature is cut out wherever
+//! else it stands, and so is that of any other presigned address.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,31 +10,55 @@ use std::sync::Arc;
 use serde_json::Value;
 use wharf_domain::Progress;
 use wharf_domain::run::NewAsk;
-use wharf_vocab::{Fault, Object};
+use wharf_vocab::{Code, Fault, Object};
+
+use super::signatures::{Endings, Signatures};
 
 /// The name of the part of a presigned address that makes it one.
 const SIGNATURE: &str = "x-amz-signature";
 
+/// The channel of lines for the log; a channel of text cannot have this name.
+const LOG: &str = "";
+
 /// Addresses that were given out, each with the text that records have for it.
 #[derive(Clone, Default)]
-pub(super) struct Given(Arc<Vec<(String, String)>>);
+pub(super) struct Given(Arc<Addresses>);
+
+#[derive(Clone, Default)]
+struct Addresses {
+    shown: Vec<(String, String)>,
+    signatures: Signatures,
+}
 
 impl Given {
     /// Remembers an address.
     pub(super) fn add(&mut self, address: String, shown: String) {
         if address != shown {
-            Arc::make_mut(&mut self.0).push((address, shown));
+            let addresses = Arc::make_mut(&mut self.0);
+            addresses.signatures.add(&address);
+            addresses.shown.push((address, shown));
         }
     }
 
     /// The text without any capability, if it had one.
-    fn clean(&self, text: &str) -> Option<String> {
+    pub(super) fn clean(&self, text: &str) -> Option<String> {
+        self.clean_with(text, |signatures, text| signatures.cut(text))
+    }
+
+    fn clean_with(
+        &self,
+        text: &str,
+        cut: impl FnOnce(&Signatures, &str) -> Option<String>,
+    ) -> Option<String> {
         let mut cleaned = Cow::Borrowed(text);
-        let addressed = !self.0.is_empty() && text.contains("://");
-        for (address, shown) in self.0.iter().filter(|_| addressed) {
+        let addressed = text.contains("://");
+        for (address, shown) in self.0.shown.iter().filter(|_| addressed) {
             if cleaned.contains(address.as_str()) {
                 cleaned = cleaned.replace(address.as_str(), shown).into();
             }
+        }
+        if let Some(cut) = cut(&self.0.signatures, &cleaned) {
+            cleaned = cut.into();
         }
         if let Some(cut) = without_signatures(&cleaned) {
             cleaned = cut.into();
@@ -42,6 +66,14 @@ impl Given {
         match cleaned {
             Cow::Borrowed(_) => None,
             Cow::Owned(text) => Some(text),
+        }
+    }
+
+    /// Cleans the next piece of a channel.
+    fn next(&self, endings: &mut Endings, channel: &str, text: &mut String) {
+        let cut = |signatures: &Signatures, text: &str| signatures.cut_next(endings, channel, text);
+        if let Some(cleaned) = self.clean_with(text, cut) {
+            *text = cleaned;
         }
     }
 
@@ -70,6 +102,9 @@ impl Given {
     }
 
     pub(super) fn fault(&self, fault: &mut Fault) {
+        if self.clean(fault.code.as_str()).is_some() {
+            fault.code = Code::ToolFailed.into();
+        }
         self.text(&mut fault.message);
         self.object(&mut fault.details);
     }
@@ -82,14 +117,14 @@ impl Given {
         }
     }
 
-    pub(super) fn progress(&self, pieces: &mut [Progress]) {
+    pub(super) fn progress(&self, endings: &mut Endings, pieces: &mut [Progress]) {
         for piece in pieces {
             match piece {
                 Progress::Text { channel, text } => {
                     self.text(channel);
-                    self.text(text);
+                    self.next(endings, channel, text);
                 }
-                Progress::Log { text, .. } => self.text(text),
+                Progress::Log { text, .. } => self.next(endings, LOG, text),
                 Progress::Partial { key, value } => {
                     if let Some(key) = key {
                         self.text(key);
