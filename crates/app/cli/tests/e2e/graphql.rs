@@ -1,0 +1,38 @@
+//! GraphQL with the real program and the Python library `gql`.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::TestHome;
+
+#[test]
+fn t045_a_client_library_makes_a_run_with_files_and_follows_it() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = here.join("../../../target/tools/python/bin/python");
+    if !python.exists() {
+        let missing = "The Python client for this test is missing: run scripts/setup.sh check.";
+        assert!(std::env::var("CI").is_err(), "{missing}");
+        #[expect(clippy::print_stderr, reason = "a test that is not made must say so")]
+        {
+            eprintln!("{missing} The test is left out.");
+        }
+        return;
+    }
+    let home = TestHome::new();
+    let core = home.up();
+    home.run_with(b"hello", &["worlds", "put", "default", "/in.txt", "-"]).code(0);
+    let made = home.run(&["token", "create", "--verb", "read", "--ttl", "1h"]).code(0);
+    let reader = made.stdout.trim();
+    let done = Command::new(python)
+        .arg(here.join("tests/e2e/graphql_client.py"))
+        .args([&format!("{}/graphql", core.url()), &core.token(), reader])
+        .output()
+        .expect("starts");
+    let said = String::from_utf8_lossy(&done.stdout);
+    let errors = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && said.contains("all good"), "{said}{errors}{}", home.log());
+    let written = home.run(&["worlds", "get", "default", "/out.txt", "-"]).code(0);
+    assert!(written.stdout.contains("hello"), "{written:#?}");
+    let shown = home.run(&["runs", "show", "copy", "--json"]).code(0).json();
+    assert_eq!(shown["status"], "succeeded", "{shown}");
+}
