@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{Core, LONG, TestHome};
+use crate::support::{Core, LONG, TestHome, client};
 
 const ROUNDS: u64 = 5;
 const CALLERS: u64 = 16;
@@ -97,13 +97,4 @@ async fn check(core: &Core, ids: &BTreeSet<String>) {
         assert_eq!(finished, 1, "{id}: {text}");
         assert!(text.contains(r#""status":"succeeded""#), "{id}: {text}");
     }
-}
-
-fn client(core: &Core) -> reqwest::Client {
-    // A second test of this process may have installed it before.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut headers = reqwest::header::HeaderMap::new();
-    let token = format!("Bearer {}", core.token());
-    headers.insert("authorization", token.parse().expect("a header"));
-    reqwest::Client::builder().no_proxy().default_headers(headers).build().expect("a client")
 }

@@ -4,8 +4,10 @@ mod agents;
 mod canary;
 mod costs;
 mod crash;
+mod data_faults;
 mod examples;
 mod faults;
+mod graphql;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod processes;

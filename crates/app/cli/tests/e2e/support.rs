@@ -68,9 +68,14 @@ impl TestHome {
 
     /// Starts a core that has these variables in its environment, and waits until it is ready.
     pub(crate) fn up_with(&self, variables: &[(&str, &str)]) -> Core {
+        self.up_on("127.0.0.1:0", variables)
+    }
+
+    /// Starts a core on an address, and waits until it is ready.
+    pub(crate) fn up_on(&self, listen: &str, variables: &[(&str, &str)]) -> Core {
         let log = self.dir.path().join("core.log");
         let log = std::fs::File::options().append(true).create(true).open(log).expect("a log");
-        let mut command = self.wharf(&["up", "--listen", "127.0.0.1:0"]);
+        let mut command = self.wharf(&["up", "--listen", listen]);
         command.stdout(Stdio::null()).stderr(log).envs(variables.iter().copied());
         let child = command.spawn().expect("the core starts");
         let pid = child.id();
@@ -202,6 +207,94 @@ impl Ended {
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+}
+
+/// A client that is let in everywhere.
+pub(crate) fn client(core: &Core) -> reqwest::Client {
+    // A second test of this process may have installed it before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut headers = reqwest::header::HeaderMap::new();
+    let token = format!("Bearer {}", core.token());
+    headers.insert("authorization", token.parse().expect("a header"));
+    reqwest::Client::builder().no_proxy().default_headers(headers).build().expect("a client")
+}
+
+/// The core's HTTP API for tests that wait for each answer.
+pub(crate) struct Api {
+    runtime: tokio::runtime::Runtime,
+    client: reqwest::Client,
+    url: String,
+}
+
+impl Api {
+    pub(crate) fn of(core: &Core) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Self { runtime: runtime.expect("a runtime"), client: client(core), url: core.url() }
+    }
+
+    fn send(&self, request: reqwest::RequestBuilder) -> (u16, Vec<u8>) {
+        let answer = async {
+            let answer = request.timeout(LONG).send().await?;
+            let status = answer.status().as_u16();
+            Ok::<_, reqwest::Error>((status, answer.bytes().await?.to_vec()))
+        };
+        self.runtime.block_on(answer).expect("the core answers")
+    }
+
+    /// Status and body of what lies there.
+    pub(crate) fn bytes(&self, path: &str) -> (u16, Vec<u8>) {
+        self.send(self.client.get(format!("{}{path}", self.url)))
+    }
+
+    /// The JSON that must be there.
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Value {
+        let (status, body) = self.bytes(path);
+        assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
+        serde_json::from_slice(&body).expect("JSON")
+    }
+
+    /// Status and answer of a request with a body.
+    pub(crate) fn ask(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let method = method.parse().expect("a method");
+        let request = self.client.request(method, format!("{}{path}", self.url)).json(body);
+        let (status, body) = self.send(request);
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// Starts a run, which must be accepted, and gives what is told of it at once.
+    #[track_caller]
+    pub(crate) fn start(&self, run: &Value) -> Value {
+        let (status, answer) = self.ask("POST", "/v1/runs", run);
+        assert_eq!(status, 202, "{answer}");
+        answer
+    }
+
+    /// Reads a stream until it holds this text.
+    #[track_caller]
+    pub(crate) fn read_until(&self, path: &str, text: &str) {
+        let request = self.client.get(format!("{}{path}", self.url)).timeout(LONG);
+        let mut seen = Vec::new();
+        self.runtime.block_on(async {
+            let mut answer = request.send().await.expect("the core answers");
+            while !String::from_utf8_lossy(&seen).contains(text) {
+                let piece = answer.chunk().await.expect("readable");
+                let Some(piece) = piece else {
+                    panic!("{path} ended after: {}", String::from_utf8_lossy(&seen))
+                };
+                seen.extend_from_slice(&piece);
+            }
+        });
+    }
+
+    /// A run of a world once it is over.
+    #[track_caller]
+    pub(crate) fn end_of(&self, world: &str, run: &str) -> Value {
+        wait_for(&format!("the end of {run}"), || {
+            let shown = self.get(&format!("/v1/runs/{run}?world={world}"));
+            shown["ended_at"].is_string().then_some(shown)
+        })
     }
 }
 
