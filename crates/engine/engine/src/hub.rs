@@ -7,10 +7,11 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{broadcast, oneshot};
+use wharf_domain::scope::Target;
 use wharf_domain::{Run, RunEntry};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
 use wharf_vocab::limits::{MEMORY_RUNS_KEPT_MAX, WATCH_QUEUE_MAX};
-use wharf_vocab::{Durability, RunKey, RunStatus, Seq, ShardId, WorldId};
+use wharf_vocab::{Durability, Publish, RunKey, RunStatus, Seq, ShardId, WorldId};
 
 /// What watchers of a run are sent.
 #[derive(Debug, Clone)]
@@ -29,6 +30,8 @@ pub(crate) struct Hub {
 #[derive(Debug, Default)]
 struct Inner {
     live: HashMap<RunKey, Arc<Run>>,
+    /// Live runs by the keys of the world's files that they write at once.
+    writers: HashMap<String, Vec<RunKey>>,
     watchers: HashMap<RunKey, broadcast::Sender<Published>>,
     waiters: HashMap<RunKey, Vec<oneshot::Sender<Arc<Run>>>>,
     memory: HashMap<RunKey, MemoryRun>,
@@ -54,7 +57,7 @@ impl Hub {
             inner.remember(&batch, &run);
         }
         if over {
-            inner.live.remove(&run.key);
+            inner.remove(&run.key);
             let waiters = inner.waiters.remove(&run.key).unwrap_or_default();
             let watchers = inner.watchers.remove(&run.key);
             drop(inner);
@@ -66,7 +69,7 @@ impl Hub {
                 let _ = watchers.send(Published::Batch(batch, run));
             }
         } else {
-            inner.live.insert(run.key.clone(), Arc::clone(&run));
+            inner.insert(&run);
             if let Some(watchers) = inner.watchers.get(&run.key) {
                 let _ = watchers.send(Published::Batch(batch, run));
             }
@@ -74,15 +77,18 @@ impl Hub {
     }
 
     /// Shows a run that was loaded from the store.
-    pub(crate) fn restore(&self, run: Arc<Run>) {
-        self.lock().live.insert(run.key.clone(), run);
+    pub(crate) fn restore(&self, run: &Arc<Run>) {
+        self.lock().insert(run);
     }
 
     /// Shards turned out to be wrong: what was shown of their open runs is forgotten, and runs
     /// that only memory knew are gone.
     pub(crate) fn forget(&self, shards: &[ShardId]) {
         let mut inner = self.lock();
-        inner.live.retain(|key, _| !shards.contains(&key.shard()));
+        let wrong = inner.live.keys().filter(|key| shards.contains(&key.shard()));
+        for key in wrong.cloned().collect::<Vec<_>>() {
+            inner.remove(&key);
+        }
         inner.memory.retain(|key, memory| memory.run.is_over() || !shards.contains(&key.shard()));
     }
 
@@ -166,6 +172,13 @@ impl Hub {
         inner.live.values().filter(|run| run.key.world == *world).cloned().collect()
     }
 
+    /// The runs under way that write an object of a world at once.
+    pub(crate) fn writers(&self, key: &str) -> Vec<Arc<Run>> {
+        let inner = self.lock();
+        let runs = inner.writers.get(key).into_iter().flatten();
+        runs.filter_map(|run| inner.live.get(run)).cloned().collect()
+    }
+
     /// How many runs are under way.
     pub(crate) fn live_runs(&self) -> usize {
         self.lock().live.len()
@@ -178,6 +191,26 @@ impl Hub {
 }
 
 impl Inner {
+    fn insert(&mut self, run: &Arc<Run>) {
+        if self.live.insert(run.key.clone(), Arc::clone(run)).is_none() {
+            for key in direct_keys(run) {
+                self.writers.entry(key).or_default().push(run.key.clone());
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &RunKey) {
+        let Some(run) = self.live.remove(key) else { return };
+        for object in direct_keys(&run) {
+            if let Some(writers) = self.writers.get_mut(&object) {
+                writers.retain(|writer| writer != key);
+                if writers.is_empty() {
+                    self.writers.remove(&object);
+                }
+            }
+        }
+    }
+
     fn remember(&mut self, batch: &Arc<Batch>, run: &Arc<Run>) {
         let memory = self
             .memory
@@ -194,6 +227,18 @@ impl Inner {
             }
         }
     }
+}
+
+/// The keys of the objects that a run writes where they belong, without staging them.
+fn direct_keys(run: &Run) -> Vec<String> {
+    if run.spec.publish != Publish::Direct {
+        return Vec::new();
+    }
+    let key = |target: &Target| match target {
+        Target::Object { path } => Some(path.key(&run.key.world)),
+        Target::Uri => None,
+    };
+    run.spec.bindings.writes.values().filter_map(key).collect()
 }
 
 /// What a batch wrote to a run's stream behind `after`, one by one.

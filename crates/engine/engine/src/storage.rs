@@ -138,7 +138,10 @@ pub(crate) fn presign(
 }
 
 /// Lets somebody know how many bytes pass.
-pub(crate) fn counted(stream: ByteStream, count: impl Fn(u64) + Send + 'static) -> ByteStream {
+pub(crate) fn counted(
+    stream: ByteStream,
+    mut count: impl FnMut(u64) + Send + 'static,
+) -> ByteStream {
     let stream = stream.inspect_ok(move |piece| count(length(piece)));
     stream.boxed()
 }

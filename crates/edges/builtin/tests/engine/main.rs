@@ -6,6 +6,7 @@ mod bounds;
 mod closed;
 mod doubt;
 mod family;
+mod gate;
 mod life;
 mod many;
 mod money;

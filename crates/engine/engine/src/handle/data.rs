@@ -48,6 +48,8 @@ struct Inner {
     /// Names of outputs that nobody asked for, in the order in which they came.
     unasked: Vec<String>,
     metered: Metered,
+    /// How many bytes of each input were given, by its name.
+    bytes_in: BTreeMap<String, u64>,
 }
 
 /// An output that is in the artifact store.
@@ -93,16 +95,20 @@ impl Work {
     }
 
     pub(super) fn metered(&self) -> Metered {
-        self.lock().metered
+        let inner = self.lock();
+        let bytes_in = inner.bytes_in.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
+        Metered { bytes_in, ..inner.metered }
     }
 
     pub(super) fn used_cpu_ms(&self, cpu_ms: u64) {
         self.lock().metered.cpu_ms = Some(cpu_ms);
     }
 
-    fn count_in(&self, bytes: u64) {
+    /// Counts what was given of an input; giving it again, in whatever way, is no more.
+    fn count_in(&self, name: &str, bytes: u64) {
         let mut inner = self.lock();
-        inner.metered.bytes_in = inner.metered.bytes_in.saturating_add(bytes);
+        let given = inner.bytes_in.entry(name.to_owned()).or_default();
+        *given = bytes.max(*given);
     }
 
     fn hand_over(&self, name: &str, written: Written) {
@@ -181,11 +187,11 @@ impl AttemptData {
         }
         let spec = self.spec();
         let mut inputs = spec.inputs.clone();
-        let (mut given, mut bytes_in) = (Vec::new(), 0_u64);
+        let mut given = Vec::new();
         for (name, bound) in &spec.bindings.reads {
             let address = match bound {
                 Bound::Object(read) => {
-                    bytes_in = bytes_in.saturating_add(read.bytes);
+                    work.count_in(name, read.bytes);
                     self.presign(Method::Get, &read.path)?
                 }
                 Bound::Uri => match spec.addresses.inputs.0.get(name) {
@@ -200,7 +206,6 @@ impl AttemptData {
         for (address, shown) in given {
             inner.given.add(address, shown);
         }
-        inner.metered.bytes_in = inner.metered.bytes_in.saturating_add(bytes_in);
         inner.inputs = Some(inputs.clone());
         Ok(inputs)
     }
@@ -274,9 +279,11 @@ impl AttemptData {
             let message = format!("The file of the input `{name}` is not there any more.");
             return Err(Fault::new(Code::ScopeNotFound, message).with("key", name));
         };
-        let work = self.attempt.work().clone();
+        let (work, name) = (self.attempt.work().clone(), name.to_owned());
+        let mut passed = 0_u64;
         let stream = storage::counted(body.stream, move |bytes| {
-            work.count_in(bytes);
+            passed = passed.saturating_add(bytes);
+            work.count_in(&name, passed);
             storage::count_read(bytes);
         });
         Ok(ObjectBody { stream, ..body })

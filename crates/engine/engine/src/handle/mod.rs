@@ -11,6 +11,7 @@ mod create;
 mod data;
 mod denied;
 mod files;
+mod gate;
 mod grants;
 mod in_use;
 mod outputs;

@@ -48,7 +48,7 @@ impl Shell {
         }
         for (stream, stored) in store.load_open(StreamKind::Run, held.clone()).await? {
             let run = read_run(&stream, &stored)?;
-            self.parts.hub.restore(Arc::new(run.clone()));
+            self.parts.hub.restore(&Arc::new(run.clone()));
             restored.entry(stream.shard()).or_default().runs.push((run, stored.seq));
         }
         for (shard, hold) in store.holds(held.clone()).await? {
