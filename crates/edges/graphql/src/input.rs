@@ -7,7 +7,7 @@ use serde_json::Value;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::RunContext;
 use wharf_domain::scope::WorldPath;
-use wharf_domain::{Audience, Rule, When, WorldSettings};
+use wharf_domain::{Audience, Rule, When, WorldPatch};
 use wharf_engine::NewRun;
 use wharf_vocab::limits::PATH_BYTES_MAX;
 use wharf_vocab::{Code, Fault, IdError, Object, RunId, RunKey, ToolId, WorldId};
@@ -162,37 +162,26 @@ pub(crate) struct PolicyRuleInput {
 }
 
 impl WorldSettingsInput {
-    /// The settings with what was named in the place of what was there.
-    pub(crate) fn over(self, mut settings: WorldSettings) -> Result<WorldSettings, Fault> {
-        match self.limit_micro {
-            MaybeUndefined::Undefined => {}
-            MaybeUndefined::Null => settings.limit_micro = None,
-            MaybeUndefined::Value(limit) => settings.limit_micro = Some(limit.0),
-        }
-        if let Some(hold) = self.default_hold_micro {
-            settings.default_hold_micro = hold.0;
-        }
-        if let Some(publish) = self.publish {
-            settings.publish = publish.into();
-        }
-        match self.retention_days {
-            MaybeUndefined::Undefined => {}
-            MaybeUndefined::Null => settings.retention_days = None,
-            MaybeUndefined::Value(days @ 1..=RETENTION_DAYS_MAX) => {
-                settings.retention_days = Some(days);
-            }
-            MaybeUndefined::Value(_) => {
-                let message = format!(
-                    "The field `retentionDays` must be a number from 1 to {RETENTION_DAYS_MAX}."
-                );
-                return Err(invalid("retentionDays", message));
-            }
-        }
-        if let Some(policy) = self.policy {
-            settings.policy = rules(policy)?;
-        }
-        Ok(settings)
+    /// What is named; null takes a limit away.
+    pub(crate) fn read(self) -> Result<WorldPatch, Fault> {
+        let retention = Option::<Option<u32>>::from(self.retention_days);
+        Ok(WorldPatch {
+            limit_micro: self.limit_micro.map_value(|limit| limit.0).into(),
+            default_hold_micro: self.default_hold_micro.map(|hold| hold.0),
+            publish: self.publish.map(Into::into),
+            retention_days: retention.map(|given| given.map(days).transpose()).transpose()?,
+            policy: self.policy.map(rules).transpose()?,
+        })
     }
+}
+
+fn days(days: u32) -> Result<u32, Fault> {
+    if (1..=RETENTION_DAYS_MAX).contains(&days) {
+        return Ok(days);
+    }
+    let message =
+        format!("The field `retentionDays` must be a number from 1 to {RETENTION_DAYS_MAX}.");
+    Err(invalid("retentionDays", message))
 }
 
 fn rules(policy: Vec<PolicyRuleInput>) -> Result<Vec<Rule>, Fault> {

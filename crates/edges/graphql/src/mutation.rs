@@ -49,7 +49,7 @@ impl Mutation {
         session.verb(Verb::Admin)?;
         let id = input::world(&id)?;
         session.world(Verb::Admin, &id)?;
-        let settings = settings.unwrap_or_default().over(WorldSettings::default())?;
+        let settings = settings.unwrap_or_default().read()?.applied_to(&WorldSettings::default());
         let made = session.handle.create_world(&session.caller, id, settings).await?;
         Ok(World::from(&made))
     }
@@ -65,8 +65,8 @@ impl Mutation {
         session.verb(Verb::Admin)?;
         let id = input::world(&id)?;
         session.world(Verb::Admin, &id)?;
-        let settings = settings.over(session.handle.world(&id).await?.world.settings)?;
-        Ok(World::from(&session.handle.set_world(&session.caller, id, settings).await?))
+        let patch = settings.read()?;
+        Ok(World::from(&session.handle.patch_world(&session.caller, id, patch).await?))
     }
 
     /// Removes a world: an empty one, or with `force` also one that holds files, which go with

@@ -117,6 +117,25 @@ async fn t045_amounts_are_text_of_any_size() {
 }
 
 #[tokio::test]
+async fn t045_two_who_change_different_settings_at_once_both_have_their_way() {
+    let stage = Stage::start().await;
+    let set = "mutation ($settings: WorldSettingsInput!) {
+        setWorld(id: \"lab\", settings: $settings) { world } }";
+    let show = "{ world(id: \"lab\") { defaultHoldMicro retentionDays } }";
+    for number in 1..=20 {
+        let (hold, days) = tokio::join!(
+            stage.ask_as(OWNER, set, json!({"settings": {"defaultHoldMicro": number}})),
+            stage.ask_as(OWNER, set, json!({"settings": {"retentionDays": number}})),
+        );
+        (hold.data(), days.data());
+        let expect = json!({"defaultHoldMicro": number.to_string(), "retentionDays": number});
+        assert_eq!(stage.ask(show).await.data()["world"], expect);
+    }
+    let nowhere = "mutation { setWorld(id: \"nowhere\", settings: {}) { world } }";
+    assert_eq!(stage.ask(nowhere).await.code(), Some("world.not_found"));
+}
+
+#[tokio::test]
 async fn t045_a_world_is_removed() {
     let stage = Stage::start().await;
     let gone = stage.ask("mutation { removeWorld(id: \"lab\") }").await;
