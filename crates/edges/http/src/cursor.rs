@@ -9,6 +9,8 @@ use wharf_vocab::{Code, Digest, Fault};
 
 const VERSION: u8 = 1;
 const CHECK_CHARS: usize = 6;
+/// How much of a question's digest a cursor carries.
+const QUESTION_CHARS: usize = 16;
 
 /// The list a cursor belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,10 +70,30 @@ pub(crate) fn write(list: List, position: &Position) -> String {
 
 /// Reads a cursor that was made for this list.
 pub(crate) fn read(list: List, cursor: &str) -> Result<Position, Fault> {
-    try_read(list, cursor).ok_or_else(|| {
-        let message = "This cursor was not made by this list; leave it out to start again.";
-        Fault::new(Code::RequestCursorInvalid, message)
-    })
+    try_read(list, cursor).ok_or_else(foreign)
+}
+
+/// Writes a name as a cursor of this list that is good only with the same question.
+pub(crate) fn write_asked(list: List, question: &[&[u8]], name: &str) -> String {
+    write(list, &Position::Name(asked(question) + name))
+}
+
+/// Reads the name of a cursor that was made for this list and this question.
+pub(crate) fn read_asked(list: List, question: &[&[u8]], cursor: &str) -> Result<String, Fault> {
+    match read(list, cursor)? {
+        Position::Name(name) => name.strip_prefix(&asked(question)).map(str::to_owned),
+        Position::Number(_) => None,
+    }
+    .ok_or_else(foreign)
+}
+
+fn asked(question: &[&[u8]]) -> String {
+    Digest::of(question).as_str()[..QUESTION_CHARS].to_owned()
+}
+
+fn foreign() -> Fault {
+    let message = "This cursor was not made by this list; leave it out to start again.";
+    Fault::new(Code::RequestCursorInvalid, message)
 }
 
 fn try_read(list: List, cursor: &str) -> Option<Position> {
@@ -110,6 +132,20 @@ mod tests {
             assert_eq!(read(List::Tools, &cursor), Ok(position));
             assert!(read(List::Runs, &cursor).is_err());
         }
+    }
+
+    #[test]
+    fn a_cursor_is_good_with_its_own_question_only() {
+        let question: [&[u8]; 2] = [b"lab", b"/a"];
+        let cursor = write_asked(List::Files, &question, "/a/b");
+        assert_eq!(read_asked(List::Files, &question, &cursor).as_deref(), Ok("/a/b"));
+        let others: [[&[u8]; 2]; 3] = [[b"lab", b"/"], [b"other", b"/a"], [b"lab/", b"a"]];
+        for other in others {
+            let fault = read_asked(List::Files, &other, &cursor).expect_err("another question");
+            assert!(fault.is(Code::RequestCursorInvalid));
+        }
+        let plain = write(List::Files, &Position::Name("/a/b".to_owned()));
+        assert!(read_asked(List::Files, &question, &plain).is_err());
     }
 
     #[test]

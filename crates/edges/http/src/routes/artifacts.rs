@@ -16,7 +16,7 @@ use super::carried::to_its_end;
 use super::segments::Segments;
 use crate::answer::{self, Answer, invalid};
 use crate::app::App;
-use crate::cursor::{self, List, Position};
+use crate::cursor::{self, List};
 use crate::params::Params;
 use crate::{access, from_wire, to_wire};
 
@@ -46,17 +46,20 @@ pub(super) async fn list(
 ) -> Answer {
     let world = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Read, &world)?;
+    let (prefix, locals) = (prefix(&params)?, params.is_on("local")?);
+    let name = world.to_string();
+    let start = prefix.clone().unwrap_or_default();
+    let question = [name.as_bytes(), start.as_bytes(), &[u8::from(locals)]];
+    let after = params.text("cursor").map(|text| cursor::read_asked(List::Files, &question, text));
     let query = FileQuery {
-        prefix: prefix(&params)?,
-        locals: params.is_on("local")?,
-        after: match params.cursor(List::Files)? {
-            Some(Position::Name(path)) => WorldPath::try_from(path).ok(),
-            Some(Position::Number(_)) | None => None,
-        },
+        prefix,
+        locals,
+        after: after.transpose()?.and_then(|path| WorldPath::try_from(path).ok()),
         ..FileQuery::new(world, params.limit()?)
     };
     let page = app.handle.files(&caller, query).await?;
-    let next = page.next.map(|path| cursor::write(List::Files, &Position::Name(path.into())));
+    let next = page.next.map(String::from);
+    let next = next.map(|path| cursor::write_asked(List::Files, &question, &path));
     let items = page.files.iter().map(to_wire::file).collect();
     Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
 }

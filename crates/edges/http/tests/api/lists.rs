@@ -172,6 +172,31 @@ async fn worlds_are_listed_by_name() {
 }
 
 #[tokio::test]
+async fn t040_a_cursor_of_files_is_good_for_its_world_and_question_only() {
+    let edge = Edge::start().await;
+    assert_eq!(edge.post("/v1/worlds", json!({"world": "lab"})).await.status, 201);
+    for path in ["/a/1", "/a/2", "/a/3"] {
+        assert_eq!(edge.put(path, b"x").await.status, 201);
+    }
+    let list = |world: &str, query: &str| {
+        let path = format!("/v1/worlds/{world}/artifacts?limit=1&{query}");
+        async { edge.get(&{ path }).await }
+    };
+    let page = list("default", "prefix=/a/").await.json();
+    let cursor = page["next_cursor"].as_str().expect("there are more").to_owned();
+    let next = list("default", &format!("prefix=/a/&cursor={cursor}")).await.json();
+    assert_eq!(next["items"][0]["path"], "/a/2");
+    for (world, query) in
+        [("lab", "prefix=/a/"), ("default", "prefix=/a"), ("default", ""), ("lab", "")]
+    {
+        let answer = list(world, &format!("{query}&cursor={cursor}")).await;
+        answer.refused(400, "request.cursor_invalid");
+    }
+    let locals = list("default", &format!("prefix=/a/&local=true&cursor={cursor}")).await;
+    locals.refused(400, "request.cursor_invalid");
+}
+
+#[tokio::test]
 async fn the_audit_is_read_in_order() {
     let edge = Edge::start().await;
     for _ in 0..5 {
