@@ -1,6 +1,6 @@
 //! Reads JSON from peers: not too deep, and with errors that name the place but never the value.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use wharf_vocab::limits::JSON_DEPTH_MAX;
 use wharf_vocab::{Code, Fault};
@@ -17,7 +17,12 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
     let mut from = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut from).map_err(|error| {
         let path = error.path().to_string();
-        describe(&path, error.inner())
+        // A value that cannot name one of several words is called a wrong letter, too.
+        let is_json = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
+        match error.inner().classify() {
+            Category::Syntax if path != "." && is_json() => misfit(&path, ""),
+            _ => describe(&path, error.inner()),
+        }
     })?;
     from.end().map_err(|error| describe(".", &error))?;
     Ok(value)
@@ -69,9 +74,39 @@ fn describe(path: &str, error: &serde_json::Error) -> Fault {
     if path == "." {
         return no_object();
     }
+    misfit(path, expected)
+}
+
+fn misfit(path: &str, expected: &str) -> Fault {
     let pointer = format!("/{}", path.replace('.', "/"));
-    invalid(path, format!("The field `{path}` does not fit; expected {expected}."))
-        .with("path", pointer)
+    let message = match in_plain_words(expected) {
+        Some(wanted) => format!("The field `{path}` must be {wanted}."),
+        None => format!("The field `{path}` is not valid."),
+    };
+    invalid(path, message).with("path", pointer)
+}
+
+/// What serde expects, as somebody says it who knows JSON but not Rust.
+fn in_plain_words(expected: &str) -> Option<String> {
+    let number = |most: u64| Some(format!("a whole number from 0 to {most}"));
+    let words = match expected {
+        "u8" => return number(u8::MAX.into()),
+        "u16" => return number(u16::MAX.into()),
+        "u32" => return number(u32::MAX.into()),
+        "u64" | "usize" => return number(u64::MAX),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a string" | "a character" | "str" | "string" => "text",
+        "a boolean" => "true or false",
+        "unit" | "null" => "null",
+        _ if expected.starts_with("a sequence") || expected.starts_with("a tuple") => "a list",
+        _ if expected.starts_with("a map") || expected.starts_with("struct ") => "a JSON object",
+        // The names that a field may have are shown as they are.
+        _ if expected.starts_with('`') || expected.starts_with("one of `") => expected,
+        "a value that is not null" => expected,
+        _ => return None,
+    };
+    Some(words.to_owned())
 }
 
 fn no_object() -> Fault {
@@ -139,13 +174,20 @@ mod tests {
         refused(
             "{\"tool\": \"a/b\",\n \"timeout_ms\": \"soon, expected never\"}",
             invalid,
-            "The field `timeout_ms` does not fit; expected u64.",
+            "The field `timeout_ms` must be a whole number from 0 to 18446744073709551615.",
         );
+        refused(
+            r#"{"tool": "a/b", "timeout_ms": -1}"#,
+            invalid,
+            "The field `timeout_ms` must be a whole number from 0 to 18446744073709551615.",
+        );
+        refused(r#"{"tool": 7}"#, invalid, "The field `tool` must be text.");
         refused(
             r#"{"tool": "a/b", "mode": "c4nary"}"#,
             invalid,
-            "The field `mode` does not fit; expected `real` or `mock`.",
+            "The field `mode` must be `real` or `mock`.",
         );
+        refused(r#"{"tool": "a/b", "mode": 7}"#, invalid, "The field `mode` is not valid.");
         refused("[1]", invalid, "The body must be a JSON object.");
         refused("\"x\"", invalid, "The body must be a JSON object.");
         refused("{\n\"tool\": c4nary}", invalid, "The body is not valid JSON at line 2, column 9.");
@@ -155,6 +197,37 @@ mod tests {
             invalid,
             "The body is not valid JSON at line 1, column 16.",
         );
+    }
+
+    #[test]
+    fn nobody_needs_to_know_the_names_of_types() {
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "only reading is tried")]
+        struct All {
+            small: Option<u32>,
+            signed: Option<i64>,
+            real: Option<f64>,
+            flag: Option<bool>,
+            list: Option<Vec<String>>,
+            map: Option<std::collections::BTreeMap<String, u8>>,
+            nested: Option<Box<All>>,
+            none: Option<()>,
+        }
+        for (field, wrong, message) in [
+            ("small", "5000000000", "must be a whole number from 0 to 4294967295"),
+            ("small", "1.5", "must be a whole number from 0 to 4294967295"),
+            ("signed", "\"1\"", "must be a whole number"),
+            ("real", "true", "must be a number"),
+            ("flag", "\"yes\"", "must be true or false"),
+            ("list", "{}", "must be a list"),
+            ("map", "[]", "must be a JSON object"),
+            ("nested", "\"x\"", "must be a JSON object"),
+            ("none", "1", "must be null"),
+        ] {
+            let body = format!("{{\"{field}\": {wrong}}}");
+            let fault = read::<All>(body.as_bytes()).expect_err(field);
+            assert_eq!(fault.message, format!("The field `{field}` {message}."));
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Requests about worlds and their settings.
 
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::{Audience, Rule, When, WorldSettings};
+use wharf_domain::{Audience, Rule, When, WorldPatch, WorldSettings};
 use wharf_vocab::{Fault, Publish, WorldId};
 use wharf_wire::rest_v1::{CreateWorld, PolicyRule, SetBudget, SetWorld};
 
@@ -25,32 +25,24 @@ pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings
     Ok((world_id(&request.world)?, settings))
 }
 
-/// A world's settings with those changed that a request names.
-pub(crate) fn changed(mut settings: WorldSettings, set: SetWorld) -> Result<WorldSettings, Fault> {
-    if let Some(limit) = set.limit_micro {
-        settings.limit_micro = limit;
-    }
-    if let Some(hold) = set.default_hold_micro {
-        settings.default_hold_micro = hold;
-    }
-    if let Some(publish) = set.publish {
-        settings.publish = publish;
-    }
-    if let Some(retention) = set.retention_days {
-        settings.retention_days = retention.map(days).transpose()?;
-    }
-    if let Some(rules) = set.policy {
-        settings.policy = policy(&rules)?;
-    }
-    Ok(settings)
+/// The settings of a world that a request names.
+pub(crate) fn changed(set: SetWorld) -> Result<WorldPatch, Fault> {
+    let retention = set.retention_days.map(|given| given.map(days).transpose());
+    Ok(WorldPatch {
+        limit_micro: set.limit_micro,
+        default_hold_micro: set.default_hold_micro,
+        publish: set.publish,
+        retention_days: retention.transpose()?,
+        policy: set.policy.map(|rules| policy(&rules)).transpose()?,
+    })
 }
 
-/// A world's settings with another budget.
-pub(crate) fn budget(settings: WorldSettings, request: &SetBudget) -> WorldSettings {
-    WorldSettings {
-        limit_micro: request.limit_micro,
-        default_hold_micro: request.default_hold_micro.unwrap_or(0),
-        ..settings
+/// Another budget for a world.
+pub(crate) fn budget(request: &SetBudget) -> WorldPatch {
+    WorldPatch {
+        limit_micro: Some(request.limit_micro),
+        default_hold_micro: Some(request.default_hold_micro.unwrap_or(0)),
+        ..WorldPatch::default()
     }
 }
 
@@ -92,7 +84,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn set(settings: WorldSettings, request: Value) -> Result<WorldSettings, Fault> {
-        changed(settings, serde_json::from_value(request).expect("a request"))
+        let patch = changed(serde_json::from_value(request).expect("a request"))?;
+        Ok(patch.applied_to(&settings))
     }
 
     fn full() -> WorldSettings {
@@ -115,7 +108,7 @@ mod tests {
         let expect =
             WorldSettings { publish: Publish::Direct, policy: Vec::new(), ..before.clone() };
         assert_eq!(after, Ok(expect));
-        let after = budget(before.clone(), &SetBudget::default());
+        let after = budget(&SetBudget::default()).applied_to(&before);
         let expect = WorldSettings { limit_micro: None, default_hold_micro: 0, ..before };
         assert_eq!(after, expect, "a budget leaves all else");
     }

@@ -105,9 +105,8 @@ pub(super) async fn set(
 ) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
-    let settings = app.handle.world(&id).await?.world.settings;
-    let settings = from_wire::changed(settings, request)?;
-    let view = app.handle.set_world(&caller, id, settings).await?;
+    let patch = from_wire::changed(request)?;
+    let view = app.handle.patch_world(&caller, id, patch).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
 }
 
@@ -160,8 +159,6 @@ pub(super) async fn set_budget(
 ) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
-    let settings = app.handle.world(&id).await?.world.settings;
-    let settings = from_wire::budget(settings, &request);
-    let view = app.handle.set_world(&caller, id, settings).await?;
+    let view = app.handle.patch_world(&caller, id, from_wire::budget(&request)).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
 }

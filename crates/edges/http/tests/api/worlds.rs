@@ -54,6 +54,9 @@ async fn a_setting_that_does_not_fit_is_named_and_nothing_changes() {
         (json!({"limit_micro": -1}), "limit_micro"),
         (json!({"limit_micro": 1.5}), "limit_micro"),
         (json!({"publish": "later"}), "publish"),
+        (json!({"default_hold_micro": null}), "default_hold_micro"),
+        (json!({"publish": null}), "publish"),
+        (json!({"policy": null}), "policy"),
         (json!({"color": "red"}), "color"),
     ] {
         let answer = edge.call("PATCH", "/v1/worlds/default").json(&body).send().await;
@@ -63,6 +66,46 @@ async fn a_setting_that_does_not_fit_is_named_and_nothing_changes() {
     assert_eq!(edge.get("/v1/worlds/default").await.json(), before);
     let answer = edge.call("PATCH", "/v1/worlds/none").json(&json!({})).send().await;
     answer.refused(404, "world.not_found");
+}
+
+#[tokio::test]
+async fn a_number_that_does_not_fit_is_described_in_plain_words() {
+    let edge = Edge::start().await;
+    let number = "must be a whole number from 0 to 18446744073709551615";
+    for (value, message) in [
+        (json!(-1), number),
+        (json!("many"), number),
+        (json!(1.5), number),
+        (json!(null), "must be a value that is not null"),
+    ] {
+        let body = json!({"default_hold_micro": value});
+        let answer = edge.call("PATCH", "/v1/worlds/default").json(&body).send().await;
+        let error = answer.refused(400, "request.invalid");
+        let message = format!("The field `default_hold_micro` {message}.");
+        assert_eq!(error["message"], message, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn t041_two_who_change_different_settings_at_once_both_have_their_way() {
+    let edge = Edge::start().await;
+    let patch = |body| edge.call("PATCH", "/v1/worlds/default").json(&body).send();
+    let budget = |body| edge.call("PUT", "/v1/worlds/default/budget").json(&body).send();
+    for round in 1..=20 {
+        let (limit, days, publish) = tokio::join!(
+            budget(json!({"limit_micro": round, "default_hold_micro": round})),
+            patch(json!({"retention_days": round})),
+            patch(json!({"publish": if round % 2 == 0 { "direct" } else { "staged" }})),
+        );
+        for answer in [limit, days, publish] {
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+        let world = edge.get("/v1/worlds/default").await.json();
+        for name in ["limit_micro", "default_hold_micro", "retention_days"] {
+            assert_eq!(world[name], round, "{name}: {world}");
+        }
+        assert_eq!(world["publish"] == "direct", round % 2 == 0, "{world}");
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Worlds and their accounts.
 
+use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use wharf_vocab::Publish;
@@ -87,18 +88,25 @@ pub struct SetWorld {
     #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<Option<u64>>,
     /// What is set aside for a run whose tool names no price.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
     /// When outputs of its runs can be seen: `direct` or `staged`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub publish: Option<Publish>,
     /// Days after which a file that nobody has used goes; null for never.
     #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<Option<u32>>,
     /// All rules about approvals, in the place of those there were.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub policy: Option<Vec<PolicyRule>>,
+}
+
+/// Takes no null for a field that can be left out but not taken away.
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<T>, D::Error> {
+    let given = Option::deserialize(value)?;
+    let null = || D::Error::invalid_type(Unexpected::Unit, &"a value that is not null");
+    given.ok_or_else(null).map(Some)
 }
 
 /// Tells a field that is null from one that is absent.
