@@ -16,7 +16,8 @@ use wharf_wire::rest_v1::{self as wire, AnswerQuestion, CreateRun, DecideApprova
 
 pub(crate) use agents::{approval, folder};
 pub(crate) use files::{
-    B3_HEADER, begin_upload, complete_upload, new_file, part_number, path_in, path_param, upload_id,
+    B3_HEADER, begin_upload, complete_upload, new_file, part_number, path_in, path_param,
+    unconditional, upload_id,
 };
 pub(crate) use trust::{grant_id, new_grant, secret_name};
 pub(crate) use worlds::{budget, changed, new_world};

@@ -1,6 +1,8 @@
 //! Requests about files: paths, kinds of data, hashes, uploads.
 
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{
+    CONTENT_RANGE, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, IF_UNMODIFIED_SINCE,
+};
 use axum::http::{HeaderMap, Uri};
 use wharf_domain::scope::{PathError, WorldPath};
 use wharf_engine::NewFile;
@@ -40,6 +42,27 @@ pub(crate) fn path_param(params: &Params) -> Result<WorldPath, Fault> {
 /// A file that somebody names. Percent signs are decoded once.
 pub(crate) fn path_of(text: &str) -> Result<WorldPath, Fault> {
     WorldPath::parse_any(text).map_err(wrong_path)
+}
+
+/// Refuses headers that ask for something else than to write all that is sent, whatever is there:
+/// to leave them out of account would overwrite what their sender wants to keep.
+pub(crate) fn unconditional(headers: &HeaderMap) -> Result<(), Fault> {
+    if headers.contains_key(CONTENT_RANGE) {
+        let message = "A file is written whole: `Content-Range` is not supported on PUT. Send all \
+                       of it, or use an upload in parts.";
+        return Err(invalid("Content-Range", message));
+    }
+    for (name, shown) in [
+        (IF_MATCH, "If-Match"),
+        (IF_NONE_MATCH, "If-None-Match"),
+        (IF_UNMODIFIED_SINCE, "If-Unmodified-Since"),
+    ] {
+        if headers.contains_key(name) {
+            let message = format!("Conditions on PUT are not supported; leave out `{shown}`.");
+            return Err(invalid(shown, message));
+        }
+    }
+    Ok(())
 }
 
 /// A file that is sent whole, by its headers.

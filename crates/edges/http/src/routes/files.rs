@@ -221,6 +221,7 @@ pub(super) async fn put(
     (uri, headers, body): (Uri, HeaderMap, Body),
 ) -> Answer {
     let (world, path) = named(&caller, Verb::Run, &segments, &uri)?;
+    from_wire::unconditional(&headers)?;
     let limits = &app.limits;
     let bounds = Bounds { bytes_max: limits.file_bytes_max, silence: limits.file_silence };
     let bytes = arriving::length(&headers, bounds)?;

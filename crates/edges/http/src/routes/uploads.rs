@@ -103,6 +103,7 @@ pub(super) async fn put_part(
 ) -> Answer {
     let named = Named::of(&caller, &segments, &params)?;
     let number = from_wire::part_number(segments.get("part"))?;
+    from_wire::unconditional(&headers)?;
     let limits = &app.limits;
     let bytes_max = UPLOAD_PART_BYTES_MAX.min(limits.file_bytes_max);
     let bounds = Bounds { bytes_max, silence: limits.file_silence };

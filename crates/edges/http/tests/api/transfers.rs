@@ -56,6 +56,24 @@ async fn a_file_without_a_length_is_taken() {
     assert_eq!((answer.status, &answer.json()["bytes"]), (201, &serde_json::json!(11)));
 }
 
+/// Whoever sends one of these wants something kept that a plain write would replace.
+#[tokio::test]
+async fn a_part_or_a_condition_replaces_nothing() {
+    let edge = Edge::start().await;
+    edge.call("PUT", FILE).bytes(b"whole".to_vec()).send().await;
+    for (name, value) in [
+        ("Content-Range", "bytes 0-1/5"),
+        ("If-None-Match", "*"),
+        ("If-Match", "\"0000\""),
+        ("If-Unmodified-Since", "Sun, 15 Nov 2026 10:00:00 GMT"),
+    ] {
+        let call = edge.call("PUT", FILE).bytes(b"xx".to_vec()).header(name, value);
+        let error = call.send().await.refused(400, "request.invalid");
+        assert_eq!(error["details"]["field"], name);
+        assert_eq!(edge.get(FILE).await.text(), "whole", "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_store_that_is_slow_slows_its_sender_and_fills_no_memory() {
     let edge = Edge::start().await;
