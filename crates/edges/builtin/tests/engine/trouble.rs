@@ -24,9 +24,10 @@ async fn a_store_that_is_down_refuses_runs_with_files_and_says_so() {
     let page = bench.handle.runs(RunQuery { limit: 10, ..RunQuery::default() }).await;
     assert_eq!(page.expect("lists").runs, []);
     assert!(peer.is_idle().await);
-    for at in ["/in.txt", "/else.txt"] {
+    for (at, code) in [("/in.txt", Code::StorageUnavailable), ("/else.txt", Code::ArtifactNotFound)]
+    {
         let read = bench.handle.read_file(&owner(), &default_world(), &path(at), None).await;
-        assert!(read.expect_err("down").is(Code::StorageUnavailable));
+        assert!(read.expect_err("down").is(code));
     }
     // What needs no files goes on.
     bench.start("acme/work", json!({})).await.expect("accepted");

@@ -10,7 +10,7 @@ use wharf_domain::grant::{Narrowing, Rights};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Artifact, Caller, WorldSettings};
 use wharf_engine::{FileQuery, FileRecord, NewFile, NewRun};
-use wharf_ports::ManualClock;
+use wharf_ports::{ManualClock, Method, ObjectStore as _};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
 use wharf_vocab::{B3, Code, Direction, Durability, RunId, Timestamp, Verb, WorldId};
 
@@ -89,21 +89,53 @@ async fn lists_come_in_pages_in_the_order_of_paths() {
 }
 
 #[tokio::test]
-async fn what_somebody_put_straight_into_the_store_is_read_and_not_listed() {
+async fn t040_an_object_without_a_record_is_not_there() {
     let bench = Bench::new().await;
-    let address = {
-        use wharf_ports::ObjectStore as _;
-        bench.objects.presign(wharf_ports::Method::Put, "default/direct.json", 60)
-    };
+    let address = bench.objects.presign(Method::Put, "default/direct.json", 60);
     bench.objects.put_at(&address, "{}").expect("good");
-    assert_eq!(bench.get("/direct.json").await.as_deref(), Some("{}"));
+    assert_eq!(bench.get("/direct.json").await, None);
     assert_eq!(bench.listed().await, [] as [&str; 0]);
-    let found = bench.handle.file(&owner(), &default_world(), &path("/direct.json")).await;
-    let found = found.expect("there").artifact;
-    assert_eq!((found.bytes, found.media_type.as_str()), (2, "application/json"));
-    let peer = work(&bench).await;
-    bench.start("acme/work", json!({"a.world": "/direct.json"})).await.expect("it is there");
-    succeed(&peer.next().await, 0).await;
+    let at = path("/direct.json");
+    let gone = bench.handle.file(&owner(), &default_world(), &at).await;
+    assert!(gone.expect_err("no record").is(Code::ArtifactNotFound));
+    let gone = bench.handle.remove_file(&owner(), &default_world(), &at).await;
+    assert!(gone.expect_err("no record").is(Code::ArtifactNotFound));
+    let _peer = work(&bench).await;
+    let fault = bench.start("acme/work", json!({"a.world": "/direct.json"})).await;
+    assert!(fault.expect_err("no record").is(Code::ScopeNotFound));
+}
+
+#[tokio::test]
+async fn t040_a_record_that_a_crash_left_behind_its_object_is_made_anew() {
+    let clock = clock();
+    let bench = Bench::at(&clock).await;
+    for at in ["/a", "/b", "/same"] {
+        bench.put(at, "old").await;
+    }
+    // As a core leaves it that is killed between an object and its record.
+    for at in ["default/a", "default/b"] {
+        let address = bench.objects.presign(Method::Put, at, 60);
+        bench.objects.put_at(&address, "newer").expect("good");
+    }
+    let file = |at: &str| {
+        let (handle, at) = (bench.handle.clone(), path(at));
+        async move { handle.file(&owner(), &default_world(), &at).await.expect("there") }
+    };
+    let same = file("/same").await;
+    assert_eq!(file("/a").await.artifact.bytes, 5);
+    assert_eq!(bench.get("/a").await.as_deref(), Some("newer"));
+    let record = bench.audited(|record| record.event == "artifact.found").await;
+    assert_eq!((&record.facts["path"], &record.facts["bytes"]), (&json!("/a"), &json!(5)));
+    let usage =
+        || async { bench.handle.usage(&owner(), &default_world()).await.expect("ok").bytes };
+    assert_eq!(usage().await, 11);
+    bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");
+    assert_eq!(usage().await, 11, "only looked at");
+    bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
+    assert_eq!(usage().await, 13, "also what nobody reads");
+    assert_eq!(file("/same").await, same);
+    let found = bench.audit().await.into_iter().filter(|it| it.event == "artifact.found").count();
+    assert_eq!(found, 2, "once each");
 }
 
 #[tokio::test]
@@ -368,10 +400,12 @@ async fn objects_that_nobody_recorded_go_after_a_day_and_only_when_no_run_writes
     };
     let failed = bench.handle.create_run(&owner(), wanted.clone()).await.expect("accepted").run;
     let attempt = peer.next().await;
-    attempt.data().write("a", 1, stream("a")).await.expect("written");
-    attempt.data().write("b", 1, stream("b")).await.expect("written");
+    let addresses = attempt.data().output_addresses().expect("made");
     crate::peer::fail(&attempt, wharf_vocab::Fault::new(Code::ToolFailed, "No.")).await;
     bench.end_of(&failed.key).await;
+    for (name, address) in addresses {
+        bench.objects.put_at(&address, name).expect("good for a while");
+    }
     let young = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!(young.leftovers, 0);
     clock.advance_ms(DAY_MS);
@@ -380,6 +414,35 @@ async fn objects_that_nobody_recorded_go_after_a_day_and_only_when_no_run_writes
     let old = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
     assert_eq!((old.leftovers, old.bytes, old.files), (1, 1, 0));
     assert_eq!(bench.objects.keys(), ["default/b", "default/kept"]);
+}
+
+#[tokio::test]
+async fn t040_what_a_failed_attempt_wrote_at_once_is_on_record() {
+    let bench = Bench::new().await;
+    for at in ["/a", "/kept"] {
+        bench.put(at, "old").await;
+    }
+    let peer = work(&bench).await;
+    let outputs = json!({"a.world": "/a", "b.world": "/b", "k.world": "/kept", "l.local": "/l"});
+    let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");
+    let attempt = peer.next().await;
+    let addresses = attempt.data().output_addresses().expect("made");
+    bench.objects.put_at(&addresses["a"], "half").expect("good");
+    attempt.data().write("l", 1, stream("l")).await.expect("written");
+    crate::peer::fail(&attempt, wharf_vocab::Fault::new(Code::ToolFailed, "No.")).await;
+    bench.end_of(&run.key).await;
+    let local = format!("/@{}/l", run.key.run);
+    assert_eq!(bench.listed().await, [local.as_str(), "/a", "/kept"]);
+    assert_eq!(bench.get("/a").await.as_deref(), Some("half"));
+    let file = |at: &str| {
+        let (handle, at) = (bench.handle.clone(), path(at));
+        async move { handle.file(&owner(), &default_world(), &at).await.expect("there").artifact }
+    };
+    let (a, kept) = (file("/a").await, file("/kept").await);
+    assert_eq!((a.run, a.key.as_deref()), (Some(run.key.run.clone()), Some("a")));
+    assert_eq!((a.bytes, a.b3.is_some(), kept.run), (4, true, None));
+    let record = bench.audited(|record| record.event == "artifact.found").await;
+    assert_eq!(record.facts["files"], 2);
 }
 
 #[tokio::test]

@@ -145,6 +145,7 @@ impl Attempt {
         }
         if report.result.is_err() {
             self.discard();
+            self.record_direct().await;
         }
         let key = self.dispatch.run.clone();
         let attempt_id = self.dispatch.attempt_id.clone();

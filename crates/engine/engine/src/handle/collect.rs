@@ -12,6 +12,7 @@ use wharf_ports::{FileQuery, FileRecord, ObjectEntry, ObjectError};
 use wharf_vocab::limits::{CONTINUES_DEPTH_MAX, PAGE_ITEMS_MAX, SWEEP_AFTER_MS};
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, Timestamp, Verb, WorldId};
 
+use super::agree::is_later;
 use super::in_use::{Place, Used};
 use super::{Handle, no_world};
 use crate::shard::Input;
@@ -198,7 +199,7 @@ impl Handle {
     ) -> Result<(), Fault> {
         let objects = self.objects()?;
         let told = |error: ObjectError| error.to_fault();
-        let (mut after, mut rows) = (None, Rows::new(world.clone()));
+        let (mut after, mut rows) = (None, Rows::new(world.clone(), dry));
         let mut over = BTreeMap::new();
         loop {
             let page = objects.list(format!("{world}/"), after.take(), LIST_PAGE).await;
@@ -241,7 +242,11 @@ impl Handle {
         over: &mut BTreeMap<String, bool>,
     ) -> Result<bool, Fault> {
         let Some((_, path)) = place_of(world, entry) else { return Ok(false) };
-        if rows.has(self, &path).await? {
+        if let Some(row) = rows.of(self, &path).await? {
+            if !rows.dry && (row.artifact.bytes != entry.bytes || is_later(entry.written_at, &row))
+            {
+                self.here(world, &path).await?;
+            }
             return Ok(false);
         }
         let Some((run, _)) = path.staged_by() else {
@@ -269,33 +274,35 @@ impl Handle {
 /// The records of a world's files, read in the same order as its objects.
 struct Rows {
     query: FileQuery,
-    page: VecDeque<WorldPath>,
+    page: VecDeque<FileRecord>,
     done: bool,
+    /// Whether records stay as they are.
+    dry: bool,
 }
 
 impl Rows {
-    fn new(world: WorldId) -> Self {
+    fn new(world: WorldId, dry: bool) -> Self {
         let query = FileQuery { locals: true, ..FileQuery::new(world, ROWS_PAGE) };
-        Self { query, page: VecDeque::new(), done: false }
+        Self { query, page: VecDeque::new(), done: false, dry }
     }
 
-    /// Whether there is a record of a file. Paths must be asked for in their order.
-    async fn has(&mut self, handle: &Handle, path: &WorldPath) -> Result<bool, Fault> {
+    /// The record of a file, if there is one. Paths must be asked for in their order.
+    async fn of(&mut self, handle: &Handle, path: &WorldPath) -> Result<Option<FileRecord>, Fault> {
         loop {
-            while self.page.front().is_some_and(|first| first < path) {
+            while self.page.front().is_some_and(|first| first.artifact.path < *path) {
                 self.page.pop_front();
             }
             if let Some(first) = self.page.front() {
-                return Ok(first == path);
+                return Ok(Some(first).filter(|it| it.artifact.path == *path).cloned());
             }
             if self.done {
-                return Ok(false);
+                return Ok(None);
             }
             let page = handle.inner.store.files(self.query.clone()).await;
             let page = page.map_err(|error| error.to_fault())?;
             self.done = page.len() < self.query.limit;
-            self.page.extend(page.into_iter().map(|file| file.artifact.path));
-            self.query.after = self.page.back().cloned();
+            self.page.extend(page);
+            self.query.after = self.page.back().map(|last| last.artifact.path.clone());
         }
     }
 }

@@ -53,8 +53,7 @@ impl Handle {
         Ok(FilePage { files, next })
     }
 
-    /// One file that is there now. One that somebody put straight into the artifact store is
-    /// shown as far as that knows it.
+    /// One file that is there now. Needs the verb `read`.
     pub async fn file(
         &self,
         caller: &Caller,
@@ -62,15 +61,7 @@ impl Handle {
         path: &WorldPath,
     ) -> Result<FileRecord, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
-        if let Some(row) = self.row(world, path).await? {
-            return Ok(row);
-        }
-        let objects = self.objects()?;
-        let head = storage::head(&*objects, &path.key(world), Patience::Short).await;
-        let info = head.map_err(|error| error.to_fault())?.ok_or_else(|| no_file(world, path))?;
-        let at = info.written_at;
-        let artifact = written(world, path, info);
-        Ok(FileRecord { position: 0, at, artifact, gone_at: None })
+        self.here(world, path).await?.ok_or_else(|| no_file(world, path))
     }
 
     /// How much a world holds. Needs the verb `read`.
@@ -89,17 +80,11 @@ impl Handle {
     ) -> Result<ObjectBody, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
         let (objects, key) = (self.objects()?, path.key(world));
-        if let Some(range) = &range {
-            let head = storage::head(&*objects, &key, Patience::Short).await;
-            let info = head.map_err(|error| error.to_fault())?;
-            let info = info.ok_or_else(|| no_file(world, path))?;
-            if range.start >= range.end || range.end > info.bytes {
-                let message =
-                    format!("The range lies outside the file, which has {} bytes.", info.bytes);
-                return Err(
-                    Fault::new(Code::RequestRangeInvalid, message).with("bytes", info.bytes)
-                );
-            }
+        let here = self.here(world, path).await?.ok_or_else(|| no_file(world, path))?;
+        let bytes = here.artifact.bytes;
+        if range.as_ref().is_some_and(|range| range.start >= range.end || range.end > bytes) {
+            let message = format!("The range lies outside the file, which has {bytes} bytes.");
+            return Err(Fault::new(Code::RequestRangeInvalid, message).with("bytes", bytes));
         }
         let found =
             storage::patiently(Patience::Short, || objects.get(key.clone(), range.clone())).await;
@@ -147,11 +132,7 @@ impl Handle {
             return Err(Fault::new(Code::ArtifactInUse, message));
         }
         let objects = self.objects()?;
-        let known = self.row(world, path).await?.is_some();
-        let head = storage::head(&*objects, &path.key(world), Patience::Short).await;
-        if !known && head.map_err(|error| error.to_fault())?.is_none() {
-            return Err(no_file(world, path));
-        }
+        self.row(world, path).await?.ok_or_else(|| no_file(world, path))?;
         let record = self.record_of(caller, "artifact.removed", world).fact("path", path.as_str());
         let op = ArtifactOp::Remove { world: world.clone(), path: path.clone() };
         self.index(world, vec![op], record).await?;
@@ -265,7 +246,8 @@ impl NewFile {
     }
 }
 
-fn written(world: &WorldId, path: &WorldPath, info: ObjectInfo) -> Artifact {
+/// What is on record of an object that somebody wrote.
+pub(super) fn written(world: &WorldId, path: &WorldPath, info: ObjectInfo) -> Artifact {
     let media_type = match info.media_type.as_str() {
         media::UNKNOWN => path.media_type().to_owned(),
         _ => info.media_type,

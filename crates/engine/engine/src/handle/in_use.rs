@@ -83,6 +83,11 @@ impl InUse {
         Ok(Claim { all: self, kind: Kind::Working(world.clone()) })
     }
 
+    /// Whether something is being made in a world.
+    pub(super) fn is_working(&self, world: &WorldId) -> bool {
+        self.lock().working.contains_key(world)
+    }
+
     /// Lets nothing begin in a world any more; `None` if something is being made there.
     pub(super) fn close(&self, world: &WorldId) -> Option<Claim<'_>> {
         let mut claims = self.lock();

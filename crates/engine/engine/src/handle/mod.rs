@@ -1,6 +1,7 @@
 //! The handle that edges hold: the one way in and out of the engine.
 
 mod agents;
+mod agree;
 mod asks;
 mod attempt;
 mod authority;

@@ -7,20 +7,21 @@ use base64::Engine as _;
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
-use wharf_domain::scope::{Target, media, without_secrets};
-use wharf_domain::{Artifact, Delivery, Level, Move, Progress, is_written, json_weight};
+use wharf_domain::scope::{Target, WorldPath, without_secrets};
+use wharf_domain::{Artifact, ArtifactOp, AuditRecord, Delivery, Level, Move, Progress};
+use wharf_domain::{is_written, json_weight};
 use wharf_ports::{ObjectError, ObjectInfo, ObjectStore};
 use wharf_vocab::limits::VALUE_BYTES_MAX;
-use wharf_vocab::{B3, Code, Direction, Fault, Object, Timestamp};
+use wharf_vocab::{B3, Code, Fault, Object, Publish, Timestamp};
 
 use super::Attempt;
+use super::agree::{SKEW_MS, agrees};
 use super::data::{Written, shown};
+use super::files::written;
 use crate::storage::{self, Patience};
 
 /// Outputs that are confirmed or written side by side.
 const OUTPUTS_AT_ONCE: usize = 8;
-/// How far the clock of the artifact store may be behind the core's.
-const SKEW_MS: u64 = 15_000;
 /// How long a file may be read to learn its hash, at most.
 const HASHING_MAX: Duration = Duration::from_secs(600);
 
@@ -216,23 +217,69 @@ impl Attempt {
 
     fn record(&self, delivery: &mut Delivery, name: &str, written: Written) {
         let Written { at, place, info } = written;
-        let media_type = match info.media_type.as_str() {
-            media::UNKNOWN => place.media_type().to_owned(),
-            _ => info.media_type,
-        };
-        delivery.artifacts.push(Artifact {
-            world: self.dispatch().run.world.clone(),
-            path: place.clone(),
-            bytes: info.bytes,
-            b3: info.b3,
-            media_type,
-            run: Some(self.dispatch().run.run.clone()),
-            key: Some(name.to_owned()),
-            direction: Direction::Out,
-        });
+        delivery.artifacts.push(self.artifact(name, place.clone(), info));
         if at != place {
             delivery.moves.push(Move { from: at, to: place });
         }
+    }
+
+    /// What is on record of an output.
+    fn artifact(&self, name: &str, place: WorldPath, info: ObjectInfo) -> Artifact {
+        let run = &self.dispatch().run;
+        let (run, key) = (Some(run.run.clone()), Some(name.to_owned()));
+        Artifact { run, key, ..written(&self.dispatch().run.world, &place, info) }
+    }
+
+    /// Records what an attempt that did not succeed wrote to its place at once: it is there,
+    /// whatever became of the attempt. What cannot be looked at now is as if it were not there.
+    pub(super) async fn record_direct(&self) {
+        let spec = &self.dispatch().spec;
+        if spec.publish != Publish::Direct || spec.bindings.writes.is_empty() {
+            return;
+        }
+        let recorded = async {
+            let began = self.began().await?;
+            let mut found = Vec::new();
+            for name in spec.bindings.writes.keys() {
+                found.extend(self.wrote_directly(name, began).await?);
+            }
+            if found.is_empty() {
+                return Ok(());
+            }
+            let run = &self.dispatch().run;
+            let record = AuditRecord::new("artifact.found", "core", format!("world:{}", run.world))
+                .fact("run_id", run.run.as_str())
+                .fact("files", found.len() as u64);
+            let ops = found.into_iter().map(ArtifactOp::Record).collect();
+            self.handle().index(&run.world, ops, record).await
+        };
+        let recorded: Result<(), Fault> = recorded.await;
+        if let Err(fault) = recorded {
+            tracing::debug!(run = %self.dispatch().run, %fault, "outputs are not on record");
+        }
+    }
+
+    /// An output that the attempt has written and that is not on record.
+    async fn wrote_directly(
+        &self,
+        name: &str,
+        began: Timestamp,
+    ) -> Result<Option<Artifact>, Fault> {
+        let world = &self.dispatch().run.world;
+        let handed_over = self.work().written().remove(name);
+        if handed_over.is_none() && self.work().output_address(name).is_none() {
+            return Ok(None);
+        }
+        let Ok((_, place)) = self.paths(name) else { return Ok(None) };
+        let objects = self.handle().objects()?;
+        let head = storage::head(&*objects, &place.key(world), Patience::Short).await;
+        let head = head.map_err(|error| error.to_fault())?;
+        let Some(info) = head.filter(|info| info.written_at.plus_ms(SKEW_MS) >= began) else {
+            return Ok(None);
+        };
+        let row = self.handle().row(world, &place).await?;
+        let known = row.is_some_and(|row| agrees(&row, &info));
+        Ok((!known).then(|| self.artifact(name, place, info)))
     }
 
     /// Removes what was handed over and will never be published. What was written to its place at

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use futures::{StreamExt as _, TryStreamExt as _};
 use wharf_domain::run::Addresses;
 use wharf_domain::scope::{
-    Bindings, Bound, Intent, Plan, ReadObject, Source, Target, WorldPath, media, resolve,
+    Bindings, Bound, Intent, Plan, ReadObject, Source, Target, WorldPath, resolve,
 };
-use wharf_domain::{Caller, Run};
-use wharf_ports::{FileQuery, FileRecord, ObjectInfo, TraceQuery};
+use wharf_domain::{Artifact, Caller, Run};
+use wharf_ports::{FileQuery, FileRecord, TraceQuery};
 use wharf_vocab::limits::CONTINUES_DEPTH_MAX;
-use wharf_vocab::{B3, Code, Fault, Object, RunId, RunKey, Verb, WorldId};
+use wharf_vocab::{Code, Fault, Object, RunId, RunKey, Verb, WorldId};
 
 use super::Handle;
 use super::in_use::Claim;
 use super::request::{NewRun, is_literal};
 use crate::catalog::CatalogTool;
-use crate::storage::{self, Patience};
 
 /// Objects that are looked at side by side.
 const LOOKS_AT_ONCE: usize = 16;
@@ -242,33 +241,11 @@ impl Handle {
         name: String,
         path: WorldPath,
     ) -> Result<(String, Bound), Fault> {
-        let objects = self.objects()?;
-        let head = storage::head(&*objects, &path.key(&new.world), Patience::Short).await;
-        let head =
-            head.map_err(|error| error.to_fault().with("key", key_of(&new.inputs, &name)))?;
-        let Some(info) = head else { return Err(missing(&new.inputs, &name)) };
-        let (b3, media_type) = self.told(&new.world, &path, &info).await?;
-        let read = ReadObject { path, bytes: info.bytes, b3, media_type };
-        Ok((name, Bound::Object(read)))
-    }
-
-    /// Hash and kind of an object: as the store tells them, else as the index has them.
-    async fn told(
-        &self,
-        world: &WorldId,
-        path: &WorldPath,
-        info: &ObjectInfo,
-    ) -> Result<(Option<B3>, String), Fault> {
-        let row = match info.b3 {
-            Some(_) => None,
-            None => self.row(world, path).await?.filter(|row| row.artifact.bytes == info.bytes),
-        };
-        let b3 = info.b3.clone().or_else(|| row.as_ref().and_then(|row| row.artifact.b3.clone()));
-        let media_type = match info.media_type.as_str() {
-            media::UNKNOWN => path.media_type().to_owned(),
-            known => known.to_owned(),
-        };
-        Ok((b3, media_type))
+        let here = self.here(&new.world, &path).await;
+        let here = here.map_err(|fault| fault.with("key", key_of(&new.inputs, &name)))?;
+        let Some(file) = here else { return Err(missing(&new.inputs, &name)) };
+        let Artifact { bytes, b3, media_type, .. } = file.artifact;
+        Ok((name, Bound::Object(ReadObject { path, bytes, b3, media_type })))
     }
 
     /// The record of a file that is there now, if the index has one.

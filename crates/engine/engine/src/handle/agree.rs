@@ -1,0 +1,74 @@
+//! Keeping the index of files and the artifact store in agreement.
+//!
+//! The index says which files there are: an object without a record is not there. An object that
+//! is not what its record says was written by somebody whose record was lost, or who came late
+//! with an address; then the record is made anew from what is there.
+
+use wharf_domain::scope::WorldPath;
+use wharf_domain::{Artifact, ArtifactOp, AuditRecord};
+use wharf_ports::{FileRecord, ObjectInfo};
+use wharf_vocab::{Fault, RunId, Timestamp, WorldId};
+
+use super::Handle;
+use super::files::written;
+use crate::storage::{self, Patience};
+
+/// How far the clock of the artifact store may be off the core's.
+pub(super) const SKEW_MS: u64 = 15_000;
+
+impl Handle {
+    /// A file that is there now, as it is: with a record, and with bytes.
+    pub(super) async fn here(
+        &self,
+        world: &WorldId,
+        path: &WorldPath,
+    ) -> Result<Option<FileRecord>, Fault> {
+        let Some(row) = self.row(world, path).await? else { return Ok(None) };
+        let objects = self.objects()?;
+        let head = storage::head(&*objects, &path.key(world), Patience::Short).await;
+        let Some(info) = head.map_err(|error| error.to_fault())? else { return Ok(None) };
+        if agrees(&row, &info) {
+            return Ok(Some(row));
+        }
+        // Whoever is writing it now will record it, so what is seen is only shown.
+        let settled = !self.is_being_written(world, path);
+        let Some(now) = self.row(world, path).await? else { return Ok(None) };
+        if agrees(&now, &info) {
+            return Ok(Some(now));
+        }
+        let artifact = found(world, path, &now, info);
+        if settled && now == row {
+            let record = AuditRecord::new("artifact.found", "core", format!("world:{world}"))
+                .fact("path", path.as_str())
+                .fact("bytes", artifact.bytes);
+            self.index(world, vec![ArtifactOp::Record(artifact.clone())], record).await?;
+        }
+        Ok(Some(FileRecord { artifact, ..now }))
+    }
+
+    /// Whether somebody may be about to record a file.
+    fn is_being_written(&self, world: &WorldId, path: &WorldPath) -> bool {
+        self.inner.in_use.is_working(world) || !self.inner.hub.writers(&path.key(world)).is_empty()
+    }
+}
+
+/// Whether an object is what its record says.
+pub(super) fn agrees(row: &FileRecord, info: &ObjectInfo) -> bool {
+    let same_hash = match (&row.artifact.b3, &info.b3) {
+        (Some(recorded), Some(there)) => recorded == there,
+        _ => !is_later(info.written_at, row),
+    };
+    row.artifact.bytes == info.bytes && same_hash
+}
+
+/// Whether something was written after it was recorded.
+pub(super) fn is_later(written_at: Timestamp, row: &FileRecord) -> bool {
+    written_at > row.at.plus_ms(SKEW_MS)
+}
+
+/// What is on record of an object whose writer is not known. A local file is still its run's.
+fn found(world: &WorldId, path: &WorldPath, row: &FileRecord, info: ObjectInfo) -> Artifact {
+    let run = path.run().and_then(|run| RunId::new(run).ok());
+    let key = row.artifact.key.clone().filter(|_| run.is_some());
+    Artifact { run, key, ..written(world, path, info) }
+}
