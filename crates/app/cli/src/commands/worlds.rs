@@ -28,6 +28,7 @@ pub(super) use ls::{everything, short};
 Examples:
   wharf worlds
   wharf worlds create lab --limit-micro 5000000 --default-hold-micro 1000
+  wharf worlds set lab --publish staged --retention 30d
   wharf worlds put lab /in/photo.jpg photo.jpg
   wharf worlds ls lab
   wharf worlds get lab /out/small.jpg small.jpg")]

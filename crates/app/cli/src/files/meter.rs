@@ -13,6 +13,7 @@ const KNOWN: &str = "{spinner:.cyan} [{bar:24.cyan/dim}] {percent:>3}% \
                      {eta:>4.dim} {wide_msg}";
 const UNKNOWN: &str = "{spinner:.cyan} {binary_bytes:>10} {binary_bytes_per_sec:>12} \
                        {elapsed:.dim} {wide_msg}";
+const WAITING: &str = "{spinner:.cyan} {binary_bytes:>10} {wide_msg}";
 
 /// A bar on standard error that disappears when it is dropped. Off a terminal and for programs
 /// there is none.
@@ -59,6 +60,15 @@ impl Meter {
         }
     }
 
+    /// All bytes have gone by, and what is left takes a time that nobody knows; the text must be
+    /// safe for a terminal already.
+    pub(crate) fn wait_for(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_style(styled(WAITING));
+            bar.set_message(text.to_owned());
+        }
+    }
+
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         if let Some(bar) = &self.bar {
@@ -68,7 +78,10 @@ impl Meter {
 }
 
 fn style(total: Option<u64>) -> ProgressStyle {
-    let template = if total.is_some() { KNOWN } else { UNKNOWN };
+    styled(if total.is_some() { KNOWN } else { UNKNOWN })
+}
+
+fn styled(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("=> ")
@@ -80,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_templates_can_be_read() {
-        for template in [KNOWN, UNKNOWN] {
+        for template in [KNOWN, UNKNOWN, WAITING] {
             assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
         }
     }

@@ -3,7 +3,6 @@
 use serde_json::json;
 use wharf_wire::rest_v1::Usage;
 
-use super::show::holds;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -61,6 +60,25 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     if usage.files > 0 {
         output.text(&table.text())?;
     }
-    output.line(&format!("in all: {}", holds(usage.files, usage.bytes)))?;
+    output.line(&total(usage.files, usage.bytes))?;
     Ok(Exit::Done)
+}
+
+fn total(files: u64, bytes: u64) -> String {
+    match files {
+        0 => "no files".to_owned(),
+        1 => format!("in all: 1 file with {}", size::about(bytes)),
+        files => format!("in all: {files} files with {}", size::about(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_is_a_sentence() {
+        let told = [total(0, 0), total(1, 2), total(2, 1_536)];
+        assert_eq!(told, ["no files", "in all: 1 file with 2 B", "in all: 2 files with 1.5 KiB"]);
+    }
 }

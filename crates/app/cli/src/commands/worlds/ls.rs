@@ -112,7 +112,8 @@ fn line_of(entry: &Entry, long: bool, output: Output) -> String {
     let about = match entry {
         Entry::File(file) if long => about(file),
         Entry::Folder(folder) if long => {
-            format!("{:16}  {:36}  ", "", format!("{} files", folder.files))
+            let s = if folder.files == 1 { "" } else { "s" };
+            format!("{:16}  {:36}  ", "", format!("{} file{s}", folder.files))
         }
         _ => String::new(),
     };

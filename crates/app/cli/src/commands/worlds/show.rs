@@ -66,7 +66,7 @@ pub(super) fn print(raw: Value, usage: Option<Usage>, output: Output) -> Result<
 }
 
 /// So many files with so many bytes.
-pub(super) fn holds(files: u64, bytes: u64) -> String {
+fn holds(files: u64, bytes: u64) -> String {
     match files {
         0 => "none".to_owned(),
         files => format!("{files} with {}", size::about(bytes)),

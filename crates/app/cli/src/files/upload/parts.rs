@@ -16,7 +16,7 @@ use crate::files::patience::Patience;
 use crate::files::place::Place;
 use crate::files::resume::{Begun, Memory};
 use crate::files::source::{Opened, Range};
-use crate::size;
+use crate::{plain, size};
 
 /// Making a file of its parts may mean to copy all of them.
 const COMPLETE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
@@ -193,6 +193,8 @@ pub(super) async fn complete(
         bytes: Some(whole.bytes),
         media_type: sending.media_type.map(str::to_owned),
     };
+    let path = plain::line(&sending.place.path);
+    sending.meter.wait_for(&format!("all sent; the core puts {path} together"));
     let mut asked_before = false;
     loop {
         let client = patience.client();

@@ -7,8 +7,8 @@ use wharf_wire::rest_v1::{Artifact, Run, Trace};
 
 use crate::client::Client;
 use crate::output::Output;
-use crate::plain;
 use crate::table::Table;
+use crate::{moment, plain};
 
 /// So many files are looked up; the others are left to `wharf artifacts trace`.
 const FILES_MAX: usize = 16;
@@ -53,11 +53,18 @@ fn told(run: &str, file: &Artifact, trace: &Trace) -> Option<String> {
         trace.read.iter().filter_map(|reading| reading.run_id.as_deref()).collect();
     let readers: Vec<_> =
         readers.into_iter().filter(|reader| *reader != run).map(plain::line).collect();
-    match readers.len() {
-        0 => Some("written here, read by no run so far".to_owned()),
-        1 => Some(format!("written here, read by run {}", readers[0])),
-        count => Some(format!("written here, read by {count} runs, such as {}", readers[0])),
-    }
+    let told = match readers.len() {
+        0 => "written here, read by no run so far".to_owned(),
+        1 => format!("written here, read by run {}", readers[0]),
+        count => format!("written here, read by {count} runs, such as {}", readers[0]),
+    };
+    // The file of this name may be another by now, or none.
+    let own = |writing: &&Artifact| writing.run_id.as_deref() == Some(run);
+    let gone = trace.written.iter().rev().find(own).and_then(|own| own.gone_at.as_deref());
+    Some(match gone {
+        Some(at) => format!("{told}, gone since {}", moment::clock(at)),
+        None => told,
+    })
 }
 
 #[cfg(test)]
@@ -74,9 +81,11 @@ mod tests {
 
     #[test]
     fn t040_a_run_knows_its_neighbours() {
+        let mut gone = file("dd", Some("r9"), "out");
+        gone["gone_at"] = json!("2026-11-15T10:20:30.000Z");
         let trace: Trace = table::typed(json!({
             "world": "lab", "path": "/x", "cut": false, "made_from": [], "went_into": [],
-            "written": [file("aa", None, "out"), file("bb", Some("r1"), "out")],
+            "written": [file("aa", None, "out"), file("bb", Some("r1"), "out"), gone],
             "read": [file("bb", Some("r2"), "in"), file("bb", Some("r3"), "in")],
         }))
         .expect("a trace");
@@ -90,5 +99,7 @@ mod tests {
         let both = "written here, read by 2 runs, such as r2";
         assert_eq!(told("bb", "r1", "out").as_deref(), Some(both));
         assert_eq!(told("bb", "r2", "out").as_deref(), Some("written here, read by run r3"));
+        let gone = told("dd", "r9", "out").expect("known");
+        assert!(gone.contains("such as r2, gone since 2026-11-15 "), "{gone}");
     }
 }
