@@ -109,7 +109,7 @@ impl Core {
         };
         anchors::compare(&home, &store, clock.now()).await?;
         let vault: Arc<dyn Vault> = Arc::new(vault);
-        let storage = Storage::open(&home, &settings.artifacts).await?;
+        let mut storage = Storage::open(&home, &settings.artifacts).await?;
         let engine = wharf_engine::Options {
             objects: Some(Arc::clone(&storage.objects)),
             origins: settings.artifacts.origins.clone(),
@@ -119,6 +119,7 @@ impl Core {
             ..wharf_engine::Options::new(node, store.clone(), clock, seed)
         };
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
+        storage.serve(Arc::new(handle.clone()));
         if let Err(fault) = furnish(&handle).await {
             handle.stop(Duration::ZERO).await;
             return Err(fault);

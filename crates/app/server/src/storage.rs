@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wharf_artifacts::{
     Credentials, Endpoint, EndpointOptions, FileObjects, S3Objects, S3Options, Serving, Style, Tls,
 };
-use wharf_ports::ObjectStore;
+use wharf_ports::{ObjectStore, WriteGate};
 use wharf_vocab::{Code, Fault};
 
 use crate::settings::artifacts::{Artifacts, Place, S3};
@@ -17,6 +17,8 @@ use crate::{Home, secrets};
 #[derive(Debug)]
 pub(crate) struct Storage {
     pub(crate) objects: Arc<dyn ObjectStore>,
+    /// Has its address, but answers nobody yet.
+    bound: Option<Endpoint>,
     serving: Option<Serving>,
 }
 
@@ -25,6 +27,15 @@ impl Storage {
         match &artifacts.place {
             Place::Files { listen, tls } => embedded(home, artifacts, *listen, tls.clone()).await,
             Place::S3(s3) => remote(s3, artifacts.public_url.clone()),
+        }
+    }
+
+    /// Answers from now on whoever comes with an address. Those who came before were kept waiting:
+    /// nobody could say yet which addresses are still good for writing.
+    pub(crate) fn serve(&mut self, gate: Arc<dyn WriteGate>) {
+        if let Some(endpoint) = self.bound.take() {
+            endpoint.set_gate(gate);
+            self.serving = Some(endpoint.serve());
         }
     }
 
@@ -69,7 +80,7 @@ async fn embedded(
             .map_err(|error| home.unwritable(&error))?;
     }
     let objects: Arc<dyn ObjectStore> = endpoint.objects();
-    Ok(Storage { objects, serving: Some(endpoint.serve()) })
+    Ok(Storage { objects, bound: Some(endpoint), serving: None })
 }
 
 fn kept_port(home: &Home, listen: SocketAddr) -> Result<Option<SocketAddr>, Fault> {
@@ -118,5 +129,5 @@ fn remote(s3: &S3, public_url: Option<String>) -> Result<Storage, Fault> {
             Err(error) => tracing::warn!(%error, "the artifact store cannot be used now"),
         }
     });
-    Ok(Storage { objects, serving: None })
+    Ok(Storage { objects, bound: None, serving: None })
 }
