@@ -285,9 +285,10 @@ fn file_name(key: &str) -> String {
 /// What a call failed of that names a file under a name that no file can have.
 pub(crate) fn unnameable() -> Fault {
     // The name is the agent's, so it is not repeated.
-    let message = "An output that is a file needs a name of letters, digits, dots, dashes and \
-                   underscores that begins with a letter or digit.";
-    invalid(message.to_owned())
+    invalid(format!(
+        "An output that is a file needs a name of letters, digits, dots, dashes and underscores \
+         that begins with a letter or digit and has at most {KEY_BYTES_MAX} bytes."
+    ))
 }
 
 /// What a call failed of whose output is not what it should be.

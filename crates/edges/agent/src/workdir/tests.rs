@@ -256,3 +256,49 @@ fn r163_what_an_agent_nests_without_end_is_removed_with_its_room() {
     let names = fs::read_dir(&places.gone).expect("there").flatten();
     assert_eq!(names.map(|left| left.file_name()).collect::<Vec<_>>(), ["gone-1-1"]);
 }
+
+/// What a core that was killed leaves: rooms that nobody gives back.
+fn left_behind(places: &Places) {
+    let mut rooms = Rooms::open(places).expect("opens");
+    let room = rooms.take(&attempt("a-1")).expect("made");
+    fs::write(room.output_path("large"), "bytes").expect("writes");
+    std::mem::forget(rooms);
+}
+
+#[test]
+fn r163_rooms_that_a_killed_core_left_are_put_away_and_nothing_else() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let places = places(dir.path(), Isolation::Shared);
+    put_away_all(&places.data, &places.gone).expect("an agent that was never called");
+    left_behind(&places);
+    fs::write(places.data.join("kept"), "the agent's own").expect("writes");
+    put_away_all(&places.data, &places.gone).expect("put away");
+    assert!(!places.data.join("runs").exists());
+    assert!(places.data.join("kept").exists(), "what the agent keeps stays");
+    assert_eq!(fs::read_dir(&places.gone).expect("there").count(), 1, "about to be removed");
+    left_behind(&places);
+}
+
+#[test]
+fn r163_what_is_put_away_is_never_what_a_link_leads_to() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let places = places(dir.path(), Isolation::Shared);
+    let outside = dir.path().join("outside");
+    fs::create_dir_all(outside.join("runs/kept")).expect("made");
+    fs::create_dir_all(&places.data).expect("made");
+    symlink(outside.join("runs"), places.data.join("runs")).expect("links");
+    put_away_all(&places.data, &places.gone).expect("put away");
+    assert!(fs::symlink_metadata(places.data.join("runs")).is_err(), "the link is gone");
+    fs::remove_dir(&places.data).expect("empty");
+    symlink(&outside, &places.data).expect("links");
+    put_away_all(&places.data, &places.gone).expect_err("no folder of the agent's");
+    assert!(outside.join("runs/kept").exists());
+}
+
+#[test]
+fn an_output_whose_name_is_too_long_is_told_how_long_it_may_be() {
+    let fault = unnameable();
+    assert!(fault.is(Code::ToolInvalidOutput));
+    assert!(fault.message.contains("at most 128 bytes"), "{fault}");
+    assert!(is_plain(&"x".repeat(128)) && !is_plain(&"x".repeat(129)));
+}
