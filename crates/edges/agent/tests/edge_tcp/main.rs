@@ -6,6 +6,9 @@ mod agent;
 mod approvals;
 #[path = "../edge/calls.rs"]
 mod calls;
+#[cfg(target_os = "linux")]
+#[path = "../edge/cpu.rs"]
+mod cpu;
 #[path = "../edge/data.rs"]
 mod data;
 #[path = "../edge/drift.rs"]

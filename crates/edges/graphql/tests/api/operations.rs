@@ -127,7 +127,8 @@ async fn t045_two_who_change_different_settings_at_once_both_have_their_way() {
             stage.ask_as(OWNER, set, json!({"settings": {"defaultHoldMicro": number}})),
             stage.ask_as(OWNER, set, json!({"settings": {"retentionDays": number}})),
         );
-        (hold.data(), days.data());
+        hold.data();
+        days.data();
         let expect = json!({"defaultHoldMicro": number.to_string(), "retentionDays": number});
         assert_eq!(stage.ask(show).await.data()["world"], expect);
     }
