@@ -4,6 +4,7 @@ mod approvals;
 mod authority;
 mod bounds;
 mod closed;
+mod collect;
 mod doubt;
 mod family;
 mod gate;

@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::peer::{Peer, succeed, tool};
+use crate::peer::{Peer, tool};
 use crate::support::{Bench, all, default_world, new, new_file, object, owner, path, stream};
 use serde_json::json;
 use wharf_domain::grant::{Narrowing, Rights};
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::{Artifact, Caller, WorldSettings};
+use wharf_domain::{Artifact, Caller};
 use wharf_engine::{FileQuery, FileRecord, NewFile, NewRun};
 use wharf_ports::{ManualClock, Method, ObjectStore as _};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
 use wharf_vocab::{B3, Code, Direction, Durability, RunId, Timestamp, Verb, WorldId};
 
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 const HELLO: &str = "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f";
 
 fn allowed(verbs: &[Verb]) -> Caller {
@@ -328,164 +327,4 @@ async fn t040_parts_with_a_gap_or_too_small_make_no_file() {
         assert_eq!(fault.details["part"], wrong, "{fault}");
         assert_eq!(bench.objects.keys(), [] as [&str; 0]);
     }
-}
-
-#[tokio::test]
-async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
-    let clock = clock();
-    let bench = Bench::at(&clock).await;
-    let settings = WorldSettings { retention_days: Some(30), ..WorldSettings::default() };
-    bench.handle.set_world(&owner(), default_world(), settings).await.expect("set");
-    for at in ["/old", "/read", "/written", "/touched"] {
-        bench.put(at, "x").await;
-    }
-    let peer = work(&bench).await;
-    // A run that is over leaves local files; one that is open continues it.
-    let before = NewRun {
-        run_id: Some(RunId::new("before").expect("valid")),
-        outputs: object(json!({"s.local": "/state", "t.local": "/other"})),
-        timeout_ms: Some(DAY_MS),
-        ..new("acme/work", json!({}))
-    };
-    let before = bench.handle.create_run(&owner(), before).await.expect("accepted").run;
-    let given = object(json!({"s": "s", "t": "t"}));
-    peer.next().await.succeeded(given, 0).await.expect("told");
-    bench.end_of(&before.key).await;
-    clock.advance_ms(20 * DAY_MS);
-    let run = bench.start("acme/work", json!({"in.world": "/touched"})).await.expect("accepted");
-    succeed(&peer.next().await, 0).await;
-    bench.end_of(&run.key).await;
-    clock.advance_ms(15 * DAY_MS);
-    let old = bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");
-    assert_eq!((old.files, old.in_use), (5, 0), "{old:?}");
-
-    let wanted = NewRun {
-        continues: Some(before.key.run.clone()),
-        outputs: object(json!({"out.world": "/written"})),
-        ..new("acme/work", json!({"in.world": "/read", "state.local": "/state"}))
-    };
-    let open = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
-    let attempt = peer.next().await;
-    // Being read just now makes a file young again; what it writes and continues is still old.
-    let dry = bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");
-    assert_eq!((dry.files, dry.in_use, dry.bytes), (1, 2, 1), "{dry:?}");
-    assert_eq!(bench.get("/old").await.as_deref(), Some("x"), "only looked at");
-    let done = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
-    assert_eq!(done, dry);
-    let left = ["/@before/other", "/@before/state", "/read", "/touched", "/written"];
-    assert_eq!(bench.listed().await, left);
-    assert_eq!(bench.objects.keys(), left.map(|at| format!("default{at}")));
-    let record = bench.audited(|record| record.event == "world.collected").await;
-    assert_eq!((&record.facts["files"], &record.facts["in_use"]), (&json!(1), &json!(2)));
-
-    attempt.succeeded(object(json!({"out": "y"})), 0).await.expect("told");
-    bench.end_of(&open.key).await;
-    clock.advance_ms(31 * DAY_MS);
-    let done = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
-    assert_eq!((done.files, done.in_use), (5, 0));
-    assert_eq!(bench.objects.keys(), [] as [&str; 0]);
-}
-
-#[tokio::test]
-async fn objects_that_nobody_recorded_go_after_a_day_and_only_when_no_run_writes_them() {
-    let clock = clock();
-    let bench = Bench::at(&clock).await;
-    bench.put("/kept", "x").await;
-    let peer = work(&bench).await;
-    let outputs = json!({"a.world": "/a", "b.world": "/b"});
-    let wanted = NewRun {
-        timeout_ms: Some(3 * DAY_MS),
-        outputs: object(outputs),
-        ..new("acme/work", json!({}))
-    };
-    let failed = bench.handle.create_run(&owner(), wanted.clone()).await.expect("accepted").run;
-    let attempt = peer.next().await;
-    let addresses = attempt.data().output_addresses().expect("made");
-    crate::peer::fail(&attempt, wharf_vocab::Fault::new(Code::ToolFailed, "No.")).await;
-    bench.end_of(&failed.key).await;
-    for (name, address) in addresses {
-        bench.objects.put_at(&address, name).expect("good for a while");
-    }
-    let young = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
-    assert_eq!(young.leftovers, 0);
-    clock.advance_ms(DAY_MS);
-    let open = NewRun { outputs: object(json!({"b.world": "/b"})), ..wanted };
-    bench.handle.create_run(&owner(), open).await.expect("accepted");
-    let old = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
-    assert_eq!((old.leftovers, old.bytes, old.files), (1, 1, 0));
-    assert_eq!(bench.objects.keys(), ["default/b", "default/kept"]);
-}
-
-#[tokio::test]
-async fn t040_what_a_failed_attempt_wrote_at_once_is_on_record() {
-    let bench = Bench::new().await;
-    for at in ["/a", "/kept"] {
-        bench.put(at, "old").await;
-    }
-    let peer = work(&bench).await;
-    let outputs = json!({"a.world": "/a", "b.world": "/b", "k.world": "/kept", "l.local": "/l"});
-    let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");
-    let attempt = peer.next().await;
-    let addresses = attempt.data().output_addresses().expect("made");
-    bench.objects.put_at(&addresses["a"], "half").expect("good");
-    attempt.data().write("l", 1, stream("l")).await.expect("written");
-    crate::peer::fail(&attempt, wharf_vocab::Fault::new(Code::ToolFailed, "No.")).await;
-    bench.end_of(&run.key).await;
-    let local = format!("/@{}/l", run.key.run);
-    assert_eq!(bench.listed().await, [local.as_str(), "/a", "/kept"]);
-    assert_eq!(bench.get("/a").await.as_deref(), Some("half"));
-    let file = |at: &str| {
-        let (handle, at) = (bench.handle.clone(), path(at));
-        async move { handle.file(&owner(), &default_world(), &at).await.expect("there").artifact }
-    };
-    let (a, kept) = (file("/a").await, file("/kept").await);
-    assert_eq!((a.run, a.key.as_deref()), (Some(run.key.run.clone()), Some("a")));
-    assert_eq!((a.bytes, a.b3.is_some(), kept.run), (4, true, None));
-    let record = bench.audited(|record| record.event == "artifact.found").await;
-    assert_eq!(record.facts["files"], 2);
-}
-
-#[tokio::test]
-async fn t033_a_recorded_local_file_stays_whatever_its_folders_are_called() {
-    let clock = clock();
-    let bench = Bench::at(&clock).await;
-    let peer = work(&bench).await;
-    let at = ["/a/@b/c", "/a/@b/1", "/x/@y"];
-    let outputs = json!({"a.local": at[0], "b.local": at[1], "c.world": at[2]});
-    let wanted = NewRun {
-        run_id: Some(RunId::new("r").expect("valid")),
-        outputs: object(outputs),
-        ..new("acme/work", json!({}))
-    };
-    let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
-    let given = object(json!({"a": "a", "b": "b", "c": "c"}));
-    peer.next().await.succeeded(given, 0).await.expect("told");
-    bench.end_of(&run.key).await;
-    clock.advance_ms(2 * DAY_MS);
-    let collected = bench.handle.collect(&owner(), &default_world(), false).await.expect("done");
-    assert_eq!((collected.leftovers, collected.files), (0, 0), "{collected:?}");
-    assert_eq!(bench.get("/@r/a/@b/c").await.as_deref(), Some("a"));
-    assert_eq!(bench.get("/@r/a/@b/1").await.as_deref(), Some("b"));
-    assert_eq!(bench.get("/x/@y").await.as_deref(), Some("c"));
-}
-
-#[tokio::test]
-async fn a_run_that_is_removed_takes_its_local_files_along_and_leaves_those_of_the_world() {
-    let bench = Bench::new().await;
-    let peer = work(&bench).await;
-    let outputs = json!({"w.world": "/w", "l.local": "/l"});
-    let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");
-    peer.next().await.succeeded(object(json!({"w": "w", "l": "l"})), 0).await.expect("told");
-    bench.end_of(&run.key).await;
-    let local = format!("/@{}/l", run.key.run);
-    let reader = bench.start("acme/work", json!({"x.local": local})).await.expect("accepted");
-    let attempt = peer.next().await;
-    let fault = bench.handle.purge_run(&owner(), &run.key).await.expect_err("it is read");
-    assert!(fault.is(Code::ArtifactInUse), "{fault}");
-    succeed(&attempt, 0).await;
-    bench.end_of(&reader.key).await;
-    bench.handle.purge_run(&owner(), &run.key).await.expect("removed");
-    assert!(bench.handle.run(&run.key).await.expect_err("gone").is(Code::RunNotFound));
-    assert_eq!(bench.listed().await, ["/w"]);
-    assert_eq!(bench.objects.keys(), ["default/w"]);
 }

@@ -217,17 +217,17 @@ impl Attempt {
 
     fn record(&self, delivery: &mut Delivery, name: &str, written: Written) {
         let Written { at, place, info } = written;
-        delivery.artifacts.push(self.artifact(name, place.clone(), info));
+        delivery.artifacts.push(self.artifact(name, &place, info));
         if at != place {
             delivery.moves.push(Move { from: at, to: place });
         }
     }
 
     /// What is on record of an output.
-    fn artifact(&self, name: &str, place: WorldPath, info: ObjectInfo) -> Artifact {
+    fn artifact(&self, name: &str, place: &WorldPath, info: ObjectInfo) -> Artifact {
         let run = &self.dispatch().run;
         let (run, key) = (Some(run.run.clone()), Some(name.to_owned()));
-        Artifact { run, key, ..written(&self.dispatch().run.world, &place, info) }
+        Artifact { run, key, ..written(&self.dispatch().run.world, place, info) }
     }
 
     /// Records what an attempt that did not succeed wrote to its place at once: it is there,
@@ -279,7 +279,7 @@ impl Attempt {
         };
         let row = self.handle().row(world, &place).await?;
         let known = row.is_some_and(|row| agrees(&row, &info));
-        Ok((!known).then(|| self.artifact(name, place, info)))
+        Ok((!known).then(|| self.artifact(name, &place, info)))
     }
 
     /// Removes what was handed over and will never be published. What was written to its place at

@@ -137,8 +137,7 @@ impl Handle {
 /// Whether the parts that have arrived make a file: all from the first on, and none but the last
 /// smaller than artifact stores take them.
 fn check_parts(parts: &[UploadPart]) -> Result<(), Fault> {
-    let mut wanted = 1;
-    for part in parts {
+    for (wanted, part) in (1_u32..).zip(parts) {
         if part.number != wanted {
             let message = format!(
                 "Part {wanted} has not arrived, but part {} has; send it and complete again.",
@@ -146,7 +145,6 @@ fn check_parts(parts: &[UploadPart]) -> Result<(), Fault> {
             );
             return Err(Fault::new(Code::RequestInvalid, message).with("part", wanted));
         }
-        wanted += 1;
     }
     let last = parts.len().saturating_sub(1);
     match parts[..last].iter().find(|part| part.bytes < UPLOAD_PART_BYTES_MIN) {
