@@ -83,9 +83,9 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn set(settings: WorldSettings, request: Value) -> Result<WorldSettings, Fault> {
+    fn set(settings: &WorldSettings, request: Value) -> Result<WorldSettings, Fault> {
         let patch = changed(serde_json::from_value(request).expect("a request"))?;
-        Ok(patch.applied_to(&settings))
+        Ok(patch.applied_to(settings))
     }
 
     fn full() -> WorldSettings {
@@ -98,13 +98,13 @@ mod tests {
     #[test]
     fn only_what_is_named_changes() {
         let before = full();
-        assert_eq!(set(before.clone(), json!({})), Ok(before.clone()));
-        let after = set(before.clone(), json!({"limit_micro": 5})).expect("fits");
+        assert_eq!(set(&before, json!({})), Ok(before.clone()));
+        let after = set(&before, json!({"limit_micro": 5})).expect("fits");
         assert_eq!(after, WorldSettings { limit_micro: Some(5), ..before.clone() });
-        let after = set(before.clone(), json!({"limit_micro": null, "retention_days": null}));
+        let after = set(&before, json!({"limit_micro": null, "retention_days": null}));
         let expect = WorldSettings { limit_micro: None, retention_days: None, ..before.clone() };
         assert_eq!(after, Ok(expect), "null takes a limit away");
-        let after = set(before.clone(), json!({"publish": "direct", "policy": []}));
+        let after = set(&before, json!({"publish": "direct", "policy": []}));
         let expect =
             WorldSettings { publish: Publish::Direct, policy: Vec::new(), ..before.clone() };
         assert_eq!(after, Ok(expect));
@@ -127,14 +127,14 @@ mod tests {
         ] {
             let mut bad = good.clone();
             bad[field] = value;
-            let fault = set(full(), json!({"policy": [good, bad]})).expect_err(field);
+            let fault = set(&full(), json!({"policy": [good, bad]})).expect_err(field);
             assert_eq!(fault.details["field"], format!("policy[1].{field}"));
         }
         let many = vec![good; RULES_MAX + 1];
-        let fault = set(full(), json!({"policy": many})).expect_err("too many");
+        let fault = set(&full(), json!({"policy": many})).expect_err("too many");
         assert_eq!(fault.details["field"], "policy");
         for days in [0, RETENTION_DAYS_MAX + 1] {
-            let fault = set(full(), json!({"retention_days": days})).expect_err("refused");
+            let fault = set(&full(), json!({"retention_days": days})).expect_err("refused");
             assert_eq!(fault.details["field"], "retention_days");
         }
     }
