@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rusty_s3::actions::CreateBucket;
+use rusty_s3::actions::{CreateBucket, GetObject, PutObject};
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 
 /// The bucket that is there.
@@ -88,6 +88,8 @@ impl Seaweed {
             .arg(weed)
             .args(["server", "-s3", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"])
             .arg("-master.telemetry=false")
+            // Started again, it takes so long until it is sure that it is alone.
+            .arg("-master.electionTimeout=1s")
             .arg("-master.volumeSizeLimitMB=64")
             .arg("-volume.max=0")
             .args(["-s3.port.iceberg=0", "-s3.port.lance=0"])
@@ -131,19 +133,22 @@ impl Seaweed {
         assert_eq!(said, format!("{answer}\n").into_bytes());
     }
 
-    /// Waits until the server answers and the bucket is there.
+    /// Waits until the server keeps and gives back an object.
     fn answers(&self) -> bool {
         let url = self.endpoint.parse().expect("an address");
         let bucket = Bucket::new(url, UrlStyle::Path, BUCKET, "us-east-1").expect("a bucket");
-        let keys = Credentials::new(KEY_ID, SECRET);
+        let (keys, soon) = (Credentials::new(KEY_ID, SECRET), Duration::from_secs(60));
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            let url = CreateBucket::new(&bucket, &keys).sign(Duration::from_secs(60));
-            let host = url.authority().to_owned();
-            let path = url.as_str().split_once(&host).expect("a path").1;
-            let answer = put(&host, path).unwrap_or_default();
-            // The one that made it may make it again.
-            if answer.starts_with("HTTP/1.1 200") || answer.contains("BucketAlready") {
+            let created = ask("PUT", CreateBucket::new(&bucket, &keys).sign(soon).as_str(), "");
+            let put = PutObject::new(&bucket, Some(&keys), "here").sign(soon);
+            let get = GetObject::new(&bucket, Some(&keys), "here").sign(soon);
+            // The one that made the bucket may make it again.
+            let there = is_good(&created) || created.contains("BucketAlready");
+            if there
+                && is_good(&ask("PUT", put.as_str(), "x"))
+                && is_good(&ask("GET", get.as_str(), ""))
+            {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -159,17 +164,27 @@ impl Drop for Seaweed {
     }
 }
 
-/// Sends a request without a body; gives the answer with its head.
-fn put(host: &str, path: &str) -> std::io::Result<String> {
+fn is_good(answer: &str) -> bool {
+    answer.starts_with("HTTP/1.1 200")
+}
+
+/// The answer with its head, or nothing.
+fn ask(method: &str, url: &str, body: &str) -> String {
+    let rest = url.strip_prefix("http://").unwrap_or(url);
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let length = body.len();
     let request = format!(
-        "PUT {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        "{method} /{path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{body}"
     );
-    let mut stream = TcpStream::connect(host)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    stream.write_all(request.as_bytes())?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
+    let answer = TcpStream::connect(host).and_then(|mut stream| {
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    });
+    answer.unwrap_or_default()
 }
 
 fn free_ports<const COUNT: usize>() -> [u16; COUNT] {

@@ -5,6 +5,7 @@ mod broken_off;
 mod money;
 mod publication;
 mod races;
+mod real_s3;
 
 use std::path::{Path, PathBuf};
 
@@ -68,6 +69,23 @@ fn all_files(folder: &Path) -> Vec<PathBuf> {
         } else if path.is_file() {
             found.push(path);
         }
+    }
+    found
+}
+
+/// Files of the home, and the log of its core, in which a signature stands.
+fn signed(home: &TestHome) -> Vec<String> {
+    let is_signed = |text: &str| {
+        let mut signatures = text.split("X-Amz-Signature=").skip(1);
+        signatures.any(|after| !after.starts_with("[redacted]"))
+    };
+    let mut found: Vec<_> = all_files(&home.path())
+        .into_iter()
+        .filter(|path| is_signed(&String::from_utf8_lossy(&std::fs::read(path).expect("there"))))
+        .map(|path| path.display().to_string())
+        .collect();
+    if is_signed(&home.log()) {
+        found.push("the core's log".to_owned());
     }
     found
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::{TOOL, files, is_of_run, names, objects_of_runs, start_agent};
+use super::{AGENT, TOOL, files, is_of_run, names, objects_of_runs, signed, start_agent};
 use crate::agents::has_python;
 use crate::support::{Api, Core, LONG, TestHome, wait_for};
 
@@ -199,6 +199,8 @@ fn t047_a_set_that_is_stuck_half_way_is_not_seen_and_goes_on_after_a_kill() {
     let (staged, _) = counts(&home);
     assert_eq!(staged, OUTPUTS, "nothing is given up before all are in their places");
     assert_eq!(files(&api, "lab", "/"), Vec::<String>::new());
+    let (status, _) = api.bytes(&format!("/v1/worlds/lab/files{}", place("stuck", 1)));
+    assert_eq!(status, 404, "what is in its place already is not read either");
     let cancel = api.ask("POST", "/v1/runs/stuck/cancel?world=lab", &json!({}));
     assert_eq!(api.get("/v1/runs/stuck?world=lab")["status"], "running", "too late: {cancel:?}");
     core.kill();
@@ -241,7 +243,8 @@ fn t047_staged_runs_that_fail_or_are_canceled_leave_nothing() {
         }
         home.run(&["worlds", "gc", "lab"]).code(0);
         assert_eq!(counts(&home), (0, 0), "{sandbox}");
-        home.run(&["agents", "stop", super::AGENT]).code(0);
-        home.run(&["agents", "remove", super::AGENT]).code(0);
+        home.run(&["agents", "stop", AGENT]).code(0);
+        home.run(&["agents", "remove", AGENT]).code(0);
     }
+    assert_eq!(signed(&home), [""; 0], "addresses are written nowhere");
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::files;
-use crate::support::{Api, Core, TestHome, client};
+use crate::support::{Api, Core, TestHome, client, wait_for};
 
 const ROUNDS: usize = 12;
 const WRITERS: usize = 4;
@@ -31,29 +31,36 @@ fn start_together(core: &Core, world: &str, path: &str) -> Vec<(String, String)>
     runtime.expect("a runtime").block_on(futures::future::join_all(runs))
 }
 
-/// Whose bytes are there and whom the index names, after several have written one path. The file
-/// is one of those written, whole, and the trace knows all of them with what each wrote.
-fn race(core: &Core, world: &str, path: &str) -> (String, String) {
+/// After several have written one path the file is one of those written, whole; the trace knows
+/// all of them with what each wrote, and what the index says of the file is true of its bytes.
+fn race(core: &Core, world: &str, path: &str) {
     let wrote = start_together(core, world, path);
     let api = Api::of(core);
-    let (status, body) = api.bytes(&format!("/v1/worlds/{world}/files{path}"));
+    let read = || api.bytes(&format!("/v1/worlds/{world}/files{path}"));
+    let (status, body) = read();
     let text = String::from_utf8(body).expect("text");
     let there = wrote.iter().find(|(_, written)| *written == text);
     let (there, _) = there.unwrap_or_else(|| panic!("{path}: {status}, {} bytes", text.len()));
-    let about = |id: &str, text: &str| {
+    let about = |id: Option<&str>, text: &str| {
         let b3 = blake3::hash(text.as_bytes()).to_hex().to_string();
         json!([id, text.len(), b3])
     };
     let row = |row: &Value| json!([row["run_id"], row["bytes"], row["b3"]]);
+    // Who came last to the store need not come last to the index. Whoever reads the file then
+    // sets that right, and does not always know who wrote it.
+    let mended = about(None, &text);
+    let listed = wait_for("the index to say what is there", || {
+        assert_eq!(read().1, text.as_bytes(), "nobody writes any more");
+        let listed = api.get(&format!("/v1/worlds/{world}/artifacts?prefix={path}"));
+        let rows: Vec<_> = listed["items"].as_array().expect("a list").iter().map(row).collect();
+        assert_eq!(rows.len(), 1, "{listed}");
+        [about(Some(there), &text), mended.clone()].contains(&rows[0]).then(|| rows[0].clone())
+    });
     let trace = api.get(&format!("/v1/worlds/{world}/trace?path={path}"));
-    let known: Vec<_> = trace["written"].as_array().expect("a list").iter().map(row).collect();
-    assert_eq!(known.len(), WRITERS, "{trace}");
-    assert!(wrote.iter().all(|(id, text)| known.contains(&about(id, text))), "{trace}");
-    let listed = api.get(&format!("/v1/worlds/{world}/artifacts?prefix={path}"));
-    assert_eq!(listed["items"].as_array().map(Vec::len), Some(1), "{listed}");
-    let named = &listed["items"][0];
-    assert!(known.contains(&row(named)), "{named}");
-    (there.clone(), named["run_id"].as_str().expect("an id").to_owned())
+    let mut known: Vec<_> = trace["written"].as_array().expect("a list").iter().map(row).collect();
+    assert!(wrote.iter().all(|(id, text)| known.contains(&about(Some(id), text))), "{trace}");
+    known.retain(|row| *row != mended);
+    assert_eq!(known.len(), WRITERS, "{listed}: {trace}");
 }
 
 #[test]
@@ -66,18 +73,5 @@ fn t040_runs_that_write_one_path_leave_one_of_their_files() {
             race(&core, world, &format!("/one{round}"));
         }
         assert_eq!(files(&Api::of(&core), world, "/").len(), ROUNDS);
-    }
-}
-
-#[test]
-#[ignore = "bytes and their record are not written together, so the index may name another writer"]
-fn t040_the_index_names_whose_bytes_are_there() {
-    let home = TestHome::new();
-    let core = home.up();
-    home.run(&["worlds", "create", "staged", "--publish", "staged"]).code(0);
-    for world in ["default", "staged"] {
-        let races = (0..ROUNDS).map(|round| race(&core, world, &format!("/one{round}")));
-        let wrong: Vec<_> = races.filter(|(there, named)| there != named).collect();
-        assert!(wrong.is_empty(), "{world}: bytes of one, record of another: {wrong:?}");
     }
 }
