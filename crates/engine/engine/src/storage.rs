@@ -29,7 +29,7 @@ impl Patience {
     fn tries(self) -> u32 {
         match self {
             Self::Short => 2,
-            Self::Long => 4,
+            Self::Long => 3,
         }
     }
 }

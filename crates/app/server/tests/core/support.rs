@@ -11,7 +11,7 @@ use wharf_server::{Core, CoreOptions, Home};
 use wharf_vocab::Fault;
 
 /// How long a test waits for what must happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Place {
     dir: TempDir,

@@ -43,11 +43,11 @@ async fn a_store_that_stumbles_is_asked_again() {
     let run = bench.start_with("acme/work", json!({"in.world": "/in.txt"}), outputs).await;
     let run = run.expect("accepted");
     let attempt = peer.next().await;
-    bench.objects.fail_next(3, ObjectErrorKind::Unavailable);
+    bench.objects.fail_next(2, ObjectErrorKind::Unavailable);
     attempt.data().read("in").await.expect("read at last");
     let address = attempt.data().output_addresses().expect("made")["b"].clone();
     bench.objects.put_at(&address, "b").expect("good");
-    bench.objects.fail_next(3, ObjectErrorKind::Unavailable);
+    bench.objects.fail_next(2, ObjectErrorKind::Unavailable);
     let given = object(json!({"a": "a", "b": {"$written": true}}));
     attempt.succeeded(given, 0).await.expect("told");
     let run = bench.end_of(&run.key).await;
