@@ -138,6 +138,26 @@ async fn t040_a_record_that_a_crash_left_behind_its_object_is_made_anew() {
 }
 
 #[tokio::test]
+async fn t040_of_several_writers_the_one_whose_bytes_are_there_is_on_record() {
+    let bench = Bench::new().await;
+    let peer = work(&bench).await;
+    let mut runs = Vec::new();
+    for text in ["first", "second"] {
+        let outputs = object(json!({"out.world": "/one"}));
+        let wanted = NewRun { outputs, ..new("acme/work", json!({})) };
+        let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+        peer.next().await.succeeded(object(json!({"out": text})), 0).await.expect("told");
+        runs.push(bench.end_of(&run.key).await.key.run.clone());
+    }
+    // As two leave it that write at once: the record is of one, the bytes are of the other.
+    let address = bench.objects.presign(Method::Put, "default/one", 60);
+    bench.objects.put_at(&address, "first").expect("good");
+    let file = bench.handle.file(&owner(), &default_world(), &path("/one")).await.expect("there");
+    assert_eq!(file.artifact.run.as_ref(), Some(&runs[0]));
+    assert_eq!(file.artifact.key.as_deref(), Some("out"));
+}
+
+#[tokio::test]
 async fn files_need_rights_and_a_token_for_some_tools_has_none_to_them() {
     let bench = Bench::new().await;
     bench.put("/a", "x").await;

@@ -6,8 +6,8 @@
 
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Artifact, ArtifactOp, AuditRecord};
-use wharf_ports::{FileRecord, ObjectInfo};
-use wharf_vocab::{Fault, RunId, Timestamp, WorldId};
+use wharf_ports::{FileRecord, ObjectInfo, TraceQuery};
+use wharf_vocab::{Direction, Fault, RunId, Timestamp, WorldId};
 
 use super::Handle;
 use super::files::written;
@@ -15,6 +15,11 @@ use crate::storage::{self, Patience};
 
 /// How far the clock of the artifact store may be off the core's.
 pub(super) const SKEW_MS: u64 = 15_000;
+
+/// How far back, in the order of all records, a writer is looked for.
+const RECORDS_BEFORE: u64 = 10_000;
+/// Records of one file that are looked at for its writer.
+const RECORDS_MAX: usize = 1_000;
 
 impl Handle {
     /// A file that is there now, as it is: with a record, and with bytes.
@@ -36,7 +41,7 @@ impl Handle {
         if agrees(&now, &info) {
             return Ok(Some(now));
         }
-        let artifact = found(world, path, &now, info);
+        let artifact = self.found(world, path, &now, info).await?;
         if settled && now == row {
             let record = AuditRecord::new("artifact.found", "core", format!("world:{world}"))
                 .fact("path", path.as_str())
@@ -44,6 +49,38 @@ impl Handle {
             self.index(world, vec![ArtifactOp::Record(artifact.clone())], record).await?;
         }
         Ok(Some(FileRecord { artifact, ..now }))
+    }
+
+    /// What is on record of an object whose record is another one's. Of several who wrote the file
+    /// at once, the one whose bytes are there is among the earlier records; a local file is its
+    /// run's; else nobody knows who wrote it.
+    async fn found(
+        &self,
+        world: &WorldId,
+        path: &WorldPath,
+        row: &FileRecord,
+        info: ObjectInfo,
+    ) -> Result<Artifact, Fault> {
+        let artifact = written(world, path, info);
+        let query = TraceQuery {
+            world: world.clone(),
+            path: Some(path.clone()),
+            run: None,
+            after: row.position.saturating_sub(RECORDS_BEFORE),
+            limit: RECORDS_MAX,
+        };
+        let records = self.inner.store.trace(query).await.map_err(|error| error.to_fault())?;
+        let wrote = |record: &&FileRecord| {
+            let known = &record.artifact;
+            known.direction == Direction::Out && known.b3.is_some() && known.b3 == artifact.b3
+        };
+        if let Some(writer) = records.iter().rev().find(wrote) {
+            let Artifact { run, key, .. } = writer.artifact.clone();
+            return Ok(Artifact { run, key, ..artifact });
+        }
+        let run = path.run().and_then(|run| RunId::new(run).ok());
+        let key = row.artifact.key.clone().filter(|_| run.is_some());
+        Ok(Artifact { run, key, ..artifact })
     }
 
     /// Whether somebody may be about to record a file.
@@ -64,11 +101,4 @@ pub(super) fn agrees(row: &FileRecord, info: &ObjectInfo) -> bool {
 /// Whether something was written after it was recorded.
 pub(super) fn is_later(written_at: Timestamp, row: &FileRecord) -> bool {
     written_at > row.at.plus_ms(SKEW_MS)
-}
-
-/// What is on record of an object whose writer is not known. A local file is still its run's.
-fn found(world: &WorldId, path: &WorldPath, row: &FileRecord, info: ObjectInfo) -> Artifact {
-    let run = path.run().and_then(|run| RunId::new(run).ok());
-    let key = row.artifact.key.clone().filter(|_| run.is_some());
-    Artifact { run, key, ..written(world, path, info) }
 }
