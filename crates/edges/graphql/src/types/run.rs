@@ -152,15 +152,12 @@ impl From<&wharf_domain::Run> for Run {
 
 /// What was measured of a run that is over.
 fn receipt(run: &wharf_domain::Run) -> Option<Receipt> {
-    let ended = run.ended_at?;
-    // The run remembers what all its attempts cost together, and each had the same hold.
-    let held = run.spec.hold_micro.saturating_mul(u64::from(run.attempt));
     Some(Receipt {
         cost_micro: Int64(run.cost_micro),
-        wall_ms: Int64(run.started_at.map_or(0, |started| ended.0.saturating_sub(started.0))),
+        wall_ms: Int64(run.wall_ms()?),
         cpu_ms: run.metered.cpu_ms.map(Int64),
         bytes_in: Int64(run.metered.bytes_in),
         bytes_out: Int64(run.metered.bytes_out),
-        over_hold: run.cost_micro > held,
+        over_hold: run.is_over_hold(),
     })
 }

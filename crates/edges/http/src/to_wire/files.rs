@@ -56,16 +56,13 @@ pub(super) fn of_run(run: &Run) -> Vec<wire::Artifact> {
 
 /// What the core measured of a run that is over.
 pub(super) fn receipt(run: &Run) -> Option<wire::Receipt> {
-    let ended = run.ended_at?;
-    // The run remembers what all its attempts cost together, and each had the same hold.
-    let held = run.spec.hold_micro.saturating_mul(u64::from(run.attempt));
     Some(wire::Receipt {
         cost_micro: run.cost_micro,
-        wall_ms: run.started_at.map_or(0, |started| ended.0.saturating_sub(started.0)),
+        wall_ms: run.wall_ms()?,
         cpu_ms: run.metered.cpu_ms,
         bytes_in: run.metered.bytes_in,
         bytes_out: run.metered.bytes_out,
-        over_hold: run.cost_micro > held,
+        over_hold: run.is_over_hold(),
     })
 }
 

@@ -352,6 +352,20 @@ impl Run {
         [pause, timer, asks].into_iter().flatten().min()
     }
 
+    /// How long its attempts and waits took, from the first attempt to the end; 0 if none began.
+    /// `None` while it is not over.
+    #[must_use]
+    pub fn wall_ms(&self) -> Option<u64> {
+        let ended = self.ended_at?;
+        Some(self.started_at.map_or(0, |started| ended.ms_since(started)))
+    }
+
+    /// Whether its attempts cost more together than was held for them; each had the same hold.
+    #[must_use]
+    pub fn is_over_hold(&self) -> bool {
+        self.cost_micro > self.spec.hold_micro.saturating_mul(u64::from(self.attempt))
+    }
+
     /// What lists show.
     #[must_use]
     pub fn summary(&self) -> RunSummary {
