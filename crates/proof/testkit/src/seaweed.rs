@@ -91,7 +91,8 @@ impl Seaweed {
             // Started again, it takes so long until it is sure that it is alone.
             .arg("-master.electionTimeout=1s")
             .arg("-master.volumeSizeLimitMB=64")
-            .arg("-volume.max=0")
+            // Tests write little, so they need little: not a share of the whole disk.
+            .args(["-volume.max=64", "-volume.minFreeSpace=64MiB"])
             .args(["-s3.port.iceberg=0", "-s3.port.lance=0"])
             .arg(format!("-dir={}", folder.display()))
             .arg(format!("-s3.config={}", config.display()))
