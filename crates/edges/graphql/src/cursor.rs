@@ -9,6 +9,8 @@ use wharf_vocab::{Code, Digest, Fault};
 
 const VERSION: u8 = 1;
 const CHECK_CHARS: usize = 6;
+/// How much of a question's digest a cursor carries.
+const QUESTION_CHARS: usize = 16;
 
 /// The list a cursor belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,10 +64,27 @@ pub(crate) fn write(list: List, place: &Place) -> String {
 
 /// Reads a cursor that was made for this list.
 pub(crate) fn read(list: List, cursor: &str) -> Result<Place, Fault> {
-    try_read(list, cursor).ok_or_else(|| {
-        let message = "This cursor was not made by this list; leave it out to start again.";
-        Fault::new(Code::RequestCursorInvalid, message).with("field", "after")
-    })
+    try_read(list, cursor).ok_or_else(foreign)
+}
+
+/// What stands before the names in cursors that are good with one question only.
+pub(crate) fn question(parts: &[&str]) -> String {
+    let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+    Digest::of(&parts).as_str()[..QUESTION_CHARS].to_owned()
+}
+
+/// Reads the name of a cursor that was made for this list and this question.
+pub(crate) fn read_asked(list: List, question: &str, cursor: &str) -> Result<String, Fault> {
+    match read(list, cursor)? {
+        Place::Name(name) => name.strip_prefix(question).map(str::to_owned),
+        Place::Number(_) => None,
+    }
+    .ok_or_else(foreign)
+}
+
+fn foreign() -> Fault {
+    let message = "This cursor was not made by this list; leave it out to start again.";
+    Fault::new(Code::RequestCursorInvalid, message).with("field", "after")
 }
 
 fn try_read(list: List, cursor: &str) -> Option<Place> {
@@ -104,6 +123,11 @@ mod tests {
             let other = read(List::Runs, &cursor).expect_err("refused");
             assert!(other.is(Code::RequestCursorInvalid));
         }
+        let (lab, other) = (question(&["lab", "/a"]), question(&["other", "/a"]));
+        let asked = write(List::Files, &Place::Name(format!("{lab}/a/b")));
+        assert_eq!(read_asked(List::Files, &lab, &asked).as_deref(), Ok("/a/b"));
+        let crossed = read_asked(List::Files, &other, &asked).expect_err("another world");
+        assert!(crossed.is(Code::RequestCursorInvalid));
         let good = write(List::Runs, &Place::Number(7));
         for bad in ["", "abc", "!!!", &good[1..], &format!("{good}A")] {
             assert!(read(List::Runs, bad).is_err(), "{bad}");

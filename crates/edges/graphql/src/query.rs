@@ -149,13 +149,14 @@ impl Query {
         let mut query = FileQuery::new(world, limit(first)?);
         query.prefix = prefix.map(input::prefix).transpose()?;
         query.locals = local;
-        query.after = match after.map(|after| cursor::read(List::Files, &after)).transpose()? {
-            Some(Place::Name(name)) => Some(input::path(&name)?),
-            Some(Place::Number(_)) | None => None,
-        };
+        // A cursor is good only in the same world and for the same files.
+        let prefix = query.prefix.as_deref().unwrap_or_default();
+        let asked = cursor::question(&[query.world.as_str(), prefix, if local { "@" } else { "" }]);
+        let after = after.map(|after| cursor::read_asked(List::Files, &asked, &after));
+        query.after = after.transpose()?.map(|name| input::path(&name)).transpose()?;
         let page = session.handle.files(&session.caller, query).await?;
         let edge = |record: &wharf_engine::FileRecord| {
-            let place = Place::Name(record.artifact.path.to_string());
+            let place = Place::Name(format!("{asked}{}", record.artifact.path));
             Edge { cursor: cursor::write(List::Files, &place), node: Artifact::from(record) }
         };
         Ok(Connection::new(page.files.iter().map(edge).collect(), page.next.is_some()))
