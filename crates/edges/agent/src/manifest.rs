@@ -113,6 +113,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Read, Fault> {
         isolation: isolation(&fields)?,
         inherits_connection: inherits_connection(&fields)?,
         source: source(&fields)?,
+        server: None,
     };
     Ok(Read { id, hash: Digest::of_bytes(bytes), manifest })
 }
@@ -139,7 +140,11 @@ fn id(fields: &Object) -> Result<AgentId, Fault> {
     let older = !fields.contains_key("id") && fields.contains_key("agent_id");
     let name = if older { "agent_id" } else { "id" };
     let id = text(fields, name, ID_BYTES_MAX)?;
-    AgentId::new(&id).map_err(|error| wrong(name, &error.to_string()))
+    match AgentId::new(&id) {
+        // A reference belongs to a tool server.
+        Ok(_) if id.contains('/') => Err(wrong(name, "it must not contain a slash")),
+        id => id.map_err(|error| wrong(name, &error.to_string())),
+    }
 }
 
 fn entrypoint(fields: &Object) -> Result<Entrypoint, Fault> {

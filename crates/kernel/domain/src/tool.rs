@@ -5,7 +5,7 @@ use serde_json::Value;
 use wharf_vocab::{Digest, Durability, Micro, ToolId};
 
 /// A named, typed operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDef {
     /// `provider/name`.
     pub tool: ToolId,

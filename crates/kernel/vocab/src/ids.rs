@@ -98,16 +98,18 @@ string_id!(
     AskId, "an ask id", |text| is_id(text) && shard_prefix(text).is_some()
 );
 string_id!(
-    /// An agent's id.
-    AgentId, "an agent id", is_id
+    /// The id of a provider that the core looks after: an agent's, or the reference of a tool
+    /// server such as `llm/litellm@1`.
+    AgentId, "an agent id", |text| is_id(text) || is_reference(text)
 );
 string_id!(
     /// The id of a launch: one start of a provider's process.
     LaunchId, "a launch id", is_id
 );
 string_id!(
-    /// A provider's id: the part of a tool id before the slash.
-    ProviderId, "a provider id", is_id
+    /// A provider's id: the part of a tool id before the slash, or the whole id of a tool that
+    /// has a server of its own.
+    ProviderId, "a provider id", |text| is_id(text) || is_reference(text)
 );
 string_id!(
     /// A seat's id.
@@ -138,27 +140,50 @@ string_id!(
     HoldId, "a hold id", is_id
 );
 string_id!(
-    /// A tool's id, `provider/name`, optionally with a version: `llm/litellm@1`.
+    /// A tool's id: `provider/name`, or the reference of a tool with a server of its own,
+    /// `namespace/name@version`, such as `llm/litellm@1`.
     ToolId, "a tool id of the form provider/name", |text| {
-        text.split_once('/').is_some_and(|(provider, name)| {
-            let (name, version) = name.split_once('@').unwrap_or((name, "1"));
-            is_id(provider) && is_id(name)
-                && !version.is_empty() && version.len() <= 9
-                && version.bytes().all(|b| b.is_ascii_digit())
-        })
+        let plain = |(provider, name)| is_id(provider) && is_id(name);
+        is_reference(text) || text.split_once('/').is_some_and(plain)
     }
 );
+
+/// Whether a text is `namespace/name@version`, in lower case, with a whole number as version.
+fn is_reference(text: &str) -> bool {
+    let is_word = |word: &str| {
+        let is_letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"_-".contains(&b);
+        (1..=ID_BYTES_MAX).contains(&word.len()) && word.bytes().all(is_letter)
+    };
+    let is_version = |version: &str| {
+        (1..=9).contains(&version.len()) && version.bytes().all(|b| b.is_ascii_digit())
+    };
+    text.split_once('/').is_some_and(|(namespace, rest)| {
+        rest.split_once('@').is_some_and(|(name, version)| {
+            is_word(namespace) && is_word(name) && is_version(version)
+        })
+    })
+}
 
 fn shard_prefix(text: &str) -> Option<u8> {
     u8::from_str_radix(text.get(..2)?, 16).ok()
 }
 
 impl ToolId {
-    /// The provider's part of the id.
+    /// Who executes the tool: what stands before the slash; a tool with a version has a server of
+    /// its own, which has the tool's name.
     #[must_use]
     pub fn provider(&self) -> ProviderId {
+        if self.is_reference() {
+            return ProviderId(Arc::clone(&self.0));
+        }
         let provider = self.as_str().split_once('/').map_or("", |(provider, _)| provider);
         ProviderId(provider.into())
+    }
+
+    /// Whether it is the reference of a tool with a server of its own.
+    #[must_use]
+    pub fn is_reference(&self) -> bool {
+        self.as_str().contains('@')
     }
 
     /// The tool's own name, version included.
@@ -425,11 +450,24 @@ mod tests {
 
     #[test]
     fn tool_ids_have_a_provider_and_a_name() {
-        let tool = ToolId::new("llm/litellm@1").expect("valid");
-        assert_eq!(tool.provider().as_str(), "llm");
-        assert_eq!(tool.name(), "litellm@1");
+        let tool = ToolId::new("dev.example.hello/echo").expect("valid");
+        assert_eq!((tool.provider().as_str(), tool.name()), ("dev.example.hello", "echo"));
         for bad in ["echo", "/echo", "wharf/", "a/b/c", "a/b@", "a/b@x", "a/b@1@2"] {
             assert!(ToolId::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn t043_a_reference_has_a_strict_grammar_and_names_its_own_server() {
+        let tool = ToolId::new("llm/litellm@1").expect("valid");
+        assert!(tool.is_reference());
+        assert_eq!((tool.provider().as_str(), tool.name()), ("llm/litellm@1", "litellm@1"));
+        assert!(AgentId::new("llm/litellm@1").is_ok() && ProviderId::new("a_b/c-d@12").is_ok());
+        for bad in ["Llm/a@1", "llm/A@1", "llm.x/a@1", "llm/a@", "llm/a@-1", "llm/a@1.0", "a@1"] {
+            assert!(ToolId::new(bad).is_err() && ProviderId::new(bad).is_err(), "{bad}");
+        }
+        for bad in ["llm/a", "/a@1", "llm/@1", "llm/a@1234567890", "llm/a/b@1"] {
+            assert!(AgentId::new(bad).is_err(), "{bad}");
         }
     }
 

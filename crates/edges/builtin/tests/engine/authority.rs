@@ -193,6 +193,7 @@ async fn agent(bench: &Bench) -> AgentId {
         isolation: None,
         inherits_connection: false,
         source: None,
+        server: None,
     };
     let manifest_hash = Digest::of(&[b"manifest"]);
     let add = AgentInput::Add { folder: "agent".into(), manifest_hash, manifest };

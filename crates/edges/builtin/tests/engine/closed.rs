@@ -24,6 +24,7 @@ fn add() -> AgentInput {
         isolation: None,
         inherits_connection: false,
         source: None,
+        server: None,
     };
     AgentInput::Add { folder: "agent".into(), manifest_hash: Digest::of(&[b"m"]), manifest }
 }

@@ -276,6 +276,7 @@ mod tests {
             isolation: None,
             inherits_connection: false,
             source: None,
+            server: None,
         };
         let manifest_hash = Digest::of(&[version.as_bytes()]);
         AgentInput::Add { folder: "hello".into(), manifest_hash, manifest }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wharf_vocab::Isolation;
 
-use super::AgentLimits;
+use super::{AgentLimits, ToolServer};
 
 /// What an agent declares of itself, as far as the core acts on it or shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct AgentManifest {
     /// Where its source comes from, as it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// What makes it a tool server; an agent has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Box<ToolServer>>,
 }
 
 /// How an agent is started: a program and its arguments, never a shell.

@@ -1,4 +1,7 @@
-//! Agents: providers that the core launches from a folder with a manifest.
+//! Agents and tool servers: providers that the core takes up from a folder with a manifest.
+//!
+//! Both have the same life here: added, approved, wanted, stopped, drifted, removed. A tool server
+//! is one whose manifest has a [`ToolServer`].
 //!
 //! What stands here is durable: which manifest is known, what of it the owner approved, whether
 //! the agent is to run, and which tools it has offered. How its process fares is not durable and
@@ -8,6 +11,7 @@ mod decide;
 mod entry;
 mod limits;
 mod manifest;
+mod server;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +24,7 @@ pub use entry::{
 };
 pub use limits::{AgentLimits, Rate, Usage};
 pub use manifest::{AgentManifest, Entrypoint};
+pub use server::{Serving, ToolServer};
 
 use crate::ToolDef;
 use crate::permission::{Permission, permissions_hash};

@@ -36,6 +36,7 @@ fn add(version: &str, permissions: &[&str]) -> AgentInput {
         isolation: None,
         inherits_connection: false,
         source: None,
+        server: None,
     };
     let manifest_hash = Digest::of(&[version.as_bytes()]);
     AgentInput::Add { folder: "hello".into(), manifest_hash, manifest }

@@ -57,6 +57,7 @@ fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
         isolation: None,
         inherits_connection: false,
         source: None,
+        server: None,
     };
     Ok((id(name), manifest))
 }
