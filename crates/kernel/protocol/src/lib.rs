@@ -10,5 +10,6 @@
 
 pub mod agent;
 mod moment;
+pub mod run;
 
 pub use moment::Moment;

@@ -5,3 +5,4 @@
 
 pub mod agent_v1;
 pub mod rest_v1;
+pub mod run_v1;

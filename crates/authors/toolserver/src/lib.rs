@@ -1,0 +1,11 @@
+//! Tool servers: programs that execute runs over the run protocol, one worker per run.
+//!
+//! `wharf tool serve` is this library with a handler in Python or any program; a Rust author
+//! serves a [`Handler`] of their own.
+
+mod handler;
+pub mod server;
+pub mod transfer;
+pub mod worker;
+
+pub use handler::{Call, Done, Failure, Handler, Report, Reporter};

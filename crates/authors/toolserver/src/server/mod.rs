@@ -1,0 +1,1 @@
+//! The server: listens, keeps runs, and lets a handler execute them.

@@ -1,0 +1,1 @@
+//! Handlers in other languages: a process for each run.

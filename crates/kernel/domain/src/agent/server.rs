@@ -1,0 +1,67 @@
+//! What a tool server declares: how it is reached, and the one tool it serves.
+
+use serde::{Deserialize, Serialize};
+use wharf_vocab::{SandboxLevel, SecretName};
+
+use crate::ToolDef;
+
+/// A provider that is asked over the run protocol, and the tool it serves. Its id is the tool's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolServer {
+    /// How it is reached.
+    pub how: Serving,
+    /// The tool.
+    pub tool: ToolDef,
+    /// The secret that holds the bearer token it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_secret: Option<SecretName>,
+    /// Runs it works on at once; further ones wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_max: Option<u32>,
+    /// Outputs without which a run has failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required_outputs: Vec<String>,
+    /// Whether it fetches addresses only under `https://`.
+    #[serde(default)]
+    pub https_only: bool,
+    /// How firmly it asks to be fenced in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxLevel>,
+}
+
+/// How a tool server is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Serving {
+    /// A Python file in its folder, which the core's own program serves.
+    Handler {
+        /// The file, from the folder.
+        file: String,
+        /// Whether each run starts an interpreter of its own.
+        #[serde(default)]
+        cold: bool,
+    },
+    /// A program in its folder that listens on the port it is told.
+    Program {
+        /// The program and its arguments; `{port}` stands for the port.
+        argv: Vec<String>,
+    },
+    /// A container image, by its digest.
+    Image {
+        /// The image.
+        image: String,
+    },
+    /// A server elsewhere.
+    Remote {
+        /// Its address, `wss://` or, on this machine, `ws://`.
+        url: String,
+    },
+}
+
+impl Serving {
+    /// Whether the core starts it.
+    #[must_use]
+    pub fn is_launched(&self) -> bool {
+        !matches!(self, Self::Remote { .. })
+    }
+}

@@ -1,0 +1,247 @@
+//! The messages.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wharf_vocab::Object;
+
+/// Any message, by its `kind`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind")]
+pub enum Frame {
+    /// Client to server: do this.
+    Request(Request),
+    /// Client to server, an addition: stop.
+    Cancel(Cancel),
+    /// Server to client: the run is known.
+    Ack(Ack),
+    /// Server to client: a line for people.
+    Log(Log),
+    /// Server to client: how far it is.
+    Event(Event),
+    /// Server to client: partial or final outputs.
+    Response(Response),
+}
+
+/// Whether a run is real or pretended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// It pretends.
+    #[default]
+    Mock,
+    /// It acts, and costs.
+    Real,
+}
+
+/// The first message of a connection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Which run, and how.
+    pub control: RequestControl,
+    /// Values, addresses and paths by key.
+    #[serde(default)]
+    pub inputs: Object,
+    /// Where outputs go: addresses and paths by key.
+    #[serde(default)]
+    pub outputs: Object,
+}
+
+/// What a request says beside data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestControl {
+    /// The run.
+    pub run_id: String,
+    /// Real or pretended.
+    #[serde(default)]
+    pub mode: Mode,
+    /// An addition: which attempt of the run, from 1.
+    #[serde(default = "first_attempt")]
+    pub attempt: u32,
+    /// An addition: keys of inputs that are references; without it prefixes decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refs: Option<Vec<String>>,
+    /// An addition: send only what comes after this number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+    /// An addition: how long the attempt may run, in milliseconds from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// An addition: outputs without which the run has failed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<String>,
+}
+
+fn first_attempt() -> u32 {
+    1
+}
+
+/// What most messages say beside data.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Control {
+    /// The run; the connection's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// An addition: the message's number within the attempt, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+/// The run is known; comes before anything else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ack {
+    /// Which run.
+    #[serde(default)]
+    pub control: Control,
+}
+
+/// An addition: stop the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cancel {
+    /// Which run.
+    #[serde(default)]
+    pub control: Control,
+}
+
+/// A line for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Log {
+    /// Which run.
+    #[serde(default)]
+    pub control: Control,
+    /// The line.
+    pub data: LogData,
+}
+
+/// A line and when it was written.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogData {
+    /// The text.
+    pub msg: String,
+    /// How grave it is.
+    #[serde(default)]
+    pub level: LogLevel,
+    /// Unix seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<f64>,
+}
+
+/// How grave a line is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// For those who look for a fault.
+    Debug,
+    /// The usual.
+    #[default]
+    Info,
+    /// Something is odd.
+    Warn,
+    /// Something went wrong.
+    Error,
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Which run.
+    #[serde(default)]
+    pub control: Control,
+    /// The phase.
+    pub data: EventData,
+}
+
+/// A phase and how much is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EventData {
+    /// The phase.
+    pub phase: Phase,
+    /// From 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+}
+
+/// A phase of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// It began.
+    Started,
+    /// It goes on.
+    Checkpoint,
+    /// It is over.
+    Completed,
+    /// It was stopped.
+    Preempted,
+}
+
+/// Partial or final outputs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Response {
+    /// Which run, and how it went.
+    pub control: ResponseControl,
+    /// Values, or where they were written.
+    #[serde(default)]
+    pub outputs: Object,
+    /// What went wrong, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// What a response says beside data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ResponseControl {
+    /// The run; the connection's when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// How it went; only final ones have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Status>,
+    /// Micro-dollars. Kept as it came, since it is judged apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro: Option<Value>,
+    /// Whether it is the last.
+    #[serde(default, rename = "final")]
+    pub is_final: bool,
+    /// An addition: the message's number within the attempt, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+    /// An addition: what was written, by output key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub written: BTreeMap<String, Written>,
+}
+
+/// How a run went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Well.
+    Success,
+    /// Not well; there is an error.
+    Error,
+}
+
+/// An output that is where it belongs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// How large it is.
+    pub bytes: u64,
+    /// Its BLAKE3 hash, in hexadecimal.
+    pub b3: String,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// A code.
+    #[serde(default = "unknown")]
+    pub code: String,
+    /// One sentence.
+    #[serde(default)]
+    pub message: String,
+}
+
+fn unknown() -> String {
+    super::code::UNKNOWN.to_owned()
+}

@@ -1,0 +1,78 @@
+//! The run protocol, `theory.run.v1`: what a control plane and a tool server say to each other
+//! over a WebSocket, one run per connection.
+//!
+//! What is written is complete and strict JSON. What is read may leave out much: see the
+//! [`read`](Frame) side of each message. Fields that are not in the original protocol are marked
+//! as additions; peers that do not know them ignore them.
+
+mod message;
+
+pub use message::{
+    Ack, Cancel, Control, Event, EventData, Failure, Frame, Log, LogData, LogLevel, Mode, Phase,
+    Request, RequestControl, Response, ResponseControl, Status, Written,
+};
+
+/// The subprotocol that both ends must name.
+pub const SUBPROTOCOL: &str = "theory.run.v1";
+/// Where a tool server takes runs.
+pub const RUN_PATH: &str = "/run";
+/// Where a tool server says how it is.
+pub const HEALTH_PATH: &str = "/healthz";
+
+/// Codes with which a connection is closed.
+pub mod close {
+    /// The run is over and all was said.
+    pub const NORMAL: u16 = 1000;
+    /// The first frame is not a request.
+    pub const PROTOCOL: u16 = 1002;
+    /// A binary frame.
+    pub const UNSUPPORTED: u16 = 1003;
+    /// Not JSON.
+    pub const INVALID: u16 = 1007;
+    /// No run id, no first frame in time, or another request under the same run id.
+    pub const POLICY: u16 = 1008;
+    /// A frame that is too large.
+    pub const TOO_LARGE: u16 = 1009;
+    /// Something inside the server went wrong.
+    pub const INTERNAL: u16 = 1011;
+    /// A reader that is too slow.
+    pub const TRY_AGAIN: u16 = 1013;
+}
+
+/// Codes of failures that a tool server gives by itself.
+pub mod code {
+    /// Inputs or outputs are not objects, or do not fit.
+    pub const INPUTS: &str = "ERR_INPUTS";
+    /// The handler raised something, or gave nothing usable.
+    pub const HANDLER: &str = "ERR_HANDLER";
+    /// The worker was killed or ended without an answer.
+    pub const WORKER: &str = "ERR_WORKER";
+    /// The run took too long.
+    pub const TIMEOUT: &str = "ERR_TIMEOUT";
+    /// The run was canceled.
+    pub const CANCELED: &str = "ERR_CANCELED";
+    /// Too many runs at once.
+    pub const BUSY: &str = "ERR_BUSY";
+    /// The run used more memory or gave more output than it may.
+    pub const LIMIT: &str = "ERR_LIMIT";
+    /// The reported cost is not a whole number of micro-dollars.
+    pub const COST: &str = "ERR_COST";
+    /// The peer broke the protocol.
+    pub const PROTOCOL: &str = "ERR_PROTOCOL";
+    /// An address that may not be reached.
+    pub const EGRESS: &str = "ERR_EGRESS";
+    /// A path that may not be opened.
+    pub const PATH: &str = "ERR_PATH";
+    /// An input that is not there.
+    pub const NOT_FOUND: &str = "ERR_NOT_FOUND";
+    /// Storage refused an address.
+    pub const STORAGE_DENIED: &str = "ERR_STORAGE_DENIED";
+    /// An address of storage is good no more.
+    pub const STORAGE_EXPIRED: &str = "ERR_STORAGE_EXPIRED";
+    /// Storage does not answer as it should.
+    pub const STORAGE: &str = "ERR_STORAGE";
+    /// A required output was not produced.
+    pub const OUTPUT_MISSING: &str = "ERR_OUTPUT_MISSING";
+    /// A failure that came without a code.
+    pub const UNKNOWN: &str = "UNKNOWN";
+}
