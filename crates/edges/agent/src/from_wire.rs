@@ -87,6 +87,7 @@ pub(crate) fn question(
     now: Timestamp,
 ) -> NewAsk {
     NewAsk {
+        escalates: None,
         attempt_id,
         kind: AskKind::Question,
         key: question.ask_id.to_string(),

@@ -244,6 +244,7 @@ impl Cx {
         let (sender, answer) = oneshot::channel();
         lock(&self.answers).insert(key.to_owned(), sender);
         let ask = NewAsk {
+            escalates: None,
             attempt_id: self.attempt.dispatch().attempt_id.clone(),
             kind: AskKind::Question,
             key: key.to_owned(),

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{broadcast, oneshot};
 use wharf_domain::scope::Target;
-use wharf_domain::{Run, RunEntry};
+use wharf_domain::{Ask, Entry, Run, RunEntry};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
 use wharf_vocab::limits::{MEMORY_RUNS_KEPT_MAX, WATCH_QUEUE_MAX};
 use wharf_vocab::{Durability, Publish, RunKey, RunStatus, Seq, ShardId, WorldId};
@@ -22,9 +22,28 @@ pub(crate) enum Published {
     Reloaded,
 }
 
-#[derive(Debug, Default)]
+/// Something happened to an ask.
+#[derive(Debug, Clone)]
+pub enum AskNews {
+    /// It was raised.
+    Raised(Box<Ask>),
+    /// It was decided, expired or is needed no more.
+    Over(Box<Ask>),
+}
+
+/// News of asks that may wait for one reader.
+const ASK_NEWS_MAX: usize = 4_096;
+
+#[derive(Debug)]
 pub(crate) struct Hub {
     inner: Mutex<Inner>,
+    asks: broadcast::Sender<AskNews>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self { inner: Mutex::default(), asks: broadcast::channel(ASK_NEWS_MAX).0 }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -49,8 +68,41 @@ impl Hub {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Follows what happens to asks from now on.
+    pub(crate) fn ask_news(&self) -> broadcast::Receiver<AskNews> {
+        self.asks.subscribe()
+    }
+
+    /// Tells of asks that a committed batch raised or ended.
+    fn tell_of_asks(&self, batch: &Batch, run: &Run) {
+        if run.asks.is_empty() || self.asks.receiver_count() == 0 {
+            return;
+        }
+        let stream = run.key.stream();
+        let appends = batch.appends.iter().filter(|append| append.stream == stream);
+        let entries = appends.flat_map(|append| match &append.body {
+            Body::Entries(entries) => &entries[..],
+            Body::Progress(_) => &[],
+        });
+        for entry in entries {
+            let id = match entry {
+                Entry::Run(RunEntry::AskRaised(raised)) => &raised.ask.ask_id,
+                Entry::Run(RunEntry::AskResolved(resolved)) => &resolved.ask_id,
+                _ => continue,
+            };
+            let Some(raised) = run.asks.iter().find(|it| it.ask.spec.ask_id == *id) else {
+                continue;
+            };
+            let ask = Box::new(raised.ask.clone());
+            let news = if ask.is_open() { AskNews::Raised(ask) } else { AskNews::Over(ask) };
+            // Readers may all have left meanwhile.
+            let _ = self.asks.send(news);
+        }
+    }
+
     /// Shows a committed batch of a run.
     pub(crate) fn publish(&self, batch: Arc<Batch>, run: Arc<Run>) {
+        self.tell_of_asks(&batch, &run);
         let mut inner = self.lock();
         let over = run.is_over();
         if run.spec.durability == Durability::Memory {

@@ -17,8 +17,9 @@ mod storage;
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
-    Accepted, AskView, Attempt, AttemptData, Collected, CostRequest, Costs, FilePage, Handle,
-    NewFile, NewRun, Options, Reach, RunEvent, Trace, UploadView, Watch, WorldView,
+    Accepted, AskNews, AskView, Attempt, AttemptData, Collected, CostRequest, Costs, FilePage,
+    Handle, NewFile, NewRun, Options, Reach, RunEvent, RunSeats, Trace, UploadView, Watch,
+    WorldView,
 };
 pub use schema::check_schema;
 // Edges see of the ports only what they must speak with the engine.

@@ -1,10 +1,10 @@
-//! All worlds, agents and grants as they were last committed.
+//! All worlds, agents, grants and seats as they were last committed.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use wharf_domain::{Agent, Grant, World};
-use wharf_vocab::{AgentId, GrantId, WorldId};
+use wharf_domain::{Agent, Grant, Seat, World};
+use wharf_vocab::{AgentId, GrantId, SeatId, WorldId};
 
 /// Records by their ids, for readers that must not wait for the shell.
 #[derive(Debug)]
@@ -13,6 +13,7 @@ pub(crate) struct Records<K, V>(RwLock<BTreeMap<K, V>>);
 pub(crate) type Worlds = Records<WorldId, World>;
 pub(crate) type Agents = Records<AgentId, Agent>;
 pub(crate) type Grants = Records<GrantId, Grant>;
+pub(crate) type Seats = Records<SeatId, Seat>;
 
 impl<K, V> Default for Records<K, V> {
     fn default() -> Self {
@@ -75,5 +76,11 @@ impl Grants {
 
     pub(crate) fn set(&self, grant: Grant) {
         self.insert(grant.id.clone(), grant);
+    }
+}
+
+impl Seats {
+    pub(crate) fn set(&self, seat: Seat) {
+        self.insert(seat.id.clone(), seat);
     }
 }

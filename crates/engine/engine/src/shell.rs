@@ -25,7 +25,7 @@ use wharf_vocab::{
 use crate::admission;
 use crate::catalog::Catalog;
 use crate::hub::Hub;
-use crate::records::{Agents, Grants, Worlds};
+use crate::records::{Agents, Grants, Seats, Worlds};
 use crate::shard::{Effect, Input, Reply, Shard, Ticket, is_called_off};
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
@@ -57,6 +57,7 @@ pub(crate) struct Parts {
     pub(crate) worlds: Arc<Worlds>,
     pub(crate) agents: Arc<Agents>,
     pub(crate) grants: Arc<Grants>,
+    pub(crate) seats: Arc<Seats>,
     pub(crate) seed: u64,
 }
 
@@ -298,6 +299,7 @@ impl Shell {
             Effect::WorldChanged(world) => self.parts.worlds.set(world),
             Effect::AgentChanged(agent) => self.parts.agents.set(*agent),
             Effect::GrantChanged(grant) => self.parts.grants.set(*grant),
+            Effect::SeatChanged(seat) => self.parts.seats.set(*seat),
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
             Effect::PutInPlace { run, attempt_id, moves } => {
                 self.put_in_place(run, attempt_id, moves);

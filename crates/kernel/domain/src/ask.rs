@@ -42,6 +42,20 @@ pub struct AskSpec {
     pub caller: CallerRef,
     /// When the ask expires.
     pub deadline: Timestamp,
+    /// When a seat's time is over and everybody who may answer asks of the world is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub escalates: Option<Timestamp>,
+}
+
+impl AskSpec {
+    /// Who may decide at a moment.
+    #[must_use]
+    pub fn audience_at(&self, now: Timestamp) -> Audience {
+        match (&self.audience, self.escalates) {
+            (Audience::Seat(_), Some(at)) if now >= at => Audience::Any,
+            (audience, _) => audience.clone(),
+        }
+    }
 }
 
 /// How an ask ended.
@@ -182,7 +196,12 @@ impl Ask {
     }
 
     /// Whether `caller` may end the ask this way now.
-    pub fn may_resolve(&self, caller: &Caller, resolution: &Resolution) -> Result<(), Fault> {
+    pub fn may_resolve(
+        &self,
+        caller: &Caller,
+        resolution: &Resolution,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
         let spec = &self.spec;
         if !self.is_open() {
             return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
@@ -204,11 +223,11 @@ impl Ask {
             let message = "An MCP client may answer questions but not decide approvals.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }
-        match &spec.audience {
+        match spec.audience_at(now) {
             Audience::Person if !caller.person => {
                 Err(Fault::new(Code::PermissionDenied, "Only a person may decide this ask."))
             }
-            Audience::Seat(seat) if !caller.person => Err(Fault::new(
+            Audience::Seat(seat) if !caller.person && !caller.sits_on(&seat) => Err(Fault::new(
                 Code::PermissionDenied,
                 format!("Only the seat {seat} or a person may decide this ask."),
             )),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{AccountId, AgentId, Digest, GrantId, IdError, SeatId};
+use wharf_vocab::{AccountId, AgentId, Digest, GrantId, IdError, SeatId, Verb};
 
+use crate::Seat;
 use crate::grant::{Narrowing, Rights};
 use crate::permission::ToolPattern;
 
@@ -38,6 +39,8 @@ pub enum CallerKind {
     Agent,
     /// An MCP client, which may answer questions but never decides approvals.
     Mcp,
+    /// An operator on its seat.
+    Seat,
 }
 
 impl Caller {
@@ -88,6 +91,33 @@ impl Caller {
         }
     }
 
+    /// An operator on its seat: what its maker may do, as far as it concerns asks and workers.
+    #[must_use]
+    pub fn seat(seat: &Seat) -> Self {
+        let above = seat.by.clone().unwrap_or_else(|| Self::core().to_ref());
+        let verbs = [Verb::Answer, Verb::Approve, Verb::Read, Verb::Operate];
+        let narrowing =
+            Narrowing { verbs: Some(verbs.into_iter().collect()), ..Narrowing::default() };
+        let grant = seat_grant(&seat.id);
+        let mut links = above.links();
+        links.push(grant.clone());
+        Self {
+            grant,
+            links,
+            root: above.root.clone().or_else(|| above.person.then(|| above.grant.clone())),
+            person: false,
+            kind: CallerKind::Seat,
+            account: None,
+            rights: Arc::new(above.rights().narrowed(&narrowing)),
+        }
+    }
+
+    /// Whether the caller sits on this seat.
+    #[must_use]
+    pub fn sits_on(&self, seat: &SeatId) -> bool {
+        self.kind == CallerKind::Seat && self.grant == seat_grant(seat)
+    }
+
     /// Whether a run was started by this caller, or by somebody whose rights come from it.
     #[must_use]
     pub fn owns(&self, run: &CallerRef) -> bool {
@@ -110,6 +140,15 @@ impl Caller {
             rights: (!everything).then(|| Arc::clone(&self.rights)),
         }
     }
+}
+
+/// The name under which a seat acts.
+fn seat_grant(id: &SeatId) -> GrantId {
+    let named = GrantId::new(format!("seat.{id}"));
+    named.unwrap_or_else(|_| {
+        let digest = Digest::of(&[id.as_str().as_bytes()]);
+        GrantId::new(format!("seat.{}", &digest.as_str()[..32])).expect("hex is a valid id")
+    })
 }
 
 /// The name under which an agent acts.

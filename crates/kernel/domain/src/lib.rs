@@ -18,7 +18,7 @@ mod policy;
 mod progress;
 pub mod run;
 pub mod scope;
-mod seat;
+pub mod seat;
 mod tool;
 mod world;
 
@@ -32,10 +32,10 @@ pub use grant::{Grant, GrantEntry, GrantInput, Rights};
 pub use ledger::{Account, Funds, Ledger, LedgerOp};
 pub use outcome::Outcome;
 pub use permission::Permission;
-pub use policy::{Gate, Policy, Rule, When, WhenError};
+pub use policy::{Gate, Patience, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
-pub use seat::{Seat, SeatEntry};
+pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput};
 pub use tool::{Availability, ToolDef};
 pub use world::{
     ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldPatch, WorldSettings,

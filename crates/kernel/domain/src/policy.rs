@@ -1,7 +1,7 @@
 //! The owner's rules about which runs need an approval.
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::Micro;
+use wharf_vocab::{Micro, SeatId};
 
 use crate::permission::ToolPattern;
 use crate::{Audience, ToolDef};
@@ -93,6 +93,31 @@ pub struct Gate {
     /// Whether an allowance is remembered for the tool in the world.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
+    /// How long a seat is waited for, and what then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Patience>,
+}
+
+/// How long a seat is waited for, and what happens then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Patience {
+    /// How long.
+    pub ms: u64,
+    /// Whether everybody who may decide is asked then; otherwise the ask is over.
+    pub escalate: bool,
+}
+
+impl Gate {
+    /// The approval of a seat that whoever starts a run has named.
+    #[must_use]
+    pub fn of_seat(seat: SeatId, patience: Patience) -> Self {
+        Self {
+            audience: Audience::Seat(seat),
+            reason: "Whoever started the run wants this seat to let it pass.".to_owned(),
+            remember: false,
+            patience: Some(patience),
+        }
+    }
 }
 
 impl Policy {
@@ -161,10 +186,16 @@ impl Rule {
             audience: self.audience.clone(),
             reason: format!("{whose} {} asks for an approval.", self.tool),
             remember: self.when == When::FirstUse,
+            patience: None,
         }
     }
 }
 
 fn person(reason: &str) -> Option<Gate> {
-    Some(Gate { audience: Audience::Person, reason: reason.to_owned(), remember: false })
+    Some(Gate {
+        audience: Audience::Person,
+        reason: reason.to_owned(),
+        remember: false,
+        patience: None,
+    })
 }

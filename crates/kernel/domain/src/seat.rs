@@ -1,61 +1,234 @@
 //! Seats: the durable place of an operator.
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{Digest, SeatId};
+use wharf_vocab::{Code, Digest, Fault, SeatId, Timestamp, Verb};
+
+use crate::{AuditRecord, CallerRef, ToolDef};
+
+/// Longest text that says what a seat is for.
+pub const SEAT_TEXT_BYTES_MAX: usize = 2_000;
+/// Most roles of a seat.
+pub const SEAT_ROLES_MAX: usize = 32;
+/// Most tools that a seat executes.
+pub const SEAT_TOOLS_MAX: usize = 256;
 
 /// What is written about a seat.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SeatEntry {
     /// It was made.
-    Created {
-        /// What it is for.
-        desc: String,
-        /// Digest of the token that opens it.
-        token: Digest,
-    },
+    Created(Box<SeatCreated>),
     /// It was given up.
-    Closed,
+    Closed(SeatClosed),
 }
 
-/// A seat as its journal tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seat {
-    /// Its id.
-    pub id: SeatId,
+/// A seat was made.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeatCreated {
     /// What it is for.
     pub desc: String,
     /// Digest of the token that opens it.
     pub token: Digest,
-    /// Whether it can still be taken.
-    pub open: bool,
+    /// The roles it takes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    /// The tools it executes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolDef>,
+    /// Who made it; older seats do not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<CallerRef>,
+}
+
+/// A seat was given up.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatClosed {
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// What can be asked of a seat.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SeatInput {
+    /// Make it.
+    Create(Box<NewSeat>),
+    /// Give it up.
+    Close {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// A seat that is to be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSeat {
+    /// What it is for.
+    pub desc: String,
+    /// Digest of the token that opens it.
+    pub token: Digest,
+    /// The roles it takes.
+    pub roles: Vec<String>,
+    /// The tools it executes, under its own id.
+    pub tools: Vec<ToolDef>,
+}
+
+/// A seat as its journal tells it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seat {
+    /// Its id.
+    pub id: SeatId,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// What it is for.
+    pub desc: String,
+    /// Digest of the token that opens it.
+    pub token: Digest,
+    /// The roles it takes.
+    pub roles: Vec<String>,
+    /// The tools it executes.
+    pub tools: Vec<ToolDef>,
+    /// Who made it.
+    pub by: Option<CallerRef>,
+    /// Why it was given up, once it was.
+    pub closed: Option<String>,
 }
 
 impl Seat {
+    /// Whether it can still be taken.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.closed.is_none()
+    }
+
+    /// Decides about an input; `seat` is `None` while it is not known.
+    pub fn decide(
+        seat: Option<&Self>,
+        id: &SeatId,
+        input: &SeatInput,
+        by: &CallerRef,
+    ) -> Result<Option<(SeatEntry, AuditRecord)>, Fault> {
+        let record = |event: &str| {
+            AuditRecord::new(event, format!("grant:{}", by.grant), format!("seat:{id}"))
+        };
+        match (input, seat) {
+            (SeatInput::Create(_), Some(_)) => {
+                Err(Fault::new(Code::RequestInvalid, format!("The seat {id} exists already.")))
+            }
+            (SeatInput::Create(new), None) => {
+                new.check()?;
+                by.rights().check_verb(Verb::Operate)?;
+                let created = SeatCreated {
+                    desc: new.desc.clone(),
+                    token: new.token.clone(),
+                    roles: new.roles.clone(),
+                    tools: new.tools.clone(),
+                    by: Some(by.clone()),
+                };
+                let record = record("seat.created").fact("roles", new.roles.len());
+                Ok(Some((SeatEntry::Created(Box::new(created)), record)))
+            }
+            (SeatInput::Close { .. }, None) => Err(unknown(id)),
+            (SeatInput::Close { .. }, Some(seat)) if !seat.is_open() => Ok(None),
+            (SeatInput::Close { reason }, Some(_)) => {
+                let closed = SeatClosed { reason: reason.clone() };
+                Ok(Some((SeatEntry::Closed(closed), record("seat.closed"))))
+            }
+        }
+    }
+
     /// The seat after an entry; `None` if the entry cannot follow.
     #[must_use]
-    pub fn apply(seat: Option<Self>, id: &SeatId, entry: &SeatEntry) -> Option<Self> {
+    pub fn apply(
+        seat: Option<Self>,
+        id: &SeatId,
+        at: Timestamp,
+        entry: &SeatEntry,
+    ) -> Option<Self> {
         match (seat, entry) {
-            (None, SeatEntry::Created { desc, token }) => {
-                Some(Self { id: id.clone(), desc: desc.clone(), token: token.clone(), open: true })
+            (None, SeatEntry::Created(created)) => Some(Self {
+                id: id.clone(),
+                made_at: at,
+                desc: created.desc.clone(),
+                token: created.token.clone(),
+                roles: created.roles.clone(),
+                tools: created.tools.clone(),
+                by: created.by.clone(),
+                closed: None,
+            }),
+            (Some(seat), SeatEntry::Closed(closed)) if seat.is_open() => {
+                Some(Self { closed: Some(closed.reason.clone()), ..seat })
             }
-            (Some(seat), SeatEntry::Closed) if seat.open => Some(Self { open: false, ..seat }),
             _ => None,
         }
     }
 }
 
+impl NewSeat {
+    fn check(&self) -> Result<(), Fault> {
+        let invalid = |message: String| Err(Fault::new(Code::RequestInvalid, message));
+        if self.desc.len() > SEAT_TEXT_BYTES_MAX {
+            return invalid(format!("`desc` may have {SEAT_TEXT_BYTES_MAX} bytes."));
+        }
+        let is_role =
+            |role: &String| (1..=128).contains(&role.len()) && !role.chars().any(char::is_control);
+        if self.roles.len() > SEAT_ROLES_MAX || !self.roles.iter().all(is_role) {
+            return invalid(format!(
+                "`roles` may have {SEAT_ROLES_MAX} items of 1 to 128 bytes without control \
+                 characters."
+            ));
+        }
+        if self.tools.len() > SEAT_TOOLS_MAX {
+            return invalid(format!("A seat may execute {SEAT_TOOLS_MAX} tools."));
+        }
+        Ok(())
+    }
+}
+
+/// There is no such seat.
+#[must_use]
+pub fn unknown(id: &SeatId) -> Fault {
+    Fault::new(Code::SeatNotFound, format!("There is no seat {id}."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Caller;
+
+    fn new() -> SeatInput {
+        SeatInput::Create(Box::new(NewSeat {
+            desc: "night shift".into(),
+            token: Digest::of(&[b"t"]),
+            roles: vec!["senior".into()],
+            tools: Vec::new(),
+        }))
+    }
 
     #[test]
     fn a_seat_is_made_once_and_closed_once() {
         let id = SeatId::new("S-1").expect("valid");
-        let created = SeatEntry::Created { desc: "night shift".into(), token: Digest::of(&[b"t"]) };
-        let seat = Seat::apply(None, &id, &created);
-        assert_eq!(Seat::apply(seat.clone(), &id, &created), None);
-        let closed = Seat::apply(seat, &id, &SeatEntry::Closed);
-        assert!(!closed.as_ref().expect("closed").open);
-        assert_eq!(Seat::apply(closed, &id, &SeatEntry::Closed), None);
+        let by = Caller::owner().to_ref();
+        let decide = |seat: Option<&Seat>, input: &SeatInput| Seat::decide(seat, &id, input, &by);
+        let (created, record) = decide(None, &new()).expect("may").expect("changes");
+        assert_eq!(record.event, "seat.created");
+        let seat = Seat::apply(None, &id, Timestamp(7), &created);
+        assert_eq!(Seat::apply(seat.clone(), &id, Timestamp(8), &created), None);
+        assert!(decide(seat.as_ref(), &new()).is_err());
+        let close = SeatInput::Close { reason: "over".into() };
+        let (entry, _) = decide(seat.as_ref(), &close).expect("may").expect("changes");
+        let closed = Seat::apply(seat, &id, Timestamp(9), &entry);
+        assert!(!closed.as_ref().expect("closed").is_open());
+        assert_eq!(decide(closed.as_ref(), &close).expect("may"), None);
+        assert!(decide(None, &close).expect_err("unknown").is(Code::SeatNotFound));
+    }
+
+    #[test]
+    fn o001_only_whoever_may_operate_makes_a_seat() {
+        let id = SeatId::new("S-1").expect("valid");
+        let mut rights = crate::grant::Rights::all();
+        rights.verbs.remove(&Verb::Operate);
+        let by = Caller::token("g-1", rights).to_ref();
+        let refused = Seat::decide(None, &id, &new(), &by).expect_err("refused");
+        assert!(refused.is(Code::PermissionDenied));
     }
 }

@@ -7,9 +7,7 @@ use wharf_domain::{
     AgentEntry, AskEntry, Entry, GrantEntry, Progress, RunEntry, SeatEntry, WorldEntry,
 };
 
-use crate::shape::{
-    Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, ToolAllowed, WorldGone, WorldSet,
-};
+use crate::shape::{Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldGone, WorldSet};
 use crate::upcast::{VERSIONS, Versions};
 use crate::{Error, Kind};
 
@@ -112,14 +110,8 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::AgentDrifted => agent(AgentEntry::Drifted(piece.read()?)),
         Kind::AgentToolsApproved => agent(AgentEntry::ToolsApproved(piece.read()?)),
         Kind::AgentRemoved => agent(AgentEntry::Removed(piece.read()?)),
-        Kind::SeatCreated => {
-            let SeatMade { desc, token } = piece.read()?;
-            Entry::Seat(SeatEntry::Created { desc, token })
-        }
-        Kind::SeatClosed => {
-            let Nothing {} = piece.read()?;
-            Entry::Seat(SeatEntry::Closed)
-        }
+        Kind::SeatCreated => Entry::Seat(SeatEntry::Created(Box::new(piece.read()?))),
+        Kind::SeatClosed => Entry::Seat(SeatEntry::Closed(piece.read()?)),
         Kind::GrantMade => Entry::Grant(GrantEntry::Made(piece.read()?)),
         Kind::GrantRevoked => Entry::Grant(GrantEntry::Revoked(piece.read()?)),
         kind @ (Kind::ProgressText

@@ -6,9 +6,7 @@ use wharf_domain::{
 };
 
 use crate::Kind;
-use crate::shape::{
-    Gap, Log, Nothing, Partial, Phase, Resolved, SeatMade, Text, ToolAllowed, WorldGone, WorldSet,
-};
+use crate::shape::{Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldGone, WorldSet};
 
 /// Room for an ordinary piece, so that a row rarely has to grow.
 const PIECE_BYTES: usize = 512;
@@ -109,10 +107,8 @@ fn agent(row: &mut Row, entry: &AgentEntry) {
 
 fn seat(row: &mut Row, entry: &SeatEntry) {
     match entry {
-        SeatEntry::Created { desc, token } => {
-            row.push(Kind::SeatCreated, &SeatMade { desc, token });
-        }
-        SeatEntry::Closed => row.push(Kind::SeatClosed, &Nothing {}),
+        SeatEntry::Created(entry) => row.push(Kind::SeatCreated, entry),
+        SeatEntry::Closed(entry) => row.push(Kind::SeatClosed, entry),
     }
 }
 

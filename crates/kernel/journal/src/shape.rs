@@ -6,9 +6,6 @@
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Nothing {}
-
-#[derive(Serialize, Deserialize)]
 pub(crate) struct Resolved<R, B> {
     pub(crate) resolution: R,
     pub(crate) by: B,
@@ -30,12 +27,6 @@ pub(crate) struct ToolAllowed<T, A, B> {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct WorldGone<B> {
     pub(crate) by: B,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(crate) struct SeatMade<S, D> {
-    pub(crate) desc: S,
-    pub(crate) token: D,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -243,12 +243,12 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
             })
         }
         StreamId::Seat(id) => {
-            let seat = entries.iter().fold(None, |seat, (_, entry)| match entry {
-                Entry::Seat(entry) => Some(Seat::apply(seat, id, entry).expect("follows")),
+            let seat = entries.iter().fold(None, |seat, (at, entry)| match entry {
+                Entry::Seat(entry) => Some(Seat::apply(seat, id, *at, entry).expect("follows")),
                 other => panic!("{other:?} in a seat"),
             });
             let seat = seat.expect("a seat");
-            json!({"id": seat.id, "desc": seat.desc, "token": seat.token, "open": seat.open})
+            json!({"id": seat.id, "desc": seat.desc, "token": seat.token, "open": seat.is_open()})
         }
     }
 }

@@ -10,6 +10,7 @@
 
 pub mod agent;
 mod moment;
+pub mod operator;
 pub mod run;
 
 pub use moment::Moment;

@@ -128,6 +128,29 @@ codes! {
     /// The run has raised too many asks.
     AskLimit = "ask.limit", 429, false;
 
+    /// There is no such seat.
+    SeatNotFound = "seat.not_found", 404, false;
+    /// A role is held by another seat.
+    SeatRoleTaken = "seat.role_taken", 409, false;
+    /// The operator ended the run for good.
+    OperatorHalted = "operator.halted", 502, false;
+    /// The operator or its worker said that the work failed.
+    OperatorFailed = "operator.failed", 502, false;
+    /// The seat has no such request.
+    OperatorRequestUnknown = "operator.request_unknown", 404, false;
+    /// The reply is not of the kind that the request waits for.
+    OperatorReplyMismatch = "operator.reply_mismatch", 422, false;
+    /// The request was answered differently before.
+    OperatorAlreadyAnswered = "operator.already_answered", 409, false;
+    /// Nobody waits for the reply any more.
+    OperatorRequestWithdrawn = "operator.request_withdrawn", 410, false;
+    /// Another result was given before.
+    WorkerAlreadyFinal = "worker.already_final", 409, false;
+    /// A later attempt has taken the worker's place.
+    WorkerSuperseded = "worker.superseded", 410, false;
+    /// The run is over.
+    WorkerRunOver = "worker.run_over", 410, false;
+
     /// There is no such agent.
     AgentNotFound = "agent.not_found", 404, false;
     /// The agent's manifest is not approved.

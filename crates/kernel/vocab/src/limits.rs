@@ -51,6 +51,8 @@ pub const RETRY_BACKOFF_MAX_MS: u64 = 10_000;
 pub const APPROVAL_DEADLINE_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// How long a question may stay open unless it says otherwise.
 pub const QUESTION_DEADLINE_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+/// How long a seat is waited for before others are asked.
+pub const SEAT_DEADLINE_MS: u64 = 5 * 60 * 1000;
 /// How long a shard waits before it offers the store a batch again that the store could not take.
 pub const COMMIT_RETRY_MS: u64 = 250;
 

@@ -70,7 +70,7 @@ impl Handle {
         };
         let allowed = self
             .authorise(caller, verb, &ask.spec.run.world)
-            .and_then(|()| ask.may_resolve(caller, &resolution));
+            .and_then(|()| ask.may_resolve(caller, &resolution, self.now()));
         self.audited(caller, format!("ask:{id}"), allowed)?;
         check_resolution(&ask, &resolution).await?;
         let key = ask.spec.run.clone();

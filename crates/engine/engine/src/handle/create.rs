@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use wharf_domain::{Caller, Gate, Run, RunSpec, World};
+use wharf_domain::{Audience, Caller, Gate, Patience, Run, RunSpec, World};
 use wharf_ports::Claim;
-use wharf_vocab::limits::{RUN_DEPTH_MAX, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
+use wharf_vocab::limits::{RUN_DEPTH_MAX, SEAT_DEADLINE_MS, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
 use wharf_vocab::{
     AccountId, AskId, Code, Digest, Durability, Fault, Micro, RunKey, Verb, WorldId,
 };
 
-use super::request::{NewRun, check_request, is_literal};
+use super::request::{NewRun, RunSeats, check_request, is_literal};
 use super::runs::{Accepted, fresh_run_id};
 use super::scope::Resolved;
 use super::{Handle, no_world, stopped};
@@ -61,7 +61,7 @@ impl Handle {
         match reply? {
             Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
             Reply::Repeated(key) => self.repeated(caller, &key).await,
-            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) | Reply::Done => {
+            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) | Reply::Seat(_) | Reply::Done => {
                 Err(Fault::new(Code::CoreInternal, "The answer does not fit."))
             }
         }
@@ -120,6 +120,7 @@ impl Handle {
         let default = tool.def.timeout_ms.unwrap_or(TIMEOUT_DEFAULT_MS);
         let hold_micro = tool.def.max_cost_micro.unwrap_or(world.settings.default_hold_micro);
         let (gate, approval) = self.gate(caller, tool, hold_micro, (&world, parent.as_deref()));
+        let gate = self.with_seats(gate, approval.is_some(), &new.seats)?;
         let (digest, provider) = (digest_of(&new, tool), new.tool.provider());
         let home = self.inner.home.as_deref();
         let correlation_id = parent.as_ref().and_then(|parent| parent.spec.correlation_id.clone());
@@ -140,6 +141,7 @@ impl Handle {
             hold_micro,
             gate,
             approval,
+            senior: new.seats.senior,
             context: admission::context(&self.inner.agents, &provider, new.context, home)?,
             side_effect_free: tool.def.side_effects == Some(false),
             idempotent: tool.def.idempotency,
@@ -181,6 +183,28 @@ impl Handle {
                 (None, known.filter(|_| spared).cloned())
             }
         }
+    }
+
+    /// The gate that the caller's own wish adds where there is none. A seat is waited for only so
+    /// long; then others may decide.
+    fn with_seats(
+        &self,
+        gate: Option<Gate>,
+        approved: bool,
+        seats: &RunSeats,
+    ) -> Result<Option<Gate>, Fault> {
+        for seat in seats.gate.iter().chain(&seats.senior) {
+            self.seat(seat)?;
+        }
+        let ms = seats.deadline_ms.unwrap_or(SEAT_DEADLINE_MS);
+        let patience = Patience { ms, escalate: true };
+        Ok(match (gate, &seats.gate) {
+            (Some(gate), _) if matches!(gate.audience, Audience::Seat(_)) => {
+                Some(Gate { patience: gate.patience.or(Some(patience)), ..gate })
+            }
+            (None, Some(seat)) if !approved => Some(Gate::of_seat(seat.clone(), patience)),
+            (gate, _) => gate,
+        })
     }
 
     /// The parent of a new run. Whatever starts a child does so within its parent's world and

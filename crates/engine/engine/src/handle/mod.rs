@@ -20,6 +20,7 @@ mod request;
 mod runs;
 mod scope;
 mod scrub;
+mod seats;
 mod signatures;
 mod trace;
 mod uploads;
@@ -43,8 +44,9 @@ pub use collect::Collected;
 pub use costs::{CostRequest, Costs};
 pub use data::{AttemptData, Reach};
 pub use files::{FilePage, NewFile};
-pub use request::NewRun;
+pub use request::{NewRun, RunSeats};
 pub use runs::Accepted;
+pub use seats::AskNews;
 pub use trace::Trace;
 pub use uploads::UploadView;
 pub use watch::{RunEvent, Watch};
@@ -52,7 +54,7 @@ pub use worlds::WorldView;
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::hub::Hub;
-use crate::records::{Agents, Grants, Worlds};
+use crate::records::{Agents, Grants, Seats, Worlds};
 use crate::shard::{Input, Reply};
 use crate::shell::{Message, Parts, Shell};
 use crate::storage;
@@ -122,6 +124,7 @@ struct Inner {
     worlds: Arc<Worlds>,
     agents: Arc<Agents>,
     grants: Arc<Grants>,
+    seats: Arc<Seats>,
     keyring: RwLock<Arc<Keyring>>,
     policy: Policy,
     home: Option<String>,
@@ -150,6 +153,7 @@ impl Handle {
         let worlds = Arc::new(Worlds::default());
         let agents = Arc::new(Agents::default());
         let grants = Arc::new(Grants::default());
+        let seats = Arc::new(Seats::default());
         let parts = Parts {
             node: options.node,
             store: Arc::clone(&options.store),
@@ -160,6 +164,7 @@ impl Handle {
             worlds: Arc::clone(&worlds),
             agents: Arc::clone(&agents),
             grants: Arc::clone(&grants),
+            seats: Arc::clone(&seats),
             seed: options.seed,
         };
         let shell = Shell::open(parts).await?;
@@ -171,6 +176,7 @@ impl Handle {
             worlds,
             agents,
             grants,
+            seats,
             keyring: RwLock::new(Arc::new(options.keyring)),
             policy: options.policy,
             home: options.home,

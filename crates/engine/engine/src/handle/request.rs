@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_domain::run::RunContext;
 use wharf_domain::scope::{is_uri, without_secrets};
 use wharf_vocab::{
-    Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, ToolId, WorldId,
+    Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, SeatId, ToolId, WorldId,
 };
 
 use crate::catalog::CatalogTool;
@@ -40,6 +40,19 @@ pub struct NewRun {
     pub parent: Option<RunKey>,
     /// Where the caller is while it asks.
     pub context: RunContext,
+    /// Seats that have a say in the run.
+    pub seats: RunSeats,
+}
+
+/// Seats that have a say in a run, as whoever starts it wants.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunSeats {
+    /// The seat that lets it pass.
+    pub gate: Option<SeatId>,
+    /// The seat that is asked when a worker fails.
+    pub senior: Option<SeatId>,
+    /// How long the first is waited for.
+    pub deadline_ms: Option<u64>,
 }
 
 impl NewRun {
@@ -61,6 +74,7 @@ impl NewRun {
             durability: None,
             parent: None,
             context: RunContext::default(),
+            seats: RunSeats::default(),
         }
     }
 
@@ -79,6 +93,16 @@ impl NewRun {
             option(self.budget_micro).as_bytes(),
             text(self.durability.map(Durability::as_str)).as_bytes(),
         ]);
+        let RunSeats { gate, senior, deadline_ms } = &self.seats;
+        let plain = match (gate, senior) {
+            (None, None) => plain,
+            _ => Digest::of(&[
+                plain.as_str().as_bytes(),
+                text(gate.as_ref().map(SeatId::as_str)).as_bytes(),
+                text(senior.as_ref().map(SeatId::as_str)).as_bytes(),
+                option(*deadline_ms).as_bytes(),
+            ]),
+        };
         match serde_json::to_value(&self.context) {
             // Requests from before there were contexts keep their digests.
             Ok(Value::Object(context)) if !context.is_empty() => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_domain::{Agent, Grant, Progress, Run, World};
+use wharf_domain::{Agent, Grant, Progress, Run, Seat, World};
 use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
 use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunId, RunKey, Timestamp};
@@ -24,6 +24,7 @@ impl Shard {
             Some(Owner::World(id)) => self.record_committed::<World>(now, &id, out),
             Some(Owner::Agent(id)) => self.record_committed::<Agent>(now, &id, out),
             Some(Owner::Grant(id)) => self.record_committed::<Grant>(now, &id, out),
+            Some(Owner::Seat(id)) => self.record_committed::<Seat>(now, &id, out),
             Some(Owner::Files(ticket)) => reply(out, ticket, Ok(Reply::Done)),
             Some(Owner::Nobody(_)) | None => {}
         }
@@ -92,6 +93,7 @@ impl Shard {
             Some(Owner::World(id)) => return self.record_refused::<World>(now, &id, out),
             Some(Owner::Agent(id)) => return self.record_refused::<Agent>(now, &id, out),
             Some(Owner::Grant(id)) => return self.record_refused::<Grant>(now, &id, out),
+            Some(Owner::Seat(id)) => return self.record_refused::<Seat>(now, &id, out),
             Some(Owner::Files(ticket)) => {
                 reply(out, ticket, Err(moved()));
                 return out.effects.push(Effect::Reload);
@@ -168,6 +170,10 @@ impl Shard {
             Some(Owner::Grant(id)) => {
                 self.on_the_way.remove(&no);
                 return self.record_failed::<Grant>(now, &id, error, out);
+            }
+            Some(Owner::Seat(id)) => {
+                self.on_the_way.remove(&no);
+                return self.record_failed::<Seat>(now, &id, error, out);
             }
             Some(Owner::Files(ticket)) => {
                 self.on_the_way.remove(&no);

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use wharf_domain::run::RunInput;
 use wharf_domain::{
     Agent, AgentInput, ArtifactOp, AuditRecord, Availability, CallerRef, Grant, GrantInput, Move,
-    Progress, Resolution, Run, RunSpec, World, WorldInput,
+    Progress, Resolution, Run, RunSpec, Seat, SeatInput, World, WorldInput,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
-    AgentId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, Seq, ShardId, WorldId,
+    AgentId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, SeatId, Seq, ShardId,
+    WorldId,
 };
 
 /// The number under which whoever sent an input waits for its answer.
@@ -72,6 +73,17 @@ pub enum Input {
         /// Who waits for the answer.
         ticket: Option<Ticket>,
     },
+    /// Something happens to a seat.
+    Seat {
+        /// The seat.
+        id: SeatId,
+        /// What happens.
+        input: SeatInput,
+        /// Who wants it.
+        by: CallerRef,
+        /// Who waits for the answer.
+        ticket: Option<Ticket>,
+    },
     /// A provider can or cannot take attempts from now on.
     Provider {
         /// The provider.
@@ -128,6 +140,7 @@ impl Input {
             | Self::World { ticket, .. }
             | Self::Agent { ticket, .. }
             | Self::Grant { ticket, .. }
+            | Self::Seat { ticket, .. }
             | Self::Files { ticket, .. } => *ticket,
             _ => None,
         }
@@ -141,6 +154,7 @@ impl Input {
             | Self::World { ticket, .. }
             | Self::Agent { ticket, .. }
             | Self::Grant { ticket, .. }
+            | Self::Seat { ticket, .. }
             | Self::Files { ticket, .. } => *ticket = Some(number),
             _ => {}
         }
@@ -193,6 +207,8 @@ pub enum Effect {
     AgentChanged(Box<Agent>),
     /// Show a grant as it is now.
     GrantChanged(Box<Grant>),
+    /// Show a seat as it is now.
+    SeatChanged(Box<Seat>),
     /// Hand an attempt to its provider.
     Dispatch(Dispatch),
     /// Put an attempt's files in their places, however often it takes, and answer with
@@ -280,6 +296,8 @@ pub enum Reply {
     Agent(Box<Agent>),
     /// The grant as it is now.
     Grant(Box<Grant>),
+    /// The seat as it is now.
+    Seat(Box<Seat>),
     /// What was asked for is done.
     Done,
 }

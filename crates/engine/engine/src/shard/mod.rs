@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Agent, AuditRecord, Availability, Grant, World};
+use wharf_domain::{Agent, AuditRecord, Availability, Grant, Seat, World};
 use wharf_ports::{Batch, Lease};
 use wharf_vocab::{
-    AgentId, AskId, CommitNo, Epoch, GrantId, HoldId, ProviderId, RunKey, ShardId, Timestamp,
-    WorldId,
+    AgentId, AskId, CommitNo, Epoch, GrantId, HoldId, ProviderId, RunKey, SeatId, ShardId,
+    Timestamp, WorldId,
 };
 
 pub use input::{Create, Effect, Input, Output, Reply, Ticket};
@@ -45,6 +45,7 @@ pub struct Shard {
     worlds: HashMap<WorldId, RecordSlot<World>>,
     agents: HashMap<AgentId, RecordSlot<Agent>>,
     grants: HashMap<GrantId, RecordSlot<Grant>>,
+    seats: HashMap<SeatId, RecordSlot<Seat>>,
     /// Which run, world, agent or grant a batch on its way belongs to.
     on_the_way: HashMap<CommitNo, Owner>,
     timetable: BTreeSet<(Timestamp, RunKey)>,
@@ -63,6 +64,7 @@ enum Owner {
     World(WorldId),
     Agent(AgentId),
     Grant(GrantId),
+    Seat(SeatId),
     /// Files that somebody put into a world or took away.
     Files(Option<Ticket>),
     /// A batch that only audits or gives money back.
@@ -84,6 +86,7 @@ impl Shard {
             worlds: HashMap::new(),
             agents: HashMap::new(),
             grants: HashMap::new(),
+            seats: HashMap::new(),
             on_the_way: HashMap::new(),
             timetable: BTreeSet::new(),
             again: BTreeMap::new(),
@@ -157,6 +160,9 @@ impl Shard {
             }
             Input::Agent { id, input, by, ticket } => {
                 self.record::<Agent>(now, &id, (*input, by, ticket), &mut out);
+            }
+            Input::Seat { id, input, by, ticket } => {
+                self.record::<Seat>(now, &id, (input, by, ticket), &mut out);
             }
             Input::Grant { id, input, by, ticket } => {
                 self.record::<Grant>(now, &id, (input, by, ticket), &mut out);

@@ -1,15 +1,15 @@
-//! Worlds, agents and grants in a shard: small records that change one entry at a time.
+//! Worlds, agents, grants and seats in a shard: small records that change one entry at a time.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
 use wharf_domain::{
-    Agent, AgentInput, AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, World,
-    WorldInput,
+    Agent, AgentInput, AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, Seat, SeatInput,
+    World, WorldInput,
 };
 use wharf_ports::{Append, Batch, Body, Head, StoreError};
-use wharf_vocab::{AgentId, Code, Fault, GrantId, Seq, StreamId, Timestamp, WorldId};
+use wharf_vocab::{AgentId, Code, Fault, GrantId, SeatId, Seq, StreamId, Timestamp, WorldId};
 
 use super::runs::reply;
 use super::{Effect, Output, Owner, Reply, Shard, Ticket};
@@ -288,5 +288,45 @@ impl Record for Grant {
 
     fn reply(self) -> Reply {
         Reply::Grant(Box::new(self))
+    }
+}
+
+impl Record for Seat {
+    type Id = SeatId;
+    type Input = SeatInput;
+
+    fn decide(
+        current: Option<&Self>,
+        id: &SeatId,
+        input: &SeatInput,
+        by: &CallerRef,
+        now: Timestamp,
+    ) -> Result<Option<Change<Self>>, Fault> {
+        let Some((entry, record)) = Seat::decide(current, id, input, by)? else {
+            return Ok(None);
+        };
+        let next = Seat::apply(current.cloned(), id, now, &entry)
+            .ok_or_else(|| Fault::new(Code::CoreInternal, "The seat's record does not fit."))?;
+        Ok(Some(Change { next, entry: Entry::Seat(entry), ledger: Vec::new(), record }))
+    }
+
+    fn stream(id: &SeatId) -> StreamId {
+        StreamId::Seat(id.clone())
+    }
+
+    fn owner(id: &SeatId) -> Owner {
+        Owner::Seat(id.clone())
+    }
+
+    fn slots(shard: &mut Shard) -> &mut HashMap<SeatId, RecordSlot<Self>> {
+        &mut shard.seats
+    }
+
+    fn shown(self) -> Effect {
+        Effect::SeatChanged(Box::new(self))
+    }
+
+    fn reply(self) -> Reply {
+        Reply::Seat(Box::new(self))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Agent, Grant, LedgerOp, Run, World};
+use wharf_domain::{Agent, Grant, LedgerOp, Run, Seat, World};
 use wharf_ports::Batch;
 use wharf_vocab::{HoldId, ProviderId, RunKey, Seq, ShardId, Timestamp};
 
@@ -25,6 +25,8 @@ pub struct Restored {
     pub agents: Vec<(Agent, Seq)>,
     /// Its grants, each with the number of its last entry.
     pub grants: Vec<(Grant, Seq)>,
+    /// Its seats, each with the number of its last entry.
+    pub seats: Vec<(Seat, Seq)>,
     /// Its open holds.
     pub holds: Vec<HoldId>,
 }
@@ -38,6 +40,9 @@ impl Shard {
         }
         for (grant, seq) in restored.grants {
             self.grants.insert(grant.id.clone(), RecordSlot::loaded(grant, seq));
+        }
+        for (seat, seq) in restored.seats {
+            self.seats.insert(seat.id.clone(), RecordSlot::loaded(seat, seq));
         }
         for (agent, seq) in restored.agents {
             self.agents.insert(agent.id.clone(), RecordSlot::loaded(agent, seq));

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::{Agent, Entry, Grant, Run, World};
+use wharf_domain::{Agent, Entry, Grant, Run, Seat, World};
 use wharf_ports::{Store, StoreError, StoreErrorKind, Stored};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{AgentId, GrantId, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{AgentId, GrantId, SeatId, ShardId, StreamId, StreamKind, WorldId};
 
 use super::Shell;
 use crate::shard::{Input, Restored, Shard};
@@ -44,6 +44,14 @@ impl Shell {
                 let grant = read_grant(&id, &stored)?;
                 self.parts.grants.set(grant.clone());
                 restored.entry(shard).or_default().grants.push((grant, seq));
+            }
+        }
+        for (stream, stored) in store.load_open(StreamKind::Seat, held.clone()).await? {
+            let shard = stream.shard();
+            if let (StreamId::Seat(id), seq) = (stream, stored.seq) {
+                let seat = read_seat(&id, &stored)?;
+                self.parts.seats.set(seat.clone());
+                restored.entry(shard).or_default().seats.push((seat, seq));
             }
         }
         for (stream, stored) in store.load_open(StreamKind::Run, held.clone()).await? {
@@ -159,6 +167,16 @@ fn read_grant(id: &GrantId, stored: &Stored) -> Result<Grant, StoreError> {
         }
     }
     grant.ok_or_else(|| corrupt(&StreamId::Grant(id.clone())))
+}
+
+fn read_seat(id: &SeatId, stored: &Stored) -> Result<Seat, StoreError> {
+    let mut seat = None;
+    for (at, entry) in &stored.entries {
+        if let Entry::Seat(entry) = entry {
+            seat = Seat::apply(seat, id, *at, entry);
+        }
+    }
+    seat.ok_or_else(|| corrupt(&StreamId::Seat(id.clone())))
 }
 
 fn corrupt(stream: &StreamId) -> StoreError {

@@ -317,6 +317,7 @@ pub fn created(key: &RunKey) -> Entry {
         gate: None,
         approval: None,
         context: run::RunContext::default(),
+        senior: None,
         side_effect_free: false,
         idempotent: false,
         reattach: false,
@@ -355,5 +356,6 @@ pub fn question(ask: &AskId) -> AskSpec {
         audience: Audience::Any,
         caller: Caller::owner().to_ref(),
         deadline: Timestamp(9_000),
+        escalates: None,
     }
 }

@@ -101,6 +101,8 @@ pub struct NewAsk {
     pub audience: Audience,
     /// When it expires; the default when absent.
     pub deadline: Option<Timestamp>,
+    /// When a seat's time is over and others are asked, too.
+    pub escalates: Option<Timestamp>,
 }
 
 /// Where a run stands, as finely as the rules care.

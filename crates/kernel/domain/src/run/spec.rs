@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
     AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
-    ToolId,
+    SeatId, ToolId,
 };
 
 use crate::scope::{Bindings, Unwritten};
@@ -75,6 +75,9 @@ pub struct RunSpec {
     /// Where the caller is while it asks, as far as the provider may know.
     #[serde(default, skip_serializing_if = "RunContext::is_empty")]
     pub context: RunContext,
+    /// The seat that is asked when a worker fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub senior: Option<SeatId>,
     /// Whether the tool is declared free of side effects.
     #[serde(default)]
     pub side_effect_free: bool,

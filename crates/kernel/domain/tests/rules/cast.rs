@@ -11,7 +11,7 @@ use crate::stage::{CANARY, run_key, said};
 /// A gate that a person must open.
 pub(crate) fn gate() -> Option<Gate> {
     let reason = "The tool asks for an approval of every run.".to_owned();
-    Some(Gate { audience: Audience::Person, reason, remember: false })
+    Some(Gate { audience: Audience::Person, reason, remember: false, patience: None })
 }
 
 /// An approval of a child that holds for others, too.

@@ -216,6 +216,7 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::Published(whose) => RunInput::Published { attempt_id: attempt(*whose) },
         Step::TooLarge(whose) => RunInput::OutputTooLarge { attempt_id: attempt(*whose) },
         Step::Ask(whose, kind, key, audience, until) => RunInput::RaiseAsk(NewAsk {
+            escalates: None,
             attempt_id: attempt(*whose),
             audience: audience.clone(),
             deadline: until.map(|ms| stage.now.plus_ms(ms)),

@@ -68,6 +68,7 @@ impl Default for Plan {
             gate: None,
             approval: None,
             context: RunContext::default(),
+            senior: None,
             side_effect_free: false,
             idempotent: false,
             reattach: false,
@@ -265,6 +266,7 @@ impl Stage {
         NewAsk {
             attempt_id: self.attempt_id(),
             kind,
+            escalates: None,
             key: key.to_owned(),
             title: format!("{CANARY} {key}?"),
             schema: Some(json!({ "const": CANARY })),

@@ -344,6 +344,7 @@ fn brief_reply(result: &Result<Reply, Fault>) -> String {
         Ok(Reply::Agent(agent)) => format!("agent {}", agent.id),
         Ok(Reply::Done) => "done".to_owned(),
         Ok(Reply::Grant(grant)) => format!("grant {}", grant.id),
+        Ok(Reply::Seat(seat)) => format!("seat {}", seat.id),
         Err(fault) => fault.to_string(),
     }
 }

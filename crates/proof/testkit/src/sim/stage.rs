@@ -178,6 +178,7 @@ impl Request {
         let own = self.budget.is_some();
         let digest = Digest::of(&[tool.name.as_bytes(), &self.input.to_be_bytes()]);
         Arc::new(RunSpec {
+            senior: None,
             tool: tool.id(),
             tool_hash: Digest::of(&[tool.name.as_bytes()]),
             inputs,
@@ -200,6 +201,7 @@ impl Request {
             budget_micro: self.budget,
             hold_micro: tool.hold.unwrap_or(default_hold),
             gate: tool.gated.then(|| Gate {
+                patience: None,
                 audience: Audience::Person,
                 reason: "The tool asks for an approval of every run.".to_owned(),
                 remember: !tool.reattach,

@@ -48,6 +48,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, new: &NewAsk) -> Result<(), Faul
         audience: new.audience.clone(),
         caller: spec.caller.clone(),
         deadline: new.deadline.unwrap_or(draft.cx.now.plus_ms(QUESTION_DEADLINE_MS)),
+        escalates: new.escalates,
     };
     let actor = format!("provider:{}", spec.provider());
     draft.raise(ask, false, actor);

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     ArtifactOp, AskEntry, AskSpec, AuditRecord, Availability, CallerRef, Delivery, Fresh, Funds,
-    Gate, LedgerOp, Move, Outcome, Resolution,
+    Gate, LedgerOp, Move, Outcome, Patience, Resolution,
 };
 
 /// The key of the approval that guards the dispatch of a whole run.
@@ -287,7 +287,14 @@ impl<'a, 'b> Draft<'a, 'b> {
             tool_hash: Some(spec.tool_hash.clone()),
             audience: gate.audience,
             caller: spec.caller.clone(),
-            deadline: self.cx.now.plus_ms(APPROVAL_DEADLINE_MS),
+            deadline: self.cx.now.plus_ms(match gate.patience {
+                Some(Patience { ms, escalate: false }) => ms,
+                _ => APPROVAL_DEADLINE_MS,
+            }),
+            escalates: gate
+                .patience
+                .filter(|patience| patience.escalate)
+                .map(|patience| self.cx.now.plus_ms(patience.ms)),
         };
         let actor = self.caller();
         self.raise(ask, true, actor);

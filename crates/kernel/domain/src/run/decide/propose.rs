@@ -88,6 +88,7 @@ fn raise(draft: &mut Draft<'_, '_>, key: String, title: Option<String>, proposal
         audience: Audience::Person,
         caller: spec.caller.clone(),
         deadline: draft.cx.now.plus_ms(APPROVAL_DEADLINE_MS),
+        escalates: None,
     };
     let actor = format!("provider:{}", spec.provider());
     draft.raise(ask, true, actor);

@@ -15,7 +15,7 @@ pub(super) fn decide(
     let Some(raised) = draft.run.asks.iter().find(|r| r.ask.spec.ask_id == *ask_id) else {
         return Err(Fault::new(Code::AskNotFound, format!("There is no open ask {ask_id}.")));
     };
-    raised.ask.may_resolve(by, resolution)?;
+    raised.ask.may_resolve(by, resolution, draft.cx.now)?;
     let whole = raised.gate && raised.ask.spec.key == DISPATCH;
     check_scope(draft, whole, resolution)?;
     if raised.ask.spec.deadline <= draft.cx.now {

@@ -140,7 +140,7 @@ impl Checker {
         let made = match reply {
             Reply::Run { run, .. } => run.key.clone(),
             Reply::Repeated(key) => key.clone(),
-            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) | Reply::Done => {
+            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) | Reply::Seat(_) | Reply::Done => {
                 return self.broken("an answer fits its question", format!("{key}: {reply:?}"));
             }
         };
@@ -193,7 +193,11 @@ impl Checker {
                 self.require(known, TOO_EARLY, || format!("the answer is that {key} was made"));
             }
             Reply::World(world) => self.world_shown(world),
-            Reply::Run { .. } | Reply::Agent(_) | Reply::Grant(_) | Reply::Done => {}
+            Reply::Run { .. }
+            | Reply::Agent(_)
+            | Reply::Grant(_)
+            | Reply::Seat(_)
+            | Reply::Done => {}
         }
     }
 }

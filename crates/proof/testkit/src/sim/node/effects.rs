@@ -30,7 +30,7 @@ impl Sim {
                 self.check.published(&batch, &run, owner, published);
             }
             Effect::WorldChanged(world) => self.check.world_shown(&world),
-            Effect::AgentChanged(_) | Effect::GrantChanged(_) => {}
+            Effect::AgentChanged(_) | Effect::GrantChanged(_) | Effect::SeatChanged(_) => {}
             Effect::Dispatch(dispatch) => self.dispatch(node, shard, dispatch),
             Effect::CancelAttempt { provider, attempt_id, .. } => {
                 if let Some(provider) = stage::tool_of(&provider) {

@@ -271,6 +271,7 @@ impl Sim {
             Act::Ask { key, kind, audience, expires_in_ms } => {
                 let deadline = expires_in_ms.map(|ms| self.agenda.now().plus_ms(ms));
                 work.waiting = Some(NewAsk {
+                    escalates: None,
                     attempt_id: attempt.clone(),
                     kind,
                     key: key.to_owned(),

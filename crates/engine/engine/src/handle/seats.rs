@@ -1,0 +1,91 @@
+//! Seats: making, closing and looking at them, and news of asks for whoever sits there.
+
+use tokio::sync::broadcast;
+use wharf_domain::seat::unknown;
+use wharf_domain::{Caller, NewSeat, Seat, SeatInput};
+use wharf_vocab::{Code, Digest, Fault, SeatId, StreamId, Verb};
+
+use super::Handle;
+pub use crate::hub::AskNews;
+use crate::shard::{Input, Reply};
+
+impl Handle {
+    /// Makes a seat under an id that nobody can guess.
+    pub async fn create_seat(
+        &self,
+        caller: &Caller,
+        id: SeatId,
+        new: NewSeat,
+    ) -> Result<Seat, Fault> {
+        caller.rights.check_verb(Verb::Operate)?;
+        self.change_seat(caller, id, SeatInput::Create(Box::new(new))).await
+    }
+
+    /// Gives a seat up. A seat may be given up by whoever made it or sits on it, or by an
+    /// administrator.
+    pub async fn close_seat(
+        &self,
+        caller: &Caller,
+        id: &SeatId,
+        reason: String,
+    ) -> Result<Seat, Fault> {
+        let seat = self.seat(id)?;
+        let made = seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
+        if !made && !caller.sits_on(id) {
+            caller.rights.check_verb(Verb::Admin)?;
+        }
+        self.change_seat(caller, id.clone(), SeatInput::Close { reason }).await
+    }
+
+    /// A seat that can be taken.
+    pub fn seat(&self, id: &SeatId) -> Result<Seat, Fault> {
+        self.inner.seats.get(id).filter(Seat::is_open).ok_or_else(|| unknown(id))
+    }
+
+    /// All seats that can be taken, oldest first.
+    #[must_use]
+    pub fn seats(&self) -> Vec<Seat> {
+        let mut seats = self.inner.seats.all();
+        seats.retain(Seat::is_open);
+        seats.sort_by_key(|seat| seat.made_at);
+        seats
+    }
+
+    /// Who opens a seat with its token. Neither its maker's grant nor those it comes from may
+    /// have been revoked since.
+    pub fn authenticate_seat(&self, id: &SeatId, token: &str) -> Result<Caller, Fault> {
+        let seat = self.seat(id)?;
+        let invalid = || Fault::new(Code::AuthInvalid, "This token does not open the seat.");
+        // Digests are compared, so how long it takes says nothing about the token.
+        if Digest::of(&[token.as_bytes()]) != seat.token {
+            return Err(invalid());
+        }
+        let caller = Caller::seat(&seat);
+        let expired = caller.rights.until.is_some_and(|until| until <= self.now());
+        if expired || self.inner.grants.revoked(caller.links.iter()).is_some() {
+            return Err(invalid());
+        }
+        Ok(caller)
+    }
+
+    /// News of asks from now on. A reader that falls behind is told how much it missed and looks
+    /// at the inbox again.
+    #[must_use]
+    pub fn ask_news(&self) -> broadcast::Receiver<AskNews> {
+        self.inner.hub.ask_news()
+    }
+
+    async fn change_seat(
+        &self,
+        caller: &Caller,
+        id: SeatId,
+        input: SeatInput,
+    ) -> Result<Seat, Fault> {
+        let shard = StreamId::Seat(id.clone()).shard();
+        let input = Input::Seat { id, input, by: caller.to_ref(), ticket: None };
+        match self.ask(shard, input).await? {
+            Reply::Seat(seat) => Ok(*seat),
+            _ => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
+        }
+    }
+}

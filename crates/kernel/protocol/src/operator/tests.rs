@@ -1,0 +1,212 @@
+use serde_json::json;
+use wharf_vocab::Timestamp;
+use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Pending};
+
+use super::*;
+use crate::Moment;
+
+fn at(ms: u64) -> Moment {
+    Moment::new(ms, Timestamp(0))
+}
+
+fn ask(req_id: &str) -> CoreMessage {
+    CoreMessage::Ask {
+        req_id: req_id.to_owned(),
+        parent_req_id: None,
+        task_id: "ST-1".to_owned(),
+        question: json!("Which?"),
+        pending: Pending::default(),
+    }
+}
+
+fn hook(req_id: &str) -> CoreMessage {
+    CoreMessage::HookBefore {
+        req_id: req_id.to_owned(),
+        parent_req_id: None,
+        task_id: "ST-1".to_owned(),
+        agent: "coder".to_owned(),
+        attempt: 1,
+        pending: Pending::default(),
+    }
+}
+
+fn session() -> SeatSession {
+    SeatSession::new(SeatLimits::default(), at(0))
+}
+
+/// What was sent, as JSON; pings and closes by their names.
+fn sent(session: &mut SeatSession) -> Vec<serde_json::Value> {
+    let mut sent = Vec::new();
+    while let Some(next) = session.next_outgoing() {
+        sent.push(match next {
+            Outgoing::Text(text) => serde_json::from_str(&text).expect("JSON"),
+            Outgoing::Ping => json!("ping"),
+            Outgoing::Close { code, .. } => json!({ "close": code }),
+        });
+    }
+    sent
+}
+
+#[test]
+fn o008_optional_fields_are_left_out_and_never_null() {
+    let mut session = session();
+    session.send(&ask("q1"));
+    let wanted = json!({"type":"ask","req_id":"q1","task_id":"ST-1","question":"Which?"});
+    assert_eq!(sent(&mut session), [wanted]);
+}
+
+#[test]
+fn o009_replies_have_the_defaults_of_the_original() {
+    let read = |text: &str| serde_json::from_str::<OperatorMessage>(text).expect("reads");
+    let OperatorMessage::SpawnAck { value, ok, error, stats, .. } =
+        read(r#"{"type":"spawn_ack","req_id":"s1","unknown":[1]}"#)
+    else {
+        panic!("a spawn_ack")
+    };
+    assert_eq!((value, ok, error, stats), (json!(null), true, None, None));
+    let OperatorMessage::HookAck { ok, reason, .. } =
+        read(r#"{"type":"hook_ack","req_id":"h1","ok":false}"#)
+    else {
+        panic!("a hook_ack")
+    };
+    assert_eq!((ok, reason), (false, None));
+}
+
+#[test]
+fn o012_what_cannot_be_used_is_told_and_consumes_nothing() {
+    for (frame, code) in [
+        ("nonsense", "protocol.malformed"),
+        ("[]", "protocol.invalid_envelope"),
+        (r#"{"type":"dance"}"#, "protocol.unknown_type"),
+        (r#"{"type":"answer","req_id":"q1"}"#, "protocol.invalid_envelope"),
+        (r#"{"type":"answer","req_id":"q9","value":1}"#, "operator.request_unknown"),
+        (r#"{"type":"hook_ack","req_id":"q1","ok":true}"#, "operator.reply_mismatch"),
+        (r#"{"type":"spawn_ack","req_id":"q1"}"#, "operator.reply_mismatch"),
+    ] {
+        let mut session = session();
+        session.send(&ask("q1"));
+        sent(&mut session);
+        session.receive(Incoming::Text(frame), at(1));
+        let told = sent(&mut session);
+        assert_eq!(told[0]["type"], "error", "{frame}");
+        assert_eq!(told[0]["code"], code, "{frame}");
+        assert_eq!(session.next_reply(), None, "{frame}");
+        session.receive(Incoming::Text(r#"{"type":"answer","req_id":"q1","value":1}"#), at(2));
+        assert!(session.next_reply().is_some(), "{frame}");
+    }
+    let mut session = session();
+    session.receive(Incoming::Binary, at(1));
+    assert_eq!(sent(&mut session)[0]["code"], "protocol.malformed");
+}
+
+#[test]
+fn o012_more_than_twenty_violations_a_minute_end_the_connection() {
+    let mut session = session();
+    for n in 0..20 {
+        session.receive(Incoming::Text("x"), at(n));
+    }
+    assert_eq!(session.closed(), None);
+    session.receive(Incoming::Text("x"), at(59_999));
+    assert_eq!(session.closed(), Some(Closed::Violations));
+    assert_eq!(sent(&mut session).last(), Some(&json!({ "close": 1008 })));
+    let mut session = self::session();
+    for n in 0..100 {
+        session.receive(Incoming::Text("x"), at(n * 4_000));
+    }
+    assert_eq!(session.closed(), None, "fifteen a minute are borne");
+}
+
+#[test]
+fn o005_an_equal_reply_is_ignored_and_another_one_is_told() {
+    let mut session = session();
+    session.send(&hook("h1"));
+    sent(&mut session);
+    let yes = r#"{"type":"hook_ack","req_id":"h1","ok":true}"#;
+    session.receive(Incoming::Text(yes), at(1));
+    assert!(session.next_reply().is_some());
+    session.taken("h1");
+    session.receive(Incoming::Text(yes), at(2));
+    assert_eq!((session.next_reply(), sent(&mut session)), (None, vec![]));
+    session.receive(Incoming::Text(r#"{"type":"hook_ack","req_id":"h1","ok":false}"#), at(3));
+    assert_eq!(session.next_reply(), None);
+    assert_eq!(sent(&mut session)[0]["code"], "operator.already_answered");
+}
+
+#[test]
+fn o012_a_reply_that_is_refused_leaves_the_request_open() {
+    let mut session = session();
+    session.send(&ask("q1"));
+    sent(&mut session);
+    session.receive(Incoming::Text(r#"{"type":"answer","req_id":"q1","value":1}"#), at(1));
+    assert!(session.next_reply().is_some());
+    session.refused("q1", "ask.answer_invalid", "It is not text.");
+    assert_eq!(sent(&mut session)[0]["code"], "ask.answer_invalid");
+    session.receive(Incoming::Text(r#"{"type":"answer","req_id":"q1","value":"a"}"#), at(2));
+    assert!(session.next_reply().is_some());
+}
+
+#[test]
+fn o016_a_request_that_others_answered_is_withdrawn_and_a_late_reply_is_no_fault() {
+    let mut session = session();
+    session.send(&ask("q1"));
+    session.withdraw("q1", "ST-1", "answered elsewhere");
+    session.withdraw("q1", "ST-1", "answered elsewhere");
+    session.withdraw("q2", "ST-1", "never sent here");
+    let frames = sent(&mut session);
+    assert_eq!(frames.len(), 2);
+    assert_eq!(frames[1]["type"], "cancel");
+    for n in 0..50 {
+        let late = format!(r#"{{"type":"answer","req_id":"q1","value":{n}}}"#);
+        session.receive(Incoming::Text(&late), at(n));
+    }
+    assert_eq!((session.closed(), session.next_reply()), (None, None));
+}
+
+#[test]
+fn o006_it_pings_and_counts_silence_as_being_away() {
+    let mut session = session();
+    assert_eq!(session.next_deadline(), Some(30_000));
+    session.tick(at(30_000));
+    assert_eq!(sent(&mut session), [json!("ping")]);
+    session.receive(Incoming::Pong, at(31_000));
+    session.tick(at(60_000));
+    session.tick(at(120_999));
+    assert_eq!(session.closed(), None);
+    session.tick(at(121_000));
+    assert_eq!(session.closed(), Some(Closed::Silent));
+    assert_eq!(session.next_deadline(), None);
+}
+
+#[test]
+fn o012_an_operator_that_does_not_read_is_dropped() {
+    let limits = SeatLimits { queue_bytes_max: 1_000, ..SeatLimits::default() };
+    let mut session = SeatSession::new(limits, at(0));
+    for n in 0..100 {
+        session.send(&ask(&format!("q{n}")));
+    }
+    assert_eq!(session.closed(), Some(Closed::Slow));
+    assert_eq!(sent(&mut session), [json!({ "close": 1013 })]);
+}
+
+#[test]
+fn o005_a_request_is_sent_once_on_a_connection() {
+    let mut session = session();
+    session.send(&ask("q1"));
+    session.send(&ask("q1"));
+    assert_eq!(sent(&mut session).len(), 1);
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let limits = SeatLimits { replies_kept_max: 10, ..SeatLimits::default() };
+    let mut session = SeatSession::new(limits, at(0));
+    for n in 0..1_000 {
+        session.send(&ask(&format!("q{n}")));
+        let reply = format!(r#"{{"type":"answer","req_id":"q{n}","value":1}}"#);
+        session.receive(Incoming::Text(&reply), at(n));
+        session.next_reply();
+        session.taken(&format!("q{n}"));
+        sent(&mut session);
+    }
+    assert!(session.remembered() <= 10);
+}

@@ -1,0 +1,163 @@
+//! What goes over HTTP: seats, tasks, and what a worker fetches and posts.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wharf_vocab::Object;
+
+/// `POST /v1/operators`
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NewSeat {
+    /// What the seat is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desc: Option<String>,
+    /// Roles it takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<String>>,
+    /// Whether no other living seat may hold one of the roles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclusive_roles: Option<bool>,
+    /// What it can do: tools it executes by name, with schemas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capability_manifest: Option<Value>,
+}
+
+/// The answer to [`NewSeat`]; the token is shown this once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatMade {
+    /// The seat.
+    pub sid: String,
+    /// What opens its socket.
+    pub token: String,
+    /// Its roles, when some were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<String>>,
+}
+
+/// A seat as others see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seat {
+    /// The seat.
+    pub sid: String,
+    /// What it is for.
+    pub desc: String,
+    /// Its roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub roles: Vec<String>,
+    /// Whether somebody sits there now.
+    pub connected: bool,
+    /// When somebody last did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_seen: Option<String>,
+    /// Requests that wait for an answer.
+    pub pending: Vec<String>,
+}
+
+/// `POST /v1/tasks`
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NewTask {
+    /// What is to be executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Another name for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blueprint: Option<String>,
+    /// What it is given: text, or an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// Another name for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init_ctx: Option<Value>,
+    /// The seat that executes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator_sid: Option<String>,
+    /// Seats that gate it and that are asked when it fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<TaskHooks>,
+    /// How long its credentials are good, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_secs: Option<u64>,
+    /// How long an attempt may take, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_secs: Option<u64>,
+    /// Whether to answer before the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detach: Option<bool>,
+    /// An addition: the world.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
+    /// An addition: the caller's own id for the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// An addition: `journal` or `memory`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<String>,
+}
+
+/// Seats that have a say in a task.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskHooks {
+    /// The seat that lets it pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawn_hook_id: Option<String>,
+    /// The seat that is asked when a worker fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub senior_bridge_id: Option<String>,
+}
+
+/// The answer to a task that goes on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskStarted {
+    /// The task as it was launched.
+    pub task_id: String,
+    /// The run.
+    pub run_id: String,
+    /// How it stands.
+    pub status: String,
+    /// The outputs of one that succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Object>,
+}
+
+/// `GET /v1/worker/prompt`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkerPrompt {
+    /// The attempt's task.
+    pub task_id: String,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// What is executed.
+    pub agent: String,
+    /// What the worker is, when the request says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// What it is to do.
+    pub prompt: String,
+    /// What else it may know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+    /// All inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inputs: Option<Object>,
+    /// Where outputs go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs: Option<Object>,
+}
+
+/// `POST /v1/worker/result`
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkerResult {
+    /// The attempt's task.
+    pub task_id: String,
+    /// The result.
+    pub value: Value,
+    /// Whether it went well.
+    #[serde(default = "yes")]
+    pub ok: bool,
+    /// Which attempt it is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,219 @@
+//! The messages on the socket.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What the core says. Optional fields are left out, never null.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CoreMessage {
+    /// A question; answered by [`OperatorMessage::Answer`].
+    Ask {
+        /// Names the request; the reply carries it.
+        req_id: String,
+        /// The request of the same run that is being answered meanwhile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_req_id: Option<String>,
+        /// The attempt's task.
+        task_id: String,
+        /// What is asked: text, or an object with `title` and `schema`.
+        question: Value,
+        /// What is added to every request.
+        #[serde(flatten)]
+        pending: Pending,
+    },
+    /// A run is about to be handed out; answered by [`OperatorMessage::HookAck`].
+    HookBefore {
+        /// Names the request; the reply carries it.
+        req_id: String,
+        /// The request of the same run that is being answered meanwhile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_req_id: Option<String>,
+        /// The attempt's task.
+        task_id: String,
+        /// The tool.
+        agent: String,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// What is added to every request.
+        #[serde(flatten)]
+        pending: Pending,
+    },
+    /// An attempt ended that the seat let pass. Nobody waits for an answer.
+    HookAfter {
+        /// Names the message.
+        req_id: String,
+        /// The request of the same run that is being answered meanwhile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_req_id: Option<String>,
+        /// The attempt's task.
+        task_id: String,
+        /// The tool.
+        agent: String,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// What came of it: outputs, or `{"error": …}`.
+        result: Value,
+        /// An addition: the run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run_id: Option<String>,
+    },
+    /// An attempt that the seat is to execute; answered by [`OperatorMessage::SpawnAck`] or
+    /// [`OperatorMessage::SpawnHalt`], or by the worker over HTTP.
+    Spawn {
+        /// Names the request; the reply carries it.
+        req_id: String,
+        /// The request of the same run that is being answered meanwhile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_req_id: Option<String>,
+        /// The attempt's task.
+        task_id: String,
+        /// What is to be executed.
+        agent: String,
+        /// Which attempt, from 1.
+        attempt: u32,
+        /// The worker's right to this attempt, in long form.
+        capability_token: String,
+        /// The same right in short form.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker_handle: Option<String>,
+        /// What kind of worker is wanted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        worker: Option<WorkerKind>,
+        /// What to do now, for a model that reads it.
+        directive: String,
+        /// What is added to every request.
+        #[serde(flatten)]
+        pending: Pending,
+    },
+    /// An addition: a request needs no answer any more; a worker that runs for it is to stop.
+    Cancel {
+        /// The request.
+        req_id: String,
+        /// The attempt's task.
+        task_id: String,
+        /// Why.
+        reason: String,
+    },
+    /// An addition: something the operator sent was not understood or not allowed.
+    Error {
+        /// The request it was about, as far as that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        req_id: Option<String>,
+        /// A stable code.
+        code: String,
+        /// One sentence.
+        message: String,
+    },
+}
+
+impl CoreMessage {
+    /// The request that the message is about.
+    #[must_use]
+    pub fn req_id(&self) -> Option<&str> {
+        match self {
+            Self::Ask { req_id, .. }
+            | Self::HookBefore { req_id, .. }
+            | Self::HookAfter { req_id, .. }
+            | Self::Spawn { req_id, .. }
+            | Self::Cancel { req_id, .. } => Some(req_id),
+            Self::Error { req_id, .. } => req_id.as_deref(),
+        }
+    }
+}
+
+/// What is added to requests that wait for an answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    /// How long an answer is waited for, in milliseconds from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// The run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
+    /// The world of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
+    /// Whether it was sent before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redelivered: bool,
+}
+
+/// What kind of worker a spawn asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerKind {
+    /// Its kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Tools it may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+}
+
+/// What an operator says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum OperatorMessage {
+    /// Answers a question.
+    Answer {
+        /// The request.
+        req_id: String,
+        /// The answer.
+        value: Value,
+    },
+    /// Lets a run pass, or not.
+    HookAck {
+        /// The request.
+        req_id: String,
+        /// Whether it may pass.
+        ok: bool,
+        /// Why not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Says what came of a spawn. An empty value leaves that to the worker.
+    SpawnAck {
+        /// The request.
+        req_id: String,
+        /// The result.
+        #[serde(default)]
+        value: Value,
+        /// Whether it went well.
+        #[serde(default = "yes")]
+        ok: bool,
+        /// What went wrong.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// What the worker used up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stats: Option<Value>,
+    },
+    /// Ends a run for good: it failed and is not tried again.
+    SpawnHalt {
+        /// The request.
+        req_id: String,
+        /// What there is of a result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl OperatorMessage {
+    /// The request it answers.
+    #[must_use]
+    pub fn req_id(&self) -> &str {
+        match self {
+            Self::Answer { req_id, .. }
+            | Self::HookAck { req_id, .. }
+            | Self::SpawnAck { req_id, .. }
+            | Self::SpawnHalt { req_id, .. } => req_id,
+        }
+    }
+}
