@@ -5,12 +5,14 @@
 
 mod rights;
 pub mod token;
+pub mod worker;
 
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{AccountId, Code, Fault, GrantId, Micro, Timestamp};
 
 pub use rights::{Narrowing, Rights};
 pub use token::{Bearer, Keyring, Token};
+pub use worker::{WorkerGrant, WorkerScope};
 
 use crate::{AuditRecord, Caller, CallerRef, LedgerOp};
 
