@@ -141,7 +141,7 @@ impl Core {
             hosts: settings.hosts,
             agents: Some(steered),
             vault: Some(vault),
-            mounts: vec![Mount { path: "/graphql", router: wharf_graphql::router(handle.clone()) }],
+            mounts: vec![Mount::new("/graphql", wharf_graphql::router(handle.clone()))],
             limits,
         };
         let server = listener.serve(handle.clone(), edge);

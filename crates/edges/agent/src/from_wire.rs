@@ -88,6 +88,7 @@ pub(crate) fn question(
 ) -> NewAsk {
     NewAsk {
         escalates: None,
+        detail: None,
         attempt_id,
         kind: AskKind::Question,
         key: question.ask_id.to_string(),

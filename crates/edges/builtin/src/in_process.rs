@@ -245,6 +245,7 @@ impl Cx {
         lock(&self.answers).insert(key.to_owned(), sender);
         let ask = NewAsk {
             escalates: None,
+            detail: None,
             attempt_id: self.attempt.dispatch().attempt_id.clone(),
             kind: AskKind::Question,
             key: key.to_owned(),

@@ -8,7 +8,7 @@ mod worlds;
 use serde_json::Value;
 use wharf_domain::run::RunContext;
 use wharf_domain::{Resolution, Scope};
-use wharf_engine::NewRun;
+use wharf_engine::{NewRun, RunSeats};
 use wharf_vocab::{
     AgentId, AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, ToolId, WorldId,
 };
@@ -51,6 +51,7 @@ pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
         budget_micro: request.budget_micro,
         durability: request.durability,
         parent: None,
+        seats: RunSeats::default(),
         context: context(request.context)?,
     })
 }

@@ -57,6 +57,19 @@ pub struct Mount {
     pub path: &'static str,
     /// What is served, with whole paths, and without a fallback of its own.
     pub router: Router,
+    /// Whether its router lets in others than bearers of tokens, too. Then requests without a good
+    /// token reach it without a caller, and it decides.
+    pub own_doors: bool,
+    /// Whether its requests' bodies are passed on as they arrive, for the router to bound.
+    pub streams: bool,
+}
+
+impl Mount {
+    /// A router behind the usual checks.
+    #[must_use]
+    pub fn new(path: &'static str, router: Router) -> Self {
+        Self { path, router, own_doors: false, streams: false }
+    }
 }
 
 /// Sizes and times that keep one peer from taking what others need.

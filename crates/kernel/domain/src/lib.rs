@@ -35,7 +35,7 @@ pub use permission::Permission;
 pub use policy::{Gate, Patience, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
-pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput};
+pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};
 pub use tool::{Availability, ToolDef};
 pub use world::{
     ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldPatch, WorldSettings,

@@ -17,8 +17,17 @@ pub const SEAT_TOOLS_MAX: usize = 256;
 pub enum SeatEntry {
     /// It was made.
     Created(Box<SeatCreated>),
+    /// It executes these tools, and no others.
+    Offered(SeatOffered),
     /// It was given up.
     Closed(SeatClosed),
+}
+
+/// A seat executes tools.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeatOffered {
+    /// All of them.
+    pub tools: Vec<ToolDef>,
 }
 
 /// A seat was made.
@@ -52,6 +61,11 @@ pub struct SeatClosed {
 pub enum SeatInput {
     /// Make it.
     Create(Box<NewSeat>),
+    /// Let it execute these tools, and no others.
+    Offer {
+        /// All of them.
+        tools: Vec<ToolDef>,
+    },
     /// Give it up.
     Close {
         /// Why.
@@ -127,7 +141,17 @@ impl Seat {
                 let record = record("seat.created").fact("roles", new.roles.len());
                 Ok(Some((SeatEntry::Created(Box::new(created)), record)))
             }
-            (SeatInput::Close { .. }, None) => Err(unknown(id)),
+            (SeatInput::Offer { .. } | SeatInput::Close { .. }, None) => Err(unknown(id)),
+            (SeatInput::Offer { .. }, Some(seat)) if !seat.is_open() => Err(unknown(id)),
+            (SeatInput::Offer { tools }, Some(seat)) if seat.tools == *tools => Ok(None),
+            (SeatInput::Offer { tools }, Some(_)) => {
+                if tools.len() > SEAT_TOOLS_MAX {
+                    return Err(too_many_tools());
+                }
+                let record = record("seat.tools_offered").fact("tools", tools.len());
+                let offered = SeatOffered { tools: tools.clone() };
+                Ok(Some((SeatEntry::Offered(offered), record)))
+            }
             (SeatInput::Close { .. }, Some(seat)) if !seat.is_open() => Ok(None),
             (SeatInput::Close { reason }, Some(_)) => {
                 let closed = SeatClosed { reason: reason.clone() };
@@ -155,6 +179,9 @@ impl Seat {
                 by: created.by.clone(),
                 closed: None,
             }),
+            (Some(seat), SeatEntry::Offered(offered)) if seat.is_open() => {
+                Some(Self { tools: offered.tools.clone(), ..seat })
+            }
             (Some(seat), SeatEntry::Closed(closed)) if seat.is_open() => {
                 Some(Self { closed: Some(closed.reason.clone()), ..seat })
             }
@@ -178,10 +205,21 @@ impl NewSeat {
             ));
         }
         if self.tools.len() > SEAT_TOOLS_MAX {
-            return invalid(format!("A seat may execute {SEAT_TOOLS_MAX} tools."));
+            return Err(too_many_tools());
         }
         Ok(())
     }
+}
+
+fn too_many_tools() -> Fault {
+    Fault::new(Code::RequestInvalid, format!("A seat may execute {SEAT_TOOLS_MAX} tools."))
+}
+
+/// There is no such seat, and the name could not even be one.
+#[must_use]
+pub fn unknown_text(text: &str) -> Fault {
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(60).collect();
+    Fault::new(Code::SeatNotFound, format!("There is no seat {shown}."))
 }
 
 /// There is no such seat.

@@ -111,6 +111,7 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::AgentToolsApproved => agent(AgentEntry::ToolsApproved(piece.read()?)),
         Kind::AgentRemoved => agent(AgentEntry::Removed(piece.read()?)),
         Kind::SeatCreated => Entry::Seat(SeatEntry::Created(Box::new(piece.read()?))),
+        Kind::SeatToolsOffered => Entry::Seat(SeatEntry::Offered(piece.read()?)),
         Kind::SeatClosed => Entry::Seat(SeatEntry::Closed(piece.read()?)),
         Kind::GrantMade => Entry::Grant(GrantEntry::Made(piece.read()?)),
         Kind::GrantRevoked => Entry::Grant(GrantEntry::Revoked(piece.read()?)),

@@ -108,6 +108,7 @@ fn agent(row: &mut Row, entry: &AgentEntry) {
 fn seat(row: &mut Row, entry: &SeatEntry) {
     match entry {
         SeatEntry::Created(entry) => row.push(Kind::SeatCreated, entry),
+        SeatEntry::Offered(entry) => row.push(Kind::SeatToolsOffered, entry),
         SeatEntry::Closed(entry) => row.push(Kind::SeatClosed, entry),
     }
 }

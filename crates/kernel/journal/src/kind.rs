@@ -67,6 +67,7 @@ kinds! {
     AgentToolsApproved = "agent.tools_approved", 1;
     AgentRemoved = "agent.removed", 1;
     SeatCreated = "seat.created", 1;
+    SeatToolsOffered = "seat.tools_offered", 1;
     SeatClosed = "seat.closed", 1;
     GrantMade = "grant.made", 1;
     GrantRevoked = "grant.revoked", 1;

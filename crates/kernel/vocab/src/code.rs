@@ -135,7 +135,7 @@ codes! {
     /// The operator ended the run for good.
     OperatorHalted = "operator.halted", 502, false;
     /// The operator or its worker said that the work failed.
-    OperatorFailed = "operator.failed", 502, false;
+    OperatorFailed = "operator.failed", 502, true;
     /// The seat has no such request.
     OperatorRequestUnknown = "operator.request_unknown", 404, false;
     /// The reply is not of the kind that the request waits for.

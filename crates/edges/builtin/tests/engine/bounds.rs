@@ -27,6 +27,7 @@ fn doubled(levels: usize) -> Value {
 fn question(attempt: &Attempt, schema: Value) -> NewAsk {
     NewAsk {
         escalates: None,
+        detail: None,
         attempt_id: attempt.dispatch().attempt_id.clone(),
         kind: AskKind::Question,
         key: schema.to_string().len().to_string(),

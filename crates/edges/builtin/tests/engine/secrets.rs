@@ -69,6 +69,7 @@ async fn t035_a_run_that_tells_its_addresses_everywhere_leaves_none_of_them() {
     attempt.progress(pieces).await.expect("told");
     let ask = NewAsk {
         escalates: None,
+        detail: None,
         attempt_id: attempt.dispatch().attempt_id.clone(),
         kind: AskKind::Question,
         key: "q".to_owned(),

@@ -82,7 +82,7 @@ impl Stage {
         }
         let mut options = Options::new(OwnerToken::new(OWNER));
         let router = wharf_graphql::router_with(handle.clone(), limits);
-        options.mounts = vec![Mount { path: "/graphql", router }];
+        options.mounts = vec![Mount::new("/graphql", router)];
         let addr = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);

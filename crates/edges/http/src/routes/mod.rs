@@ -210,6 +210,11 @@ pub(crate) fn label(app: &App, route: &str) -> &'static str {
     own.or_else(|| app.mounts.iter().map(|mount| mount.path).find(below)).unwrap_or(UNMATCHED)
 }
 
+/// Whether what is mounted under this name lets in others than bearers of tokens.
+pub(crate) fn has_own_doors(app: &App, route: &str) -> bool {
+    app.mounts.iter().any(|mount| mount.own_doors && mount.path == route)
+}
+
 fn is_part(c: char) -> bool {
     c != '/'
 }

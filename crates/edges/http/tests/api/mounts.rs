@@ -29,7 +29,7 @@ fn mount() -> Mount {
     let who = async |Extension(caller): Extension<Caller>, body: String| {
         format!("{} sent {} bytes", caller.grant, body.len())
     };
-    Mount { path: "/other", router: Router::new().route("/other", get(open).post(who)) }
+    Mount::new("/other", Router::new().route("/other", get(open).post(who)))
 }
 
 async fn open(

@@ -1,15 +1,17 @@
 //! What a provider holds while it works on an attempt.
 
+use std::sync::Arc;
+
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
-use wharf_domain::{Caller, Progress};
+use wharf_domain::{Caller, Progress, Run};
 use wharf_ports::Dispatch;
 use wharf_vocab::{AgentId, Code, Executed, Fault, Object};
 
 use super::data::Work;
 use super::{Accepted, Handle, NewRun};
 use crate::schema::Schema;
-use crate::shard::Input;
+use crate::shard::{Input, Reply};
 
 /// An attempt under way, as its provider holds it.
 #[derive(Debug, Clone)]
@@ -104,14 +106,18 @@ impl Attempt {
     /// Says that the attempt succeeded. Outputs that go to files are durable before anybody is
     /// told; outputs that are too large or do not fit the tool's schema fail it.
     pub async fn succeeded(&self, outputs: Object, cost_micro: u64) -> Result<(), Fault> {
-        let report = match Box::pin(self.deliver(outputs)).await {
+        let report = self.delivered(outputs, cost_micro).await;
+        self.tell_end(report).await
+    }
+
+    async fn delivered(&self, outputs: Object, cost_micro: u64) -> AttemptReport {
+        match Box::pin(self.deliver(outputs)).await {
             Ok((outputs, delivery)) => AttemptReport { result: Ok(outputs), cost_micro, delivery },
             Err(fault) => {
                 let result = Err(AttemptError::Failed(fault, Executed::Yes));
                 AttemptReport::new(result, cost_micro)
             }
-        };
-        self.tell_end(report).await
+        }
     }
 
     /// Says that the attempt failed.
@@ -130,7 +136,43 @@ impl Attempt {
         }
     }
 
-    async fn tell_end(&self, mut report: AttemptReport) -> Result<(), Fault> {
+    /// Whether the tool says what its outputs look like.
+    #[must_use]
+    pub fn has_output_schema(&self) -> bool {
+        let tool = self.handle.inner.catalog.tool(&self.dispatch.spec.tool);
+        tool.is_some_and(|tool| tool.def.output_schema.is_some())
+    }
+
+    /// Checks outputs against the tool's schema, as [`Attempt::succeeded`] will.
+    pub async fn check_outputs(&self, outputs: &Object) -> Result<(), Fault> {
+        let (tool, catalog) = (&self.dispatch.spec.tool, &self.handle.inner.catalog);
+        let places = self.dispatch.spec.bindings.writes.keys().cloned().collect();
+        catalog.check_outputs(tool, outputs, places).await
+    }
+
+    /// Says how the attempt ended, and answers once that is kept for good: with the run as it is
+    /// then. An attempt that was over already changes nothing.
+    pub async fn conclude(&self, report: AttemptReport) -> Result<Arc<Run>, Fault> {
+        let report = match report {
+            AttemptReport { result: Ok(outputs), cost_micro, .. } => {
+                self.delivered(outputs, cost_micro).await
+            }
+            report => report,
+        };
+        let input = self.end(report).await;
+        match self.handle.ask(self.dispatch.run.shard(), input).await? {
+            Reply::Run { run, .. } => Ok(run),
+            _ => self.handle.run(&self.dispatch.run).await,
+        }
+    }
+
+    async fn tell_end(&self, report: AttemptReport) -> Result<(), Fault> {
+        let input = self.end(report).await;
+        self.handle.tell(self.dispatch.run.shard(), input).await
+    }
+
+    /// What the shard is told about the attempt's end, with nothing in it that must not be kept.
+    async fn end(&self, mut report: AttemptReport) -> Input {
         let given = self.work.given();
         match &mut report.result {
             Ok(outputs) => given.object(outputs),
@@ -149,8 +191,7 @@ impl Attempt {
         }
         let key = self.dispatch.run.clone();
         let attempt_id = self.dispatch.attempt_id.clone();
-        let shard = key.shard();
         let input = RunInput::AttemptEnded { attempt_id, report };
-        self.handle.tell(shard, Input::Run { key, input, ticket: None }).await
+        Input::Run { key, input, ticket: None }
     }
 }

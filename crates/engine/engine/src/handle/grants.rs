@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use uuid::Uuid;
-use wharf_domain::grant::{Keyring, NewGrant, Token, token};
+use wharf_domain::grant::{Keyring, NewGrant, Token, WorkerGrant, token, worker};
 use wharf_domain::{Caller, CallerKind, Grant, GrantInput};
 use wharf_vocab::{Code, Fault, GrantId, StreamId, Verb};
 
@@ -69,6 +69,24 @@ impl Handle {
         let mut grants = self.inner.grants.all();
         grants.sort_by_key(|grant| grant.made_at);
         grants
+    }
+
+    /// The long form of a worker's right to an attempt.
+    #[must_use]
+    pub fn mint_worker(&self, grant: &WorkerGrant) -> String {
+        grant.mint(&self.keyring())
+    }
+
+    /// The short form of a worker's right to an attempt.
+    #[must_use]
+    pub fn worker_handle(&self, task_id: &str, attempt: u32) -> Option<String> {
+        worker::handle(&self.keyring(), task_id, attempt)
+    }
+
+    /// What the long form of a worker's right gives, if this core sealed it.
+    #[must_use]
+    pub fn verify_worker(&self, text: &str) -> Option<WorkerGrant> {
+        WorkerGrant::verify(&self.keyring(), text)
     }
 
     /// Seals and checks tokens with other keys from now on.

@@ -1,9 +1,11 @@
 //! Seats: making, closing and looking at them, and news of asks for whoever sits there.
 
+use std::sync::Arc;
+
 use tokio::sync::broadcast;
 use wharf_domain::seat::unknown;
-use wharf_domain::{Caller, NewSeat, Seat, SeatInput};
-use wharf_vocab::{Code, Digest, Fault, SeatId, StreamId, Verb};
+use wharf_domain::{Caller, NewSeat, Run, Seat, SeatInput, ToolDef};
+use wharf_vocab::{Code, Digest, Fault, RunKey, SeatId, StreamId, Verb};
 
 use super::Handle;
 pub use crate::hub::AskNews;
@@ -37,6 +39,11 @@ impl Handle {
         self.change_seat(caller, id.clone(), SeatInput::Close { reason }).await
     }
 
+    /// Lets a seat execute these tools, and no others.
+    pub async fn set_seat_tools(&self, id: &SeatId, tools: Vec<ToolDef>) -> Result<Seat, Fault> {
+        self.change_seat(&Caller::core(), id.clone(), SeatInput::Offer { tools }).await
+    }
+
     /// A seat that can be taken.
     pub fn seat(&self, id: &SeatId) -> Result<Seat, Fault> {
         self.inner.seats.get(id).filter(Seat::is_open).ok_or_else(|| unknown(id))
@@ -66,6 +73,12 @@ impl Handle {
             return Err(invalid());
         }
         Ok(caller)
+    }
+
+    /// A run that is under way, as it was last committed.
+    #[must_use]
+    pub fn live_run(&self, key: &RunKey) -> Option<Arc<Run>> {
+        self.inner.hub.run(key)
     }
 
     /// News of asks from now on. A reader that falls behind is told how much it missed and looks

@@ -103,6 +103,8 @@ pub struct NewAsk {
     pub deadline: Option<Timestamp>,
     /// When a seat's time is over and others are asked, too.
     pub escalates: Option<Timestamp>,
+    /// What it is about, as far as the title cannot say it.
+    pub detail: Option<Value>,
 }
 
 /// Where a run stands, as finely as the rules care.

@@ -217,6 +217,7 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::TooLarge(whose) => RunInput::OutputTooLarge { attempt_id: attempt(*whose) },
         Step::Ask(whose, kind, key, audience, until) => RunInput::RaiseAsk(NewAsk {
             escalates: None,
+            detail: None,
             attempt_id: attempt(*whose),
             audience: audience.clone(),
             deadline: until.map(|ms| stage.now.plus_ms(ms)),

@@ -267,6 +267,7 @@ impl Stage {
             attempt_id: self.attempt_id(),
             kind,
             escalates: None,
+            detail: None,
             key: key.to_owned(),
             title: format!("{CANARY} {key}?"),
             schema: Some(json!({ "const": CANARY })),

@@ -41,7 +41,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, new: &NewAsk) -> Result<(), Faul
         tool: spec.tool.clone(),
         key: new.key.clone(),
         title: new.title.clone(),
-        detail: None,
+        detail: new.detail.clone(),
         schema: new.schema.clone(),
         args_digest: approval.then(|| spec.args_digest()),
         tool_hash: approval.then(|| spec.tool_hash.clone()),

@@ -272,6 +272,7 @@ impl Sim {
                 let deadline = expires_in_ms.map(|ms| self.agenda.now().plus_ms(ms));
                 work.waiting = Some(NewAsk {
                     escalates: None,
+                    detail: None,
                     attempt_id: attempt.clone(),
                     kind,
                     key: key.to_owned(),

@@ -1,0 +1,296 @@
+//! Which ask goes to which desk, and what becomes of replies.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use wharf_domain::run::AttemptError;
+use wharf_domain::{Ask, Audience, AuditRecord, Level, Resolution};
+use wharf_engine::AskNews;
+use wharf_vocab::{AskKind, Code, Executed, Fault, SeatId};
+use wharf_wire::operator_v1::OperatorMessage;
+
+use crate::desk::{Desk, Order, Waiting};
+use crate::edge::Shared;
+use crate::task::{Final, Stand, Task, failed};
+use crate::to_wire;
+
+/// Asks that are read at once.
+const PAGE: usize = 200;
+/// How long a run is followed after a seat let it pass, at a time.
+const FOLLOW: Duration = Duration::from_secs(600);
+
+/// Follows what is asked and decided.
+pub(crate) async fn follow(shared: Arc<Shared>, mut news: broadcast::Receiver<AskNews>) {
+    loop {
+        let next = tokio::select! {
+            () = shared.stop.cancelled() => return,
+            next = news.recv() => next,
+        };
+        match next {
+            Ok(AskNews::Raised(ask)) => route(&shared, &Arc::new(*ask), false),
+            Ok(AskNews::Over(ask)) => over(&shared, &ask),
+            Err(RecvError::Lagged(_)) => look_again(&shared).await,
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+/// Reads the inbox and lets every open ask wait where it belongs.
+pub(crate) async fn look_again(shared: &Arc<Shared>) {
+    let handle = &shared.options.handle;
+    let mut after = None;
+    loop {
+        let page = match handle.inbox(after, PAGE).await {
+            Ok(page) => page,
+            Err(fault) => {
+                tracing::warn!(code = %fault.code, "the inbox could not be read");
+                return;
+            }
+        };
+        let Some(last) = page.iter().filter_map(|view| view.position).max() else {
+            page.into_iter().for_each(|view| route(shared, &Arc::new(view.ask), true));
+            return;
+        };
+        after = Some(last);
+        page.into_iter().for_each(|view| route(shared, &Arc::new(view.ask), true));
+    }
+}
+
+/// Lets an ask wait at every desk that may decide it. `sent` says that it may have been sent by
+/// an earlier core.
+fn route(shared: &Arc<Shared>, ask: &Arc<Ask>, sent: bool) {
+    let now = shared.options.handle.now();
+    for desk in shared.desks() {
+        if concerns(&desk, ask, now) {
+            shared.offer(&desk, &to_wire::ask_req_id(ask), Waiting::Ask(Arc::clone(ask)), sent);
+        }
+    }
+    if let Some(at) = ask.spec.escalates.filter(|at| *at > now) {
+        escalate(shared, ask, at.until(now));
+    }
+}
+
+/// Lets others see an ask when its seat's time is over.
+fn escalate(shared: &Arc<Shared>, ask: &Arc<Ask>, after: Duration) {
+    let (shared, id) = (Arc::clone(shared), ask.spec.ask_id.clone());
+    tokio::spawn(async move {
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            () = tokio::time::sleep(after) => {}
+        }
+        let Ok(ask) = shared.options.handle.find_ask(&id).await else { return };
+        if ask.is_open() {
+            route(&shared, &Arc::new(ask), false);
+        }
+    });
+}
+
+/// Whether a seat may decide an ask now.
+fn concerns(desk: &Desk, ask: &Ask, now: wharf_vocab::Timestamp) -> bool {
+    let (resolution, verb) = match ask.spec.kind {
+        AskKind::Question => {
+            (Resolution::Answered { value: Value::Null }, wharf_vocab::Verb::Answer)
+        }
+        AskKind::Approval => (Resolution::ALLOW, wharf_vocab::Verb::Approve),
+    };
+    let caller = desk.caller();
+    caller.rights.check(verb, &ask.spec.run.world).is_ok()
+        && caller.rights.check_tool(&ask.spec.tool).is_ok()
+        && ask.may_resolve(&caller, &resolution, now).is_ok()
+}
+
+/// An ask is over: whoever still has it is told so.
+fn over(shared: &Arc<Shared>, ask: &Ask) {
+    let (req_id, task_id) = (to_wire::ask_req_id(ask), to_wire::ask_task_id(ask));
+    let how = ask.resolved.as_ref().map_or("over", |(resolution, _)| resolution.as_str());
+    for desk in shared.desks() {
+        if desk.remove(&req_id).is_some() {
+            let reason = format!("decided elsewhere: {how}");
+            desk.tell(Order::Withdraw { req_id: req_id.clone(), task_id: task_id.clone(), reason });
+        }
+    }
+    let allowed = matches!(ask.resolved, Some((Resolution::Allow { .. }, _)));
+    if let (true, Audience::Seat(seat)) = (allowed, &ask.spec.audience)
+        && let Some(desk) = shared.desk(seat)
+    {
+        tell_of_end(shared, desk, ask.clone());
+    }
+}
+
+/// Tells the seat that let a run pass what came of it.
+fn tell_of_end(shared: &Arc<Shared>, desk: Arc<Desk>, ask: Ask) {
+    let shared = Arc::clone(shared);
+    tokio::spawn(async move {
+        loop {
+            let waited = shared.options.handle.wait_run(&ask.spec.run, FOLLOW);
+            let run = tokio::select! {
+                () = shared.stop.cancelled() => return,
+                run = waited => run,
+            };
+            match run {
+                Ok(run) if run.is_over() => return desk.notify(to_wire::hook_after(&ask, &run)),
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    });
+}
+
+/// A seat is gone: asks that only it could decide are decided by nobody but a person, at once
+/// visible to all who look after asks.
+pub(crate) async fn seat_closed(shared: &Shared, seat: &SeatId) {
+    let record = AuditRecord::new("seat.asks_left", "core", format!("seat:{seat}"));
+    let stream = wharf_vocab::StreamId::Seat(seat.clone());
+    // When the engine is gone nothing can be written any more.
+    let _ = shared.options.handle.record(&stream, record).await;
+}
+
+/// Acts on a reply; an error is told to the operator and leaves the request open.
+pub(crate) async fn reply(
+    shared: &Arc<Shared>,
+    desk: &Arc<Desk>,
+    message: OperatorMessage,
+) -> Result<(), Fault> {
+    let req_id = message.req_id().to_owned();
+    match message {
+        OperatorMessage::Answer { value, .. } => {
+            decide(shared, desk, &req_id, Resolution::Answered { value }).await
+        }
+        OperatorMessage::HookAck { ok: true, .. } => {
+            decide(shared, desk, &req_id, Resolution::ALLOW).await
+        }
+        OperatorMessage::HookAck { reason, .. } => {
+            let reason = reason.filter(|reason| !reason.is_empty());
+            let reason = reason.unwrap_or_else(|| "rejected by operator".to_owned());
+            decide(shared, desk, &req_id, Resolution::Deny { reason }).await
+        }
+        OperatorMessage::SpawnAck { value, ok, error, stats, .. } => {
+            let Some(task) = task_of(shared, desk, &req_id) else { return Ok(()) };
+            acknowledge(shared, &task, Ack { value, ok, error, stats }).await
+        }
+        OperatorMessage::SpawnHalt { value, reason, .. } => {
+            let Some(task) = task_of(shared, desk, &req_id) else { return Ok(()) };
+            halt(shared, &task, value, reason).await
+        }
+    }
+}
+
+fn task_of(shared: &Shared, desk: &Desk, req_id: &str) -> Option<Arc<Task>> {
+    match desk.get(req_id) {
+        Some(Waiting::Spawn(task)) => Some(task),
+        _ => {
+            // The final came first; what the operator says of it changes nothing.
+            let attempt = req_id.strip_prefix("sp-")?;
+            shared.tasks.of_attempt(&wharf_vocab::AttemptId::new(attempt).ok()?)
+        }
+    }
+}
+
+async fn decide(
+    shared: &Arc<Shared>,
+    desk: &Arc<Desk>,
+    req_id: &str,
+    resolution: Resolution,
+) -> Result<(), Fault> {
+    let Some(Waiting::Ask(ask)) = desk.remove(req_id) else {
+        return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
+    };
+    let decided = shared
+        .options
+        .handle
+        .resolve_ask(&desk.caller(), &ask.spec.ask_id, resolution)
+        .await
+        .map(drop);
+    match &decided {
+        Err(fault) if !fault.is(Code::AskDecided) => {
+            desk.add(req_id, Waiting::Ask(ask), true);
+        }
+        _ => {}
+    }
+    decided
+}
+
+struct Ack {
+    value: Value,
+    ok: bool,
+    error: Option<String>,
+    stats: Option<Value>,
+}
+
+async fn acknowledge(shared: &Arc<Shared>, task: &Arc<Task>, ack: Ack) -> Result<(), Fault> {
+    let Ack { value, ok, error, stats } = ack;
+    let cost_micro = stats.as_ref().and_then(|stats| stats.get("cost_micro")?.as_u64());
+    if let Some(stats) = stats {
+        task.note_stats(stats).await;
+    }
+    if matches!(task.stand(), Stand::Final(_) | Stand::Over) {
+        if !ok || error.is_some() {
+            conflict(shared, task).await;
+        }
+        return Ok(());
+    }
+    let empty = match &value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    };
+    if let Some(error) = error {
+        let fault = failed(&error);
+        task.fail(AttemptError::Failed(fault, Executed::Maybe)).await?;
+    } else if !ok && empty {
+        task.fail(AttemptError::Failed(failed(""), Executed::Maybe)).await?;
+    } else if empty {
+        // The worker has the word; its final is waited for until the deadline.
+        return Ok(());
+    } else {
+        task.conclude(Final { value, ok, cost_micro: cost_micro.unwrap_or(0) }).await?;
+    }
+    ended(shared, task);
+    Ok(())
+}
+
+async fn halt(
+    shared: &Arc<Shared>,
+    task: &Arc<Task>,
+    value: Option<Value>,
+    reason: Option<String>,
+) -> Result<(), Fault> {
+    if task.stand() != Stand::Open {
+        conflict(shared, task).await;
+        return Ok(());
+    }
+    let text = failed(reason.as_deref().unwrap_or("The operator ended the run.")).message;
+    let mut fault = Fault::new(Code::OperatorHalted, text);
+    if let Some(value) = value {
+        fault = fault.with("value", value);
+    }
+    task.fail(AttemptError::Failed(fault, Executed::Maybe)).await?;
+    ended(shared, task);
+    Ok(())
+}
+
+/// A task is over, whoever ended it.
+pub(crate) fn ended(shared: &Shared, task: &Arc<Task>) {
+    let waits_for_senior = task.waits_for_senior();
+    if let Some(desk) = shared.desk(&task.seat) {
+        desk.remove(&task.req_id());
+    }
+    if !waits_for_senior {
+        shared.tasks.over(task);
+    }
+}
+
+/// The operator says something else than its worker. The final stands, and the audit says so.
+async fn conflict(shared: &Shared, task: &Task) {
+    let record =
+        AuditRecord::new("operator.ack_conflict", format!("seat:{}", task.seat), "task:conflict")
+            .fact("task_id", task.id.as_str())
+            .fact("run_id", task.run().run.as_str());
+    // When the engine is gone nothing can be written any more.
+    let _ = shared.options.handle.record(&task.run().stream(), record).await;
+    task.note(Level::Warn, "The operator contradicts its worker; the result stands.".to_owned())
+        .await;
+}

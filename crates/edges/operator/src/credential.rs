@@ -1,0 +1,226 @@
+//! Tasks by what their workers carry, and the one check that every worker route makes.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wharf_domain::grant::worker::{CREDENTIAL_BYTES_MAX, HANDLE_PREFIX};
+use wharf_domain::grant::{WorkerGrant, WorkerScope};
+use wharf_engine::Handle;
+use wharf_vocab::{AttemptId, Code, Digest, Fault, RunKey, Timestamp};
+
+use crate::task::{Stand, TASK_PREFIX, Task};
+
+/// Tasks that are over and still known, so that their workers learn why.
+const PAST_MAX: usize = 16_384;
+/// Failures from one address within a minute; further ones are turned away unread.
+const FAILURES_MAX: u32 = 60;
+const FAILURE_MS: u64 = 60_000;
+/// Addresses whose failures are counted.
+const SOURCES_MAX: usize = 4_096;
+
+/// A task that is over.
+#[derive(Debug, Clone)]
+pub(crate) struct Past {
+    pub(crate) run: RunKey,
+    pub(crate) attempt: u32,
+    /// The final that was given, if one was.
+    pub(crate) given: Option<Digest>,
+}
+
+/// What a credential leads to.
+#[derive(Debug, Clone)]
+pub(crate) enum Found {
+    /// A task that somebody works on, or whose final is being kept.
+    Task(Arc<Task>),
+    /// A task that is over.
+    Past(Past),
+}
+
+/// All tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    open: HashMap<String, Arc<Task>>,
+    past: HashMap<String, Past>,
+    /// Names of past tasks, oldest first.
+    order: VecDeque<String>,
+    /// Tasks by the digests of their short credentials.
+    handles: HashMap<Digest, String>,
+    failures: HashMap<IpAddr, (Timestamp, u32)>,
+}
+
+impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn open(&self, handle: &Handle, task: &Arc<Task>) {
+        let digest = handle.worker_handle(&task.id, task.number()).map(|text| digest(&text));
+        let mut state = self.lock();
+        if let Some(digest) = digest {
+            state.handles.insert(digest, task.id.clone());
+        }
+        state.open.insert(task.id.clone(), Arc::clone(task));
+    }
+
+    pub(crate) fn of_attempt(&self, attempt: &AttemptId) -> Option<Arc<Task>> {
+        self.lock().open.get(&format!("{TASK_PREFIX}{attempt}")).cloned()
+    }
+
+    /// A task is over; what is known of it is small.
+    pub(crate) fn over(&self, task: &Task) {
+        let given = match task.stand() {
+            Stand::Final(digest) => Some(digest),
+            Stand::Open | Stand::Over => None,
+        };
+        let past = Past { run: task.run().clone(), attempt: task.number(), given };
+        let mut state = self.lock();
+        if state.open.remove(&task.id).is_none() {
+            return;
+        }
+        state.past.insert(task.id.clone(), past);
+        state.order.push_back(task.id.clone());
+        if state.order.len() > PAST_MAX
+            && let Some(oldest) = state.order.pop_front()
+        {
+            state.past.remove(&oldest);
+            state.handles.retain(|_, task| *task != oldest);
+        }
+    }
+
+    /// The tasks of a seat that are open.
+    pub(crate) fn of_seat(&self, seat: &wharf_vocab::SeatId) -> Vec<Arc<Task>> {
+        self.lock().open.values().filter(|task| task.seat == *seat).cloned().collect()
+    }
+
+    /// Checks what a worker carries, in this order: form and seal, time, scope, task. Whoever
+    /// fails before the scope learns nothing but that it failed.
+    pub(crate) fn check(
+        &self,
+        handle: &Handle,
+        bearer: Option<&str>,
+        wanted: &WorkerScope,
+        task_id: Option<&str>,
+    ) -> Result<(Found, WorkerGrant), Fault> {
+        let text = bearer.filter(|text| text.len() <= CREDENTIAL_BYTES_MAX).ok_or_else(unknown)?;
+        let (grant, found) = match text.starts_with(HANDLE_PREFIX) {
+            true => self.by_handle(handle, text)?,
+            false => {
+                let grant = handle.verify_worker(text).ok_or_else(unknown)?;
+                let found = self.find(&grant.task_id).ok_or_else(unknown)?;
+                (grant, found)
+            }
+        };
+        if grant.expire_at.saturating_mul(1_000) <= handle.now().0 {
+            return Err(unknown());
+        }
+        let allowed = match wanted {
+            WorkerScope::Invoke(_) => !grant.tools().is_empty(),
+            wanted => grant.scopes.contains(wanted),
+        };
+        if !allowed {
+            let message = format!("This credential does not give {wanted}.");
+            return Err(Fault::new(Code::PermissionDenied, message));
+        }
+        if task_id.is_some_and(|task_id| task_id != grant.task_id) {
+            let message = "This credential is for another task.";
+            return Err(Fault::new(Code::PermissionDenied, message));
+        }
+        Ok((found, grant))
+    }
+
+    fn by_handle(&self, handle: &Handle, text: &str) -> Result<(WorkerGrant, Found), Fault> {
+        let task_id = self.lock().handles.get(&digest(text)).cloned().ok_or_else(unknown)?;
+        let found = self.find(&task_id).ok_or_else(unknown)?;
+        let grant = match &found {
+            Found::Task(task) => grant(handle, task),
+            Found::Past(past) => WorkerGrant {
+                agent_id: String::new(),
+                scopes: usual_scopes(),
+                task_id,
+                attempt: past.attempt,
+                issued_at: 0,
+                expire_at: u64::MAX / 1_000,
+                nonce: String::new(),
+            },
+        };
+        Ok((grant, found))
+    }
+
+    fn find(&self, task_id: &str) -> Option<Found> {
+        let state = self.lock();
+        let open = state.open.get(task_id).cloned().map(Found::Task);
+        open.or_else(|| state.past.get(task_id).cloned().map(Found::Past))
+    }
+
+    /// Whether an address may still try.
+    pub(crate) fn may_try(&self, source: IpAddr, now: Timestamp) -> bool {
+        let mut state = self.lock();
+        match state.failures.get(&source) {
+            Some((since, count)) if now.ms_since(*since) < FAILURE_MS => *count < FAILURES_MAX,
+            Some(_) => {
+                state.failures.remove(&source);
+                true
+            }
+            None => true,
+        }
+    }
+
+    /// Counts a failure.
+    pub(crate) fn failed(&self, source: IpAddr, now: Timestamp) {
+        let mut state = self.lock();
+        if state.failures.len() >= SOURCES_MAX {
+            state.failures.retain(|_, (since, _)| now.ms_since(*since) < FAILURE_MS);
+        }
+        if state.failures.len() < SOURCES_MAX || state.failures.contains_key(&source) {
+            state.failures.entry(source).or_insert((now, 0)).1 += 1;
+        }
+    }
+}
+
+/// What a worker of a task may do unless more was approved.
+fn usual_scopes() -> Vec<WorkerScope> {
+    vec![
+        WorkerScope::PromptRead,
+        WorkerScope::ResultWrite,
+        WorkerScope::ArtifactWrite,
+        WorkerScope::Ask,
+    ]
+}
+
+/// The right of a task's worker.
+pub(crate) fn grant(handle: &Handle, task: &Task) -> WorkerGrant {
+    let dispatch = task.attempt.dispatch();
+    let now_s = handle.now().0 / 1_000;
+    // An attempt that waits for an ask goes on after its deadline, so the right lasts longer; it
+    // ends with the attempt all the same.
+    let latest = dispatch.deadline.map_or(0, |deadline| deadline.0 / 1_000) + LONGER_S;
+    let mut scopes = usual_scopes();
+    scopes.extend(task.tools().into_iter().map(WorkerScope::Invoke));
+    WorkerGrant {
+        agent_id: task.agent().to_owned(),
+        scopes,
+        task_id: task.id.clone(),
+        attempt: task.number(),
+        issued_at: now_s,
+        expire_at: latest.max(now_s + LONGER_S),
+        nonce: dispatch.attempt_id.to_string(),
+    }
+}
+
+/// How much longer than its attempt a right lasts: as long as a question may wait.
+const LONGER_S: u64 = wharf_vocab::limits::QUESTION_DEADLINE_MS / 1_000;
+
+fn digest(text: &str) -> Digest {
+    Digest::of(&[text.as_bytes()])
+}
+
+/// The one answer to everything that is not a credential.
+pub(crate) fn unknown() -> Fault {
+    Fault::new(Code::AuthInvalid, "This credential is not valid here.")
+}

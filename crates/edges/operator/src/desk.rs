@@ -1,0 +1,239 @@
+//! One seat: what waits for it, and its current connection.
+//!
+//! A request waits here until it is over. It is sent when it comes and again on every new
+//! connection, so a connection that is lost loses nothing.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+use wharf_domain::{Ask, Caller, Seat};
+use wharf_vocab::{RunKey, Timestamp};
+use wharf_wire::operator_v1::CoreMessage;
+
+use crate::task::Task;
+
+/// Notices that are kept for a seat that is away.
+const NOTICES_MAX: usize = 1_000;
+/// What may wait for the task of one connection before the connection counts as too slow.
+pub(crate) const ORDERS_MAX: usize = 1_024;
+
+/// What a connection is told.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Send this.
+    Send(Box<CoreMessage>),
+    /// Nobody waits for this any more.
+    Withdraw { req_id: String, task_id: String, reason: String },
+    /// End.
+    Close { code: u16, reason: String },
+}
+
+/// What waits for a seat.
+#[derive(Debug, Clone)]
+pub(crate) enum Waiting {
+    /// A question or an approval.
+    Ask(Arc<Ask>),
+    /// An attempt to execute.
+    Spawn(Arc<Task>),
+}
+
+impl Waiting {
+    /// The run it is about.
+    pub(crate) fn run(&self) -> &RunKey {
+        match self {
+            Self::Ask(ask) => &ask.spec.run,
+            Self::Spawn(task) => task.run(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Request {
+    order: u64,
+    waiting: Waiting,
+    /// Whether it may have been sent before, perhaps by an earlier core.
+    sent: bool,
+    parent: Option<String>,
+}
+
+/// One seat.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) seat: Seat,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    requests: HashMap<String, Request>,
+    next: u64,
+    notices: VecDeque<CoreMessage>,
+    epoch: u64,
+    orders: Option<mpsc::Sender<Order>>,
+    last_seen: Option<Timestamp>,
+}
+
+/// A connection that was just made current.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    /// Its number; replies with an older one do not count.
+    pub(crate) epoch: u64,
+    /// What is said to it.
+    pub(crate) orders: mpsc::Receiver<Order>,
+    /// Notices that waited.
+    pub(crate) notices: Vec<CoreMessage>,
+}
+
+/// A request as it is to be sent.
+#[derive(Debug)]
+pub(crate) struct Due {
+    pub(crate) waiting: Waiting,
+    pub(crate) redelivered: bool,
+    pub(crate) parent: Option<String>,
+}
+
+impl Desk {
+    pub(crate) fn new(seat: Seat, now: Timestamp) -> Self {
+        let state = State { last_seen: Some(now), ..State::default() };
+        Self { seat, state: Mutex::new(state) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The seat as a caller.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::seat(&self.seat)
+    }
+
+    /// Lets a request wait. Gives it back as it is to be sent now, if somebody sits here; one
+    /// that waits already is left alone.
+    pub(crate) fn add(&self, req_id: &str, waiting: Waiting, sent: bool) -> Option<Due> {
+        let mut state = self.lock();
+        if state.requests.contains_key(req_id) {
+            return None;
+        }
+        let outer = state.requests.iter().filter(|(_, it)| it.waiting.run() == waiting.run());
+        let parent = outer.max_by_key(|(_, it)| it.order).map(|(req_id, _)| req_id.clone());
+        let order = state.next;
+        state.next += 1;
+        let connected = state.orders.is_some();
+        let request = Request {
+            order,
+            waiting: waiting.clone(),
+            sent: sent || connected,
+            parent: parent.clone(),
+        };
+        state.requests.insert(req_id.to_owned(), request);
+        connected.then_some(Due { waiting, redelivered: sent, parent })
+    }
+
+    /// Whether a request waits.
+    pub(crate) fn get(&self, req_id: &str) -> Option<Waiting> {
+        self.lock().requests.get(req_id).map(|request| request.waiting.clone())
+    }
+
+    /// A request is over.
+    pub(crate) fn remove(&self, req_id: &str) -> Option<Waiting> {
+        self.lock().requests.remove(req_id).map(|request| request.waiting)
+    }
+
+    /// All that waits, oldest first.
+    pub(crate) fn pending(&self) -> Vec<String> {
+        let state = self.lock();
+        let by_order: BTreeMap<u64, &String> =
+            state.requests.iter().map(|(req_id, it)| (it.order, req_id)).collect();
+        by_order.into_values().cloned().collect()
+    }
+
+    /// Takes everything that waits.
+    pub(crate) fn drain(&self) -> Vec<(String, Waiting)> {
+        let taken = std::mem::take(&mut self.lock().requests);
+        taken.into_iter().map(|(req_id, request)| (req_id, request.waiting)).collect()
+    }
+
+    /// Makes a connection the current one; the one before is told to end.
+    pub(crate) fn take(&self, now: Timestamp) -> (Taken, Vec<Due>) {
+        let (sender, orders) = mpsc::channel(ORDERS_MAX);
+        let mut state = self.lock();
+        if let Some(before) = state.orders.replace(sender) {
+            let reason = "another connection took the seat".to_owned();
+            let code = wharf_wire::operator_v1::close::NORMAL;
+            // A connection whose queue is full ends when its queue is dropped.
+            let _ = before.try_send(Order::Close { code, reason });
+        }
+        state.epoch += 1;
+        state.last_seen = Some(now);
+        let epoch = state.epoch;
+        let notices = std::mem::take(&mut state.notices).into();
+        let mut due: Vec<(u64, Due)> = Vec::with_capacity(state.requests.len());
+        for request in state.requests.values_mut() {
+            due.push((
+                request.order,
+                Due {
+                    waiting: request.waiting.clone(),
+                    redelivered: request.sent,
+                    parent: request.parent.clone(),
+                },
+            ));
+            request.sent = true;
+        }
+        due.sort_by_key(|(order, _)| *order);
+        (Taken { epoch, orders, notices }, due.into_iter().map(|(_, due)| due).collect())
+    }
+
+    /// A connection ended.
+    pub(crate) fn leave(&self, epoch: u64, now: Timestamp) {
+        let mut state = self.lock();
+        if state.epoch == epoch {
+            state.orders = None;
+            state.last_seen = Some(now);
+        }
+    }
+
+    /// Whether replies of a connection count.
+    pub(crate) fn is_current(&self, epoch: u64) -> bool {
+        let state = self.lock();
+        state.epoch == epoch && state.orders.is_some()
+    }
+
+    /// Whether somebody sits here.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.lock().orders.is_some()
+    }
+
+    /// When somebody last sat here.
+    pub(crate) fn last_seen(&self) -> Option<Timestamp> {
+        self.lock().last_seen
+    }
+
+    pub(crate) fn heard(&self, now: Timestamp) {
+        self.lock().last_seen = Some(now);
+    }
+
+    /// Tells the current connection something. One that cannot keep up is dropped: what it has
+    /// not got is sent again on the next one.
+    pub(crate) fn tell(&self, order: Order) {
+        let mut state = self.lock();
+        let full = state.orders.as_ref().is_some_and(|orders| orders.try_send(order).is_err());
+        if full {
+            state.orders = None;
+        }
+    }
+
+    /// Sends a notice, or keeps it for later; the oldest go when there are too many.
+    pub(crate) fn notify(&self, notice: CoreMessage) {
+        let mut state = self.lock();
+        match &state.orders {
+            Some(orders) if orders.try_send(Order::Send(Box::new(notice.clone()))).is_ok() => {}
+            _ => {
+                if state.notices.len() >= NOTICES_MAX {
+                    state.notices.pop_front();
+                }
+                state.notices.push_back(notice);
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! All desks and tasks, and what starts and ends them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use wharf_domain::run::AttemptError;
+use wharf_domain::{Availability, Caller, NewSeat, Seat, ToolDef};
+use wharf_vocab::{Code, Digest, Executed, Fault, ProviderId, SeatId};
+use wharf_wire::operator_v1::close;
+
+use crate::asks;
+use crate::credential::{self, Tasks};
+use crate::desk::{Desk, Due, Order, Waiting};
+use crate::options::Options;
+use crate::random;
+use crate::routes;
+use crate::sink::Sink;
+use crate::task::Task;
+use crate::to_wire;
+
+/// How often seats that are away are looked at.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// The edge that faces operators. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct OperatorEdge {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What connections, sinks and routes share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) tasks: Tasks,
+    pub(crate) stop: CancellationToken,
+    desks: RwLock<BTreeMap<SeatId, Arc<Desk>>>,
+}
+
+impl OperatorEdge {
+    /// Takes up the seats there are and follows what is asked.
+    pub async fn start(options: Options) -> Result<Self, Fault> {
+        let shared = Arc::new(Shared {
+            options,
+            tasks: Tasks::default(),
+            stop: CancellationToken::new(),
+            desks: RwLock::default(),
+        });
+        let news = shared.options.handle.ask_news();
+        for seat in shared.options.handle.seats() {
+            let id = seat.id.clone();
+            if let Err(fault) = shared.take_up(seat).await {
+                tracing::error!(seat = %id, %fault, "a seat was not taken up");
+            }
+        }
+        asks::look_again(&shared).await;
+        tokio::spawn(asks::follow(Arc::clone(&shared), news));
+        tokio::spawn(sweep(Arc::clone(&shared)));
+        Ok(Self { shared })
+    }
+
+    /// The routes below `/v1/operators`; they check seats' own tokens.
+    #[must_use]
+    pub fn seats(&self) -> axum::Router {
+        routes::seats(Arc::clone(&self.shared))
+    }
+
+    /// The routes below `/v1/tasks`, for bearers of tokens.
+    #[must_use]
+    pub fn tasks(&self) -> axum::Router {
+        routes::tasks(Arc::clone(&self.shared))
+    }
+
+    /// The routes below `/v1/worker`; they check workers' credentials and take bodies as they
+    /// come.
+    #[must_use]
+    pub fn workers(&self) -> axum::Router {
+        routes::workers(Arc::clone(&self.shared))
+    }
+
+    /// Ends all connections. Seats and what waits for them stay.
+    pub fn stop(&self) {
+        self.shared.stop.cancel();
+        for desk in self.shared.desks() {
+            desk.tell(Order::Close { code: close::RESTART, reason: "the core stops".to_owned() });
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn desk(&self, id: &SeatId) -> Option<Arc<Desk>> {
+        self.desks.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    pub(crate) fn desks(&self) -> Vec<Arc<Desk>> {
+        self.desks.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Makes a seat; its token is told this once.
+    pub(crate) async fn create(
+        self: &Arc<Self>,
+        caller: &Caller,
+        desc: String,
+        roles: Vec<String>,
+        tools: impl FnOnce(&SeatId) -> Result<Vec<ToolDef>, Fault>,
+    ) -> Result<(Seat, String), Fault> {
+        if self.desks().len() >= self.options.seats_max {
+            let message = "There are too many seats; give some up first.";
+            return Err(Fault::new(Code::CoreBusy, message));
+        }
+        let id = SeatId::new(format!("S-{}", random::hex(16)?))
+            .map_err(|_| Fault::new(Code::CoreInternal, "The seat could not be named."))?;
+        let token = random::hex(32)?;
+        let tools = tools(&id)?;
+        let new = NewSeat { desc, token: Digest::of(&[token.as_bytes()]), roles, tools };
+        let seat = self.options.handle.create_seat(caller, id, new).await?;
+        self.take_up(seat.clone()).await?;
+        asks::look_again(self).await;
+        Ok((seat, token))
+    }
+
+    /// Gives a seat its desk, and its tools a place in the catalog.
+    async fn take_up(self: &Arc<Self>, seat: Seat) -> Result<(), Fault> {
+        let handle = &self.options.handle;
+        let provider = provider(&seat.id)?;
+        let (id, tools) = (seat.id.clone(), seat.tools.clone());
+        let desk = Arc::new(Desk::new(seat, handle.now()));
+        self.desks.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), desk);
+        handle.register(provider.clone(), tools, Arc::new(Sink::new(self, id))).await?;
+        // A seat that is away takes attempts, too: they wait for it until their deadline.
+        handle.set_availability(provider, Availability::Up).await
+    }
+
+    /// Lets a seat execute one more tool.
+    pub(crate) async fn add_tool(&self, seat: &SeatId, def: ToolDef) -> Result<(), Fault> {
+        let known = self.options.handle.seat(seat)?;
+        if known.tools.iter().any(|tool| tool.tool == def.tool) {
+            return Ok(());
+        }
+        let mut tools = known.tools;
+        tools.push(def);
+        let seat = self.options.handle.set_seat_tools(seat, tools).await?;
+        self.options.handle.set_tools(&provider(&seat.id)?, seat.tools)
+    }
+
+    /// Gives a seat up: its connection ends, what waits for it goes elsewhere or fails.
+    pub(crate) async fn close(
+        &self,
+        caller: &Caller,
+        id: &SeatId,
+        reason: &str,
+    ) -> Result<(), Fault> {
+        self.options.handle.close_seat(caller, id, reason.to_owned()).await?;
+        let desk = self.desks.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        let Some(desk) = desk else { return Ok(()) };
+        desk.drain();
+        desk.tell(Order::Close { code: close::NORMAL, reason: reason.to_owned() });
+        for task in self.tasks.of_seat(id) {
+            let fault =
+                Fault::new(Code::ToolUnavailable, "The seat that worked on it was given up.");
+            let failed = AttemptError::Failed(fault, Executed::Maybe);
+            if let Err(fault) = task.fail(failed).await {
+                tracing::warn!(task = %task.id, code = %fault.code, "a task's end was not kept");
+            }
+            self.tasks.over(&task);
+        }
+        asks::seat_closed(self, id).await;
+        self.options.handle.remove_provider(provider(id)?).await
+    }
+
+    /// Lets a request wait for a seat, and sends it if somebody sits there.
+    pub(crate) fn offer(&self, desk: &Arc<Desk>, req_id: &str, waiting: Waiting, sent: bool) {
+        if let Some(due) = desk.add(req_id, waiting, sent) {
+            desk.tell(Order::Send(Box::new(self.message(due))));
+        }
+    }
+
+    /// A request as it is sent.
+    pub(crate) fn message(&self, due: Due) -> wharf_wire::operator_v1::CoreMessage {
+        let Due { waiting, redelivered, parent, .. } = due;
+        let handle = &self.options.handle;
+        match waiting {
+            Waiting::Ask(ask) => {
+                let run = handle.live_run(&ask.spec.run);
+                to_wire::ask(&ask, run.as_deref(), parent, redelivered, handle.now())
+            }
+            Waiting::Spawn(task) => {
+                let grant = credential::grant(handle, &task);
+                let short = handle.worker_handle(&task.id, task.number());
+                let credentials = (handle.mint_worker(&grant), short);
+                to_wire::spawn(&task, &self.options, credentials, parent, redelivered)
+            }
+        }
+    }
+
+    /// Nobody waits for a task's operator any more.
+    pub(crate) fn withdraw(&self, task: &Task, reason: &str) {
+        let Some(desk) = self.desk(&task.seat) else { return };
+        let req_id = task.req_id();
+        if desk.remove(&req_id).is_some() {
+            let (task_id, reason) = (task.id.clone(), reason.to_owned());
+            desk.tell(Order::Withdraw { req_id, task_id, reason });
+        }
+    }
+}
+
+/// The name under which a seat's tools stand in the catalog.
+pub(crate) fn provider(seat: &SeatId) -> Result<ProviderId, Fault> {
+    ProviderId::new(seat.as_str())
+        .map_err(|_| Fault::new(Code::CoreInternal, "The seat's name does not fit."))
+}
+
+/// Gives up seats that have been away for too long.
+async fn sweep(shared: Arc<Shared>) {
+    loop {
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            () = tokio::time::sleep(SWEEP.min(shared.options.away_max)) => {}
+        }
+        let now = shared.options.handle.now();
+        for desk in shared.desks() {
+            let away = |seen| u128::from(now.ms_since(seen)) >= shared.options.away_max.as_millis();
+            if desk.is_taken() || !desk.last_seen().is_some_and(away) {
+                continue;
+            }
+            let id = desk.seat.id.clone();
+            let reason = "nobody sat there for too long";
+            if let Err(fault) = shared.close(&Caller::core(), &id, reason).await {
+                tracing::warn!(seat = %id, code = %fault.code, "a seat could not be given up");
+            }
+        }
+    }
+}

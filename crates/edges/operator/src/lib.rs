@@ -1,0 +1,28 @@
+//! The edge that faces operators: seats and their sockets, asks and gates that reach them, and
+//! attempts that they execute through workers.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `edge.rs` | all desks and tasks, and what starts and ends them |
+//! | `desk.rs` | one seat: what waits for it, and its current connection |
+//! | `socket.rs` | one connection of a seat |
+//! | `asks.rs` | which ask goes to which desk, and replies to them |
+//! | `sink.rs`, `task.rs` | attempts that a seat executes |
+//! | `credential.rs` | what a worker carries, checked in one place |
+//! | `routes/` | HTTP: seats, tasks, workers |
+
+mod asks;
+mod credential;
+mod desk;
+mod directive;
+mod edge;
+mod options;
+mod random;
+mod routes;
+mod sink;
+mod socket;
+mod task;
+mod to_wire;
+
+pub use edge::OperatorEdge;
+pub use options::Options;

@@ -1,0 +1,106 @@
+//! HTTP: seats, tasks, workers.
+
+mod seats;
+mod tasks;
+mod worker;
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use serde::de::DeserializeOwned;
+use wharf_domain::Caller;
+use wharf_vocab::{Code, Fault};
+use wharf_wire::rest_v1::{ErrorBody, ErrorInfo};
+
+use crate::edge::Shared;
+
+/// Seats: opened with their own tokens.
+pub(crate) fn seats(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/operators", get(seats::list).post(seats::create))
+        .route("/v1/operators/{sid}", get(seats::show).delete(seats::close))
+        .route("/v1/operators/{sid}/ws", get(seats::open))
+        .with_state(shared)
+}
+
+/// Tasks: for bearers of tokens.
+pub(crate) fn tasks(shared: Arc<Shared>) -> Router {
+    Router::new().route("/v1/tasks", post(tasks::create)).with_state(shared)
+}
+
+/// Workers: with what a spawn gave them.
+pub(crate) fn workers(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/worker/prompt", get(worker::prompt))
+        .route("/v1/worker/submit", post(worker::submit))
+        .route("/v1/worker/result", post(worker::result))
+        .route("/v1/worker/progress", post(worker::progress))
+        .route("/v1/worker/artifact", post(worker::artifact).put(worker::artifact))
+        .route("/v1/worker/ask", post(worker::ask))
+        .route("/v1/worker/invoke", post(worker::invoke))
+        .with_state(shared)
+}
+
+/// What a route gives back.
+type Answer = Result<Response, Refused>;
+
+/// A fault on its way to the peer.
+#[derive(Debug)]
+struct Refused(Fault);
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Self(fault)
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let fault = self.0;
+        let status = StatusCode::from_u16(fault.http_status());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let error = ErrorInfo {
+            code: fault.code.to_string(),
+            message: fault.message,
+            retryable: fault.retryable,
+            details: Some(fault.details).filter(|details| !details.is_empty()),
+        };
+        let mut response = (status, Json(ErrorBody { error })).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+/// The caller whom the listener let in, if it was one.
+fn caller(offered: Option<Extension<Caller>>) -> Result<Caller, Fault> {
+    let missing = || Fault::new(Code::AuthRequired, "This needs a token.");
+    offered.map(|Extension(caller)| caller).ok_or_else(missing)
+}
+
+/// The token of a request's header.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = text.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// Reads a JSON body.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body).map_err(|error| {
+        let message = format!("The body cannot be read: {error}.");
+        Fault::new(Code::RequestInvalid, message)
+    })
+}

@@ -1,0 +1,201 @@
+//! Seats: made, listed, opened, given up.
+
+use std::sync::Arc;
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{Path, State};
+use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wharf_domain::{Caller, ToolDef};
+use wharf_vocab::{Code, Fault, SeatId, ToolId, Verb};
+use wharf_wire::operator_v1::{BEARER_SUBPROTOCOL, NewSeat, SUBPROTOCOL, Seat, SeatMade};
+
+use super::{Answer, bearer, caller, read};
+use crate::desk::Desk;
+use crate::edge::Shared;
+use crate::socket;
+
+/// How long an attempt may take that a seat executes, unless something says otherwise.
+pub(super) const TIMEOUT_MS: u64 = 30 * 60 * 1000;
+
+pub(super) async fn create(
+    State(shared): State<Arc<Shared>>,
+    offered: Option<Extension<Caller>>,
+    body: Bytes,
+) -> Answer {
+    let caller = caller(offered)?;
+    let new: NewSeat = read(&body)?;
+    let roles = new.roles.clone().unwrap_or_default();
+    if new.exclusive_roles == Some(true) {
+        let taken: Vec<String> = roles.iter().filter(|role| held(&shared, role)).cloned().collect();
+        if !taken.is_empty() {
+            let body = json!({
+                "error": {
+                    "code": Code::SeatRoleTaken.as_str(),
+                    "message": "Another seat holds one of the roles.",
+                    "retryable": false,
+                },
+                "conflicts": taken,
+            });
+            return Ok((StatusCode::CONFLICT, Json(body)).into_response());
+        }
+    }
+    let manifest = new.capability_manifest.unwrap_or_default();
+    let tools = |seat: &SeatId| tools(seat, &manifest);
+    let made = shared.create(&caller, new.desc.unwrap_or_default(), roles, tools).await;
+    let (seat, token) = made?;
+    Ok(Json(SeatMade { sid: seat.id.to_string(), token, roles: new.roles }).into_response())
+}
+
+/// Whether a seat where somebody sits has a role.
+fn held(shared: &Shared, role: &str) -> bool {
+    shared.desks().iter().any(|desk| desk.is_taken() && desk.seat.roles.iter().any(|it| it == role))
+}
+
+/// The tools that a manifest names: `{"tools": ["coder", {"name": …, "description": …,
+/// "input_schema": …, "output_schema": …, "side_effects": …}]}`.
+fn tools(seat: &SeatId, manifest: &Value) -> Result<Vec<ToolDef>, Fault> {
+    let named = manifest.get("tools").or_else(|| manifest.get("agents")).and_then(Value::as_array);
+    let each = named.into_iter().flatten().map(|item| {
+        let name = item.as_str().or_else(|| item.get("name").and_then(Value::as_str));
+        let mut def = agent(seat, name.unwrap_or_default())?;
+        if let Some(text) = item.get("description").and_then(Value::as_str) {
+            text.clone_into(&mut def.description);
+        }
+        if let Some(schema) = item.get("input_schema") {
+            def.input_schema = schema.clone();
+        }
+        def.output_schema = item.get("output_schema").cloned();
+        def.side_effects = item.get("side_effects").and_then(Value::as_bool);
+        Ok(def)
+    });
+    each.collect()
+}
+
+/// A tool that a seat executes under this name.
+pub(super) fn agent(seat: &SeatId, name: &str) -> Result<ToolDef, Fault> {
+    let id = ToolId::new(format!("{seat}/{name}")).map_err(|_| {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
+        let message = format!("{shown:?} cannot be the name of an agent.");
+        Fault::new(Code::RequestInvalid, message).with("field", "agent")
+    })?;
+    let description = format!("Executed by the operator on the seat {seat}.");
+    let mut def = ToolDef::new(id, description, json!({ "type": "object" }));
+    def.reattach = true;
+    def.mock = true;
+    def.timeout_ms = Some(TIMEOUT_MS);
+    Ok(def)
+}
+
+pub(super) async fn list(
+    State(shared): State<Arc<Shared>>,
+    offered: Option<Extension<Caller>>,
+) -> Answer {
+    let caller = caller(offered)?;
+    caller.rights.check_verb(Verb::Operate)?;
+    let all = caller.rights.check_verb(Verb::Admin).is_ok();
+    let sees =
+        |desk: &Arc<Desk>| all || desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
+    let items: Vec<Seat> = shared.desks().iter().filter(|it| sees(it)).map(|it| seat(it)).collect();
+    Ok(Json(json!({ "items": items, "next_cursor": null })).into_response())
+}
+
+pub(super) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Path(sid): Path<String>,
+    offered: Option<Extension<Caller>>,
+    headers: HeaderMap,
+) -> Answer {
+    let (desk, _) = desk_of(&shared, &sid, offered, &headers)?;
+    Ok(Json(seat(&desk)).into_response())
+}
+
+pub(super) async fn close(
+    State(shared): State<Arc<Shared>>,
+    Path(sid): Path<String>,
+    offered: Option<Extension<Caller>>,
+    headers: HeaderMap,
+) -> Answer {
+    let (desk, caller) = desk_of(&shared, &sid, offered, &headers)?;
+    shared.close(&caller, &desk.seat.id, "the seat was given up").await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Opens the socket of a seat. Nothing is accepted before the token is checked.
+pub(super) async fn open(
+    State(shared): State<Arc<Shared>>,
+    Path(sid): Path<String>,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Answer {
+    let id = SeatId::new(&sid).map_err(|_| wharf_domain::seat::unknown_text(&sid))?;
+    let (token, offered) = match bearer(&headers) {
+        Some(token) => (token.to_owned(), offers(&headers).any(|offer| offer == SUBPROTOCOL)),
+        None => {
+            let carried = offers(&headers).find_map(|offer| offer.strip_prefix(BEARER_SUBPROTOCOL));
+            let missing = || Fault::new(Code::AuthRequired, "A seat is opened with its token.");
+            let token = carried.filter(|token| !token.is_empty()).ok_or_else(missing)?;
+            (token.to_owned(), offers(&headers).any(|offer| offer == SUBPROTOCOL))
+        }
+    };
+    shared.options.handle.authenticate_seat(&id, &token)?;
+    let gone = || wharf_domain::seat::unknown(&id);
+    let desk = shared.desk(&id).ok_or_else(gone)?;
+    let Ok(mut upgrade) = upgrade else {
+        let message = "A seat is opened by a WebSocket.";
+        return Err(Fault::new(Code::RequestInvalid, message).into());
+    };
+    if offered {
+        upgrade = upgrade.protocols([SUBPROTOCOL]);
+    }
+    // A little more than a frame may have, so that one that is too large can be told so.
+    let bytes_max = shared.options.limits.frame_bytes_max + 64 * 1024;
+    let upgrade = upgrade.max_message_size(bytes_max).max_frame_size(bytes_max);
+    Ok(upgrade.on_upgrade(move |socket| socket::serve(shared, desk, socket)))
+}
+
+fn offers(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let all = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    all.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim)
+}
+
+/// A seat and who asks for it: the seat itself by its token, whoever made it, or an administrator.
+fn desk_of(
+    shared: &Shared,
+    sid: &str,
+    offered: Option<Extension<Caller>>,
+    headers: &HeaderMap,
+) -> Result<(Arc<Desk>, Caller), Fault> {
+    let id = SeatId::new(sid).map_err(|_| wharf_domain::seat::unknown_text(sid))?;
+    let caller = match (offered, bearer(headers)) {
+        (Some(Extension(caller)), _) => caller,
+        (None, Some(token)) => shared.options.handle.authenticate_seat(&id, token)?,
+        (None, None) => return Err(Fault::new(Code::AuthRequired, "This needs a token.")),
+    };
+    let desk = shared.desk(&id).ok_or_else(|| wharf_domain::seat::unknown(&id))?;
+    let made = desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
+    if !made && !caller.sits_on(&id) {
+        caller.rights.check_verb(Verb::Admin)?;
+    }
+    Ok((desk, caller))
+}
+
+fn seat(desk: &Arc<Desk>) -> Seat {
+    let last_seen = desk.last_seen().and_then(|at| {
+        let ms = i64::try_from(at.0).ok()?;
+        Some(jiff::Timestamp::from_millisecond(ms).ok()?.to_string())
+    });
+    Seat {
+        sid: desk.seat.id.to_string(),
+        desc: desk.seat.desc.clone(),
+        roles: desk.seat.roles.clone(),
+        connected: desk.is_taken(),
+        last_seen,
+        pending: desk.pending(),
+    }
+}

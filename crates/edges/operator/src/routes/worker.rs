@@ -1,0 +1,369 @@
+//! What a worker fetches and posts. Every route begins with the same check.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, Query, State};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use axum::{Extension, Json};
+use bytes::Bytes;
+use futures::StreamExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use wharf_domain::grant::{WorkerGrant, WorkerScope};
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::run::NewAsk;
+use wharf_domain::{Audience, Progress, Resolution};
+use wharf_engine::{NewRun, ObjectError, ObjectErrorKind};
+use wharf_vocab::{AskKind, Code, Fault, Object, RunStatus, ToolId};
+use wharf_wire::operator_v1::{WorkerPrompt, WorkerResult};
+
+use super::{Answer, bearer, read};
+use crate::asks;
+use crate::credential::{Found, Past};
+use crate::edge::Shared;
+use crate::task::{Final, Stand, Task, already_final};
+
+/// Largest result that a worker posts.
+const SUBMIT_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// How long a question or a child run is waited for in one request.
+const WAIT_MAX_MS: u64 = 60_000;
+
+/// What stands in the query of worker routes.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Asked {
+    task_id: Option<String>,
+    ok: Option<bool>,
+    name: Option<String>,
+}
+
+type Peer = Option<Extension<ConnectInfo<SocketAddr>>>;
+
+/// Who works on what, if the credential is good.
+fn check(
+    shared: &Shared,
+    headers: &HeaderMap,
+    peer: &Peer,
+    scope: &WorkerScope,
+    task_id: Option<&str>,
+) -> Result<(Found, WorkerGrant), Fault> {
+    let source = peer.as_ref().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.0.ip());
+    let now = shared.options.handle.now();
+    if !shared.tasks.may_try(source, now) {
+        let message = "Too many credentials from this address were wrong; wait a minute.";
+        return Err(Fault::new(Code::ToolRateLimited, message));
+    }
+    let checked = shared.tasks.check(&shared.options.handle, bearer(headers), scope, task_id);
+    if checked.as_ref().is_err_and(|fault| fault.is(Code::AuthInvalid)) {
+        shared.tasks.failed(source, now);
+    }
+    checked
+}
+
+/// The task, if it is still open; else why not.
+async fn open(shared: &Shared, found: Found) -> Result<Arc<Task>, Fault> {
+    match found {
+        Found::Task(task) if task.stand() == Stand::Open => Ok(task),
+        Found::Task(task) => {
+            let past = Past { run: task.run().clone(), attempt: task.number(), given: None };
+            Err(gone(shared, &past).await)
+        }
+        Found::Past(past) => Err(gone(shared, &past).await),
+    }
+}
+
+/// Why a task takes nothing any more.
+async fn gone(shared: &Shared, past: &Past) -> Fault {
+    let run = shared.options.handle.run(&past.run).await.ok();
+    let later = run.as_ref().is_some_and(|run| run.attempt > past.attempt);
+    if later {
+        let message = "A later attempt has taken this one's place.";
+        return Fault::new(Code::WorkerSuperseded, message);
+    }
+    let canceled = run.is_some_and(|run| {
+        run.status() == RunStatus::Canceled || (!run.is_over() && run.cancel.is_some())
+    });
+    let fault = crate::task::over();
+    if canceled { fault.with("canceled", true) } else { fault }
+}
+
+pub(super) async fn prompt(
+    State(shared): State<Arc<Shared>>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+    peer: Peer,
+) -> Answer {
+    let task_id = asked.task_id.as_deref();
+    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::PromptRead, task_id)?;
+    let task = open(&shared, found).await?;
+    let data = task.attempt.data();
+    let mut inputs = data.inputs_with_addresses()?;
+    let outputs = data.output_addresses()?;
+    let text = |inputs: &Object, name: &str| inputs.get(name)?.as_str().map(str::to_owned);
+    let prompt = text(&inputs, "prompt")
+        .unwrap_or_else(|| serde_json::to_string(&inputs).unwrap_or_default());
+    let system = text(&inputs, "system");
+    let context = inputs.remove("context");
+    let answer = WorkerPrompt {
+        task_id: task.id.clone(),
+        attempt: task.number(),
+        agent: task.agent().to_owned(),
+        system,
+        prompt,
+        context,
+        inputs: Some(inputs).filter(|inputs| !inputs.is_empty()),
+        outputs: (!outputs.is_empty())
+            .then(|| outputs.into_iter().map(|(name, at)| (name, at.into())).collect()),
+    };
+    Ok(Json(answer).into_response())
+}
+
+pub(super) async fn submit(
+    State(shared): State<Arc<Shared>>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+    peer: Peer,
+    body: Bytes,
+) -> Answer {
+    let task_id = asked.task_id.as_deref();
+    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::ResultWrite, task_id)?;
+    if body.len() > SUBMIT_BYTES_MAX {
+        return Err(too_large().into());
+    }
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let is_json = kind.starts_with("application/json") || kind.contains("+json");
+    let value = if is_json || wants_json(&found) {
+        read(&body)?
+    } else {
+        let text = String::from_utf8(body.into()).map_err(|_| {
+            Fault::new(Code::RequestInvalid, "The body is neither JSON nor UTF-8 text.")
+        })?;
+        Value::String(text)
+    };
+    conclude(&shared, found, Final { value, ok: asked.ok.unwrap_or(true), cost_micro: 0 }).await
+}
+
+/// Whether a tool's outputs have a schema, so that they must be JSON.
+fn wants_json(found: &Found) -> bool {
+    match found {
+        Found::Task(task) => task.has_output_schema(),
+        Found::Past(_) => false,
+    }
+}
+
+pub(super) async fn result(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    peer: Peer,
+    body: Bytes,
+) -> Answer {
+    // The credential is looked at before the body is believed to be anything.
+    check(&shared, &headers, &peer, &WorkerScope::ResultWrite, None)?;
+    if body.len() > SUBMIT_BYTES_MAX {
+        return Err(too_large().into());
+    }
+    let given: WorkerResult = read(&body)?;
+    let scope = WorkerScope::ResultWrite;
+    let (found, grant) = check(&shared, &headers, &peer, &scope, Some(&given.task_id))?;
+    if given.attempt.is_some_and(|attempt| attempt != grant.attempt) {
+        let message = "A later attempt has taken this one's place.";
+        return Err(Fault::new(Code::WorkerSuperseded, message).into());
+    }
+    conclude(&shared, found, Final { value: given.value, ok: given.ok, cost_micro: 0 }).await
+}
+
+/// Takes a final; the first stands.
+async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
+    match found {
+        Found::Task(task) => {
+            task.conclude(given).await?;
+            asks::ended(shared, &task);
+        }
+        Found::Past(past) => match &past.given {
+            Some(first) if *first == given.digest() => {}
+            Some(_) => return Err(already_final().into()),
+            None => return Err(gone(shared, &past).await.into()),
+        },
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `POST /v1/worker/progress`
+#[derive(Debug, Default, Deserialize)]
+struct Told {
+    text: Option<String>,
+    channel: Option<String>,
+    phase: Option<String>,
+    fraction: Option<f64>,
+}
+
+pub(super) async fn progress(
+    State(shared): State<Arc<Shared>>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+    peer: Peer,
+    body: Bytes,
+) -> Answer {
+    let task_id = asked.task_id.as_deref();
+    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::ResultWrite, task_id)?;
+    let task = open(&shared, found).await?;
+    let told: Told = read(&body)?;
+    let mut pieces = Vec::new();
+    if let Some(text) = told.text {
+        let channel = told.channel.unwrap_or_else(|| "status".to_owned());
+        pieces.push(Progress::Text { channel, text });
+    }
+    if told.phase.is_some() || told.fraction.is_some() {
+        let fraction = told.fraction.filter(|it| it.is_finite()).map(|it| it.clamp(0.0, 1.0));
+        let phase = told.phase.unwrap_or_else(|| "checkpoint".to_owned());
+        pieces.push(Progress::Phase { phase, fraction });
+    }
+    if !pieces.is_empty() {
+        task.attempt.progress(pieces).await?;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn artifact(
+    State(shared): State<Arc<Shared>>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+    peer: Peer,
+    body: axum::body::Body,
+) -> Answer {
+    let task_id = asked.task_id.as_deref();
+    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::ArtifactWrite, task_id)?;
+    let task = open(&shared, found).await?;
+    let missing =
+        |field: &str, message: &str| Fault::new(Code::RequestInvalid, message).with("field", field);
+    let name = asked.name.as_deref().filter(|name| !name.is_empty());
+    let name = name.ok_or_else(|| missing("name", "`name` says which file it is."))?;
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let length: Option<u64> = length.and_then(|text| text.parse().ok());
+    let length = length.ok_or_else(|| missing("content-length", "The length must be told."))?;
+    let stream = body.into_data_stream().map(|piece| {
+        let cut = "the worker broke off";
+        piece.map_err(|_| ObjectError::new(ObjectErrorKind::Interrupted, cut))
+    });
+    task.attempt.data().write(name, length, stream.boxed()).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `POST /v1/worker/ask`
+#[derive(Debug, Deserialize)]
+struct Question {
+    question: String,
+    #[serde(default)]
+    key: Option<String>,
+    #[serde(default)]
+    schema: Option<Value>,
+    #[serde(default)]
+    wait_ms: Option<u64>,
+}
+
+pub(super) async fn ask(
+    State(shared): State<Arc<Shared>>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+    peer: Peer,
+    body: Bytes,
+) -> Answer {
+    let task_id = asked.task_id.as_deref();
+    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::Ask, task_id)?;
+    let task = open(&shared, found).await?;
+    let question: Question = read(&body)?;
+    let key = question.key.unwrap_or_else(|| question.question.chars().take(100).collect());
+    let answer = task.await_answer(&key);
+    task.attempt
+        .raise(NewAsk {
+            attempt_id: task.attempt.dispatch().attempt_id.clone(),
+            kind: AskKind::Question,
+            key: key.clone(),
+            title: question.question,
+            schema: question.schema,
+            audience: Audience::Any,
+            deadline: None,
+            escalates: None,
+            detail: None,
+        })
+        .await?;
+    let wait = Duration::from_millis(question.wait_ms.unwrap_or(WAIT_MAX_MS).min(WAIT_MAX_MS));
+    match tokio::time::timeout(wait, answer).await {
+        Ok(Ok(resolution)) => Ok(Json(told(&key, &resolution)).into_response()),
+        Ok(Err(_)) | Err(_) => {
+            let body = json!({ "key": key, "status": "pending" });
+            Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+        }
+    }
+}
+
+fn told(key: &str, resolution: &Resolution) -> Value {
+    let mut answer = json!({ "key": key, "status": resolution.as_str() });
+    match resolution {
+        Resolution::Answered { value } => answer["value"] = value.clone(),
+        Resolution::OffScript { text } => answer["text"] = text.clone().into(),
+        _ => {}
+    }
+    answer
+}
+
+/// `POST /v1/worker/invoke`
+#[derive(Debug, Deserialize)]
+struct Invocation {
+    tool: String,
+    #[serde(default)]
+    inputs: Object,
+    #[serde(default)]
+    idempotency_key: Option<String>,
+    #[serde(default)]
+    wait_ms: Option<u64>,
+}
+
+pub(super) async fn invoke(
+    State(shared): State<Arc<Shared>>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+    peer: Peer,
+    body: Bytes,
+) -> Answer {
+    let scope = WorkerScope::Invoke(ToolPattern::any());
+    let (found, grant) = check(&shared, &headers, &peer, &scope, asked.task_id.as_deref())?;
+    let task = open(&shared, found).await?;
+    let wanted: Invocation = read(&body)?;
+    let tool = ToolId::new(&wanted.tool)
+        .map_err(|error| Fault::new(Code::RequestInvalid, format!("{error}.")))?;
+    if !grant.may_invoke(&tool) {
+        let message = format!("This credential does not let its worker call {tool}.");
+        return Err(Fault::new(Code::PermissionDenied, message).into());
+    }
+    let caller = task.attempt.caller(grant.tools());
+    let world = task.run().world.clone();
+    let idempotency_key = wanted.idempotency_key;
+    let new = NewRun { idempotency_key, ..NewRun::new(tool, wanted.inputs, world) };
+    let accepted = task.attempt.invoke(&caller, new).await?;
+    let wait = Duration::from_millis(wanted.wait_ms.unwrap_or(WAIT_MAX_MS).min(WAIT_MAX_MS));
+    let run = shared.options.handle.wait_run(&accepted.run.key, wait).await?;
+    let mut body = json!({ "run_id": run.key.run.as_str(), "status": run.status().as_str() });
+    if let Some(outcome) = &run.outcome {
+        match outcome {
+            wharf_domain::Outcome::Succeeded { outputs } => {
+                body["outputs"] = outputs.clone().into()
+            }
+            other => {
+                if let Some(fault) = other.error() {
+                    body["error"] = json!({ "code": fault.code, "message": fault.message });
+                }
+            }
+        }
+    }
+    let status = if run.is_over() { StatusCode::OK } else { StatusCode::ACCEPTED };
+    Ok((status, Json(body)).into_response())
+}
+
+fn too_large() -> Fault {
+    let message = format!("A result may have {SUBMIT_BYTES_MAX} bytes.");
+    Fault::new(Code::RequestTooLarge, message)
+}

@@ -1,0 +1,69 @@
+//! The engine's way to a seat that executes attempts.
+
+use std::sync::{Arc, Weak};
+
+use wharf_domain::Resolution;
+use wharf_domain::run::AttemptError;
+use wharf_engine::{Attempt, Dispatch, ProviderSink};
+use wharf_vocab::{AttemptId, Code, Fault, SeatId};
+
+use crate::edge::Shared;
+use crate::task::{SENIOR, Task};
+
+/// The way to one seat. The engine keeps it, so it must not keep the engine.
+pub(crate) struct Sink {
+    shared: Weak<Shared>,
+    seat: SeatId,
+}
+
+impl Sink {
+    pub(crate) fn new(shared: &Arc<Shared>, seat: SeatId) -> Self {
+        Self { shared: Arc::downgrade(shared), seat }
+    }
+}
+
+impl ProviderSink for Sink {
+    fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
+        let stopping = || Fault::new(Code::CoreStopping, "The core is stopping.");
+        let shared = self.shared.upgrade().ok_or_else(stopping)?;
+        let gone = || Fault::new(Code::ToolUnavailable, "The seat was given up.");
+        let desk = shared.desk(&self.seat).ok_or_else(gone)?;
+        let again = dispatch.reattach;
+        let attempt = Attempt::new(shared.options.handle.clone(), dispatch);
+        let task = Arc::new(Task::new(self.seat.clone(), attempt));
+        shared.tasks.open(&shared.options.handle, &task);
+        shared.offer(&desk, &task.req_id(), crate::desk::Waiting::Spawn(task), again);
+        Ok(())
+    }
+
+    fn cancel(&self, attempt_id: &AttemptId, reason: &str, _grace_ms: u64) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(task) = shared.tasks.of_attempt(attempt_id) else { return };
+        shared.withdraw(&task, reason);
+        tokio::spawn(async move {
+            let fault = Fault::new(Code::ToolCanceled, "The task was canceled.");
+            // When the engine is gone there is nobody left to tell.
+            let _ = task.fail(AttemptError::Canceled(fault)).await;
+            shared.tasks.over(&task);
+        });
+    }
+
+    fn answer(&self, attempt_id: &AttemptId, key: &str, resolution: &Resolution) {
+        let Some(shared) = self.shared.upgrade() else { return };
+        let Some(task) = shared.tasks.of_attempt(attempt_id) else { return };
+        if key != SENIOR {
+            return task.answered(key, resolution);
+        }
+        let resolution = resolution.clone();
+        tokio::spawn(async move {
+            let run = shared.options.handle.run(task.run()).await;
+            let original = run.ok().and_then(|run| {
+                let asks = run.asks.iter().map(|raised| &raised.ask.spec);
+                asks.filter(|spec| spec.key == SENIOR).find_map(|spec| spec.detail.clone())
+            });
+            task.senior_answered(original.unwrap_or_default(), &resolution).await;
+            shared.withdraw(&task, "the senior answered");
+            shared.tasks.over(&task);
+        });
+    }
+}

@@ -1,0 +1,142 @@
+//! One connection of a seat.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use futures::{SinkExt, StreamExt};
+use tokio::time::Instant;
+use wharf_protocol::Moment;
+use wharf_protocol::operator::{Closed, Incoming, Outgoing, SeatSession};
+use wharf_wire::operator_v1::close;
+
+use crate::asks;
+use crate::desk::{Desk, Order, Taken};
+use crate::edge::Shared;
+
+/// How long an operator may take to read a frame.
+const WRITE_MAX: Duration = Duration::from_secs(20);
+
+/// Serves a connection until it ends. It takes the seat at once.
+pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocket) {
+    let began = Instant::now();
+    let (taken, due) = desk.take(shared.options.handle.now());
+    let epoch = taken.epoch;
+    let mut connection = Connection {
+        session: SeatSession::new(shared.options.limits, moment(&shared, began)),
+        shared: Arc::clone(&shared),
+        desk: Arc::clone(&desk),
+        began,
+        epoch,
+    };
+    for notice in &taken.notices {
+        connection.session.send(notice);
+    }
+    for due in due {
+        let message = shared.message(due);
+        connection.session.send(&message);
+    }
+    connection.run(socket, taken).await;
+    desk.leave(epoch, shared.options.handle.now());
+}
+
+struct Connection {
+    session: SeatSession,
+    shared: Arc<Shared>,
+    desk: Arc<Desk>,
+    began: Instant,
+    epoch: u64,
+}
+
+impl Connection {
+    async fn run(&mut self, socket: WebSocket, mut taken: Taken) {
+        let (mut sink, mut source) = socket.split();
+        loop {
+            while let Some(outgoing) = self.session.next_outgoing() {
+                let last = matches!(outgoing, Outgoing::Close { .. });
+                let sent = tokio::time::timeout(WRITE_MAX, sink.send(frame(outgoing))).await;
+                if last || !matches!(sent, Ok(Ok(()))) {
+                    return;
+                }
+            }
+            let wake =
+                self.session.next_deadline().map(|ms| self.began + Duration::from_millis(ms));
+            tokio::select! {
+                incoming = source.next() => match incoming {
+                    Some(Ok(message)) => {
+                        if !self.take(&message).await {
+                            return;
+                        }
+                    }
+                    Some(Err(_)) | None => return,
+                },
+                order = taken.orders.recv() => match order {
+                    Some(order) => self.obey(order),
+                    // The desk let go of a connection that could not keep up.
+                    None => self.session.close(close::TRY_AGAIN, "too much waits to be read"),
+                },
+                () = until(wake) => self.session.tick(moment(&self.shared, self.began)),
+            }
+            if self.session.closed() == Some(Closed::Violations) {
+                tracing::warn!(seat = %self.desk.seat.id, "an operator broke the protocol too often");
+            }
+        }
+    }
+
+    /// Takes a frame; `false` if it was the last.
+    async fn take(&mut self, message: &Message) -> bool {
+        let now = moment(&self.shared, self.began);
+        self.desk.heard(now.at);
+        let incoming = match message {
+            Message::Text(text) => Incoming::Text(text),
+            Message::Binary(_) => Incoming::Binary,
+            Message::Ping(_) | Message::Pong(_) => Incoming::Pong,
+            Message::Close(_) => return false,
+        };
+        self.session.receive(incoming, now);
+        while let Some(reply) = self.session.next_reply() {
+            let req_id = reply.req_id().to_owned();
+            // Somebody else sits here now; whatever this connection says does not count.
+            if !self.desk.is_current(self.epoch) {
+                return false;
+            }
+            match asks::reply(&self.shared, &self.desk, reply).await {
+                Ok(()) => self.session.taken(&req_id),
+                Err(fault) => self.session.refused(&req_id, fault.code.as_str(), &fault.message),
+            }
+        }
+        true
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Send(message) => self.session.send(&message),
+            Order::Withdraw { req_id, task_id, reason } => {
+                self.session.withdraw(&req_id, &task_id, &reason);
+            }
+            Order::Close { code, reason } => self.session.close(code, &reason),
+        }
+    }
+}
+
+fn frame(outgoing: Outgoing) -> Message {
+    match outgoing {
+        Outgoing::Text(text) => Message::Text(text.into()),
+        Outgoing::Ping => Message::Ping(bytes::Bytes::new()),
+        Outgoing::Close { code, reason } => {
+            Message::Close(Some(CloseFrame { code, reason: reason.into() }))
+        }
+    }
+}
+
+fn moment(shared: &Shared, began: Instant) -> Moment {
+    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Moment::new(ms, shared.options.handle.now())
+}
+
+async fn until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}

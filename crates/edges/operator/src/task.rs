@@ -1,0 +1,299 @@
+//! An attempt that a seat executes: from the offer to its single end.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
+use wharf_domain::{Audience, Level, Progress, Resolution};
+use wharf_engine::Attempt;
+use wharf_vocab::limits::SEAT_DEADLINE_MS;
+use wharf_vocab::{AskKind, Code, Digest, Executed, Fault, Object, RunKey, SeatId};
+
+/// The key of the question that a senior is asked when a worker failed.
+pub(crate) const SENIOR: &str = "operator.senior";
+/// What every name of a task begins with.
+pub(crate) const TASK_PREFIX: &str = "ST-";
+/// Most patterns of tools that a worker may call.
+const TOOLS_MAX: usize = 32;
+/// Longest text of an error that is kept.
+const ERROR_CHARS_MAX: usize = 2_000;
+
+/// An attempt that a seat executes.
+#[derive(Debug)]
+pub(crate) struct Task {
+    /// Its name on the wire.
+    pub(crate) id: String,
+    /// The seat that executes it.
+    pub(crate) seat: SeatId,
+    /// The attempt.
+    pub(crate) attempt: Attempt,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stand: Stand,
+    answers: HashMap<String, oneshot::Sender<Resolution>>,
+    /// Whether the senior has been asked and the attempt waits for the answer.
+    asked_senior: bool,
+}
+
+/// How a task stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Stand {
+    /// Somebody works on it.
+    #[default]
+    Open,
+    /// A final was given and is being kept; others must be equal to it.
+    Final(Digest),
+    /// It ended without a final.
+    Over,
+}
+
+/// What came of the work.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Final {
+    /// The result.
+    pub(crate) value: Value,
+    /// Whether it went well.
+    pub(crate) ok: bool,
+    /// What it cost.
+    pub(crate) cost_micro: u64,
+}
+
+impl Final {
+    /// What tells an equal repeat from another final.
+    pub(crate) fn digest(&self) -> Digest {
+        let text = serde_json::to_vec(&(&self.value, self.ok)).unwrap_or_default();
+        Digest::of(&[&text])
+    }
+
+    /// The value as outputs: objects as they are, others under the name `value`.
+    pub(crate) fn outputs(&self) -> Object {
+        match &self.value {
+            Value::Object(outputs) => outputs.clone(),
+            other => Object::from_iter([("value".to_owned(), other.clone())]),
+        }
+    }
+}
+
+/// What became of a final.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// It is the final.
+    First,
+    /// It is equal to the final.
+    Repeat,
+}
+
+impl Task {
+    pub(crate) fn new(seat: SeatId, attempt: Attempt) -> Self {
+        let id = format!("{TASK_PREFIX}{}", attempt.dispatch().attempt_id);
+        Self { id, seat, attempt, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What names the offer on the wire. It stays the same for as long as the attempt.
+    pub(crate) fn req_id(&self) -> String {
+        format!("sp-{}", self.attempt.dispatch().attempt_id)
+    }
+
+    pub(crate) fn run(&self) -> &RunKey {
+        &self.attempt.dispatch().run
+    }
+
+    pub(crate) fn number(&self) -> u32 {
+        self.attempt.dispatch().attempt
+    }
+
+    /// What is executed: the tool's own name.
+    pub(crate) fn agent(&self) -> &str {
+        self.attempt.dispatch().spec.tool.name()
+    }
+
+    /// Tools that its worker may call: none unless the inputs name some and whoever started the
+    /// run may call them.
+    pub(crate) fn tools(&self) -> Vec<ToolPattern> {
+        let inputs = &self.attempt.dispatch().spec.inputs;
+        let named = inputs.get("tools").and_then(Value::as_array);
+        let texts = named.into_iter().flatten().filter_map(Value::as_str).take(TOOLS_MAX);
+        texts.filter_map(|text| ToolPattern::parse(text).ok()).collect()
+    }
+
+    /// Whether the tool says what its outputs look like.
+    pub(crate) fn has_output_schema(&self) -> bool {
+        self.attempt.has_output_schema()
+    }
+
+    pub(crate) fn stand(&self) -> Stand {
+        self.lock().stand.clone()
+    }
+
+    /// Whether its worker failed and a senior is asked what to make of it.
+    pub(crate) fn waits_for_senior(&self) -> bool {
+        self.lock().asked_senior
+    }
+
+    /// Gives the final. The first stands; one that does not fit the tool's schema is told and
+    /// leaves the task open. When this answers, the final is kept for good.
+    pub(crate) async fn conclude(&self, given: Final) -> Result<Taken, Fault> {
+        let digest = given.digest();
+        if given.ok {
+            match self.stand() {
+                Stand::Open => self.attempt.check_outputs(&given.outputs()).await?,
+                Stand::Final(first) if first == digest => return Ok(Taken::Repeat),
+                Stand::Final(_) => return Err(already_final()),
+                Stand::Over => return Err(over()),
+            }
+        }
+        {
+            let mut state = self.lock();
+            match &state.stand {
+                Stand::Open => state.stand = Stand::Final(digest.clone()),
+                Stand::Final(first) if *first == digest => return Ok(Taken::Repeat),
+                Stand::Final(_) => return Err(already_final()),
+                Stand::Over => return Err(over()),
+            }
+        }
+        let kept = match self.attempt.dispatch().spec.senior.clone() {
+            Some(senior) if !given.ok => {
+                let asked = self.ask_senior(senior, &given).await;
+                self.lock().asked_senior = asked.is_ok();
+                asked
+            }
+            _ => self.end(report(&given)).await,
+        };
+        if kept.is_err() {
+            // Nothing was kept, so whoever gave it may give it again.
+            self.lock().stand = Stand::Open;
+        }
+        kept.map(|()| Taken::First)
+    }
+
+    /// Ends the task without a final.
+    pub(crate) async fn fail(&self, error: AttemptError) -> Result<(), Fault> {
+        if !self.close() {
+            return Ok(());
+        }
+        self.end(AttemptReport::new(Err(error), 0)).await
+    }
+
+    /// Takes no final any more; `false` if there was one or it was over.
+    pub(crate) fn close(&self) -> bool {
+        let mut state = self.lock();
+        if state.stand != Stand::Open {
+            return false;
+        }
+        state.stand = Stand::Over;
+        true
+    }
+
+    async fn end(&self, report: AttemptReport) -> Result<(), Fault> {
+        self.attempt.conclude(report).await.map(drop)
+    }
+
+    /// Asks the senior what to make of a worker's failure.
+    async fn ask_senior(&self, senior: SeatId, given: &Final) -> Result<(), Fault> {
+        let dispatch = self.attempt.dispatch();
+        let now_ms = dispatch.spec.timeout_ms.min(SEAT_DEADLINE_MS);
+        let escalates = dispatch.deadline.map(|deadline| {
+            let left = dispatch.spec.timeout_ms.saturating_sub(now_ms);
+            wharf_vocab::Timestamp(deadline.0.saturating_sub(left))
+        });
+        self.attempt
+            .raise(NewAsk {
+                attempt_id: dispatch.attempt_id.clone(),
+                kind: AskKind::Question,
+                key: SENIOR.to_owned(),
+                title: format!("The worker for {} failed. What is the answer?", self.agent()),
+                schema: None,
+                audience: Audience::Seat(senior),
+                deadline: None,
+                escalates,
+                detail: Some(given.value.clone()),
+            })
+            .await
+    }
+
+    /// The senior answered, or nobody did.
+    pub(crate) async fn senior_answered(&self, original: Value, resolution: &Resolution) {
+        let result = match resolution {
+            Resolution::Answered { value } => Ok(Object::from_iter([
+                ("original".to_owned(), original),
+                ("senior_answer".to_owned(), value.clone()),
+            ])),
+            other => Err(AttemptError::Failed(
+                Fault::new(
+                    Code::OperatorFailed,
+                    format!(
+                        "The worker failed, and the senior gave no answer: {}.",
+                        other.as_str()
+                    ),
+                ),
+                Executed::Yes,
+            )),
+        };
+        self.lock().stand = Stand::Over;
+        if let Err(fault) = self.end(AttemptReport::new(result, 0)).await {
+            tracing::warn!(task = %self.id, code = %fault.code, "an answer was not kept");
+        }
+    }
+
+    /// Waits for the answer to a question of the worker under this key.
+    pub(crate) fn await_answer(&self, key: &str) -> oneshot::Receiver<Resolution> {
+        let (sender, receiver) = oneshot::channel();
+        self.lock().answers.insert(key.to_owned(), sender);
+        receiver
+    }
+
+    /// Passes an answer on to whoever waits for it.
+    pub(crate) fn answered(&self, key: &str, resolution: &Resolution) {
+        if let Some(waiting) = self.lock().answers.remove(key) {
+            // The worker may have given up; it gets the answer when it asks again.
+            let _ = waiting.send(resolution.clone());
+        }
+    }
+
+    /// Writes down what a worker used up.
+    pub(crate) async fn note_stats(&self, stats: Value) {
+        let piece = Progress::Partial { key: Some("stats".to_owned()), value: stats };
+        // An attempt that is over takes no more; then the numbers are only in the log.
+        let _ = self.attempt.progress(vec![piece]).await;
+    }
+
+    /// Writes a line to the run's log.
+    pub(crate) async fn note(&self, level: Level, text: String) {
+        let _ = self.attempt.progress(vec![Progress::Log { level, text }]).await;
+    }
+}
+
+fn report(given: &Final) -> AttemptReport {
+    if given.ok {
+        return AttemptReport::new(Ok(given.outputs()), given.cost_micro);
+    }
+    let fault = failed("The worker says that it failed.").with("value", given.value.clone());
+    AttemptReport::new(Err(AttemptError::Failed(fault, Executed::Yes)), given.cost_micro)
+}
+
+/// The operator or its worker says that the work failed.
+pub(crate) fn failed(text: &str) -> Fault {
+    let shown: String = text.chars().filter(|c| !c.is_control()).take(ERROR_CHARS_MAX).collect();
+    let shown = if shown.trim().is_empty() { "The operator gave no reason.".into() } else { shown };
+    Fault::new(Code::OperatorFailed, shown)
+}
+
+/// Another final stands.
+pub(crate) fn already_final() -> Fault {
+    Fault::new(Code::WorkerAlreadyFinal, "Another result was given for this task before.")
+}
+
+/// The task is over.
+pub(crate) fn over() -> Fault {
+    Fault::new(Code::WorkerRunOver, "The run is over; nobody waits for this any more.")
+}
