@@ -102,6 +102,7 @@ impl CreateRunInput {
             budget_micro: self.budget_micro.map(|micro| micro.0),
             durability: self.durability.map(Into::into),
             parent: None,
+            seats: wharf_engine::RunSeats::default(),
             context: self.context.unwrap_or_default().read()?,
         })
     }
