@@ -62,7 +62,8 @@ pub struct RequestControl {
     /// An addition: keys of inputs that are references; without it prefixes decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<String>>,
-    /// An addition: send only what comes after this number.
+    /// An addition: send only what comes after this number. A server that does not know the attempt
+    /// then refuses it (close 1008 `run unknown`) instead of beginning it a second time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// An addition: how long the attempt may run, in milliseconds from now.
