@@ -2,3 +2,5 @@
 //! elsewhere, and hands them attempts over the run protocol.
 
 pub mod link;
+#[cfg_attr(not(test), expect(dead_code, reason = "the control of tool servers is not there yet"))]
+mod manifest;

@@ -153,6 +153,8 @@ codes! {
 
     /// There is no such tool in the catalog.
     ToolNotFound = "tool.not_found", 404, false;
+    /// The tool server's manifest cannot be used.
+    ToolManifestInvalid = "tool.manifest_invalid", 422, false;
     /// The tool's definition changed and has not been approved again.
     ToolQuarantined = "tool.quarantined", 409, false;
     /// The tool's provider is stopped, crashed or disabled.
