@@ -1,8 +1,8 @@
 //! The files an approval is pinned to: which they are, what is in them, and whether they are
 //! still the same.
 //!
-//! They are all files in the agent's folder, since a program may read any of them, and those the
-//! command names in any case. At every start they are read and compared. While the agent runs
+//! They are all files in the provider's folder, since a program may read any of them, and those the
+//! command names in any case. At every start they are read and compared. While it runs
 //! they are compared by what the system says about them, and read again only if that has changed.
 
 mod folder;
@@ -19,7 +19,8 @@ use wharf_domain::Agent;
 use wharf_domain::agent::{Approval, Entrypoint};
 use wharf_vocab::{Code, Digest, Fault};
 
-use crate::manifest;
+use crate::kind::ManifestFile;
+use crate::plain::open_plain;
 
 /// Files that one approval may be pinned to.
 const FILES_MAX: usize = 64;
@@ -41,6 +42,7 @@ pub(crate) fn is_whole(approval: &Approval) -> bool {
 /// Digests of the files that an entrypoint names and, unless they are too many, of all others in
 /// the folder, by their paths from it. It blocks.
 pub(crate) fn digests(
+    file: ManifestFile,
     folder: &Path,
     entrypoint: &Entrypoint,
 ) -> Result<BTreeMap<String, Digest>, Fault> {
@@ -54,7 +56,7 @@ pub(crate) fn digests(
             return Err(Fault::new(Code::AgentManifestInvalid, message));
         }
     }
-    let Some(all) = folder::list(folder) else { return Ok(digests) };
+    let Some(all) = folder::list(folder, file.name) else { return Ok(digests) };
     for (name, entry) in &all {
         if !digests.contains_key(name) {
             let digest = entry.digest(&mut left).map_err(|why| unpinned(name, why))?;
@@ -110,7 +112,7 @@ fn tidy(name: &str) -> String {
 fn digest(path: &Path, left: &mut u64) -> Result<Digest, &'static str> {
     // A link is followed here, because what it leads to is what would be started.
     let path = std::fs::canonicalize(path).map_err(|_| "is gone")?;
-    let mut file = manifest::open_plain(&path).map_err(|_| "cannot be read")?;
+    let mut file = open_plain(&path).map_err(|_| "cannot be read")?;
     let mut hash = Sha256::new();
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
@@ -127,11 +129,12 @@ fn digest(path: &Path, left: &mut u64) -> Result<Digest, &'static str> {
 
 /// How an agent's files differ from what was approved, one line each, and not too many of them.
 /// It blocks.
-pub(crate) fn differences(agent: &Agent) -> Vec<String> {
+pub(crate) fn differences(file: ManifestFile, agent: &Agent) -> Vec<String> {
     let Some(approval) = &agent.approval else { return Vec::new() };
     let folder = Path::new(&agent.folder);
-    let mut lines = manifest_differences(agent, approval, folder);
-    lines.extend(file_differences(approval, folder, named(folder, &agent.manifest.entrypoint)));
+    let mut lines = manifest_differences(file, agent, approval, folder);
+    let names = named(folder, &agent.manifest.entrypoint);
+    lines.extend(file_differences(file, approval, folder, names));
     if lines.len() > LINES_MAX {
         let more = lines.len() - LINES_MAX;
         lines.truncate(LINES_MAX);
@@ -140,9 +143,14 @@ pub(crate) fn differences(agent: &Agent) -> Vec<String> {
     lines
 }
 
-fn file_differences(approval: &Approval, folder: &Path, mut names: Vec<String>) -> Vec<String> {
+fn file_differences(
+    file: ManifestFile,
+    approval: &Approval,
+    folder: &Path,
+    mut names: Vec<String>,
+) -> Vec<String> {
     let mut lines = Vec::new();
-    let all = if is_whole(approval) { folder::list(folder) } else { None };
+    let all = if is_whole(approval) { folder::list(folder, file.name) } else { None };
     if is_whole(approval) && all.is_none() {
         lines.push("the folder has more in it than can be compared".to_owned());
     }
@@ -168,9 +176,15 @@ fn file_differences(approval: &Approval, folder: &Path, mut names: Vec<String>) 
     lines
 }
 
-fn manifest_differences(agent: &Agent, approval: &Approval, folder: &Path) -> Vec<String> {
-    let file = manifest::FILE_NAME;
-    let read = match manifest::read(folder) {
+fn manifest_differences(
+    file: ManifestFile,
+    agent: &Agent,
+    approval: &Approval,
+    folder: &Path,
+) -> Vec<String> {
+    let read = (file.read)(folder);
+    let file = file.name;
+    let read = match read {
         Ok(read) => read,
         Err(_) if !folder.join(file).exists() => return vec![format!("{file} is gone")],
         Err(fault) => {
@@ -203,6 +217,9 @@ fn manifest_differences(agent: &Agent, approval: &Approval, folder: &Path) -> Ve
     }
     if before.limits != now.limits {
         what.push("has other limits".to_owned());
+    }
+    if before.server != now.server {
+        what.push("serves its tool in another way".to_owned());
     }
     if what.is_empty() {
         return vec![format!("{file} changed")];

@@ -1,4 +1,4 @@
-//! Whether an agent can use addresses of the artifact store.
+//! Whether a provider can use addresses of the artifact store.
 
 use std::net::IpAddr;
 
@@ -7,9 +7,10 @@ use wharf_domain::permission::Permission;
 use wharf_engine::Reach;
 use wharf_vocab::SandboxLevel;
 
-/// How an agent reaches the files of its calls: by addresses if nothing keeps it from the
+/// How a provider reaches the files of its calls: by addresses if nothing keeps it from the
 /// network or its permissions cover where they lead, else as files.
-pub(crate) fn reach(agent: &Agent, origin: Option<&str>) -> Reach {
+#[must_use]
+pub fn reach(agent: &Agent, origin: Option<&str>) -> Reach {
     let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
     if level.is_some_and(|level| level <= SandboxLevel::Basic) {
         return Reach::Storage;

@@ -1,4 +1,4 @@
-//! What is known of an agent besides the journal: processes, connections, health.
+//! What is known of a provider besides the journal: processes, connections, health.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,17 +11,18 @@ use wharf_domain::{Agent, Availability};
 use wharf_engine::agents::{AgentState, AgentView};
 use wharf_engine::launcher::Launched;
 use wharf_engine::{Dispatch, Handle};
-use wharf_protocol::agent::CoreClose;
-use wharf_vocab::{AgentId, AttemptId, Fault, Isolation, LaunchId, Timestamp};
+use wharf_vocab::{AgentId, AttemptId, Code, Fault, Isolation, LaunchId, Timestamp};
 
-use crate::conn::{Command, provider};
+use crate::command::{Closed, Command};
 use crate::files::Watch;
+use crate::host::provider;
+use crate::kind::Upkeep;
 use crate::places::Places;
-use crate::pool::{Begun, Failed, Phase, Pool, Quit, Slot};
+use crate::pool::{Begun, Failed, Phase, Policy, Pool, Quit, Slot};
 
-/// What is known of one agent besides the journal.
+/// What is known of one provider besides the journal.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub struct Live {
     state: Mutex<State>,
     /// Wakes the supervisor: a process may be needed, or be needed no more.
     pub(crate) changed: Notify,
@@ -62,10 +63,10 @@ impl Live {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The agent is to run: which runs share a process, and which files it is pinned to.
-    pub(crate) fn prepare(&self, isolation: Isolation, watch: Watch) {
+    /// The provider is to run: how its processes are kept, and which files it is pinned to.
+    pub(crate) fn prepare(&self, policy: Policy, watch: Watch) {
         let mut state = self.lock();
-        state.pool.set_isolation(isolation);
+        state.pool.set_policy(policy);
         state.watch = Some(Arc::new(watch));
         state.blocked = None;
     }
@@ -93,7 +94,8 @@ impl Live {
     }
 
     /// The folders of a launch.
-    pub(crate) fn places(&self, launch: &LaunchId) -> Option<Arc<Places>> {
+    #[must_use]
+    pub fn places(&self, launch: &LaunchId) -> Option<Arc<Places>> {
         self.lock().pool.slot(launch)?.places.clone()
     }
 
@@ -108,7 +110,7 @@ impl Live {
 
     /// The process of a launch, once it is there. A hello may well come before whoever started
     /// the process knows of it.
-    pub(crate) async fn process(
+    pub async fn process(
         &self,
         launch: &LaunchId,
         patience: Duration,
@@ -119,7 +121,8 @@ impl Live {
     }
 
     /// The process of a launch, if it is known already.
-    pub(crate) fn started(&self, launch: &LaunchId) -> Option<Arc<dyn Launched>> {
+    #[must_use]
+    pub fn started(&self, launch: &LaunchId) -> Option<Arc<dyn Launched>> {
         self.lock().pool.slot(launch)?.process()
     }
 
@@ -135,7 +138,17 @@ impl Live {
         state.reason = reason;
     }
 
-    pub(crate) fn set_phase(&self, launch: &LaunchId, phase: Phase) -> Failed {
+    /// A pause between restarts is over.
+    pub(crate) fn rested(&self) {
+        let mut state = self.lock();
+        if state.rest == Rest::BackingOff {
+            state.rest = Rest::Coming;
+        }
+    }
+
+    /// A process fares like this now; attempts that could not be handed to it.
+    #[must_use = "attempts that cannot be handed over must be ended"]
+    pub fn set_phase(&self, launch: &LaunchId, phase: Phase) -> Failed {
         let mut state = self.lock();
         if let Some(slot) = state.pool.slot(launch) {
             slot.phase = phase;
@@ -144,20 +157,22 @@ impl Live {
     }
 
     /// The agent itself says that this process takes no more calls.
-    pub(crate) fn retire(&self, launch: &LaunchId) {
+    pub fn retire(&self, launch: &LaunchId) {
         if let Some(slot) = self.lock().pool.slot(launch) {
             slot.retired = true;
         }
     }
 
-    pub(crate) fn heartbeat(&self, launch: &LaunchId, now: Timestamp) {
+    /// A process gave a sign of life.
+    pub fn heartbeat(&self, launch: &LaunchId, now: Timestamp) {
         if let Some(slot) = self.lock().pool.slot(launch) {
             slot.last_heartbeat = Some(now);
         }
     }
 
     /// Takes the connection of a launch; `false` if there is one already, or no such launch.
-    pub(crate) fn connect(&self, launch: &LaunchId, commands: mpsc::Sender<Command>) -> bool {
+    #[must_use = "a connection that is not taken must end"]
+    pub fn connect(&self, launch: &LaunchId, commands: mpsc::Sender<Command>) -> bool {
         let mut state = self.lock();
         let Some(slot) = state.pool.slot(launch) else { return false };
         if slot.conn.is_some() || slot.closed.is_some() {
@@ -167,7 +182,8 @@ impl Live {
         true
     }
 
-    pub(crate) fn disconnect(&self, launch: &LaunchId, why: CoreClose) {
+    /// The connection of a launch is gone, or will never be there.
+    pub fn disconnect(&self, launch: &LaunchId, why: Closed) {
         if let Some(slot) = self.lock().pool.slot(launch) {
             slot.conn = None;
             slot.closed = Some(why);
@@ -177,9 +193,12 @@ impl Live {
     }
 
     /// Whether a launch has a connection now, and why its last one ended.
-    pub(crate) fn connection(&self, launch: &LaunchId) -> (bool, Option<CoreClose>) {
+    pub(crate) fn connection(&self, launch: &LaunchId) -> (bool, Option<Closed>) {
         let mut state = self.lock();
-        state.pool.slot(launch).map_or((false, None), |slot| (slot.conn.is_some(), slot.closed))
+        state
+            .pool
+            .slot(launch)
+            .map_or((false, None), |slot| (slot.conn.is_some(), slot.closed.clone()))
     }
 
     pub(crate) fn commands(&self, launch: &LaunchId) -> Option<mpsc::Sender<Command>> {
@@ -203,7 +222,9 @@ impl Live {
         self.lock().pool.end_idle(now)
     }
 
-    pub(crate) fn call_over(&self, launch: &LaunchId, attempt: &AttemptId, unresponsive: bool) {
+    /// A process has nothing more to do with an attempt. One that was told to stop and did not
+    /// is unresponsive.
+    pub fn call_over(&self, launch: &LaunchId, attempt: &AttemptId, unresponsive: bool) {
         self.lock().pool.call_over(launch, attempt, unresponsive);
         self.changed.notify_one();
     }
@@ -212,6 +233,10 @@ impl Live {
         let mut state = self.lock();
         if let Some(fault) = &state.blocked {
             return Err(fault.clone());
+        }
+        if let (Upkeep::OnDemand { .. }, Rest::Down(reason)) = (state.pool.upkeep(), &state.rest) {
+            let message = format!("The tool is not available: {reason}.");
+            return Err(Fault::new(Code::ToolUnavailable, message));
         }
         let placed = state.pool.place(dispatch);
         drop(state);
@@ -269,7 +294,7 @@ impl Live {
     }
 
     /// Tells the catalog whether calls can be made now.
-    pub(crate) async fn announce(&self, handle: &Handle, id: &AgentId) {
+    pub async fn announce(&self, handle: &Handle, id: &AgentId) {
         let Ok(provider) = provider(id) else { return };
         let mut told = self.told.lock().await;
         let availability = self.availability();
@@ -285,6 +310,9 @@ impl Live {
         let state = self.lock();
         if let Rest::Down(reason) = &state.rest {
             return Availability::Down { reason: reason.clone() };
+        }
+        if matches!(state.pool.upkeep(), Upkeep::OnDemand { .. }) {
+            return Availability::Up;
         }
         let usable = || state.pool.slots.iter().filter(|slot| slot.is_usable());
         if usable().any(|slot| slot.phase == Phase::Running) {
@@ -306,6 +334,7 @@ impl Live {
             (Some(Phase::Starting), _) => AgentState::Starting,
             (Some(Phase::Running), _) => AgentState::Running,
             (Some(Phase::Unhealthy), _) => AgentState::Unhealthy,
+            (None, Rest::Coming) if state.pool.upkeep() != Upkeep::Always => AgentState::Running,
             (None, Rest::BackingOff) => AgentState::BackingOff,
             (None, Rest::Coming) => AgentState::Starting,
             (None, Rest::Unknown | Rest::Down(_)) => at_rest(&agent, state.last.is_some()),
@@ -360,10 +389,10 @@ mod tests {
         assert!(!live.connect(&launch("l0"), commands()), "another launch");
         assert!(live.connect(&launch("l1"), commands()));
         assert!(!live.connect(&launch("l1"), commands()), "a second session");
-        live.disconnect(&launch("l0"), CoreClose::Goodbye);
+        live.disconnect(&launch("l0"), Closed::Over);
         assert!(live.connection(&launch("l1")).0, "a stranger's end changes nothing");
-        live.disconnect(&launch("l1"), CoreClose::Goodbye);
-        assert_eq!(live.connection(&launch("l1")), (false, Some(CoreClose::Goodbye)));
+        live.disconnect(&launch("l1"), Closed::Over);
+        assert_eq!(live.connection(&launch("l1")), (false, Some(Closed::Over)));
         assert!(!live.connect(&launch("l1"), commands()), "a launch connects once");
     }
 }

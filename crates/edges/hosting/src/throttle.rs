@@ -22,7 +22,8 @@ const DISK_BYTES: u64 = 1024 * 1024 * 1024;
 /// What holds for an agent: the strictest of what it keeps to itself, what its owner approved
 /// it with, and what holds for all agents; and where none of them says anything, what holds
 /// unless somebody does.
-pub(crate) fn limits(agent: &Agent, of_all: &AgentLimits) -> AgentLimits {
+#[must_use]
+pub fn limits(agent: &Agent, of_all: &AgentLimits) -> AgentLimits {
     let mut limits = agent.manifest.limits.stricter(of_all);
     if let Some(approval) = &agent.approval {
         limits = limits.stricter(&approval.terms.limits);
@@ -89,10 +90,12 @@ impl Throttle {
 
 /// The gates of all agents.
 #[derive(Debug, Default)]
-pub(crate) struct Gates(Mutex<HashMap<AgentId, Arc<Gate>>>);
+pub struct Gates(Mutex<HashMap<AgentId, Arc<Gate>>>);
 
 impl Gates {
-    pub(crate) fn of(&self, id: &AgentId) -> Arc<Gate> {
+    /// The gate of one provider.
+    #[must_use]
+    pub fn of(&self, id: &AgentId) -> Arc<Gate> {
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(gates.entry(id.clone()).or_insert_with(|| Arc::new(Gate::new())))
     }
@@ -100,7 +103,7 @@ impl Gates {
 
 /// What all calls of one agent pass, over whichever connection they go.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     started: Instant,
     throttle: Mutex<Throttle>,
     freed: Notify,
@@ -116,7 +119,7 @@ impl Gate {
     }
 
     /// Counts a call that has come, or says that it comes too soon.
-    pub(crate) fn count(&self, rate: Option<Rate>) -> Result<(), Fault> {
+    pub fn count(&self, rate: Option<Rate>) -> Result<(), Fault> {
         let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.with(|throttle| throttle.count(now_ms, rate)).map_err(|retry_after_ms| {
             Fault::new(Code::ToolRateLimited, "The agent is called more often than it may be.")
@@ -126,25 +129,26 @@ impl Gate {
     }
 
     /// Takes a place for a call, if one is free. It is given back when the place is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, calls_max: u32) -> Option<Place> {
+    #[must_use]
+    pub fn enter(self: &Arc<Self>, calls_max: u32) -> Option<Place> {
         let entered = self.with(|throttle| throttle.enter(calls_max));
         entered.then(|| Place(Arc::clone(self)))
     }
 
     /// Waits until a place may have become free.
-    pub(crate) async fn freed(&self) {
+    pub async fn freed(&self) {
         self.freed.notified().await;
     }
 
     /// Lets another connection look for a place.
-    pub(crate) fn pass_on(&self) {
+    pub fn pass_on(&self) {
         self.freed.notify_one();
     }
 }
 
 /// A call's place; others wait for it.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<Gate>);
+pub struct Place(Arc<Gate>);
 
 impl Drop for Place {
     fn drop(&mut self) {

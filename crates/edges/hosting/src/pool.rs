@@ -1,8 +1,9 @@
-//! The processes of one agent, and which attempt goes to which of them.
+//! The processes of one provider, and which attempt goes to which of them.
 //!
 //! Pure but for the channels it holds. Where all runs share a process there is one. Where each
 //! world or each run has its own, one more is kept connected as a spare: an attempt takes it at
-//! once and another spare is started behind it.
+//! once and another spare is started behind it. Where processes are there on demand only, none is
+//! started before an attempt waits for it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,20 +14,23 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use wharf_engine::Dispatch;
 use wharf_engine::launcher::Launched;
-use wharf_protocol::agent::CoreClose;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
-use crate::conn::Command;
+use crate::command::{Closed, Command};
+use crate::kind::Upkeep;
 use crate::places::Places;
 
-/// Processes that one agent may have.
+/// Processes that one provider may have.
 pub(crate) const INSTANCES_MAX: usize = 64;
 /// How long the process of a world may have nothing to do.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(300);
 
+/// Attempts that may wait for a process.
+const WAITING_MAX: usize = 512;
+
 /// How a process fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub enum Phase {
     /// It starts, or has not offered its tools yet.
     Starting,
     /// It is connected and well.
@@ -72,7 +76,7 @@ pub(crate) struct Slot {
     pub(crate) last_heartbeat: Option<Timestamp>,
     pub(crate) conn: Option<mpsc::Sender<Command>>,
     /// Why its connection has ended.
-    pub(crate) closed: Option<CoreClose>,
+    pub(crate) closed: Option<Closed>,
     /// Wakes whoever looks after it when its connection has ended.
     pub(crate) wake: Arc<Notify>,
     /// It gets no more attempts, and another takes its place.
@@ -95,26 +99,31 @@ pub(crate) struct Begun {
 }
 
 /// Attempts that cannot be handed over after all.
-pub(crate) type Failed = Vec<(Dispatch, Fault)>;
+pub type Failed = Vec<(Dispatch, Fault)>;
 
-/// The processes of one agent.
-#[derive(Debug)]
+/// How the processes of a provider are kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Policy {
+    /// Which runs share a process.
+    pub(crate) isolation: Isolation,
+    pub(crate) upkeep: Upkeep,
+    /// What such a provider is called.
+    pub(crate) word: &'static str,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { isolation: Isolation::Shared, upkeep: Upkeep::Always, word: "agent" }
+    }
+}
+
+/// The processes of one provider.
+#[derive(Debug, Default)]
 pub(crate) struct Pool {
-    isolation: Isolation,
+    policy: Policy,
     pub(crate) slots: Vec<Slot>,
     waiting: VecDeque<Dispatch>,
     attempts: HashMap<AttemptId, LaunchId>,
-}
-
-impl Default for Pool {
-    fn default() -> Self {
-        Self {
-            isolation: Isolation::Shared,
-            slots: Vec::new(),
-            waiting: VecDeque::new(),
-            attempts: HashMap::new(),
-        }
-    }
 }
 
 impl Slot {
@@ -133,19 +142,24 @@ impl Slot {
         let _ = self.quits.try_send(how);
     }
 
-    fn send(&self, command: Command) -> Result<(), Fault> {
-        let Some(conn) = &self.conn else { return Err(gone()) };
+    fn send(&self, command: Command, word: &str) -> Result<(), Fault> {
+        let Some(conn) = &self.conn else { return Err(gone(word)) };
         conn.try_send(command).map_err(|error| match error {
-            TrySendError::Full(_) => busy("The agent has too much to do; try again later."),
-            TrySendError::Closed(_) => gone(),
+            TrySendError::Full(_) => too_much(word),
+            TrySendError::Closed(_) => gone(word),
         })
     }
 }
 
 impl Pool {
-    /// Which runs share a process from now on.
-    pub(crate) fn set_isolation(&mut self, isolation: Isolation) {
-        self.isolation = isolation;
+    /// How processes are kept from now on.
+    pub(crate) fn set_policy(&mut self, policy: Policy) {
+        self.policy = policy;
+    }
+
+    /// When processes are there.
+    pub(crate) fn upkeep(&self) -> Upkeep {
+        self.policy.upkeep
     }
 
     /// Makes room for a process that is about to start.
@@ -165,7 +179,11 @@ impl Pool {
             leaving: false,
             retired: false,
             quits,
-            owner: if self.isolation == Isolation::Shared { Owner::All } else { Owner::Spare },
+            owner: if self.policy.isolation == Isolation::Shared {
+                Owner::All
+            } else {
+                Owner::Spare
+            },
             calls: 0,
             canceled: false,
             idle_since: Instant::now(),
@@ -200,10 +218,15 @@ impl Pool {
         // before it is started again.
         let staying = self.slots.iter().filter(|slot| !slot.leaving);
         let free = staying.filter(|slot| matches!(slot.owner, Owner::Spare | Owner::All)).count();
-        let wanted = match self.isolation {
-            Isolation::Shared => 1,
-            Isolation::World => self.waiting_worlds().len() + 1,
-            Isolation::Run => self.waiting.len() + 1,
+        let waiting = match self.policy.isolation {
+            Isolation::Shared => self.waiting.len().min(1),
+            Isolation::World => self.waiting_worlds().len(),
+            Isolation::Run => self.waiting.len(),
+        };
+        let wanted = match (self.policy.upkeep, self.policy.isolation) {
+            (Upkeep::OnDemand { .. }, _) => waiting,
+            (Upkeep::Always, Isolation::Shared) => 1,
+            (Upkeep::Always, _) => waiting + 1,
         };
         wanted.saturating_sub(free).min(INSTANCES_MAX.saturating_sub(self.slots.len()))
     }
@@ -214,7 +237,7 @@ impl Pool {
 
     /// Hands an attempt to the process it belongs to, or lets it wait for one.
     pub(crate) fn place(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
-        let (at, owner) = match self.isolation {
+        let (at, owner) = match self.policy.isolation {
             Isolation::Shared => (self.best(), None),
             Isolation::World => {
                 let world = Owner::World(dispatch.run.world.clone());
@@ -228,8 +251,8 @@ impl Pool {
         };
         match (at, owner) {
             (Some(at), owner) => self.hand_over(at, owner, dispatch),
-            (None, None) => Err(gone()),
-            (None, Some(_)) => self.wait(dispatch),
+            (None, None) if self.policy.upkeep == Upkeep::Always => Err(gone(self.policy.word)),
+            (None, _) => self.wait(dispatch),
         }
     }
 
@@ -250,9 +273,9 @@ impl Pool {
         owner: Option<Owner>,
         dispatch: Dispatch,
     ) -> Result<(), Fault> {
-        let slot = &mut self.slots[at];
+        let (slot, word) = (&mut self.slots[at], self.policy.word);
         let attempt = dispatch.attempt_id.clone();
-        slot.send(Command::Call(Box::new(dispatch)))?;
+        slot.send(Command::Call(Box::new(dispatch)), word)?;
         slot.calls += 1;
         if let Some(owner) = owner {
             slot.owner = owner;
@@ -263,13 +286,19 @@ impl Pool {
 
     fn wait(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
         let taken = self.slots.iter().filter(|slot| slot.owner != Owner::Spare).count();
-        let needed = match self.isolation {
+        let needed = match self.policy.isolation {
+            Isolation::Shared => 0,
             Isolation::World if self.waiting_worlds().contains(&dispatch.run.world) => 0,
             Isolation::World => self.waiting_worlds().len() + 1,
-            _ => self.waiting.len() + 1,
+            Isolation::Run => self.waiting.len() + 1,
         };
-        if taken + needed > INSTANCES_MAX {
-            return Err(busy("The agent has as many processes as it may; try again later."));
+        let word = self.policy.word;
+        if needed > 0 && taken + needed > INSTANCES_MAX {
+            let message = format!("The {word} has as many processes as it may; try again later.");
+            return Err(Fault::new(Code::ToolBusy, message));
+        }
+        if self.waiting.len() >= WAITING_MAX {
+            return Err(too_much(word));
         }
         self.waiting.push_back(dispatch);
         Ok(())
@@ -278,22 +307,24 @@ impl Pool {
     /// Hands over what waits, as far as there are processes for it.
     pub(crate) fn serve_waiting(&mut self) -> Failed {
         let mut failed = Vec::new();
-        while self.spare().is_some()
-            && let Some(dispatch) = self.waiting.pop_front()
-        {
+        let next = |pool: &Self| pool.waiting.iter().position(|dispatch| pool.has_place(dispatch));
+        while let Some(dispatch) = next(self).and_then(|at| self.waiting.remove(at)) {
             self.place_or_fail(dispatch, &mut failed);
-            // Others of the same world go where the first one went.
-            let rest = std::mem::take(&mut self.waiting);
-            for dispatch in rest {
-                let world = Owner::World(dispatch.run.world.clone());
-                if self.slots.iter().any(|slot| slot.owner == world && slot.is_usable()) {
-                    self.place_or_fail(dispatch, &mut failed);
-                } else {
-                    self.waiting.push_back(dispatch);
-                }
-            }
         }
         failed
+    }
+
+    /// Whether there is a process that an attempt can go to now.
+    fn has_place(&self, dispatch: &Dispatch) -> bool {
+        let of_world = |slot: &Slot| {
+            slot.is_usable()
+                && matches!(&slot.owner, Owner::World(world) if *world == dispatch.run.world)
+        };
+        match self.policy.isolation {
+            Isolation::Shared => self.best().is_some(),
+            Isolation::World => self.spare().is_some() || self.slots.iter().any(of_world),
+            Isolation::Run => self.spare().is_some(),
+        }
     }
 
     fn place_or_fail(&mut self, dispatch: Dispatch, failed: &mut Failed) {
@@ -316,11 +347,12 @@ impl Pool {
     /// Passes something on to the process that has an attempt, if one has.
     pub(crate) fn pass_on(&mut self, attempt: &AttemptId, command: Command) {
         let Some(launch) = self.attempts.get(attempt).cloned() else { return };
+        let word = self.policy.word;
         let is_cancel = matches!(command, Command::Cancel { .. });
         if let Some(slot) = self.slot(&launch) {
             slot.canceled |= is_cancel;
             // Without a connection the attempt is lost already, which ends it too.
-            let _ = slot.send(command);
+            let _ = slot.send(command, word);
         }
     }
 
@@ -339,14 +371,23 @@ impl Pool {
         }
     }
 
-    /// Ends processes of worlds that have had nothing to do for long; when to look again.
+    /// Ends processes that have had nothing to do for long and are not kept for that; when to
+    /// look again.
     pub(crate) fn end_idle(&mut self, now: Instant) -> Option<Instant> {
+        let (on_demand, idle_max) = match self.policy.upkeep {
+            Upkeep::Always => (false, IDLE_MAX),
+            Upkeep::OnDemand { idle } => (true, idle),
+        };
         let mut next = None;
         for slot in &mut self.slots {
-            if !matches!(slot.owner, Owner::World(_)) || slot.leaving || slot.calls > 0 {
+            let ends = match slot.owner {
+                Owner::World(_) => true,
+                _ => on_demand && slot.phase != Phase::Starting,
+            };
+            if !ends || slot.leaving || slot.calls > 0 {
                 continue;
             }
-            let until = slot.idle_since + IDLE_MAX;
+            let until = slot.idle_since + idle_max;
             if until <= now {
                 slot.quit(Quit::Stop);
             } else {
@@ -357,63 +398,13 @@ impl Pool {
     }
 }
 
-fn gone() -> Fault {
-    Fault::new(Code::ToolAgentLost, "The agent is not connected.")
+fn gone(word: &str) -> Fault {
+    Fault::new(Code::ToolAgentLost, format!("The {word} is not connected."))
 }
 
-fn busy(message: &str) -> Fault {
-    Fault::new(Code::ToolBusy, message)
+fn too_much(word: &str) -> Fault {
+    Fault::new(Code::ToolBusy, format!("The {word} has too much to do; try again later."))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn launch(name: &str) -> LaunchId {
-        LaunchId::new(name).expect("valid")
-    }
-
-    /// A pool with one connected process, and what it is told.
-    fn pool(isolation: Isolation) -> (Pool, Begun, mpsc::Receiver<Command>) {
-        let mut pool = Pool::default();
-        pool.set_isolation(isolation);
-        let begun = pool.begin(&launch("l1"));
-        let (commands, told) = mpsc::channel(4);
-        let slot = pool.slot(&launch("l1")).expect("begun");
-        slot.conn = Some(commands);
-        slot.phase = Phase::Running;
-        (pool, begun, told)
-    }
-
-    #[test]
-    fn one_process_is_enough_for_all_and_one_spare_for_worlds_and_runs() {
-        for isolation in [Isolation::Shared, Isolation::World, Isolation::Run] {
-            let (mut pool, _begun, _told) = pool(isolation);
-            assert_eq!(pool.missing(), 0, "{isolation}");
-            pool.slots[0].leaving = true;
-            assert_eq!(pool.missing(), 1, "{isolation}");
-            for number in 0..INSTANCES_MAX - 1 {
-                pool.begin(&launch(&format!("x{number}")));
-            }
-            pool.slots.iter_mut().for_each(|slot| slot.leaving = true);
-            assert_eq!(pool.missing(), 0, "{isolation}: there are as many as may be");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_process_of_a_world_ends_when_it_had_nothing_to_do_for_long() {
-        let (mut pool, mut begun, _told) = pool(Isolation::World);
-        assert_eq!(pool.end_idle(Instant::now() + IDLE_MAX * 2), None, "a spare stays");
-        pool.slots[0].owner = Owner::World(WorldId::new("default").expect("valid"));
-        pool.slots[0].calls = 1;
-        assert_eq!(pool.end_idle(Instant::now() + IDLE_MAX * 2), None, "it works");
-        let attempt = AttemptId::new("a1").expect("valid");
-        pool.call_over(&launch("l1"), &attempt, false);
-        let until = pool.end_idle(Instant::now()).expect("later");
-        assert_eq!(until, Instant::now() + IDLE_MAX);
-        assert!(begun.quits.try_recv().is_err());
-        pool.end_idle(until);
-        assert_eq!(begun.quits.try_recv(), Ok(Quit::Stop));
-        assert!(pool.slots[0].leaving);
-    }
-}
+mod tests;

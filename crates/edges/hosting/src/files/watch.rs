@@ -10,7 +10,7 @@ use wharf_domain::Agent;
 
 use super::folder::{self, Identity};
 use super::{FOLDER, is_whole, named};
-use crate::manifest;
+use crate::kind::ManifestFile;
 
 /// How long the rest of the folder is taken as it was last seen.
 const FRESH: Duration = Duration::from_secs(2);
@@ -33,6 +33,7 @@ struct Seen {
 #[derive(Debug)]
 struct Rest {
     folder: PathBuf,
+    manifest: &'static str,
     /// `None` if it has become too large.
     files: Option<BTreeMap<String, Identity>>,
 }
@@ -40,10 +41,14 @@ struct Rest {
 impl Watch {
     /// Looks at the files of an approval. It must be made before they are compared, so that a
     /// change in between is seen. It blocks.
-    pub(crate) fn of(agent: &Agent) -> Self {
+    pub(crate) fn of(file: ManifestFile, agent: &Agent) -> Self {
         let folder = Path::new(&agent.folder);
         let whole = agent.approval.as_ref().is_some_and(is_whole);
-        let rest = whole.then(|| Rest { folder: folder.to_owned(), files: identities(folder) });
+        let rest = whole.then(|| Rest {
+            folder: folder.to_owned(),
+            manifest: file.name,
+            files: identities(folder, file.name),
+        });
         // What was approved and is not found with the rest is looked at by its name.
         let files = rest.as_ref().and_then(|rest| rest.files.as_ref());
         let found = |name: &String| files.is_some_and(|files| files.contains_key(name));
@@ -53,8 +58,7 @@ impl Watch {
         names.extend(approved);
         names.sort_unstable();
         names.dedup();
-        let paths =
-            names.iter().map(|name| folder.join(name)).chain([folder.join(manifest::FILE_NAME)]);
+        let paths = names.iter().map(|name| folder.join(name)).chain([folder.join(file.name)]);
         let named = paths.map(|path| (path.clone(), look(&path))).collect();
         Self { seen: Mutex::new(Seen { named, rest, looked_at: Instant::now() }) }
     }
@@ -74,8 +78,8 @@ impl Watch {
     /// Whether nothing at all has changed. It blocks.
     pub(crate) fn is_all_unchanged(&self) -> bool {
         let looked_at = Instant::now();
-        let folder = self.lock().rest.as_ref().map(|rest| rest.folder.clone());
-        let found = folder.map(|folder| identities(&folder));
+        let rest = self.lock().rest.as_ref().map(|rest| (rest.folder.clone(), rest.manifest));
+        let found = rest.map(|(folder, manifest)| identities(&folder, manifest));
         let mut seen = self.lock();
         let same = match (&seen.rest, found) {
             (Some(rest), Some(found)) => found.is_some() && rest.files == found,
@@ -100,8 +104,8 @@ impl Seen {
     }
 }
 
-fn identities(folder: &Path) -> Option<BTreeMap<String, Identity>> {
-    let found = folder::list(folder)?;
+fn identities(folder: &Path, manifest: &str) -> Option<BTreeMap<String, Identity>> {
+    let found = folder::list(folder, manifest)?;
     Some(found.into_iter().map(|(name, entry)| (name, entry.identity)).collect())
 }
 

@@ -1,4 +1,4 @@
-//! The engine's way to one agent: attempts, cancels and answers go to its processes.
+//! The engine's way to one provider: attempts, cancels and answers go to its processes.
 
 use std::sync::{Arc, Weak};
 
@@ -7,22 +7,23 @@ use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink};
 use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault};
 
-use crate::conn::Command;
-use crate::control::{Shared, blocking};
+use crate::command::Command;
 use crate::files::{self, Watch};
+use crate::host::{blocking, halt};
+use crate::kind::Kind;
 use crate::launch::record_drift;
 use crate::live::Live;
 
-/// The way to one agent. The engine keeps it, so it must not keep the engine.
+/// The way to one provider. The engine keeps it, so it must not keep the engine.
 pub(crate) struct Sink {
-    shared: Weak<Shared>,
+    kind: Weak<dyn Kind>,
     id: AgentId,
     live: Arc<Live>,
 }
 
 impl Sink {
-    pub(crate) fn new(shared: &Arc<Shared>, id: AgentId, live: Arc<Live>) -> Self {
-        Self { shared: Arc::downgrade(shared), id, live }
+    pub(crate) fn new(kind: &Arc<dyn Kind>, id: AgentId, live: Arc<Live>) -> Self {
+        Self { kind: Arc::downgrade(kind), id, live }
     }
 }
 
@@ -34,10 +35,10 @@ impl ProviderSink for Sink {
         if self.live.watch().is_none_or(|watch| watch.is_unchanged()) {
             return self.live.place(dispatch);
         }
-        let shared = self.shared.upgrade().ok_or_else(stopping)?;
+        let kind = self.kind.upgrade().ok_or_else(stopping)?;
         self.live.hold(&dispatch.attempt_id);
         let (id, live) = (self.id.clone(), Arc::clone(&self.live));
-        tokio::spawn(async move { look_then_place(&shared, &id, &live, dispatch).await });
+        tokio::spawn(async move { look_then_place(&kind, &id, &live, dispatch).await });
         Ok(())
     }
 
@@ -46,8 +47,8 @@ impl ProviderSink for Sink {
             return;
         }
         if let Some(dispatch) = self.live.take_waiting(attempt_id) {
-            let Some(shared) = self.shared.upgrade() else { return };
-            tokio::spawn(async move { canceled(&shared.options.handle, dispatch).await });
+            let Some(kind) = self.kind.upgrade() else { return };
+            tokio::spawn(async move { canceled(&kind.host().options().handle, dispatch).await });
             return;
         }
         let (attempt, reason) = (attempt_id.clone(), reason.to_owned());
@@ -64,21 +65,21 @@ impl ProviderSink for Sink {
 }
 
 /// Reads files again that look different, and hands the attempt over if they are the same.
-async fn look_then_place(shared: &Arc<Shared>, id: &AgentId, live: &Live, dispatch: Dispatch) {
-    let looked = recheck(shared, id, live).await;
+async fn look_then_place(kind: &Arc<dyn Kind>, id: &AgentId, live: &Live, dispatch: Dispatch) {
+    let looked = recheck(kind, id, live).await;
     if live.release(&dispatch.attempt_id) {
-        return canceled(&shared.options.handle, dispatch).await;
+        return canceled(&kind.host().options().handle, dispatch).await;
     }
     if let Err(fault) = looked.and_then(|()| live.place(dispatch.clone())) {
-        let attempt = Attempt::new(shared.options.handle.clone(), dispatch);
+        let attempt = Attempt::new(kind.host().options().handle.clone(), dispatch);
         // When the engine is gone there is nobody left to tell.
         let _ = attempt.failed(fault, Executed::No).await;
     }
 }
 
-/// Compares an agent's files with what was approved. If they differ it is written down, no call
-/// is taken any more, and the agent is stopped.
-async fn recheck(shared: &Arc<Shared>, id: &AgentId, live: &Live) -> Result<(), Fault> {
+/// Compares a provider's files with what was approved. If they differ it is written down, no call
+/// is taken any more, and it is stopped.
+async fn recheck(kind: &Arc<dyn Kind>, id: &AgentId, live: &Live) -> Result<(), Fault> {
     let _alone = live.rechecking.lock().await;
     if let Some(fault) = live.blocked() {
         return Err(fault);
@@ -91,16 +92,17 @@ async fn recheck(shared: &Arc<Shared>, id: &AgentId, live: &Live) -> Result<(), 
     if blocking(move || Ok(seen.is_all_unchanged())).await? {
         return Ok(());
     }
-    let agent = shared.options.handle.agent(id)?;
+    let agent = kind.host().options().handle.agent(id)?;
+    let file = kind.manifest_file();
     let (seen, difference) =
-        blocking(move || Ok((Watch::of(&agent), files::differences(&agent)))).await?;
+        blocking(move || Ok((Watch::of(file, &agent), files::differences(file, &agent)))).await?;
     if difference.is_empty() {
         watch.replace(seen);
         return Ok(());
     }
-    let fault = record_drift(shared, id, difference).await;
+    let fault = record_drift(kind, id, difference).await;
     live.block(fault.clone());
-    shared.halt(id, fault.message.clone());
+    halt(kind, id, fault.message.clone());
     Err(fault)
 }
 

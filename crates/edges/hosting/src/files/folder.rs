@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use wharf_vocab::Digest;
 
 use super::digest;
-use crate::manifest;
 
 /// Files that are pinned besides those that the command names, and bytes they may have together.
 const FILES_MAX: usize = 1_000;
@@ -72,7 +71,7 @@ impl Entry {
 
 /// The files and links in a folder by their paths from it, without the manifest; `None` if they
 /// are too many or too large to be pinned. It blocks.
-pub(super) fn list(folder: &Path) -> Option<BTreeMap<String, Entry>> {
+pub(super) fn list(folder: &Path, manifest: &str) -> Option<BTreeMap<String, Entry>> {
     let mut found = BTreeMap::new();
     let (mut entries, mut bytes, mut names): (usize, u64, usize) = (0, 0, 0);
     let mut open = vec![PathBuf::new()];
@@ -86,7 +85,7 @@ pub(super) fn list(folder: &Path) -> Option<BTreeMap<String, Entry>> {
             }
             let name = entry.file_name();
             let hidden = name.as_bytes().starts_with(b".");
-            let is_manifest = below.as_os_str().is_empty() && name == manifest::FILE_NAME;
+            let is_manifest = below.as_os_str().is_empty() && name == *manifest;
             if hidden || is_manifest {
                 continue;
             }

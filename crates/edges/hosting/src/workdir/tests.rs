@@ -84,7 +84,7 @@ fn r163_names_that_no_file_may_bear_are_given_another_inside_the_folder() {
     let keys = ["../secret", "a/b", ".hidden", "", "..", "a\0b", "ä", &"x".repeat(129)];
     let mut names = std::collections::BTreeSet::new();
     for key in keys {
-        assert!(!is_plain(key), "{key}");
+        assert!(!is_plain_name(key), "{key}");
         for (path, folder) in [
             (stage.room.input_path(key), stage.room.inputs_path()),
             (stage.room.output_path(key), stage.room.outputs_path()),
@@ -92,7 +92,7 @@ fn r163_names_that_no_file_may_bear_are_given_another_inside_the_folder() {
             let path = PathBuf::from(path);
             assert_eq!(path.parent(), Some(Path::new(&folder)), "{key}");
             let name = path.file_name().and_then(|name| name.to_str()).expect("a name");
-            assert!(!is_plain(name), "{name} is no key's own");
+            assert!(!is_plain_name(name), "{name} is no key's own");
             names.insert(name.to_owned());
         }
         fs::write(stage.room.output_path(key), key).expect("writes");
@@ -300,5 +300,5 @@ fn an_output_whose_name_is_too_long_is_told_how_long_it_may_be() {
     let fault = unnameable();
     assert!(fault.is(Code::ToolInvalidOutput));
     assert!(fault.message.contains("at most 128 bytes"), "{fault}");
-    assert!(is_plain(&"x".repeat(128)) && !is_plain(&"x".repeat(129)));
+    assert!(is_plain_name(&"x".repeat(128)) && !is_plain_name(&"x".repeat(129)));
 }

@@ -27,7 +27,7 @@ use crate::places::Places;
 use crate::remove;
 
 /// Files that one call may be given, and may give.
-pub(crate) const FILES_MAX: usize = 256;
+pub const FILES_MAX: usize = 256;
 /// Longest name of a file that is the same as its input's or output's.
 const KEY_BYTES_MAX: usize = 128;
 /// Rooms that are kept for the next calls; making one takes longer than a call may.
@@ -40,7 +40,7 @@ const FOLDER: OFlags =
 
 /// The rooms of one connection.
 #[derive(Debug)]
-pub(crate) struct Rooms {
+pub struct Rooms {
     runs: OwnedFd,
     path: PathBuf,
     given: OwnedFd,
@@ -51,7 +51,7 @@ pub(crate) struct Rooms {
 
 /// The folders of one call.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub struct Room {
     name: String,
     path: PathBuf,
     given: PathBuf,
@@ -69,7 +69,7 @@ type Change = (i64, i128);
 
 impl Rooms {
     /// Prepares the data folder of a launch.
-    pub(crate) fn open(places: &Places) -> io::Result<Self> {
+    pub fn open(places: &Places) -> io::Result<Self> {
         let (data, gone) = (&places.data, places.gone.clone());
         for folder in [&gone, data, &places.given] {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -90,7 +90,7 @@ impl Rooms {
     }
 
     /// An empty room for an attempt.
-    pub(crate) fn take(&mut self, attempt: &AttemptId) -> io::Result<Room> {
+    pub fn take(&mut self, attempt: &AttemptId) -> io::Result<Room> {
         if let Some(mut room) = self.free.pop() {
             room.given_at = SystemTime::now();
             return Ok(room);
@@ -108,7 +108,7 @@ impl Rooms {
     }
 
     /// Takes back the room of a call that is over. One that was not used is used again.
-    pub(crate) fn give_back(&mut self, room: Room) {
+    pub fn give_back(&mut self, room: Room) {
         if self.free.len() < ROOMS_KEPT_MAX && room.is_untouched() {
             self.free.push(room);
         } else {
@@ -117,7 +117,7 @@ impl Rooms {
     }
 
     /// Removes a room and all that is in it, however much that is, without waiting for it.
-    pub(crate) fn throw_away(&self, room: &Room) {
+    pub fn throw_away(&self, room: &Room) {
         clear([&self.runs, &self.given], &room.name, &self.gone);
     }
 }
@@ -139,11 +139,15 @@ impl Drop for Rooms {
 }
 
 impl Room {
-    pub(crate) fn inputs_path(&self) -> String {
+    /// Where its input files lie, as the process names it.
+    #[must_use]
+    pub fn inputs_path(&self) -> String {
         self.given.display().to_string()
     }
 
-    pub(crate) fn outputs_path(&self) -> String {
+    /// Where output files are to be written, as the process names it.
+    #[must_use]
+    pub fn outputs_path(&self) -> String {
         self.path.join("out").display().to_string()
     }
 
@@ -189,17 +193,19 @@ impl Room {
     }
 
     /// Where the file of an input lies, as the agent names it.
-    pub(crate) fn input_path(&self, key: &str) -> String {
+    #[must_use]
+    pub fn input_path(&self, key: &str) -> String {
         self.given.join(file_name(key)).display().to_string()
     }
 
     /// Where the file of an output is to be written, as the agent names it.
-    pub(crate) fn output_path(&self, key: &str) -> String {
+    #[must_use]
+    pub fn output_path(&self, key: &str) -> String {
         self.path.join("out").join(file_name(key)).display().to_string()
     }
 
     /// Makes the empty file of an input. There must be none yet.
-    pub(crate) fn create_input(&self, key: &str) -> io::Result<File> {
+    pub fn create_input(&self, key: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let made = rustix::fs::openat(&self.inputs, file_name(key), flags, mode)?;
@@ -208,7 +214,7 @@ impl Room {
 
     /// How many bytes the files of these outputs have together, if they are not too many. A file
     /// may have many bytes that it does not take up, so it is looked at before any is read.
-    pub(crate) fn bytes_of(&self, keys: &[String], bytes_max: u64) -> Result<u64, Fault> {
+    pub fn bytes_of(&self, keys: &[String], bytes_max: u64) -> Result<u64, Fault> {
         if keys.len() > FILES_MAX {
             return Err(too_large(format!("The tool wrote more than {FILES_MAX} files.")));
         }
@@ -228,8 +234,8 @@ impl Room {
 
     /// Opens the file of an output, and tells its size: an ordinary file directly in `out` that
     /// has no other name.
-    pub(crate) fn open_output(&self, key: &str) -> Result<(File, u64), Fault> {
-        let unusable = |why: &str| invalid(format!("The file of the output {key} {why}."));
+    pub fn open_output(&self, key: &str) -> Result<(File, u64), Fault> {
+        let unusable = |why: &str| invalid_output(format!("The file of the output {key} {why}."));
         // Opening a FIFO would wait for a writer otherwise.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let opened = rustix::fs::openat(&self.outputs, file_name(key), flags, Mode::empty());
@@ -250,7 +256,7 @@ impl Room {
 }
 
 /// Removes a room by itself, when its connection may be gone.
-pub(crate) fn discard(places: &Places, room: &Room) {
+pub fn discard(places: &Places, room: &Room) {
     let open = |path: &Path| rustix::fs::open(path, FOLDER, Mode::empty());
     let runs = open(&places.data)
         .and_then(|data| rustix::fs::openat(&data, "runs", FOLDER, Mode::empty()));
@@ -260,12 +266,14 @@ pub(crate) fn discard(places: &Places, room: &Room) {
 }
 
 /// What a call failed of that named files without a room to write them in.
-pub(crate) fn no_room() -> Fault {
-    invalid("The tool names a file, but it was given no folder to write it in.".to_owned())
+#[must_use]
+pub fn no_room() -> Fault {
+    invalid_output("The tool names a file, but it was given no folder to write it in.".to_owned())
 }
 
 /// Whether a file may bear the name of an input or output.
-pub(crate) fn is_plain(key: &str) -> bool {
+#[must_use]
+pub fn is_plain_name(key: &str) -> bool {
     let letter = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
     key.len() <= KEY_BYTES_MAX
         && key.bytes().all(letter)
@@ -275,7 +283,7 @@ pub(crate) fn is_plain(key: &str) -> bool {
 /// The name of the file of an input or output: the same if a file may bear it, else one that is
 /// made of it and that no plain name is like.
 fn file_name(key: &str) -> String {
-    if is_plain(key) {
+    if is_plain_name(key) {
         return key.to_owned();
     }
     let digest = Digest::of(&[key.as_bytes()]);
@@ -283,16 +291,18 @@ fn file_name(key: &str) -> String {
 }
 
 /// What a call failed of that names a file under a name that no file can have.
-pub(crate) fn unnameable() -> Fault {
+#[must_use]
+pub fn unnameable() -> Fault {
     // The name is the agent's, so it is not repeated.
-    invalid(format!(
+    invalid_output(format!(
         "An output that is a file needs a name of letters, digits, dots, dashes and underscores \
          that begins with a letter or digit and has at most {KEY_BYTES_MAX} bytes."
     ))
 }
 
 /// What a call failed of whose output is not what it should be.
-pub(crate) fn invalid(message: String) -> Fault {
+#[must_use]
+pub fn invalid_output(message: String) -> Fault {
     Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes)
 }
 

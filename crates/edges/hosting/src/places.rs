@@ -1,6 +1,6 @@
-//! Where the folders of an agent and of its launches lie.
+//! Where the folders of a provider and of its launches lie.
 //!
-//! What all launches share lies directly in the agent's folder. What one launch has for itself
+//! What all launches share lies directly in the provider's folder. What one launch has for itself
 //! lies in a folder below `launches` and goes with it: its temporary files always, and where
 //! worlds or runs are kept apart also its home and its data.
 
@@ -19,15 +19,19 @@ const DATA: &str = "data";
 
 /// The folders of a launch. Its own are removed when nobody needs them any more.
 #[derive(Debug)]
-pub(crate) struct Places {
-    pub(crate) home: PathBuf,
-    pub(crate) tmp: PathBuf,
-    pub(crate) data: PathBuf,
-    pub(crate) log: PathBuf,
-    /// What is about to be removed; out of the agent's reach.
-    pub(crate) gone: PathBuf,
-    /// Files that calls are given; the agent can only read them.
-    pub(crate) given: PathBuf,
+pub struct Places {
+    /// Its home.
+    pub home: PathBuf,
+    /// Its temporary files.
+    pub tmp: PathBuf,
+    /// What it keeps.
+    pub data: PathBuf,
+    /// Its log.
+    pub log: PathBuf,
+    /// What is about to be removed; out of the reach of processes.
+    pub gone: PathBuf,
+    /// Files that calls are given; the process can only read them.
+    pub given: PathBuf,
     own: PathBuf,
 }
 
@@ -51,6 +55,12 @@ impl Places {
             own,
         }
     }
+
+    /// A folder of this launch alone, which goes with it. It is not made here.
+    #[must_use]
+    pub fn own(&self, name: &str) -> PathBuf {
+        self.own.join(name)
+    }
 }
 
 impl Drop for Places {
@@ -66,7 +76,7 @@ fn folder(agents_dir: &Path, id: &AgentId) -> PathBuf {
     agents_dir.join(&digest.as_str()[..16])
 }
 
-/// Where an agent's log lies.
+/// Where a provider's log lies.
 pub(crate) fn log(agents_dir: &Path, id: &AgentId) -> PathBuf {
     folder(agents_dir, id).join("log")
 }
@@ -79,7 +89,7 @@ pub(crate) fn short(launch: &LaunchId) -> String {
 /// Removes what an earlier core has left. What there is is found out at once, so that nothing of
 /// this core is taken for it.
 pub(crate) fn sweep(options: &Options) {
-    let Ok(agents) = std::fs::read_dir(&options.agents_dir) else { return };
+    let Ok(agents) = std::fs::read_dir(&options.folder) else { return };
     let agents: Vec<_> = agents.flatten().map(|agent| agent.path()).collect();
     for agent in &agents {
         if let Err(error) = workdir::put_away_all(&agent.join(DATA), &agent.join(GONE)) {

@@ -1,4 +1,4 @@
-//! Approving agents and taking approvals back.
+//! Approving providers and taking approvals back.
 
 use std::collections::BTreeSet;
 
@@ -8,56 +8,58 @@ use wharf_domain::{Agent, AgentInput, Caller};
 use wharf_engine::agents::{AgentView, Approve};
 use wharf_vocab::{AgentId, Code, Fault, Isolation};
 
-use super::{AgentEdge, blocking, stop_for};
+use super::{Control, stop_for};
+use crate::host::blocking;
 use crate::supervisor::Order;
-use crate::{fence, files, launch, manifest};
+use crate::{fence, files, launch};
 
-impl AgentEdge {
-    pub(super) async fn approve_agent(
+impl Control {
+    pub(super) async fn approve_one(
         &self,
         caller: &Caller,
         id: &AgentId,
         approve: Approve,
     ) -> Result<Agent, Fault> {
-        let known = self.shared.options.handle.agent(id)?;
+        let (known, host) = (self.known(id)?, self.kind.host());
         let (manifest, before) = (known.manifest, known.approval);
         let permissions = approve.permissions.unwrap_or(manifest.permissions);
         let terms = Terms {
-            sandbox: approve.sandbox.unwrap_or(self.shared.options.sandbox),
+            sandbox: approve.sandbox.unwrap_or(host.options().sandbox),
             isolation: approve.isolation.or(manifest.isolation).unwrap_or(Isolation::Shared),
             limits: approve.limits,
         };
-        let ground = self.shared.ground(&known.folder);
+        let (ground, file) = (host.ground(&known.folder), self.kind.manifest_file());
         let (asked, recorded) = (permissions.clone(), known.manifest_hash);
         // What was looked at, or at least what everything here was read for.
         let manifest_hash = Some(approve.manifest_hash.unwrap_or_else(|| recorded.clone()));
         let files = blocking(move || {
             fence::check(&asked, &ground)?;
-            if manifest::read(&ground.folder)?.hash != recorded {
+            if (file.read)(&ground.folder)?.hash != recorded {
                 let message = "The manifest was changed since it was added; add it again first.";
                 return Err(Fault::new(Code::AgentDrifted, message));
             }
-            files::digests(&ground.folder, &manifest.entrypoint)
+            files::digests(file, &ground.folder, &manifest.entrypoint)
         });
         let input = AgentInput::Approve { manifest_hash, permissions, files: files.await?, terms };
         let agent = self.change(caller, id, input).await?;
-        self.shared.quarantine(&agent);
+        host.quarantine(&agent);
         if needs_restart(before.as_ref(), agent.approval.as_ref()) {
             self.renew(&agent).await?;
         }
-        Ok(agent)
+        self.kind.approved(caller, agent).await
     }
 
     /// Refuses a start that cannot succeed, while there is somebody to tell.
     pub(super) async fn check_start(&self, agent: &Agent) -> Result<(), Fault> {
-        launch::approved(&self.shared, &agent.id).await?;
-        let ground = self.shared.ground(&agent.folder);
+        launch::approved(&self.kind, &agent.id).await?;
+        let host = self.kind.host();
+        let ground = host.ground(&agent.folder);
         let given = agent.approval.iter().flat_map(|approval| approval.permissions.clone());
         let given: Vec<_> = given.collect();
         blocking(move || fence::check(&given, &ground)).await?;
         for permission in agent.permissions() {
             if let Permission::Secret(name) = permission {
-                launch::secret(&self.shared, &name).await?;
+                launch::secret(&*self.kind, &name).await?;
             }
         }
         Ok(())
@@ -72,12 +74,12 @@ impl AgentEdge {
         self.order(&agent.id, Order::Start).await
     }
 
-    pub(super) async fn revoke_agent(
+    pub(super) async fn revoke_one(
         &self,
         caller: &Caller,
         id: &AgentId,
     ) -> Result<AgentView, Fault> {
-        let live = self.shared.live(id);
+        let live = self.kind.host().live(id);
         // Blocked first: a call that comes while this is written down is refused already.
         if let Some(live) = &live {
             let message = format!("The approval of {id} was taken back.");
@@ -92,7 +94,7 @@ impl AgentEdge {
                 return Err(fault);
             }
         };
-        self.shared.quarantine(&agent);
+        self.kind.host().quarantine(&agent);
         self.order(id, stop_for("its approval was taken back")).await?;
         Ok(self.view(agent))
     }

@@ -16,7 +16,7 @@ const STAT_BYTES_MAX: usize = 2048;
 
 /// Measures the calls of one process.
 #[derive(Debug, Default)]
-pub(crate) struct Meter {
+pub struct Meter {
     /// Where the system says what the process has used. Opened once: what is read there is of
     /// this process or of none, also when its id has become another's.
     stat: Option<File>,
@@ -30,7 +30,7 @@ pub(crate) struct Meter {
 
 impl Meter {
     /// A call begins. The process is asked for until it is known.
-    pub(crate) fn begin(&mut self, process: impl FnOnce() -> Option<Arc<dyn Launched>>) {
+    pub fn begin(&mut self, process: impl FnOnce() -> Option<Arc<dyn Launched>>) {
         self.open += 1;
         self.begun = None;
         if self.open > 1 || self.is_spoilt {
@@ -44,7 +44,7 @@ impl Meter {
 
     /// A call ends; how many milliseconds it took, if that is known. One that was given up may
     /// go on in the process, so that nothing is known of any later call.
-    pub(crate) fn end(&mut self, was_given_up: bool) -> Option<u64> {
+    pub fn end(&mut self, was_given_up: bool) -> Option<u64> {
         self.open = self.open.saturating_sub(1);
         self.is_spoilt |= was_given_up;
         let begun = self.begun.take()?;

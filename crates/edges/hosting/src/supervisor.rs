@@ -1,6 +1,6 @@
-//! One agent's processes: started, watched, started again, stopped.
+//! One provider's processes: started, watched, started again, stopped.
 //!
-//! The supervisor is a task that lives as long as the agent is known. It is told what is wanted
+//! The supervisor is a task that lives as long as the provider is known. It is told what is wanted
 //! and answers once that is so; in between it keeps as many processes up as are needed, as the
 //! restart policy says.
 
@@ -11,16 +11,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
-use wharf_engine::Attempt;
 use wharf_engine::launcher::{Backoff, Verdict};
-use wharf_vocab::{AgentId, Code, Executed, Fault, LaunchId, StreamId};
+use wharf_engine::{Attempt, Handle};
+use wharf_vocab::{AgentId, Code, Executed, Fault, Isolation, LaunchId, StreamId};
 
-use crate::control::{Shared, blocking};
 use crate::files::Watch;
+use crate::host::{blocking, random_hex};
 use crate::instance::{End, Instance};
+use crate::kind::Kind;
 use crate::live::{Live, Rest};
-use crate::pool::{Failed, Quit};
-use crate::tokens::random_hex;
+use crate::pool::{Failed, Policy, Quit};
 
 /// What is wanted of a supervisor; each is answered when it is so.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(crate) enum Order {
 }
 
 pub(crate) struct Supervisor {
-    shared: Arc<Shared>,
+    kind: Arc<dyn Kind>,
     id: AgentId,
     live: Arc<Live>,
     orders: mpsc::Receiver<Order>,
@@ -49,11 +49,11 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    pub(crate) fn spawn(shared: &Arc<Shared>, id: AgentId, live: Arc<Live>) -> mpsc::Sender<Order> {
+    pub(crate) fn spawn(kind: &Arc<dyn Kind>, id: AgentId, live: Arc<Live>) -> mpsc::Sender<Order> {
         let (sender, orders) = mpsc::channel(16);
         let supervisor = Self {
-            backoff: Backoff::new(shared.options.restart),
-            shared: Arc::clone(shared),
+            backoff: Backoff::new(kind.host().options().restart),
+            kind: Arc::clone(kind),
             id,
             live,
             orders,
@@ -102,13 +102,16 @@ impl Supervisor {
         if let Some(not_before) = self.not_before.filter(|not_before| *not_before > now) {
             return Some(idle.map_or(not_before, |idle| idle.min(not_before)));
         }
+        if self.not_before.take().is_some() {
+            self.live.rested();
+        }
         for _ in 0..self.live.missing() {
             let Ok(launch) = random_hex(16).map(LaunchId::new) else { break };
             let Ok(launch) = launch else { break };
-            self.backoff.started(self.shared.options.handle.now());
+            self.backoff.started(self.handle().now());
             let instance = Instance {
                 begun: self.live.begin(&launch),
-                shared: Arc::clone(&self.shared),
+                kind: Arc::clone(&self.kind),
                 id: self.id.clone(),
                 live: Arc::clone(&self.live),
                 launch,
@@ -123,11 +126,13 @@ impl Supervisor {
         if self.up {
             return;
         }
-        let Ok(agent) = self.shared.options.handle.agent(&self.id) else { return };
+        let Ok(agent) = self.handle().agent(&self.id) else { return };
         let isolation = agent.approval.as_ref().map(|approval| approval.terms.isolation);
         // Looked at before the files are compared, so that no change falls in between.
-        let Ok(watch) = blocking(move || Ok(Watch::of(&agent))).await else { return };
-        self.live.prepare(isolation.unwrap_or(wharf_vocab::Isolation::Shared), watch);
+        let (file, upkeep) = (self.kind.manifest_file(), self.kind.upkeep(&agent));
+        let Ok(watch) = blocking(move || Ok(Watch::of(file, &agent))).await else { return };
+        let isolation = isolation.unwrap_or(Isolation::Shared);
+        self.live.prepare(Policy { isolation, upkeep, word: self.kind.word() }, watch);
         self.live.rest(Rest::Coming, None);
         self.backoff.forget();
         self.not_before = None;
@@ -148,9 +153,9 @@ impl Supervisor {
         }
         self.live.rest(Rest::Down(reason.to_owned()), None);
         self.announce().await;
-        let message = format!("The agent {} is not running: {reason}.", self.id);
+        let message = format!("The {} {} is not running: {reason}.", self.kind.word(), self.id);
         let fault = Fault::new(Code::ToolUnavailable, message);
-        fail(&self.shared, self.live.fail_waiting(&fault)).await;
+        fail(self.handle(), self.live.fail_waiting(&fault)).await;
     }
 
     async fn ended(&mut self, end: End) {
@@ -168,7 +173,7 @@ impl Supervisor {
             return self.give_up(why, &fault).await;
         }
         let random = random_hex(8).ok().and_then(|hex| u64::from_str_radix(&hex, 16).ok());
-        let now = self.shared.options.handle.now();
+        let now = self.handle().now();
         match self.backoff.crashed(now, &why, random.unwrap_or(0)) {
             Verdict::Restart { pause_ms } => {
                 self.audit("agent.run_crashed", Severity::Warn, |record| {
@@ -192,21 +197,24 @@ impl Supervisor {
         }
     }
 
-    /// The agent runs no more until somebody starts it by hand.
+    /// The provider runs no more until somebody starts it by hand.
     async fn give_up(&mut self, reason: String, fault: &Fault) {
         self.stop(&reason).await;
         // Drift is written down already, and says more than a reason could.
         let reason = (!fault.is(Code::AgentDrifted)).then_some(reason);
         let input = AgentInput::Stop { reason };
-        let changed =
-            self.shared.options.handle.change_agent(&Caller::core(), &self.id, input).await;
+        let changed = self.handle().change_agent(&Caller::core(), &self.id, input).await;
         if let Err(fault) = changed {
-            tracing::warn!(agent = %self.id, code = %fault.code, "an agent's end was not recorded");
+            tracing::warn!(agent = %self.id, code = %fault.code, "a provider's end was not recorded");
         }
     }
 
+    fn handle(&self) -> &Handle {
+        &self.kind.host().options().handle
+    }
+
     async fn announce(&self) {
-        self.live.announce(&self.shared.options.handle, &self.id).await;
+        self.live.announce(self.handle(), &self.id).await;
     }
 
     async fn audit(
@@ -219,14 +227,14 @@ impl Supervisor {
             AuditRecord::new(event, "core", format!("agent:{}", self.id)).severity(severity);
         let stream = StreamId::Agent(self.id.clone());
         // When the engine is gone nothing can be written any more.
-        let _ = self.shared.options.handle.record(&stream, facts(record)).await;
+        let _ = self.handle().record(&stream, facts(record)).await;
     }
 }
 
 /// Ends attempts that were never handed over.
-pub(crate) async fn fail(shared: &Shared, failed: Failed) {
+pub async fn fail(handle: &Handle, failed: Failed) {
     for (dispatch, fault) in failed {
-        let attempt = Attempt::new(shared.options.handle.clone(), dispatch);
+        let attempt = Attempt::new(handle.clone(), dispatch);
         // When the engine is gone there is nobody left to tell.
         let _ = attempt.failed(fault, Executed::No).await;
     }

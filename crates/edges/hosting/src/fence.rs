@@ -135,7 +135,8 @@ fn touches(root: &Path, glob: &PathGlob, folder: &Path) -> bool {
 }
 
 /// The real path of what there is of a path; the rest is left as it is written. It blocks.
-pub(crate) fn real(path: &Path) -> PathBuf {
+#[must_use]
+pub fn real(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(canonical) = std::fs::canonicalize(ancestor) {
             return path.strip_prefix(ancestor).map_or(canonical.clone(), |rest| {
