@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .cost import Prices as Prices
     from .cost import per_second as per_second
     from .cost import per_token as per_token
+    from .events import Event as Event
     from .errors import RunFailed as RunFailed
     from .errors import WharfError as WharfError
     from .fault import Canceled as Canceled
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from .files import Written as Written
     from .function import Result as Result
     from .models import Ask as Ask
-    from .models import Event as Event
     from .models import FileInfo as FileInfo
     from .models import Run as Run
     from .models import ToolInfo as ToolInfo
@@ -46,12 +46,13 @@ _PLACES = {
     "client": ("Client",),
     "context": ("Context",),
     "cost": ("Prices", "per_second", "per_token"),
+    "events": ("Event",),
     "errors": ("RunFailed", "WharfError"),
     "fault": ("Canceled", "Fault"),
     "files": ("File", "Written"),
     "function": ("Result",),
     "handler": ("Tool", "tool"),
-    "models": ("Ask", "Event", "FileInfo", "Run", "ToolInfo", "World"),
+    "models": ("Ask", "FileInfo", "Run", "ToolInfo", "World"),
 }
 _PLACE_OF = {name: module for module, names in _PLACES.items() for name in names}
 

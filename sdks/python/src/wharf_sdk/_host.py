@@ -29,7 +29,7 @@ class Host:
     def fetch(self, key: str, reference: str) -> Path:
         """Brings the file that an input refers to here, and says where it lies.
 
-        Raises `Fault` with a code of the run protocol when it cannot be had.
+        Raises `Fault` when it cannot be had.
         """
         raise NotImplementedError
 
@@ -40,6 +40,10 @@ class Host:
     def scratch(self) -> Path:
         """A folder for files that are gone when the run is over."""
         raise NotImplementedError
+
+    def is_reference(self, key: str, value: Any) -> bool:
+        """Whether an input refers to a file."""
+        return is_reference(key, value, None)
 
 
 class DirectHost(Host):
@@ -52,7 +56,7 @@ class DirectHost(Host):
         if not reference.startswith(("https://", "http://")):
             path = Path(reference)
             if not path.is_file():
-                raise Fault("ERR_NOT_FOUND", "The file of the input `%s` is not there." % key)
+                raise Fault("artifact.not_found", "The file of the input `%s` is not there." % key)
             return path
         path = self.scratch() / ("input-%d" % len(os.listdir(self.scratch())))
         try:
@@ -63,15 +67,15 @@ class DirectHost(Host):
             raise _refused(error.code, "The file of the input `%s`" % key) from None
         except OSError:  # Its text may hold the address, which nobody should see.
             raise Fault(
-                "ERR_STORAGE", "The file of the input `%s` cannot be read." % key, True
+                "storage.unavailable", "The file of the input `%s` cannot be read." % key, True
             ) from None
         return path
 
     def store(self, key: str, destination: str, source: Path) -> None:
-        if not destination.startswith(("https://", "http://")):
-            _replace(Path(destination), source)
-            return
         try:
+            if not destination.startswith(("https://", "http://")):
+                _replace(Path(destination), source)
+                return
             with open(source, "rb") as file:
                 request = urllib.request.Request(
                     destination,
@@ -87,7 +91,7 @@ class DirectHost(Host):
             raise _refused(error.code, "The output `%s`" % key) from None
         except OSError:
             raise Fault(
-                "ERR_STORAGE", "The output `%s` cannot be written." % key, True
+                "storage.unavailable", "The output `%s` cannot be written." % key, True
             ) from None
 
     def scratch(self) -> Path:
@@ -119,10 +123,10 @@ def _replace(path: Path, source: Path) -> None:
 
 def _refused(status: int, what: str) -> Fault:
     if status == 404:
-        return Fault("ERR_NOT_FOUND", what + " is not there.")
+        return Fault("artifact.not_found", what + " is not there.")
     if status in (401, 403):
-        return Fault("ERR_STORAGE_DENIED", what + " was refused by storage.")
-    return Fault("ERR_STORAGE", what + " was refused by storage.", status >= 500)
+        return Fault("storage.denied", what + " was refused by storage.")
+    return Fault("storage.unavailable", what + " was refused by storage.", status >= 500)
 
 
 def is_reference(key: str, value: Any, refs: Optional[Iterable[str]]) -> bool:

@@ -83,6 +83,8 @@ class Tool:
         context.emit_event("started", None)
 
         def is_reference(name: str) -> bool:
+            if refs is None:
+                return context._host.is_reference(name, inputs[name])
             return _host.is_reference(name, inputs[name], refs)
 
         outputs = self.function.run(self.function.bind(inputs, is_reference, context), context)
