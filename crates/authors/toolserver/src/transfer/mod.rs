@@ -9,7 +9,23 @@
 //!   place.
 //! - Addresses are capabilities: none of them is in a log, an error or a report.
 
+mod address;
+mod content;
+mod download;
+mod lifetime;
+mod local;
+mod media;
+mod names;
+mod origin;
+mod place;
+mod progress;
+mod pulse;
+mod reads;
 mod run;
+mod trouble;
+mod upload;
+mod wire;
+mod writes;
 
 use std::fmt;
 use std::io;
@@ -24,9 +40,13 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::io::{AsyncRead, ReadBuf};
 use wharf_vocab::Object;
+use wharf_wire::run_v1::code;
 
 pub use run::RunFiles;
 
+use self::local::Folder;
+use self::trouble::Trouble;
+use self::wire::Wire;
 use crate::{Failure, Reporter};
 
 /// What all runs of a server share: which origins may be reached, and where files lie.
@@ -81,14 +101,42 @@ pub trait Resolve: Send + Sync + fmt::Debug + 'static {
 /// Transfers files for the runs of a server. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Transfer {
-    policy: Arc<Policy>,
+    shared: Arc<Shared>,
+}
+
+/// What all runs share.
+#[derive(Debug)]
+struct Shared {
+    wire: Arc<Wire>,
+    artifacts: Option<Arc<Folder>>,
+    policy: Policy,
 }
 
 impl Transfer {
     /// Gets ready. An error is a policy that cannot be used: an origin that is none, a folder
     /// that cannot be opened.
     pub fn new(policy: Policy) -> Result<Self, Failure> {
-        Ok(Self { policy: Arc::new(policy) })
+        Self::with_resolver(policy, Arc::new(names::System))
+    }
+
+    /// Gets ready with names that are resolved otherwise than the operating system does.
+    pub fn with_resolver(mut policy: Policy, resolve: Arc<dyn Resolve>) -> Result<Self, Failure> {
+        let unfit = |what: &str, error: &io::Error| {
+            let why = format!("The folder for {what} cannot be used: {}.", error.kind());
+            Failure::new(code::PATH, why)
+        };
+        let artifacts = match &policy.artifacts {
+            Some(path) => {
+                let opened = std::fs::create_dir_all(path).and_then(|()| Folder::open(path));
+                Some(Arc::new(opened.map_err(|error| unfit("artifacts", &error))?))
+            }
+            None => None,
+        };
+        policy.scratch = std::fs::create_dir_all(&policy.scratch)
+            .and_then(|()| policy.scratch.canonicalize())
+            .map_err(|error| unfit("fetched files", &error))?;
+        let wire = Arc::new(Wire::new(&policy, resolve)?);
+        Ok(Self { shared: Arc::new(Shared { wire, artifacts, policy }) })
     }
 
     /// The files of one attempt of a run. With `refs` only those inputs are references; without,
@@ -102,7 +150,9 @@ impl Transfer {
         refs: Option<&[String]>,
         report: Reporter,
     ) -> Result<RunFiles, Failure> {
-        RunFiles::new(self, run_id, attempt, inputs, outputs, refs, report)
+        let shared = Arc::clone(&self.shared);
+        let refs = refs.map(|refs| refs.iter().cloned().collect());
+        Ok(RunFiles::new(shared, run_id, attempt, inputs, outputs, refs, report))
     }
 }
 
