@@ -16,10 +16,10 @@ from .files import File, Writer, Written
 
 LEVELS = ("debug", "info", "warn", "error")
 PIECE_BYTES = 1 << 20
-# Text that grows is shown piece by piece up to this length, then in steps of a sixteenth of it:
+# Text that grows is shown piece by piece up to this length, then in steps of a part of it:
 # each step repeats all of it, so that smaller ones would cost far more than they show.
-SHOWN_AT_ONCE = 16 * 1024
-STEP = 16
+SHOWN_AT_ONCE = 8 * 1024
+STEP = 32
 
 Data = Union[str, bytes, Path, File, Iterable[bytes], Mapping[str, Any], Any]
 
