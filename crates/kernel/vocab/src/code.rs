@@ -163,6 +163,8 @@ codes! {
     ToolAgentUnhealthy = "tool.agent_unhealthy", 503, true;
     /// The tool's provider went away while the attempt was under way.
     ToolAgentLost = "tool.agent_lost", 502, true;
+    /// The tool server or its worker went away before it gave a result.
+    ToolWorkerLost = "tool.worker_lost", 502, true;
     /// The tool's provider did not take the attempt in time.
     ToolBusy = "tool.busy", 503, true;
     /// The inputs do not fit the tool's schema.

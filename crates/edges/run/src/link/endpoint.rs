@@ -139,7 +139,7 @@ fn loopback(host: &str) -> Result<IpAddr, Fault> {
 
 fn invalid(why: &str) -> Fault {
     let message = format!("The address of the tool server cannot be used: {why}.");
-    Fault::new(Code::AgentManifestInvalid, message)
+    Fault::new(Code::ToolManifestInvalid, message)
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
             "wss://[::1]x",
         ] {
             let fault = Endpoint::parse(url).expect_err(url);
-            assert!(fault.is(Code::AgentManifestInvalid), "{url}");
+            assert!(fault.is(Code::ToolManifestInvalid), "{url}");
         }
     }
 

@@ -21,6 +21,7 @@ mod runs;
 mod scope;
 mod scrub;
 mod signatures;
+mod so_far;
 mod trace;
 mod uploads;
 mod watch;

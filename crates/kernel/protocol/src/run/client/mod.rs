@@ -88,7 +88,9 @@ impl Session {
     /// say everything again and not to begin anew.
     #[must_use]
     pub fn resume(config: Config, request: Request) -> Self {
-        Self { asked: true, resumed: true, ..Self::new(config, request) }
+        // What is said again comes as fast as it can.
+        let pace = Pace::new(u32::MAX);
+        Self { asked: true, resumed: true, pace, ..Self::new(config, request) }
     }
 
     /// There is a connection: the request is sent.
