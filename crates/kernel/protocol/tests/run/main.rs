@@ -4,3 +4,4 @@
 //! The number in a test's name is the requirement of the run protocol that it proves.
 
 mod client;
+mod server;
