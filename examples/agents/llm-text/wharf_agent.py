@@ -20,7 +20,19 @@ import time
 import urllib.request
 import uuid
 from datetime import datetime, timezone
-from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, Union, cast
+from typing import (
+    Any,
+    BinaryIO,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Tuple,
+    Union,
+    cast,
+)
 
 VERSION = 1
 FRAME_BYTES_MAX = 4 * 1024 * 1024
@@ -99,11 +111,11 @@ class Connection:
     def __init__(self, address: str) -> None:
         if address.startswith("fd:"):
             # The process was started with a connection; what it starts itself does not get it.
-            number = int(address[len("fd:"):])
+            number = int(address[len("fd:") :])
             os.set_inheritable(number, False)
             self._socket = socket.socket(fileno=number)
         elif address.startswith("tcp:"):
-            host, _, port = address[len("tcp:"):].rpartition(":")
+            host, _, port = address[len("tcp:") :].rpartition(":")
             self._socket = socket.create_connection((host, int(port)))
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         else:
@@ -306,8 +318,11 @@ class Call:
             self._waiting.pop(number, None)
 
     def ask(self, title: str, schema: Mapping[str, Any], within: Optional[float] = None) -> Json:
-        """Asks a person and waits; the run's time stands still meanwhile. Gives `status`
-        (`answered`, `declined`, `cancelled`, `denied`, `off_script`, `expired`), `value`, `text`."""
+        """Asks a person and waits; the run's time stands still meanwhile.
+
+        Gives `status` (`answered`, `declined`, `cancelled`, `denied`, `off_script` or `expired`),
+        `value` and `text`.
+        """
         number = str(uuid.uuid4())
         payload: Json = {"ask_id": number, "call_id": self.id, "title": title}
         payload["schema"] = dict(schema)
@@ -529,7 +544,7 @@ class Session:
         timer.start()
 
     def _cancel(self, message: Json) -> None:
-        """Accepts a cancel while the lock keeps the call from ending, so that the result follows."""
+        """Accepts a cancel. The lock keeps the call from ending, so that the result follows."""
         call_id = message["payload"].get("call_id")
         if not isinstance(call_id, str):
             return

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -15,8 +14,6 @@ from typing import Any, Callable, Dict, List, Optional, TypeVar
 
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = Path(__file__).resolve().parents[1] / "src"
-if str(SOURCE) not in sys.path:
-    sys.path.insert(0, str(SOURCE))
 
 LONG_SECONDS = 60.0
 

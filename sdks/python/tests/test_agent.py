@@ -14,11 +14,12 @@ import unittest
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from tests.support import LONG_SECONDS, ROOT, SOURCE, WithCore, program, wait_for
-
 from wharf_sdk import Agent, Client
 from wharf_sdk.events import Text
-from wharf_sdk.vendor import RUNTIME, main as vendor
+from wharf_sdk.vendor import RUNTIME
+from wharf_sdk.vendor import main as vendor
+
+from tests.support import LONG_SECONDS, ROOT, SOURCE, WithCore, program, wait_for
 
 HELLO = Path(__file__).with_name("hello")
 ID = "dev.wharf.hello-typed"
@@ -234,9 +235,12 @@ class Fenced(WithCore):
         self.assertEqual(self.client.wait(run).result(), {"decided": True})
 
     def test_r130_async_and_waiting_tools_are_canceled(self) -> None:
-        given: List[Any] = [("sleep", {"ms": 3_600_000}), ("stream_counter", {"n": 9, "delay_ms": 60_000})]
+        given: List[Any] = [
+            ("sleep", {"ms": 3_600_000}),
+            ("stream_counter", {"n": 9, "delay_ms": 60_000}),
+        ]
         for tool, inputs in given:
             run = self.client.start(ID + "/" + tool, inputs)
-            wait_for("it to run", lambda: self.client.get(run).status == "running" or None)
+            wait_for("it to run", lambda run=run: self.client.get(run).status == "running" or None)
             self.client.cancel(run)
             self.assertEqual(self.client.wait(run).status, "canceled", tool)

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, List
 from unittest import mock
 
-from tests.support import Core, WithCore, program, wait_for
-
 from wharf_sdk import AsyncClient, Client, RunFailed, WharfError
 from wharf_sdk.events import Asked, Decided, Finished, Progress, Queued, Started, Text
+
+from tests.support import Core, WithCore, program, wait_for
 
 
 class Runs(WithCore):
@@ -37,14 +37,18 @@ class Runs(WithCore):
         self.assertEqual(run.status, "failed")
         with self.assertRaises(RunFailed) as caught:
             run.result()
-        self.assertEqual((caught.exception.code, caught.exception.message), ("acme.broken", "It broke."))
+        self.assertEqual(
+            (caught.exception.code, caught.exception.message), ("acme.broken", "It broke.")
+        )
         self.assertIs(caught.exception.run, run)
 
     def test_a_refusal_is_an_error_with_its_code_and_details(self) -> None:
         with self.assertRaises(WharfError) as caught:
             self.client.run("wharf/count", {"n": 0})
         error = caught.exception
-        self.assertEqual((error.code, error.status, error.retryable), ("tool.invalid_input", 422, False))
+        self.assertEqual(
+            (error.code, error.status, error.retryable), ("tool.invalid_input", 422, False)
+        )
         self.assertEqual(error.details, {"path": "/n"})
         with self.assertRaises(WharfError) as caught:
             self.client.get("nobody")
@@ -83,7 +87,9 @@ class Runs(WithCore):
 
     def test_runs_and_tools_are_listed_page_by_page(self) -> None:
         self.client.worlds.create("listing")
-        made = {self.client.start("wharf/count", {"n": 1}, world="listing").run_id for _ in range(60)}
+        made = {
+            self.client.start("wharf/count", {"n": 1}, world="listing").run_id for _ in range(60)
+        }
         listed = list(self.client.list(world="listing"))
         self.assertEqual({run.run_id for run in listed}, made)
         self.assertEqual(len(listed), 60)
@@ -141,18 +147,24 @@ class Files(WithCore):
         self.assertIsNone(self.client.worlds.set("files", limit_micro=None).limit_micro)
         files = self.client.files("files")
         info = files.put("/a folder/ö.txt", "hé", media_type="text/x-test")
-        self.assertEqual((info.path, info.bytes, info.media_type), ("/a folder/ö.txt", 3, "text/x-test"))
+        self.assertEqual(
+            (info.path, info.bytes, info.media_type), ("/a folder/ö.txt", 3, "text/x-test")
+        )
         files.put("/stream", io.BytesIO(b"from a stream"))
         files.put("/pieces", iter([b"one ", b"two"]))
         self.assertEqual(files.get("/a folder/ö.txt").decode("utf-8"), "hé")
         self.assertEqual(files.get("/pieces"), b"one two")
-        self.assertEqual([one.path for one in files.ls()], ["/a folder/ö.txt", "/pieces", "/stream"])
+        self.assertEqual(
+            [one.path for one in files.ls()], ["/a folder/ö.txt", "/pieces", "/stream"]
+        )
         self.assertEqual([one.path for one in files.ls("/p")], ["/pieces"])
         self.assertEqual(files.trace("/pieces")["written"][0]["bytes"], 7)
         files.rm("/pieces")
         with self.assertRaises(WharfError) as caught:
             files.get("/pieces")
-        self.assertEqual((caught.exception.code, caught.exception.status), ("artifact.not_found", 404))
+        self.assertEqual(
+            (caught.exception.code, caught.exception.status), ("artifact.not_found", 404)
+        )
         with self.assertRaises(WharfError) as caught:
             files.put("/../x", b"")
         self.assertEqual(caught.exception.code, "scope.path_invalid")
@@ -177,7 +189,10 @@ class Files(WithCore):
         )
         self.assertEqual(run.result()["text"], "world://default/out.txt")
         self.assertEqual(self.client.files().get("/out.txt"), b"content")
-        self.assertEqual({(one.direction, one.path) for one in run.artifacts}, {("in", "/in.txt"), ("out", "/out.txt")})
+        self.assertEqual(
+            {(one.direction, one.path) for one in run.artifacts},
+            {("in", "/in.txt"), ("out", "/out.txt")},
+        )
 
     def test_a_download_that_breaks_off_goes_on(self) -> None:
         data = os.urandom(1 << 20)
@@ -229,7 +244,9 @@ class Breaks(unittest.TestCase):
         with mock.patch.dict(os.environ, {"WHARF_URL": "", "WHARF_TOKEN": ""}):
             with self.assertRaises(WharfError) as caught:
                 Client(home=str(self.core.home), patience=0).run("wharf/count")
-        self.assertEqual((caught.exception.code, caught.exception.retryable), ("core.unreachable", True))
+        self.assertEqual(
+            (caught.exception.code, caught.exception.retryable), ("core.unreachable", True)
+        )
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             url = "http://127.0.0.1:%d" % closed.getsockname()[1]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import unittest
 from decimal import Decimal
 
-from tests import support  # noqa: F401
-
 from wharf_sdk import Prices, per_second, per_token
 from wharf_sdk.cost import micro
 

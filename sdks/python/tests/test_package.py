@@ -37,7 +37,9 @@ class Installed(unittest.TestCase):
             names = self.call(python, "-m", "pip", "show", "--files", "wharf-sdk")
             self.assertNotIn("libs/", names, "only workers need those")
             self.assertIn("Requires: \n", names)
-            self.assertEqual(self.call(python, "-m", "pip", "check"), "No broken requirements found.\n")
+            self.assertEqual(
+                self.call(python, "-m", "pip", "check"), "No broken requirements found.\n"
+            )
             # Whoever changes the sources installs where they are.
             install = ["-m", "pip", "install", "--quiet", "--no-index", "--editable", str(PACKAGE)]
             self.call(python, *install)

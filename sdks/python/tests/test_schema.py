@@ -7,8 +7,6 @@ import unittest
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Dict, List, Literal, Optional, TypedDict, Union
 
-from tests import support  # noqa: F401  (finds the package)
-
 from wharf_sdk.fault import InvalidInput
 from wharf_sdk.schema import convert, schema_of
 
@@ -55,7 +53,9 @@ class Schemas(unittest.TestCase):
     def test_k001_records_name_what_they_need(self) -> None:
         schema = schema_of(Place)
         self.assertEqual(schema["required"], ["name"])
-        self.assertEqual(schema["properties"]["tags"], {"type": "array", "items": {"type": "string"}})
+        self.assertEqual(
+            schema["properties"]["tags"], {"type": "array", "items": {"type": "string"}}
+        )
         self.assertNotIn("required", schema_of(Message))
 
     def test_k001_annotated_adds_words_and_a_description(self) -> None:
@@ -83,7 +83,7 @@ class Values(unittest.TestCase):
         self.fits(Place, {"name": "here"}, Place("here"))
         self.fits(List[Place], [{"name": "a", "tags": ["b"]}], [Place("a", ["b"])])
         self.fits(Union[str, List[str]], ["a"], ["a"])
-        self.fits(bytes, "é", "é".encode("utf-8"))
+        self.fits(bytes, "é", "é".encode())
         self.fits(Optional[int], None, None)
 
     def test_k005_what_does_not_fit_is_named_by_its_path(self) -> None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Optional
 
-from tests.support import Frames
-
 from wharf_sdk import Canceled, Context, Fault, File, Result, Tool, tool
+
+from tests.support import Frames
 
 
 class Tried(unittest.TestCase):
@@ -86,7 +86,7 @@ class Inputs(Tried):
         self.assertEqual(ran, [])
 
     def test_t023_files_come_as_the_annotation_wants_them(self) -> None:
-        place = self.file("a.txt", "hé".encode("utf-8"))
+        place = self.file("a.txt", "hé".encode())
 
         def text(f: str) -> Dict[str, Any]:
             return {"value": f}
@@ -167,7 +167,9 @@ class Outputs(Tried):
         self.assertEqual(self.outputs_of(lambda: None), {})
 
     def test_t027_t028_what_is_wanted_as_a_file_is_written_and_confirmed(self) -> None:
-        places = {name: str(self.folder / "out" / name) for name in ("text", "data", "json", "copy")}
+        places = {
+            name: str(self.folder / "out" / name) for name in ("text", "data", "json", "copy")
+        }
         source = Path(self.file("source", b"from a file"))
 
         def give() -> Dict[str, Any]:
@@ -176,7 +178,7 @@ class Outputs(Tried):
         outputs = self.outputs_of(give, outputs=places)
         self.assertEqual(outputs, dict(places, n=1))
         read = {name: Path(place).read_bytes() for name, place in places.items()}
-        self.assertEqual(read["text"], "é".encode("utf-8"))
+        self.assertEqual(read["text"], "é".encode())
         self.assertEqual(read["data"], b"\x00\xff")
         self.assertEqual(json.loads(read["json"]), {"a": 1})
         self.assertEqual(read["copy"], b"from a file")
@@ -245,7 +247,9 @@ class Streams(Tried):
 
         outputs = self.outputs_of(tool(stream="response")(say))
         self.assertEqual(outputs, {"response": "ab", "tokens": 1, "finish_reason": "stop"})
-        self.assertEqual(self.frames.partial(), [{"response": "a"}, {"tokens": 1}, {"response": "ab"}])
+        self.assertEqual(
+            self.frames.partial(), [{"response": "a"}, {"tokens": 1}, {"response": "ab"}]
+        )
 
     def test_t009_async_functions_and_generators_are_the_same_from_outside(self) -> None:
         async def wait(n: int) -> Dict[str, int]:
@@ -281,7 +285,9 @@ class Streams(Tried):
 
         self.run_it(work)
         logs = self.frames.of("Log")
-        self.assertEqual([(log["level"], log["msg"]) for log in logs], [("warn", "Loading"), ("info", "half")])
+        self.assertEqual(
+            [(log["level"], log["msg"]) for log in logs], [("warn", "Loading"), ("info", "half")]
+        )
         self.assertGreater(logs[0]["timestamp"], 1e9)
         events = self.frames.of("Event")
         self.assertEqual(events[0], {"phase": "started"})
@@ -354,7 +360,9 @@ class Failures(Tried):
 
     def test_t011_a_price_that_is_none_is_refused(self) -> None:
         for cost in (-1, 1.5, "7", True):
-            self.assertEqual(self.error_of(lambda cost=cost: {"cost_micro": cost})["code"], "ERR_COST")
+            self.assertEqual(
+                self.error_of(lambda cost=cost: {"cost_micro": cost})["code"], "ERR_COST"
+            )
 
 
 class Entry(Tried):
@@ -386,7 +394,9 @@ class Entry(Tried):
 
     def test_k001_the_schema_comes_from_the_signature(self) -> None:
         @tool
-        def make(prompt: str, context: Context, image: Optional[File] = None, n: int = 1) -> None: ...
+        def make(
+            prompt: str, context: Context, image: Optional[File] = None, n: int = 1
+        ) -> None: ...
 
         self.assertEqual(
             make.schema(),
@@ -420,7 +430,9 @@ class Addresses(Tried):
                 self.wfile.write(found or b"")
 
             def do_PUT(self) -> None:
-                stored[self.path.split("?")[0]] = self.rfile.read(int(self.headers["Content-Length"]))
+                stored[self.path.split("?")[0]] = self.rfile.read(
+                    int(self.headers["Content-Length"])
+                )
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -428,7 +440,7 @@ class Addresses(Tried):
             def log_message(self, *_: Any) -> None: ...
 
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Storage)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
         self.base = "http://127.0.0.1:%d" % server.server_address[1]

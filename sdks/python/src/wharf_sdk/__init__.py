@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from .cost import Prices as Prices
     from .cost import per_second as per_second
     from .cost import per_token as per_token
-    from .events import Event as Event
     from .errors import RunFailed as RunFailed
     from .errors import WharfError as WharfError
+    from .events import Event as Event
     from .fault import Canceled as Canceled
     from .fault import Fault as Fault
     from .files import File as File
     from .files import Written as Written
     from .function import Result as Result
+    from .handler import Tool as Tool
+    from .handler import tool as tool
     from .models import Ask as Ask
     from .models import FileInfo as FileInfo
     from .models import Run as Run
     from .models import ToolInfo as ToolInfo
     from .models import World as World
-    from .handler import Tool as Tool
-    from .handler import tool as tool
 
 __version__ = "0.1.0"
 
@@ -56,7 +56,7 @@ _PLACES = {
 }
 _PLACE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
-__all__ = sorted(_PLACE_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = list(_PLACE_OF)
 
 
 def __getattr__(name: str) -> Any:

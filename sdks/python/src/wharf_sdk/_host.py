@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
+import traceback
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -40,6 +42,10 @@ class Host:
     def scratch(self) -> Path:
         """A folder for files that are gone when the run is over."""
         raise NotImplementedError
+
+    def trouble(self) -> None:
+        """Keeps the story of the exception that is being handled where callers do not read it."""
+        traceback.print_exc(file=sys.stderr)
 
     def is_reference(self, key: str, value: Any) -> bool:
         """Whether an input refers to a file."""

@@ -1,16 +1,16 @@
 """An agent: a process that a core starts and that offers any number of tools.
 
-    from wharf_sdk import Agent, Call
+from wharf_sdk import Agent, Call
 
-    agent = Agent("dev.example.greeter", "0.1.0")
+agent = Agent("dev.example.greeter", "0.1.0")
 
-    @agent.tool(side_effects=False)
-    def greet(name: str, call: Call) -> dict:
-        "Greets somebody."
-        call.progress(0.5, "thinking of something nice")
-        return {"text": "Hello, %s!" % name}
+@agent.tool(side_effects=False)
+def greet(name: str, call: Call) -> dict:
+    "Greets somebody."
+    call.progress(0.5, "thinking of something nice")
+    return {"text": "Hello, %s!" % name}
 
-    agent.run()
+agent.run()
 """
 
 from __future__ import annotations

@@ -75,8 +75,18 @@ class Client:
         that it gives then may still go on.
         """
         body = _body(
-            tool, inputs, outputs, world, mode, timeout, idempotency_key, run_id, continues,
-            budget_micro, correlation_id, durability,
+            tool,
+            inputs,
+            outputs,
+            world,
+            mode,
+            timeout,
+            idempotency_key,
+            run_id,
+            continues,
+            budget_micro,
+            correlation_id,
+            durability,
         )
         until = None if wait is None else time.monotonic() + wait
         first = WAIT_SECONDS if wait is None else max(min(wait, WAIT_SECONDS), 0.0)
@@ -106,8 +116,18 @@ class Client:
         """Starts a run and gives it at once. From then on it ends exactly once, whatever
         happens to this program or to the core."""
         body = _body(
-            tool, inputs, outputs, world, mode, timeout, idempotency_key, run_id, continues,
-            budget_micro, correlation_id, durability,
+            tool,
+            inputs,
+            outputs,
+            world,
+            mode,
+            timeout,
+            idempotency_key,
+            run_id,
+            continues,
+            budget_micro,
+            correlation_id,
+            durability,
         )
         answer = self._transport.call("POST", "/v1/runs", body, repeatable=True)[1]
         return Run.from_json(answer, world=world, tool=tool)
@@ -245,9 +265,7 @@ class Client:
     def _answer(self, ask: Union[Ask, str], body: Mapping[str, Any]) -> None:
         self._transport.call("POST", "/v1/questions/%s/answer" % quoted(_ask_id(ask)), body)
 
-    def decide(
-        self, ask: Union[Ask, str], allow: bool, reason: Optional[str] = None
-    ) -> None:
+    def decide(self, ask: Union[Ask, str], allow: bool, reason: Optional[str] = None) -> None:
         """Allows or denies what an approval is for."""
         body = {"decision": "allow" if allow else "deny"}
         if reason is not None:

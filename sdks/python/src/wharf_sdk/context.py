@@ -71,7 +71,7 @@ class Context:
 
     @property
     def is_mock(self) -> bool:
-        """Whether the run only pretends: it must not act, and must not cost anything."""
+        """Whether the run only pretends: it must not act on the world."""
         return self.mode == "mock"
 
     def check(self) -> None:
@@ -85,7 +85,7 @@ class Context:
             raise Canceled()
 
     def cost(self, micro: int) -> None:
-        """Adds to what the run has cost, in micro-dollars. What is spent counts also if it fails."""
+        """Adds to what the run has cost, in micro-dollars; it counts also if the run fails."""
         if isinstance(micro, bool) or not isinstance(micro, int) or micro < 0:
             raise ValueError("A cost is a whole number of micro-dollars that is not negative.")
         self.cost_micro += micro

@@ -194,7 +194,8 @@ def _hints(work: Callable[..., Any]) -> Dict[str, Any]:
     try:
         return typing.get_type_hints(work, include_extras=True)
     except NameError as error:
-        raise TypeError("%s: an annotation names what is not there: %s." % (work.__name__, error))
+        text = "%s: an annotation names what is not there: %s."
+        raise TypeError(text % (work.__name__, error)) from None
 
 
 def _described(annotation: Any) -> Schema:

@@ -13,16 +13,14 @@ module as `entry(payload, emit, ctrl)`, which is what any server of the run prot
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
-import traceback
 from typing import Any, Callable, Dict, Mapping, Optional, Union, overload
 
 from . import _host
 from .context import LEVELS, Context, to_json
 from .fault import Canceled, Fault, InvalidInput
-from .files import File, Written
+from .files import Written
 from .function import Function, Result
 from .schema import Schema
 
@@ -73,7 +71,7 @@ class Tool:
         except Fault as fault:
             return context.failed(fault)
         except Exception as error:  # Its text may hold anything; only the server's log gets it.
-            traceback.print_exc(file=sys.stderr)
+            _host.installed().trouble()
             return context.failed(Fault("ERR_HANDLER", type(error).__name__))
         return context.response("success", outputs)
 

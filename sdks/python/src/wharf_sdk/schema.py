@@ -193,7 +193,9 @@ def _record(annotation: Any, value: Any, name: str) -> Any:
         if key not in fields:
             raise InvalidInput("`%s` has no field `%s`." % (name, key))
     make: Callable[..., Any] = annotation
-    return make(**{key: convert(fields[key], one, "%s.%s" % (name, key)) for key, one in value.items()})
+    return make(
+        **{key: convert(fields[key], one, "%s.%s" % (name, key)) for key, one in value.items()}
+    )
 
 
 def _member(annotation: Any, value: Any, name: str) -> Any:
