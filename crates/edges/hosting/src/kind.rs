@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use wharf_domain::{Agent, AgentManifest, Caller};
+use wharf_domain::{Agent, AgentManifest};
 use wharf_engine::agents::Scan;
 use wharf_engine::launcher::{LaunchSpec, Launched};
 use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId};
@@ -102,15 +101,6 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     /// Whether it runs on this machine, as a process of this core.
     fn has_process(&self, _agent: &Agent) -> bool {
         true
-    }
-
-    /// What is done with an approval besides writing it down; the provider after it.
-    fn approved<'a>(
-        &'a self,
-        _caller: &'a Caller,
-        agent: Agent,
-    ) -> BoxFuture<'a, Result<Agent, Fault>> {
-        futures::future::ready(Ok(agent)).boxed()
     }
 
     /// Gives a launch what only this kind needs. The launch has its environment, its folders and

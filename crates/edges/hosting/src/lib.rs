@@ -45,5 +45,5 @@ pub use supervisor::fail;
 pub use throttle::{Gate, Gates, Place, limits};
 pub use transfer::{PIECE_BYTES, copy_in, copy_out, over, unwanted};
 pub use workdir::{
-    FILES_MAX, Room, Rooms, discard, invalid_output, is_plain_name, no_room, unnameable,
+    FILES_MAX, Room, Rooms, discard, invalid_output, is_plain_name, no_room, put_away, unnameable,
 };

@@ -237,6 +237,13 @@ impl Pool {
 
     /// Hands an attempt to the process it belongs to, or lets it wait for one.
     pub(crate) fn place(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
+        if dispatch.reattach
+            && let Some(launch) = self.attempts.get(&dispatch.attempt_id).cloned()
+            && let Some(at) = self.slots.iter().position(|slot| slot.launch == launch)
+        {
+            // Whoever has it need not be found anew; it is told that it was asked again.
+            return self.slots[at].send(Command::Call(Box::new(dispatch)), self.policy.word);
+        }
         let (at, owner) = match self.policy.isolation {
             Isolation::Shared => (self.best(), None),
             Isolation::World => {

@@ -352,7 +352,9 @@ fn moved(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<PathBuf> {
     Ok(gone.join(remove::moved(dir, name, &gone_fd)?))
 }
 
-fn put_away(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<()> {
+/// Removes something out of a folder that a process can change, without waiting for it. It goes
+/// by way of a folder that the process cannot reach, which must be there.
+pub fn put_away(dir: &OwnedFd, name: &str, gone: &Path) -> io::Result<()> {
     let put = moved(dir, name, gone)?;
     remove::later(&put);
     Ok(())

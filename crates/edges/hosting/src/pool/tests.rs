@@ -145,6 +145,23 @@ async fn on_demand_a_process_ends_when_it_had_nothing_to_do_for_long() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn t042_an_attempt_that_is_taken_up_again_goes_to_whoever_has_it() {
+    let mut pool = on_demand(Isolation::Run);
+    pool.place(dispatch("a1", "one")).expect("waits");
+    let _begun = pool.begin(&launch("l1"));
+    let mut told = connect(&mut pool, "l1");
+    assert!(pool.serve_waiting().is_empty());
+    assert_eq!(calls(&mut told), ["a1"]);
+    let again = Dispatch { reattach: true, ..dispatch("a1", "one") };
+    pool.place(again.clone()).expect("handed over");
+    assert_eq!(calls(&mut told), ["a1"]);
+    assert_eq!(pool.slots[0].calls, 1, "it is still one call");
+    pool.end(&launch("l1"));
+    pool.place(again).expect("waits like any other");
+    assert_eq!(pool.missing(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn only_so_many_attempts_wait_for_a_process() {
     let mut pool = on_demand(Isolation::Shared);
     for number in 0..WAITING_MAX {
