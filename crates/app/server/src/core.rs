@@ -140,6 +140,7 @@ impl Core {
             owner,
             hosts: settings.hosts,
             agents: Some(steered),
+            tools: None,
             vault: Some(vault),
             mounts: vec![Mount { path: "/graphql", router: wharf_graphql::router(handle.clone()) }],
             limits,
