@@ -13,7 +13,7 @@ use std::path::Path;
 use toml::Table;
 use wharf_domain::ToolDef;
 use wharf_domain::agent::{
-    AgentLimits, AgentManifest, Entrypoint, Serving, ToolServer, Usage, quantity,
+    AgentLimits, AgentManifest, Entrypoint, RESERVED_IDS, Serving, ToolServer, Usage, quantity,
 };
 use wharf_domain::permission::Permission;
 use wharf_vocab::{AgentId, Code, Digest, Fault, Isolation, SandboxLevel, SecretName, ToolId};
@@ -138,6 +138,10 @@ fn tool(fields: &Fields<'_>, folder: &Path, read: &mut Vec<Vec<u8>>) -> Result<T
     let tool = ToolId::new(&reference).ok().filter(ToolId::is_reference).ok_or_else(|| {
         fields.wrong("ref", "it must be namespace/name@version in lower case, such as llm/chat@1")
     })?;
+    let namespace = reference.split_once('/').map_or("", |(namespace, _)| namespace);
+    if RESERVED_IDS.contains(&namespace) {
+        return Err(fields.wrong("ref", &format!("{namespace} is a name of the core itself")));
+    }
     let description = fields.text("description", TEXT_BYTES_MAX)?;
     let input = schema::read(fields, "input_schema", folder, read)?;
     let input = input.unwrap_or_else(|| serde_json::json!({"type": "object"}));

@@ -201,6 +201,7 @@ fn t043_references_have_a_strict_grammar() {
     for good in ["a/b@0", "llm/lite-llm_2@12"] {
         assert_eq!(read(good).expect(good).id.as_str(), good);
     }
+    field_refused(&LEAST.replace("text/", "wharf/"), "ref", "wharf is a name of the core itself");
     for bad in ["", "shout", "text/shout", "Text/shout@1", "text/shout@x", "a/b/c@1", "a/b@", "@1"]
     {
         let fault = read(bad).expect_err(bad);
