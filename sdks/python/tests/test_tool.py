@@ -13,7 +13,16 @@ import types
 import unittest
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Optional
+from typing import (
+    Annotated,
+    Any,
+    AsyncIterator,
+    Callable,
+    Dict,
+    Iterator,
+    List,
+    Optional,
+)
 
 from wharf_sdk import Canceled, Context, Fault, File, Result, Tool, tool
 
@@ -152,6 +161,14 @@ class Inputs(Tried):
             return dict(rest)
 
         self.assertEqual(self.outputs_of(take, {"a": 1, "b": [2]}), {"b": [2]})
+
+    def test_k001_what_may_be_left_out_can_have_words_of_json_schema(self) -> None:
+        def take(n: Annotated[Optional[int], "how many", {"minimum": 1}] = None) -> Dict[str, Any]:
+            return {"n": n}
+
+        self.assertEqual(self.outputs_of(take), {"n": None})
+        self.assertEqual(self.outputs_of(take, {"n": 1}), {"n": 1})
+        self.assertEqual(self.error_of(take, {"n": 0})["message"], "`n` must not be less than 1.")
 
 
 class Outputs(Tried):

@@ -60,14 +60,13 @@ class DirectHost(Host):
 
     def fetch(self, key: str, reference: str) -> Path:
         if not reference.startswith(("https://", "http://")):
-            path = Path(reference)
-            if not path.is_file():
+            if not os.path.isfile(reference):
                 raise Fault("artifact.not_found", "The file of the input `%s` is not there." % key)
-            return path
-        path = self.scratch() / ("input-%d" % len(os.listdir(self.scratch())))
+            return Path(reference)
+        number, path = tempfile.mkstemp(dir=self.scratch(), prefix="input-")
         try:
-            with urllib.request.urlopen(reference, timeout=SILENCE_SECONDS_MAX) as source:
-                with open(path, "wb") as file:
+            with os.fdopen(number, "wb") as file:
+                with urllib.request.urlopen(reference, timeout=SILENCE_SECONDS_MAX) as source:
                     shutil.copyfileobj(source, file, PIECE_BYTES)
         except urllib.error.HTTPError as error:
             raise _refused(error.code, "The file of the input `%s`" % key) from None
@@ -75,7 +74,7 @@ class DirectHost(Host):
             raise Fault(
                 "storage.unavailable", "The file of the input `%s` cannot be read." % key, True
             ) from None
-        return path
+        return Path(path)
 
     def store(self, key: str, destination: str, source: Path) -> None:
         try:

@@ -10,6 +10,8 @@ import asyncio
 import dataclasses
 import inspect
 import json
+import os
+import tempfile
 import typing
 from pathlib import Path
 from typing import Any, AsyncIterator, Callable, Dict, Iterator, Mapping, Optional
@@ -191,8 +193,14 @@ class Function:
 
 
 def _hints(work: Callable[..., Any]) -> Dict[str, Any]:
+    def bare() -> None: ...
+
+    # Before Python 3.11 a default of None changes what an annotation means, and fails for some;
+    # so they are read off a function that has no defaults.
+    names = getattr(inspect.unwrap(work), "__globals__", {})
+    bare.__annotations__ = dict(getattr(work, "__annotations__", {}))
     try:
-        return typing.get_type_hints(work, include_extras=True)
+        return typing.get_type_hints(bare, globalns=names, include_extras=True)
     except NameError as error:
         text = "%s: an annotation names what is not there: %s."
         raise TypeError(text % (work.__name__, error)) from None
@@ -263,6 +271,8 @@ def _inline(parameter: Parameter, value: Any, host: Host) -> Any:
     if value is None and annotation is not inner(annotation):
         return None
     text = convert(str, value, name)
-    path = host.scratch() / ("text-" + "".join(c if c.isalnum() else "_" for c in name))
-    path.write_text(text, "utf-8")
+    number, place = tempfile.mkstemp(dir=host.scratch(), prefix="text-")
+    with os.fdopen(number, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    path = Path(place)
     return path if inner(annotation) is Path else File(name, lambda: path)
