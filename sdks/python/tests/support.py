@@ -12,6 +12,8 @@ import unittest
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, TypeVar
 
+from wharf_sdk import Tool, tool
+
 ROOT = Path(__file__).resolve().parents[3]
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 
@@ -160,3 +162,47 @@ class Frames:
     def of(self, kind: str) -> List[Dict[str, Any]]:
         """The data of all frames of a kind."""
         return [frame["data"] for frame in self.all if frame["kind"] == kind]
+
+
+class Tried(unittest.TestCase):
+    """Runs functions as tools, and takes what they say apart."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.frames = Frames()
+
+    def run_it(
+        self,
+        work: Callable[..., Any],
+        inputs: Optional[Dict[str, Any]] = None,
+        ctrl: Any = None,
+        **more: Any,
+    ) -> Dict[str, Any]:
+        made = work if isinstance(work, Tool) else tool(work)
+        payload = dict({"run_id": "r1", "mode": "real", "inputs": inputs or {}}, **more)
+        payload.setdefault("outputs", {})
+        response = made(payload, self.frames, ctrl)
+        json.dumps(response, allow_nan=False)
+        self.assertEqual(response["kind"], "Response")
+        self.assertTrue(response["control"]["final"])
+        self.assertEqual(response["control"]["run_id"], "r1")
+        return response
+
+    def outputs_of(self, work: Callable[..., Any], *given: Any, **more: Any) -> Dict[str, Any]:
+        response = self.run_it(work, *given, **more)
+        self.assertEqual(response["control"]["status"], "success", response)
+        outputs: Dict[str, Any] = response["outputs"]
+        return outputs
+
+    def error_of(self, work: Callable[..., Any], *given: Any, **more: Any) -> Dict[str, Any]:
+        response = self.run_it(work, *given, **more)
+        self.assertEqual(response["control"]["status"], "error", response)
+        error: Dict[str, Any] = response["error"]
+        return error
+
+    def file(self, name: str, data: bytes) -> str:
+        path = self.folder / name
+        path.write_bytes(data)
+        return str(path)

@@ -27,7 +27,7 @@ EXAMPLES = ("llm-text", "multi-turn", "video")
 
 
 class Protocol(unittest.TestCase):
-    def test_r001_r170_an_agent_written_with_the_package_keeps_the_protocol(self) -> None:
+    def test_k033_an_agent_written_with_the_package_keeps_the_protocol(self) -> None:
         with tempfile.TemporaryDirectory() as home:
             done = subprocess.run(
                 [str(program()), "conformance", "agent-protocol", "--json", "--dir", str(HELLO)]

@@ -9,7 +9,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Dict, Iterator, List, Literal, Optional, Tuple, TypedDict
+from typing import (
+    Annotated,
+    Any,
+    Dict,
+    Generator,
+    Iterator,
+    List,
+    Literal,
+    Optional,
+    Tuple,
+    TypedDict,
+)
 
 import prices
 from chat import Chat, Delta, Piece, Usage, by_http, by_litellm
@@ -43,11 +54,11 @@ def generate(
     params: Annotated[
         Optional[Dict[str, Any]], "All of the above, for callers of schema v1"
     ] = None,
-) -> Iterator[Any]:
+) -> Generator[str, None, Dict[str, Any]]:
     """Answers messages or a prompt with text that grows while it is made."""
     if params is not None:
-        yield from generate.__wrapped__(context, **checked(params))
-        return
+        outputs: Dict[str, Any] = yield from generate.__wrapped__(context, **checked(params))
+        return outputs
     said = conversation(messages, prompt)
     wishes = {"temperature": temperature, "max_tokens": max_tokens, "stop": stop}
     body = {name: value for name, value in wishes.items() if value is not None}
@@ -56,12 +67,12 @@ def generate(
         pieces = pretended(said, context)
     else:
         pieces = (by_litellm if use == "litellm" else by_http)(chat, context)
-    yield from told(pieces, model, said, context)
+    return (yield from told(pieces, model, said, context))
 
 
 def told(
     pieces: Iterator[Piece], model: str, said: List[Message], context: Context
-) -> Iterator[Any]:
+) -> Generator[str, None, Dict[str, Any]]:
     """Passes text on as it comes; the price is kept up also for a run that breaks off."""
     price = prices.of(model)
     if price is None:
@@ -85,7 +96,7 @@ def told(
         if usage is not None and price is not None:
             context.cost(prices.cost(usage, price))
     usage = usage or Usage(0, 0)
-    yield {
+    return {
         "finish_reason": reason,
         "model": model,
         "prompt_tokens": usage.prompt,

@@ -89,7 +89,7 @@ class Real(Tried):
         self.assertNotIn("max_tokens", request["body"])
         self.assertTrue(request["body"]["stream"])
 
-    def test_t044_the_key_comes_from_its_file_and_goes_to_the_owners_provider_only(self) -> None:
+    def test_the_key_comes_from_its_file_and_goes_to_the_owners_provider_only(self) -> None:
         own, other = self.provider(says("a")), Provider(says("b"))
         self.addCleanup(other.close)
         self.run_it(prompt="x")
@@ -131,7 +131,7 @@ class Real(Tried):
 
 
 class Trouble(Tried):
-    def test_t029_429_is_tried_again_when_the_provider_says(self) -> None:
+    def test_429_is_tried_again_when_the_provider_says(self) -> None:
         provider = self.provider(refuses(429, Retry_After="0.2"), says("at last"))
         began = time.monotonic()
         response = self.run_it(prompt="x")
@@ -270,6 +270,6 @@ class Package(Tried):
 
 
 class Manifest(unittest.TestCase):
-    def test_t043_the_schema_beside_the_manifest_is_the_handlers(self) -> None:
+    def test_the_schema_beside_the_manifest_is_the_handlers(self) -> None:
         written = json.loads((HERE / "input.schema.json").read_text("utf-8"))
         self.assertEqual(written, handler.entry.schema())
