@@ -135,6 +135,21 @@ class Runs(WithCore):
 
         self.assertEqual(asyncio.run(several()), [[1, 3, 6], "finished"])
 
+    def test_async_refusals_and_cancels_leave_a_client_that_works(self) -> None:
+        async def several() -> bool:
+            async with AsyncClient(home=str(self.core.home)) as client:
+                with self.assertRaises(WharfError):
+                    await client.get("nobody")
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(client.run("wharf/sleep", {"ms": 300}), 0.05)
+                run = await client.start("wharf/count", {"n": 1_000_000})
+                async for _ in client.stream(run):
+                    break
+                await client.cancel(run)
+                return (await client.run("wharf/count", {"n": 1, "delay_ms": 0})).succeeded
+
+        self.assertTrue(asyncio.run(several()))
+
 
 class Files(WithCore):
     def setUp(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import select
 import socket
 import time
 import urllib.parse
@@ -131,7 +132,8 @@ class Transport:
         return response
 
     def _connection(self, timeout: Optional[float]) -> http.client.HTTPConnection:
-        if self._kept is not None and time.monotonic() - self._used > IDLE_SECONDS_MAX:
+        idle = time.monotonic() - self._used
+        if self._kept is not None and (idle > IDLE_SECONDS_MAX or _is_over(self._kept)):
             self.close()
         wanted = self.timeout if timeout is None else timeout
         if self._kept is None:
@@ -154,6 +156,15 @@ class Transport:
         if self._kept is not None:
             self._kept.close()
             self._kept = None
+
+
+def _is_over(connection: http.client.HTTPConnection) -> bool:
+    """Whether the other end has closed a connection on which nothing is awaited."""
+    if connection.sock is None or not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def connect(core: Core, timeout: float) -> http.client.HTTPConnection:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Iterator, List, Optional, Type, TypeVar
+from typing import Any, AsyncIterator, Callable, Iterator, List, Optional, Set, Type, TypeVar
 
 from .client import Client, RunLike
 from .events import Event
@@ -19,6 +20,7 @@ class AsyncClient:
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, **more: Any) -> None:
         self._make: Callable[[], Client] = lambda: Client(url, token, **more)
         self._idle: List[Client] = []
+        self._busy: Set[asyncio.Future[Any]] = set()
 
     async def run(self, tool: str, *given: Any, **more: Any) -> Run:
         """Starts a run and gives it when it is over; takes what `Client.run` takes."""
@@ -69,21 +71,34 @@ class AsyncClient:
                     return
                 yield event
         finally:
+            # One that is being read on a thread at this moment is closed when it is forgotten.
+            with contextlib.suppress(ValueError):
+                events.close()
             self._idle.append(client)
 
     async def _with(self, work: Callable[[Client], Answer]) -> Answer:
         client = self._take()
+        answer = asyncio.ensure_future(asyncio.to_thread(work, client))
+
+        def free(answer: asyncio.Future[Answer]) -> None:
+            if not answer.cancelled():
+                answer.exception()
+            self._busy.discard(answer)
+            self._idle.append(client)
+
         # A request whose task was canceled goes on until it has its answer; its connection is
         # free only then.
-        answer = await asyncio.to_thread(work, client)
-        self._idle.append(client)
-        return answer
+        self._busy.add(answer)
+        answer.add_done_callback(free)
+        return await asyncio.shield(answer)
 
     def _take(self) -> Client:
         return self._idle.pop() if self._idle else self._make()
 
     async def close(self) -> None:
-        """Closes all connections that are not in use."""
+        """Closes all connections, once requests that nobody waits for any more are over."""
+        while self._busy:
+            await asyncio.wait(list(self._busy))
         while self._idle:
             self._idle.pop().close()
 

@@ -6,7 +6,7 @@ import json
 import time
 import uuid
 from types import TracebackType
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Dict, Generator, Iterator, Mapping, Optional, Tuple, Type, Union
 
 from ._http import Broken, Transport, away, find, query, quoted
 from .errors import CoreAway
@@ -165,7 +165,9 @@ class Client:
         body = {} if reason is None else {"reason": reason}
         self._transport.call("POST", path, body, repeatable=True)
 
-    def stream(self, run: RunLike, world: str = "default", after: int = 0) -> Iterator[Event]:
+    def stream(
+        self, run: RunLike, world: str = "default", after: int = 0
+    ) -> Generator[Event, None, None]:
         """What happens to a run, from its beginning (or behind a number) to its end.
 
         When the connection breaks, also because the core is restarted, it goes on behind the last
@@ -182,7 +184,7 @@ class Client:
 
     def _follow(
         self, run_id: str, world: str, after: int, until: Optional[float]
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         path = query("/v1/runs/%s/events" % quoted(run_id), world=world)
         lost, pause = None, PAUSE_SECONDS
         while True:

@@ -18,6 +18,8 @@ from .models import FileInfo, World, take
 PIECE_BYTES = 1 << 20
 # How often a download that breaks off without having brought anything is gone on with.
 RESUMES_MAX = 5
+# How long the core may take to make sure of a file once it has all of it.
+STORED_SECONDS_MAX = 300.0
 
 Source = Union[bytes, str, Path, BinaryIO, Iterable[bytes]]
 
@@ -76,7 +78,8 @@ class Files:
             size = _size(body)
             if size is not None:
                 headers["Content-Length"] = str(size)
-            with self._transport.open("PUT", self._file(path), headers, body) as answer:
+            put = ("PUT", self._file(path), headers, body, STORED_SECONDS_MAX)
+            with self._transport.open(*put) as answer:
                 return take(FileInfo, _json(answer))
         finally:
             if opened is not None:
