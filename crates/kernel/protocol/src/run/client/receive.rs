@@ -71,7 +71,7 @@ impl Session {
             if seq <= self.last && !is_final {
                 return;
             }
-            if seq > self.last + 1 {
+            if seq.saturating_sub(1) > self.last {
                 self.events.push_back(Event::Gap { from: self.last + 1, to: seq - 1 });
             }
             self.last = self.last.max(seq);

@@ -28,7 +28,7 @@ fn t017_after_a_lost_connection_only_the_rest_is_asked_for_and_repeats_are_dropp
     for (seq, expected) in [(1, vec![]), (2, vec![]), (3, vec![line("c")]), (3, vec![])] {
         assert_eq!(stage.say(&log(Some(seq), "c")), expected, "{seq}");
     }
-    let events = stage.say(&success(json!({"seq": 4, "cost_micro": 0}), json!({})));
+    let events = stage.say(&success(json!({"seq": 4, "cost_micro": 0}), &json!({})));
     assert!(matches!(end(&events), Ended::Succeeded { .. }));
 }
 
@@ -38,7 +38,7 @@ fn t017_a_hole_is_noticed() {
     assert_eq!(stage.say(&log(Some(3), "c")), [Event::Gap { from: 1, to: 2 }, line("c")]);
     assert_eq!(stage.say(&log(Some(4), "d")), [line("d")]);
     assert_eq!(stage.say(&log(None, "e")), [line("e")]);
-    let events = stage.say(&success(json!({"seq": 9, "cost_micro": 0}), json!({})));
+    let events = stage.say(&success(json!({"seq": 9, "cost_micro": 0}), &json!({})));
     assert_eq!(events[0], Event::Gap { from: 5, to: 8 });
 }
 
@@ -89,7 +89,7 @@ fn t017_the_end_counts_whatever_its_number() {
     stage.drop_connection();
     stage.session.connected(stage.now());
     stage.say(&json!({"kind": "Ack"}));
-    let events = stage.say(&success(json!({"seq": 2, "cost_micro": 0}), json!({})));
+    let events = stage.say(&success(json!({"seq": 2, "cost_micro": 0}), &json!({})));
     assert!(matches!(end(&events), Ended::Succeeded { .. }));
 }
 
@@ -120,4 +120,12 @@ fn t042_a_silent_server_is_pinged_then_left_and_attached_to_again() {
     assert!(matches!(stage.sent()[..], [Outgoing::Close { .. }]));
     assert!(matches!(stage.events()[..], [Event::Dropped(_)]));
     assert!(stage.session.wants_connection());
+}
+
+#[test]
+fn t017_the_largest_number_is_a_number() {
+    let mut stage = Stage::open();
+    assert_eq!(stage.say(&log(Some(u64::MAX), "x")).len(), 2);
+    let events = stage.say(&success(json!({"seq": u64::MAX, "cost_micro": 0}), &json!({})));
+    assert!(matches!(end(&events), Ended::Succeeded { .. }));
 }

@@ -11,7 +11,7 @@ use super::{Stage, end, log, object, success};
 #[test]
 fn t010_a_final_response_ends_it_and_completed_may_follow() {
     let mut stage = Stage::open();
-    let frame = success(json!({"run_id": "r1", "cost_micro": 7}), json!({"n": 1}));
+    let frame = success(json!({"run_id": "r1", "cost_micro": 7}), &json!({"n": 1}));
     let events = stage.say(&frame);
     let (outputs, written) = (object(json!({"n": 1})), BTreeMap::new());
     assert_eq!(end(&events), &Ended::Succeeded { outputs, written, cost_micro: 7 });
@@ -25,7 +25,7 @@ fn t010_a_final_response_ends_it_and_completed_may_follow() {
 #[test]
 fn t010_a_server_that_does_not_close_after_the_end_is_left() {
     let mut stage = Stage::open();
-    let events = stage.say(&success(json!({"cost_micro": 0}), json!({})));
+    let events = stage.say(&success(json!({"cost_micro": 0}), &json!({})));
     assert!(matches!(end(&events), Ended::Succeeded { .. }));
     stage.sent();
     let linger = stage.session.next_deadline().expect("a deadline") - stage.ms;
@@ -37,9 +37,9 @@ fn t010_a_server_that_does_not_close_after_the_end_is_left() {
 #[test]
 fn t039_a_second_final_response_changes_nothing() {
     let mut stage = Stage::open();
-    let events = stage.say(&success(json!({"cost_micro": 1}), json!({})));
+    let events = stage.say(&success(json!({"cost_micro": 1}), &json!({})));
     assert!(matches!(end(&events), Ended::Succeeded { cost_micro: 1, .. }));
-    assert!(stage.say(&success(json!({"cost_micro": 2}), json!({}))).is_empty());
+    assert!(stage.say(&success(json!({"cost_micro": 2}), &json!({}))).is_empty());
     let failed = json!({"kind": "Response", "control": {"final": true, "status": "error"}});
     assert!(stage.say(&failed).is_empty());
     assert!(stage.say(&log(None, "late")).is_empty());
@@ -78,7 +78,7 @@ fn t010_an_error_keeps_its_code_message_and_cost() {
 #[test]
 fn t011_a_missing_cost_is_0_and_said() {
     let mut stage = Stage::open();
-    let events = stage.say(&success(json!({}), json!({})));
+    let events = stage.say(&success(json!({}), &json!({})));
     assert!(
         matches!(&events[0], Event::Log { level: LogLevel::Warn, text } if text.contains("cost"))
     );
@@ -101,7 +101,7 @@ fn t011_a_cost_that_is_none_fails_the_attempt() {
 fn t030_what_was_written_comes_with_its_size_and_hash() {
     let mut stage = Stage::open();
     let control = json!({"cost_micro": 0, "written": {"out": {"bytes": 5, "b3": "ab"}}});
-    let events = stage.say(&success(control, json!({"out": "/x"})));
+    let events = stage.say(&success(control, &json!({"out": "/x"})));
     let Ended::Succeeded { written, .. } = end(&events) else { panic!("{events:?}") };
     assert_eq!(written["out"], Written { bytes: 5, b3: "ab".to_owned() });
 }

@@ -19,7 +19,7 @@ fn too_many_outputs_end_the_attempt() {
     let many: Map<_, _> = (0..4).map(|n| (format!("k{n}"), json!(n))).collect();
     for frame in [
         json!({"kind": "Response", "control": {"final": false}, "outputs": many}),
-        success(json!({"cost_micro": 0}), json!(many)),
+        success(json!({"cost_micro": 0}), &json!(many)),
     ] {
         let mut stage = Stage::with(|config| config.outputs_max = 3).opened();
         let events = stage.say(&frame);
@@ -39,7 +39,7 @@ fn lines_that_come_too_fast_are_left_out_and_counted() {
     let mut stage = Stage::with(|config| config.lines_per_second_max = 10).opened();
     let taken: usize = (0..100).map(|_| stage.say(&log(None, "x")).len()).sum();
     assert_eq!(taken, 10);
-    let events = stage.say(&success(json!({"cost_micro": 0}), json!({})));
+    let events = stage.say(&success(json!({"cost_micro": 0}), &json!({})));
     assert!(matches!(&events[0], Event::Log { text, .. } if text.starts_with("90 lines")));
     assert!(matches!(end(&events), Ended::Succeeded { .. }));
 }

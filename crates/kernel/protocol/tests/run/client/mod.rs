@@ -4,6 +4,7 @@ mod attach;
 mod endings;
 mod limits;
 mod order;
+mod pair;
 
 use serde_json::{Value, json};
 use wharf_protocol::Moment;
@@ -104,7 +105,7 @@ pub(crate) fn log(seq: Option<u64>, text: &str) -> Value {
     json!({"kind": "Log", "control": {"run_id": "r1", "seq": seq}, "data": {"msg": text}})
 }
 
-pub(crate) fn success(control: Value, outputs: Value) -> Value {
+pub(crate) fn success(control: Value, outputs: &Value) -> Value {
     let mut control = object(control);
     control.insert("status".to_owned(), "success".into());
     control.insert("final".to_owned(), true.into());
