@@ -133,7 +133,14 @@ impl<'a> Drive<'a> {
         let mut pause = PAUSE_MIN;
         loop {
             let until = self.stop_by.map_or(give_up_at, |at| at.min(give_up_at));
-            let reached = tokio::time::timeout_at(until, self.reach()).await;
+            let (stop, stopping) = (self.stop, self.stop_by.is_some());
+            let reached = tokio::select! {
+                reached = tokio::time::timeout_at(until, self.reach()) => reached,
+                grace = stop.wanted(), if !stopping => {
+                    self.stop_within(grace);
+                    continue;
+                }
+            };
             let slow = || Err(Trouble::Passing("it did not answer in time".to_owned()));
             let cause = match reached.unwrap_or_else(|_| slow()) {
                 Ok(socket) => return Some(socket),

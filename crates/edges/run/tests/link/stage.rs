@@ -204,11 +204,14 @@ fn piece_of(event: RunEvent) -> Option<Progress> {
 
 /// The texts of the log, in order.
 pub(crate) fn lines(pieces: &[Progress]) -> Vec<&str> {
-    let line = |piece| match piece {
-        &Progress::Log { ref text, .. } => Some(text.as_str()),
-        _ => None,
-    };
     pieces.iter().filter_map(line).collect()
+}
+
+fn line(piece: &Progress) -> Option<&str> {
+    match piece {
+        Progress::Log { text, .. } => Some(text),
+        _ => None,
+    }
 }
 
 /// The engine's side of the server.

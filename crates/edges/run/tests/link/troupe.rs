@@ -96,6 +96,7 @@ impl Troupe {
     }
 
     /// Waits for somebody to come; `None` if the handshake was refused.
+    #[expect(clippy::result_large_err, reason = "the library wants a response for an error")]
     pub(crate) async fn try_accept(&self) -> Option<Actor> {
         let wire = tokio::time::timeout(LONG, self.wire()).await.expect("somebody comes")?;
         let mut seen = None;
