@@ -22,7 +22,7 @@ use crate::{Call, Done, Failure, Report, Reporter};
 /// What a handler may have said before somebody listened.
 const REPORTS_MAX: usize = 64;
 /// How long a run waits, all in all, for readers that are behind.
-const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Executes a run to its end.
 pub(super) fn execute(
@@ -189,10 +189,12 @@ impl Attempt {
             Report::Partial(outputs) => Said::Partial(outputs),
         };
         self.hub.say(self.run, said).map_err(|_| overflowed())?;
-        const PAUSE: Duration = Duration::from_millis(2);
-        while !self.patience.is_zero() && self.hub.is_pressed(self.run) {
-            sleep(PAUSE).await;
-            self.patience = self.patience.saturating_sub(PAUSE);
+        let mut waited = Duration::ZERO;
+        while !self.patience.is_zero() && self.hub.press(self.run, waited) {
+            let since = Instant::now();
+            sleep(Duration::from_millis(2)).await;
+            waited = since.elapsed();
+            self.patience = self.patience.saturating_sub(waited);
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -39,6 +40,15 @@ struct State {
     live: BTreeMap<RunNo, Arc<Live>>,
     /// How a reader is told that it is too slow.
     cuts: BTreeMap<WatcherNo, CancellationToken>,
+}
+
+impl State {
+    /// Tells readers that they are too slow.
+    fn cut(&self, slow: &[WatcherNo]) {
+        for cut in slow.iter().filter_map(|watcher| self.cuts.get(watcher)) {
+            cut.cancel();
+        }
+    }
 }
 
 /// A run that is waited for or executed.
@@ -177,11 +187,7 @@ impl Hub {
     pub(super) fn say(&self, run: RunNo, said: Said) -> Result<(), Overflow> {
         let mut state = self.state();
         let slow = state.book.say(self.clock.now(), run, said)?;
-        for watcher in slow {
-            if let Some(cut) = state.cuts.get(&watcher) {
-                cut.cancel();
-            }
-        }
+        state.cut(&slow);
         let live = state.live.get(&run).cloned();
         drop(state);
         if let Some(live) = live {
@@ -190,9 +196,14 @@ impl Hub {
         Ok(())
     }
 
-    /// Whether readers of a run are about to become too slow.
-    pub(super) fn is_pressed(&self, run: RunNo) -> bool {
-        self.state().book.is_pressed(run)
+    /// Whether readers of a run are about to become too slow; those that were waited for long
+    /// enough are given up.
+    pub(super) fn press(&self, run: RunNo, waited: Duration) -> bool {
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        let mut state = self.state();
+        let (is_pressed, slow) = state.book.press(run, waited_ms);
+        state.cut(&slow);
+        is_pressed
     }
 
     /// A run is over.

@@ -161,7 +161,8 @@ impl Book {
             }
             let live_from = record.speech.len();
             let next = usize::try_from(after.unwrap_or(0)).unwrap_or(usize::MAX).min(live_from);
-            let watcher = Watcher { run, next, live_from, waiting_bytes: 0, is_slow: false };
+            let watcher =
+                Watcher { run, next, live_from, waiting_bytes: 0, is_slow: false, waited_ms: 0 };
             self.watchers.insert(no, watcher);
         }
         no
@@ -198,16 +199,30 @@ impl Book {
         slow
     }
 
-    /// Whether some reader of the run has more than half of what makes a reader slow.
-    #[must_use]
-    pub fn is_pressed(&self, run: RunNo) -> bool {
-        let Some(record) = self.runs.get(&run) else { return false };
-        record.watchers.iter().filter_map(|no| self.watchers.get(no)).any(|watcher| {
+    /// Whether some reader of the run has more than half of what makes a reader slow, so that it
+    /// is good to wait a little. `waited_ms` is how long that was since the last time; readers
+    /// that were waited for long enough and took nothing are given back as slow.
+    pub fn press(&mut self, run: RunNo, waited_ms: u64) -> (bool, Vec<WatcherNo>) {
+        let (mut is_pressed, mut slow) = (false, Vec::new());
+        let Some(record) = self.runs.get(&run) else { return (is_pressed, slow) };
+        for no in &record.watchers {
+            let Some(watcher) = self.watchers.get_mut(no).filter(|watcher| !watcher.is_slow) else {
+                continue;
+            };
             let frames = record.speech.len() - watcher.next.max(watcher.live_from);
-            !watcher.is_slow
-                && (watcher.waiting_bytes > self.limits.queue_bytes_max / 2
-                    || frames > self.limits.queue_frames_max / 2)
-        })
+            if watcher.waiting_bytes <= self.limits.queue_bytes_max / 2
+                && frames <= self.limits.queue_frames_max / 2
+            {
+                continue;
+            }
+            watcher.waited_ms = watcher.waited_ms.saturating_add(waited_ms);
+            watcher.is_slow = watcher.waited_ms >= self.limits.patience_ms;
+            is_pressed |= !watcher.is_slow;
+            if watcher.is_slow {
+                slow.push(*no);
+            }
+        }
+        (is_pressed, slow)
     }
 
     /// Ends a run: warnings, the final response, and that it is over. Only the first ending
@@ -246,6 +261,7 @@ impl Book {
         if reader.next < record.speech.len() {
             let index = reader.next;
             reader.next += 1;
+            reader.waited_ms = 0;
             if index >= reader.live_from {
                 let bytes = record.speech.frame_bytes(index);
                 reader.waiting_bytes = reader.waiting_bytes.saturating_sub(bytes);

@@ -37,6 +37,8 @@ pub(super) struct Watcher {
     pub(super) live_from: usize,
     pub(super) waiting_bytes: usize,
     pub(super) is_slow: bool,
+    /// How long the run has waited for it since it took something.
+    pub(super) waited_ms: u64,
 }
 
 impl Record {

@@ -126,9 +126,25 @@ fn t018_a_reader_is_slow_by_bytes_too_but_never_for_what_was_there_before() {
         drain(&mut book, first);
     }
     let late = attached(&mut book, &request("r", 1));
-    assert!(!book.is_pressed(run));
+    assert_eq!(book.press(run, 10_000), (false, vec![]));
     let large = |n: u32| partial(&json!({"a": format!("{n}{}", "x".repeat(6_000))}));
     assert_eq!(book.say(at(1), run, large(1)), Ok(vec![]));
-    assert!(book.is_pressed(run));
+    assert_eq!(book.press(run, 0), (true, vec![]));
     assert_eq!(book.say(at(1), run, large(2)), Ok(vec![first, late]));
+}
+
+#[test]
+fn t018_a_run_waits_only_for_readers_that_go_on_reading() {
+    let mut book = book(Limits { queue_frames_max: 10, ..Limits::default() });
+    let (run, steady) = started(&mut book, &request("r", 1));
+    let stuck = attached(&mut book, &request("r", 1));
+    for n in 0..8 {
+        book.say(at(n), run, line("x")).expect("room");
+    }
+    assert_eq!(book.press(run, 900), (true, vec![]));
+    assert!(matches!(book.next(steady), wharf_protocol::run::server::Next::Frames(_)));
+    assert_eq!(book.press(run, 100), (true, vec![stuck]), "one took something, one did not");
+    drain(&mut book, steady);
+    assert_eq!(book.press(run, 100), (false, vec![]));
+    assert_eq!(drain(&mut book, stuck).1, Some(close::TRY_AGAIN));
 }
