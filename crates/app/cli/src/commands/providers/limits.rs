@@ -1,4 +1,4 @@
-//! The limits an owner sets on an agent, as options and as words.
+//! The limits an owner sets on a provider, as options and as words.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{duration, size};
 /// The limits as options.
 #[derive(Debug, Default, clap::Args)]
 #[command(next_help_heading = "Limits, where they are stricter than the manifest's")]
-pub(super) struct LimitArgs {
+pub(crate) struct LimitArgs {
     /// Calls under way at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     calls: Option<u32>,
@@ -38,7 +38,7 @@ pub(super) struct LimitArgs {
 
 impl LimitArgs {
     /// The limits as the core takes them; none if none was named.
-    pub(super) fn to_limits(&self) -> Option<AgentLimits> {
+    pub(crate) fn to_limits(&self) -> Option<AgentLimits> {
         let limits = AgentLimits {
             calls_max: self.calls,
             rate: self.rate,
@@ -55,7 +55,7 @@ impl LimitArgs {
 }
 
 /// Limits in one line; nothing if there are none.
-pub(super) fn words(limits: &AgentLimits) -> String {
+pub(crate) fn words(limits: &AgentLimits) -> String {
     let time = |ms: u64| {
         if ms.is_multiple_of(1_000) { format!("{}s", ms / 1_000) } else { format!("{ms}ms") }
     };
