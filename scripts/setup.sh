@@ -2,8 +2,8 @@
 # Makes sure that what Wharf is built with is there, and says clearly what is not.
 #
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
-#   scripts/setup.sh check   the same, rustfmt and clippy, Python for the examples, and what the
-#                            tests need besides (tests/requirements.txt, into target/tools)
+#   scripts/setup.sh check   the same, rustfmt and clippy, Python and Node for the examples, and
+#                            what the tests need besides (tests/requirements.txt, into target/tools)
 #
 # It may be run any number of times and takes a moment when nothing is missing.
 set -euo pipefail
@@ -93,6 +93,16 @@ check_python() {
     echo "setup: python3 is missing, so the Python examples are not tried" >&2
 }
 
+# One example of a tool server is written for Node; without it its test says so.
+check_node() {
+    have node && return 0
+    if have apt-get; then
+        echo "setup: node is missing; installing it"
+        apt_install nodejs && return 0
+    fi
+    echo "setup: node is missing, so the example for it is not tried" >&2
+}
+
 # Tests try the artifact store on a real S3 server, and clients of others. They come from the
 # Python registry, with their hashes checked, into a folder that `cargo clean` removes.
 check_test_tools() {
@@ -124,6 +134,7 @@ case "$need" in
         check_component rustfmt rustfmt
         check_component cargo-clippy clippy
         check_python
+        check_node
         check_test_tools
         ;;
     *) fail "unknown argument '$need'; use 'build' or 'check'." ;;

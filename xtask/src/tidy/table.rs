@@ -30,6 +30,7 @@ const DOMAIN: Reach = Crate("kernel/domain");
 const JOURNAL: Reach = Crate("kernel/journal");
 const PORTS: Reach = Crate("engine/ports");
 const ENGINE: Reach = Crate("engine/engine");
+const HOSTING: Reach = Crate("edges/hosting");
 const SDK: Reach = Crate("authors/sdk");
 
 /// The direction of the workspace.
@@ -53,9 +54,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         crates: &[
-            "edges/agent",
             "edges/egress",
-            "edges/run",
             "edges/operator",
             "edges/tool",
             "edges/http",
@@ -65,7 +64,11 @@ pub(super) const ROWS: &[Row] = &[
         ],
         may_use: &[VOCAB, WIRE, PROTOCOL, DOMAIN, ENGINE],
     },
-    Row { crates: &["edges/builtin"], may_use: &[VOCAB, DOMAIN, ENGINE] },
+    Row { crates: &["edges/builtin", "edges/hosting"], may_use: &[VOCAB, DOMAIN, ENGINE] },
+    Row {
+        crates: &["edges/agent", "edges/run"],
+        may_use: &[VOCAB, WIRE, PROTOCOL, DOMAIN, ENGINE, HOSTING],
+    },
     Row { crates: &["authors/sdk", "authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL] },
     Row { crates: &["examples/agents/hello"], may_use: &[SDK] },
     Row { crates: &["authors/embedded"], may_use: &[VOCAB, SDK, ENGINE, Group("adapters")] },

@@ -37,6 +37,8 @@ pub(crate) enum Error {
     Linked { path: PathBuf },
     #[error("A control group for the program cannot be made: {}.", plain(.0))]
     Group(io::Error),
+    #[error("The socket {} for connections to the program cannot be made: {}.", path.display(), plain(source))]
+    Inbound { path: PathBuf, source: io::Error },
     #[error("The secrets of the program cannot be written: {}.", plain(.0))]
     Secrets(io::Error),
     #[error(
@@ -53,9 +55,11 @@ impl Error {
     /// The fault that is shown.
     pub(crate) fn into_fault(self, launch: Option<&LaunchId>) -> Fault {
         let (code, retryable) = match &self {
-            Self::Environment { .. } | Self::Order | Self::Path { .. } | Self::Linked { .. } => {
-                (Code::AgentStartFailed, false)
-            }
+            Self::Environment { .. }
+            | Self::Order
+            | Self::Path { .. }
+            | Self::Linked { .. }
+            | Self::Inbound { .. } => (Code::AgentStartFailed, false),
             Self::Sandbox { .. } | Self::Group(_) => (Code::AgentSandboxUnavailable, false),
             Self::Start { failure, .. } if failure.step.is_of_the_fence() => {
                 (Code::AgentSandboxUnavailable, false)

@@ -16,7 +16,7 @@ use wharf_vocab::limits::LAUNCH_START_MS;
 use crate::error::{Error, reason};
 use crate::group::Groups;
 use crate::shim::handover::Handover;
-use crate::shim::message::{Failure, FenceOrder, Inbox, Layers, Order, Report, Step};
+use crate::shim::message::{Failure, FenceOrder, InboundOrder, Inbox, Layers, Order, Report, Step};
 use crate::spawner::{Shim, Spawner};
 
 /// A folder that every Linux has, for a trial to stand in.
@@ -125,6 +125,7 @@ impl Ability {
         if level < SandboxLevel::Standard && layers != Layers::NONE {
             notes.push(partial(layers).to_owned());
         }
+        notes.extend(namespace_notes(fence, layers));
         if fence.egress.is_some() && layers.landlock && !layers.namespaces {
             notes.push("No host can be reached, because that takes namespaces.".to_owned());
         }
@@ -142,6 +143,11 @@ impl Ability {
             sockets: fence.sockets.clone(),
             egress: fence.egress.clone(),
             tcp_port: fence.tcp_port,
+            inbound: fence
+                .inbound
+                .as_ref()
+                .map(|inbound| InboundOrder { socket: inbound.socket.clone(), port: inbound.port }),
+            artifacts: fence.artifacts.clone().filter(|_| layers.namespaces),
             usage: fence.usage.clone(),
             ids: fence.usage.processes.filter(|_| self.ids_apart).map(ids_for),
             group: None,
@@ -185,6 +191,22 @@ fn partial(layers: Layers) -> &'static str {
         (false, false, _) => "A filter of system calls is used all the same.",
         _ => "The layers that are there are used all the same.",
     }
+}
+
+/// What of a fence is done in another way, or not at all, for want of namespaces.
+fn namespace_notes(fence: &Fence, layers: Layers) -> Vec<String> {
+    let mut notes = Vec::new();
+    let shares_network = !layers.namespaces || fence.tcp_port.is_some();
+    if let Some(inbound) = fence.inbound.as_ref().filter(|_| shares_network) {
+        let port = inbound.port;
+        notes.push(format!(
+            "It listens on port {port} of the machine, where others can connect to it, too."
+        ));
+    }
+    if fence.artifacts.is_some() && !layers.namespaces {
+        notes.push("Nothing is shown at /artifacts, because that takes namespaces.".to_owned());
+    }
+    notes
 }
 
 fn usage_notes(usage: &Usage, groups: Option<&Groups>) -> Vec<String> {
@@ -274,6 +296,8 @@ fn trial_order(layers: Layers, level: SandboxLevel, missing: Layers) -> Order {
             sockets: Vec::new(),
             egress: None,
             tcp_port: None,
+            inbound: None,
+            artifacts: None,
             usage: Usage::default(),
             ids: trial_ids(),
             group: None,

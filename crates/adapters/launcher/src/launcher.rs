@@ -1,6 +1,7 @@
 //! Launching: from a spec to a running program with a handle.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,12 +20,13 @@ use crate::dirs::make_private;
 use crate::error::Error;
 use crate::fence::Ability;
 use crate::group::Groups;
+use crate::inbound::Door;
 use crate::log::{LogWriter, Redactor, read_tail};
 use crate::process::LaunchedProcess;
 use crate::secrets::SecretFiles;
 use crate::shim;
 use crate::shim::handover::Handover;
-use crate::shim::message::{FenceOrder, Layers, Order, Report};
+use crate::shim::message::{FenceOrder, InboundOrder, Layers, Order, Report};
 use crate::spawner::Spawner;
 use crate::supervise::{Leftovers, Supervisor};
 
@@ -213,7 +215,7 @@ fn prepare(
     groups: Option<&Groups>,
 ) -> Result<Ready, Error> {
     check(&spec, &fence)?;
-    for path in spec.private_dirs.iter().chain(&spec.given_dirs) {
+    for path in spec.private_dirs.iter().chain(&spec.given_dirs).chain(&fence.artifacts) {
         make_private(path).map_err(|source| Error::PrivateDir { path: path.clone(), source })?;
     }
     let notes = check_ways(&spec, &fence)?;
@@ -230,11 +232,19 @@ fn prepare(
         .transpose()
         .map_err(Error::Group)?;
     fence.group = group.as_ref().map(|group| group.folder().to_owned());
+    let (door, way_in) = fence.inbound.as_ref().map(open_door).transpose()?.unzip();
     let mut handover = seal(&spec, fence, secrets.as_ref())?;
     if let Some(connection) = spec.connection.take() {
         handover.connection = Some(connection.try_clone().map_err(Error::Shim)?);
     }
-    Ok(Ready { spec, handover, writer, leftovers: Leftovers { secrets, group }, notes })
+    handover.way_in = way_in;
+    let leftovers = Leftovers { secrets, group, door };
+    Ok(Ready { spec, handover, writer, leftovers, notes })
+}
+
+fn open_door(inbound: &InboundOrder) -> Result<(Door, OwnedFd), Error> {
+    let path = &inbound.socket;
+    Door::open(path).map_err(|source| Error::Inbound { path: path.clone(), source })
 }
 
 /// Refuses what no system can start, and what would open a fence to everything.
@@ -247,7 +257,8 @@ fn check(spec: &LaunchSpec, fence: &FenceOrder) -> Result<(), Error> {
     if fence.layers == Layers::NONE {
         return Ok(());
     }
-    let opened = [&spec.cwd].into_iter().chain(&fence.read).chain(&fence.write);
+    let opened =
+        [&spec.cwd].into_iter().chain(&fence.read).chain(&fence.write).chain(&fence.artifacts);
     for path in opened.chain(&spec.private_dirs).chain(&spec.given_dirs) {
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         if real == Path::new("/") || real.starts_with("/proc") || !path.is_absolute() {
@@ -265,8 +276,8 @@ fn check_ways(spec: &LaunchSpec, fence: &FenceOrder) -> Result<Vec<String>, Erro
     }
     let is_linked = |path: &Path| path.canonicalize().is_ok_and(|real| real != path);
     let own = [&spec.cwd].into_iter().chain(&spec.private_dirs).chain(&spec.given_dirs);
-    if let Some(path) = own.chain(&fence.sockets).chain(&fence.egress).find(|path| is_linked(path))
-    {
+    let own = own.chain(&fence.sockets).chain(&fence.egress).chain(&fence.artifacts);
+    if let Some(path) = own.into_iter().find(|path| is_linked(path)) {
         return Err(Error::Linked { path: path.clone() });
     }
     let is_hidden = |path: &Path| {

@@ -25,6 +25,7 @@ mod dirs;
 mod error;
 mod fence;
 mod group;
+mod inbound;
 mod launcher;
 mod log;
 mod process;

@@ -15,6 +15,7 @@ use wharf_vocab::limits::SWEEP_MS;
 use wharf_vocab::{LaunchId, Resource};
 
 use crate::group::Group;
+use crate::inbound::Door;
 use crate::log::{LogBook, LogWriter, drain};
 use crate::secrets::SecretFiles;
 use crate::shim::message::{Command, How, Inbox, Report, send};
@@ -35,12 +36,14 @@ const BETWEEN_ROUNDS: Duration = Duration::from_millis(20);
 pub(crate) struct Leftovers {
     pub(crate) secrets: Option<SecretFiles>,
     pub(crate) group: Option<Group>,
+    pub(crate) door: Option<Door>,
 }
 
 impl Leftovers {
     fn remove(self) {
         drop(self.secrets);
         drop(self.group);
+        drop(self.door);
     }
 }
 

@@ -246,6 +246,18 @@ mod tests {
             "wharf tools diff",
             "wharf tools diff dev.example.hello/echo",
             "wharf tools approve dev.example.hello/echo",
+            "wharf tools list --json",
+            "wharf tools add ./shout",
+            "wharf tools add ./shout --approve --sandbox strict --permission a:b --permission c:d",
+            "wharf tools show text/shout@1",
+            "wharf tools approve text/shout@1 --permission a:b --sandbox strict --isolation run \
+             --memory 256Mi --calls 4",
+            "wharf tools enable text/shout@1",
+            "wharf tools disable text/shout@1 --json",
+            "wharf tools restart text/shout@1",
+            "wharf tools logs text/shout@1 -n 20 -f",
+            "wharf tools logs text/shout@1 --lines 20",
+            "wharf tools remove text/shout@1 --yes",
             "wharf run wharf/echo --project-root .",
             "wharf token",
             "wharf token create --world a --world b --verb run,read --tool a/* --tool */b --ttl 8h \
@@ -364,6 +376,12 @@ mod tests {
             "wharf agents approve hello --all --sandbox loose",
             "wharf agents approve hello --all --memory 5x",
             "wharf migrate down",
+            "wharf tools add",
+            "wharf tools add ./shout --sandbox strict",
+            "wharf tools add ./shout --permission a:b",
+            "wharf tools add ./shout --approve --sandbox loose",
+            "wharf tools disable",
+            "wharf tools logs text/shout@1 -n 10001",
         ] {
             let parsed = Cli::try_parse_from(line.split_whitespace());
             assert_eq!(parsed.expect_err("refused").exit_code(), 2, "{line}");

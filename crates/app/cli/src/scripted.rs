@@ -11,7 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use crate::client::Client;
+use crate::context::Context;
 use crate::finder::Finder;
+use crate::output::Output;
 
 /// What the script answers with.
 pub(crate) enum Reply {
@@ -91,6 +93,12 @@ impl Scripted {
     pub(crate) fn client(&self) -> Client {
         let home = Some(self.home.path().to_owned());
         Client::new(Finder { home, ..Finder::default() }).expect("a client")
+    }
+
+    /// What a command is given that finds its core by the home.
+    pub(crate) fn context(&self) -> Context {
+        let finder = Finder { home: Some(self.home.path().to_owned()), ..Finder::default() };
+        Context { output: Output::new(false), finder }
     }
 
     /// Every request so far.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
 use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
-use wharf_engine::launcher::RestartPolicy;
+use wharf_engine::launcher::{Launcher, RestartPolicy};
 use wharf_engine::vault::Vault;
 use wharf_launcher::ProcessLauncher;
 use wharf_vocab::{Code, Digest, Fault, limits};
@@ -27,15 +27,9 @@ pub(crate) async fn start(
     home: &Home,
     settings: &Settings,
     handle: &Handle,
-    shim: Option<PathBuf>,
+    launcher: Arc<dyn Launcher>,
     (vault, storage_origin): (Arc<dyn Vault>, String),
 ) -> Result<AgentEdge, Fault> {
-    let launcher = ProcessLauncher::start(wharf_launcher::Options { shim_program: shim }).map_err(
-        |error| {
-            let message = format!("Processes cannot be launched: {error}.");
-            Fault::new(Code::CoreInternal, message)
-        },
-    )?;
     make_private(&home.path().join("agents")).map_err(|error| home.unwritable(&error))?;
     // A fence follows no links, so agents are told of places as they are without any.
     let real_home = home.path().canonicalize().map_err(|error| home.unwritable(&error))?;
@@ -46,7 +40,7 @@ pub(crate) async fn start(
     }
     AgentEdge::start(Options {
         handle: handle.clone(),
-        launcher: Arc::new(launcher),
+        launcher,
         agents_dir,
         transport: transport(&real_home, settings.agents_tcp),
         instance: format!("core-{}", std::process::id()),
@@ -56,7 +50,7 @@ pub(crate) async fn start(
         token_life: TOKEN_LIFE,
         vault,
         egress: Arc::new(EgressProxy::with_storage(handle.clone(), &storage_origin)),
-        user_home: std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute()),
+        user_home: user_home(),
         hidden: vec![real_home],
         sandbox: settings.sandbox,
         sandbox_min: settings.sandbox_min,
@@ -66,8 +60,23 @@ pub(crate) async fn start(
     .await
 }
 
+/// Who starts the processes of this core.
+pub(crate) fn launcher(shim: Option<PathBuf>) -> Result<Arc<dyn Launcher>, Fault> {
+    let options = wharf_launcher::Options { shim_program: shim };
+    let launcher = ProcessLauncher::start(options).map_err(|error| {
+        let message = format!("Processes cannot be launched: {error}.");
+        Fault::new(Code::CoreInternal, message)
+    })?;
+    Ok(Arc::new(launcher))
+}
+
+/// What `~` stands for in permissions.
+pub(crate) fn user_home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
 /// Makes a folder that nobody else can look into.
-fn make_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
 }

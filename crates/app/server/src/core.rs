@@ -15,6 +15,7 @@ use wharf_engine::vault::Vault;
 use wharf_http::{CoreInfo, Limits, Listener, Mount, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::{Clock, SystemClock};
+use wharf_run::RunEdge;
 use wharf_store_sqlite::SqliteStore;
 use wharf_vault::FileVault;
 use wharf_vocab::{Code, Fault, NodeId, WorldId};
@@ -23,7 +24,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::Sweeping;
-use crate::{Home, agents, anchors, fault, files, secrets};
+use crate::{Home, agents, anchors, fault, files, secrets, tools};
 
 /// How often the audit is anchored.
 const ANCHOR_EVERY: Duration = Duration::from_secs(60);
@@ -70,6 +71,7 @@ pub struct Core {
     home: Home,
     handle: Handle,
     agents: AgentEdge,
+    tools: RunEdge,
     server: Server,
     store: Arc<SqliteStore>,
     storage: Storage,
@@ -124,10 +126,9 @@ impl Core {
             handle.stop(Duration::ZERO).await;
             return Err(fault);
         }
-        let origin = storage.origin();
-        let parts = (Arc::clone(&vault), origin);
-        let agents = match agents::start(&home, &settings, &handle, shim, parts).await {
-            Ok(agents) => agents,
+        let around = (&home, &settings, &handle);
+        let (agents, tools) = match host(around, shim, &vault, storage.origin()).await {
+            Ok(hosted) => hosted,
             Err(fault) => {
                 handle.stop(Duration::ZERO).await;
                 return Err(fault);
@@ -136,10 +137,12 @@ impl Core {
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
         let steered: Arc<dyn AgentControl> = Arc::new(agents.clone());
+        let served: Arc<dyn AgentControl> = Arc::new(tools.clone());
         let edge = wharf_http::Options {
             owner,
             hosts: settings.hosts,
             agents: Some(steered),
+            tools: Some(served),
             vault: Some(vault),
             mounts: vec![Mount::new("/graphql", wharf_graphql::router(handle.clone()))],
             limits,
@@ -151,6 +154,7 @@ impl Core {
             home,
             handle,
             agents,
+            tools,
             server,
             store,
             storage,
@@ -198,6 +202,12 @@ impl Core {
         &self.agents
     }
 
+    /// The edge that faces its tool servers.
+    #[must_use]
+    pub fn tools(&self) -> &RunEdge {
+        &self.tools
+    }
+
     /// The owner's token.
     #[must_use]
     pub fn owner_token(&self) -> &str {
@@ -213,8 +223,8 @@ impl Core {
         }
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
-        // What agents still do is taken up again at the next start, or given up there.
-        self.agents.stop().await;
+        // What agents and tool servers still do is taken up again at the next start, or given up there.
+        tokio::join!(self.agents.stop(), self.tools.stop());
         self.server.stop(self.drain).await;
         self.storage.stop().await;
         // Whoever starts next may have the home once the database is closed.
@@ -265,6 +275,26 @@ async fn furnish(handle: &Handle) -> Result<(), Fault> {
     match made {
         Err(fault) if !fault.is(Code::WorldExists) => Err(fault),
         _ => Ok(()),
+    }
+}
+
+/// Starts the edges that launch: agents and tool servers.
+async fn host(
+    (home, settings, handle): (&Home, &Settings, &Handle),
+    shim: Option<PathBuf>,
+    vault: &Arc<dyn Vault>,
+    origin: String,
+) -> Result<(AgentEdge, RunEdge), Fault> {
+    let launcher = agents::launcher(shim.clone())?;
+    let parts = (Arc::clone(vault), origin.clone());
+    let agents = agents::start(home, settings, handle, Arc::clone(&launcher), parts).await?;
+    let shared = tools::Shared { launcher, vault: Arc::clone(vault), origin, program: shim };
+    match tools::start(home, settings, handle, shared).await {
+        Ok(tools) => Ok((agents, tools)),
+        Err(fault) => {
+            agents.stop().await;
+            Err(fault)
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod settings;
 mod storage;
 mod sweeping;
 pub mod tokens;
+mod tools;
 mod up;
 
 pub use core::{Core, CoreOptions};

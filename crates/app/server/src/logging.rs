@@ -9,6 +9,9 @@ use wharf_vocab::{Code, Fault};
 
 use crate::settings::{Format, Log};
 
+/// Libraries that would log whole messages and headers, addresses and tokens among them.
+const TALKATIVE: [&str; 2] = ["tungstenite=info", "tokio_tungstenite=info"];
+
 /// Begins to log; a program that logs already goes on in its own way.
 pub(crate) fn begin(log: &Log) -> Result<(), Fault> {
     let filter = filter(&log.filter)?;
@@ -24,12 +27,13 @@ pub(crate) fn begin(log: &Log) -> Result<(), Fault> {
 
 /// Checks a filter, so that a misspelt one is noticed.
 pub(crate) fn filter(text: &str) -> Result<EnvFilter, Fault> {
-    EnvFilter::try_new(text).map_err(|_| {
+    let filter = EnvFilter::try_new(text).map_err(|_| {
         let message = format!(
             "The log level {text:?} cannot be understood; use error, warn, info, debug or trace."
         );
         Fault::new(Code::ConfigInvalid, message)
-    })
+    })?;
+    Ok(TALKATIVE.iter().flat_map(|one| one.parse()).fold(filter, EnvFilter::add_directive))
 }
 
 /// Logs where a fault inside happened. Its words are logged only when they were written into the
@@ -38,4 +42,21 @@ fn panicked(info: &PanicHookInfo<'_>) {
     let words = info.payload().downcast_ref::<&'static str>().copied().unwrap_or("no more is told");
     let place = info.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, words, "something inside went wrong");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t044_libraries_that_log_whole_messages_are_kept_quiet_at_every_level() {
+        for level in ["info", "trace", "tungstenite=trace", "warn,tokio_tungstenite=trace"] {
+            let shown = filter(level).expect("understood").to_string();
+            for quiet in TALKATIVE {
+                assert!(shown.split(',').any(|one| one == quiet), "{level}: {shown}");
+            }
+            assert!(!shown.contains("tungstenite=trace"), "{level}: {shown}");
+        }
+        assert!(filter("nonsense=loud").is_err());
+    }
 }

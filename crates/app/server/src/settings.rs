@@ -3,6 +3,7 @@
 mod agents;
 pub(crate) mod artifacts;
 mod policy;
+mod tools;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub(crate) struct Settings {
     pub(crate) policy: Policy,
     /// Where files are kept.
     pub(crate) artifacts: artifacts::Artifacts,
+    /// How tool servers are run.
+    pub(crate) tools: tools::Tools,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -75,6 +78,7 @@ struct File {
     artifacts: artifacts::File,
     approvals: policy::Approvals,
     policy: Vec<policy::Rule>,
+    tools: tools::File,
     log: LogFile,
 }
 
@@ -130,6 +134,7 @@ impl Settings {
             agent_limits: file.agents.limits.into(),
             policy: policy::to_policy(&file.approvals, file.policy),
             artifacts: file.artifacts.settle(home.path(), var)?,
+            tools: file.tools.into(),
             log: Log {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
+use wharf_hosting::{Command, Live, Places};
 use wharf_protocol::agent::{HelloReceived, Refusal};
 use wharf_vocab::{AgentId, LaunchId};
 
-use crate::conn::Command;
-use crate::control::Shared;
-use crate::live::Live;
-use crate::places::Places;
+use crate::control::{Shared, is_agent};
 
 /// How long a hello waits for the launch it belongs to: a process can be faster than the word of
 /// its start.
@@ -74,12 +72,15 @@ pub(crate) async fn admit(
     let unknown = (Refusal::Unauthorized, "agent unknown");
     let agent = AgentId::new(&hello.agent_id).map_err(|_| unknown)?;
     let known = shared.options.handle.agent(&agent).map_err(|_| unknown)?;
+    if !is_agent(&known) {
+        return Err(unknown);
+    }
     if let Some(hash) = &hello.manifest_hash
         && hash.strip_prefix("sha256:").unwrap_or(hash) != known.manifest_hash.as_str()
     {
         return Err((Refusal::ManifestDrift, "manifest hash"));
     }
-    let live = shared.live(&agent).ok_or(unknown)?;
+    let live = shared.host.live(&agent).ok_or(unknown)?;
     let places = live.places(&launch);
     let (Some(places), true) = (places, live.connect(&launch, commands)) else {
         return Err((Refusal::Conflict, "connected already"));
@@ -104,7 +105,7 @@ async fn by_token(
         if process.uid != rustix::process::geteuid().as_raw() {
             return Err(unfit("process of another user"));
         }
-        let live = AgentId::new(&hello.agent_id).ok().and_then(|agent| shared.live(&agent));
+        let live = AgentId::new(&hello.agent_id).ok().and_then(|agent| shared.host.live(&agent));
         let launched = match live {
             Some(live) => live.process(&launch, LAUNCH_PATIENCE).await,
             None => None,

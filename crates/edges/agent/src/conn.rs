@@ -8,7 +8,6 @@ mod deliver;
 mod events;
 mod prepare;
 
-pub(crate) use events::provider;
 pub(crate) use prepare::CallData;
 
 use std::collections::{HashMap, VecDeque};
@@ -19,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::Resolution;
-use wharf_engine::{Attempt, Dispatch, Reach, check_schema};
+use wharf_engine::{Attempt, Reach, check_schema};
+use wharf_hosting::{Command, Gate, Live, Meter, Places, Rooms, random_hex};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
 use wharf_vocab::{AgentId, AttemptId, Code, Fault, LaunchId};
@@ -28,14 +27,8 @@ use wharf_wire::agent_v1::{CallId, QuestionId, SessionId, ToolDefinition};
 
 use crate::admit::Origin;
 use crate::control::Shared;
-use crate::cpu::Meter;
 use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
-use crate::live::Live;
-use crate::places::Places;
-use crate::throttle::Gate;
 use crate::to_wire;
-use crate::tokens::random_hex;
-use crate::workdir::Rooms;
 
 use calls::{Bounds, Call, gone, refuse};
 use prepare::{READY_WAITING_MAX, Ready};
@@ -47,19 +40,6 @@ const READ_BYTES: usize = 8 * 1024;
 const COMMANDS_WAITING_MAX: usize = 512;
 /// Bytes that may wait to be written before news of children wait too.
 const TIDINGS_BYTES_MAX: usize = 1024 * 1024;
-
-/// What the core wants of a connection.
-#[derive(Debug)]
-pub(crate) enum Command {
-    /// Make a call of an attempt.
-    Call(Box<Dispatch>),
-    /// Stop an attempt.
-    Cancel { attempt_id: AttemptId, reason: String, grace_ms: u64 },
-    /// Pass on how an ask ended.
-    Answer { attempt_id: AttemptId, key: String, resolution: Resolution },
-    /// End in order: calls may still finish within this time.
-    Goodbye { reason: &'static str, drain_ms: u64 },
-}
 
 /// A connection and all it stands for.
 pub(crate) struct Connection {

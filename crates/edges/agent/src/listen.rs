@@ -1,13 +1,12 @@
 //! Where agents connect: a Unix socket of the owner's alone, or a loopback address.
 
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use wharf_hosting::bind_unix;
 use wharf_vocab::{Code, Fault};
 
 use crate::admit::{Origin, Own, Process};
@@ -158,23 +157,6 @@ pub(crate) async fn run_own(
 pub(crate) fn serve_inherited(shared: &Arc<Shared>, stream: UnixStream, own: Own) {
     let origin = Origin { process: None, launch: Some(own) };
     tokio::spawn(attend(Arc::clone(shared), stream, origin));
-}
-
-/// Binds a socket of the owner's alone, in a folder of the owner's alone.
-pub(crate) fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
-    }
-    // Only the core that holds the lock on the home comes here, so a socket that is left over
-    // belongs to nobody.
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-    Ok(listener)
 }
 
 fn unusable(place: &str, error: &std::io::Error) -> Fault {

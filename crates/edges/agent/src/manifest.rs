@@ -5,14 +5,13 @@
 
 mod quantity;
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 use wharf_domain::agent::{AgentLimits, AgentManifest, Entrypoint, Usage};
 use wharf_domain::permission::Permission;
+use wharf_hosting::{ManifestFile, ReadManifest, open_plain};
 use wharf_vocab::{AgentId, Code, Digest, Fault, Isolation, Object};
 
 use crate::json;
@@ -42,16 +41,11 @@ const SHOWN_FIELDS: [&str; 9] = [
 ];
 const SHOWN_BYTES_MAX: usize = 20_000;
 
-/// A manifest that was read.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Read {
-    pub(crate) id: AgentId,
-    pub(crate) hash: Digest,
-    pub(crate) manifest: AgentManifest,
-}
+/// Where manifests of agents stand.
+pub(crate) const FILE: ManifestFile = ManifestFile { name: FILE_NAME, read };
 
 /// Reads the manifest in a folder. It blocks, but only on a plain file.
-pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
+pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {
     let path = folder.join(FILE_NAME);
     let unreadable = |why: &str| invalid(format!("{} {why}.", path.display()));
     let file = open_plain(&path).map_err(|error| match error.kind() {
@@ -67,23 +61,8 @@ pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
     parse(&bytes)
 }
 
-/// Opens a regular file, following no link and waiting for nobody: a pipe or a device that has
-/// the file's name is an error, not something to wait for.
-pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file =
-        File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
-            rustix::io::Errno::LOOP => io::ErrorKind::InvalidInput.into(),
-            other => io::Error::from(other),
-        })?);
-    if !file.metadata()?.is_file() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    Ok(file)
-}
-
 /// Reads a manifest's bytes.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Read, Fault> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<ReadManifest, Fault> {
     let value = json::read(bytes).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
         match error.classify() {
@@ -115,7 +94,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Read, Fault> {
         source: source(&fields)?,
         server: None,
     };
-    Ok(Read { id, hash: Digest::of_bytes(bytes), manifest })
+    Ok(ReadManifest { id, hash: Digest::of_bytes(bytes), manifest })
 }
 
 fn version_of_manifest(fields: &Object) -> Result<(), Fault> {

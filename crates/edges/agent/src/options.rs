@@ -53,6 +53,32 @@ pub struct Options {
     pub agent_limits: AgentLimits,
 }
 
+impl Options {
+    /// What launching agents needs of this.
+    pub(crate) fn hosting(&self) -> wharf_hosting::Options {
+        let sockets_dir = match &self.transport {
+            Transport::Unix(path) => path.parent().map(PathBuf::from),
+            Transport::Tcp(_) => self.agents_dir.parent().map(|home| home.join("run")),
+        };
+        wharf_hosting::Options {
+            handle: self.handle.clone(),
+            launcher: Arc::clone(&self.launcher),
+            folder: self.agents_dir.clone(),
+            sockets_dir,
+            restart: self.restart,
+            stop_grace: self.stop_grace,
+            connect_within: self.token_life,
+            vault: Arc::clone(&self.vault),
+            egress: Arc::clone(&self.egress),
+            user_home: self.user_home.clone(),
+            hidden: self.hidden.clone(),
+            sandbox: self.sandbox,
+            sandbox_min: self.sandbox_min,
+            limits: self.agent_limits.clone(),
+        }
+    }
+}
+
 /// Where agents connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {

@@ -4,6 +4,7 @@ use serde_json::Value;
 use wharf_domain::agent::AgentLimits;
 use wharf_domain::{Outcome, Progress, Resolution};
 use wharf_engine::{Dispatch, RunEvent};
+use wharf_hosting::Room;
 use wharf_protocol::agent::{Answer, CallOutcome, CallRequest};
 use wharf_vocab::{Code, Executed, Fault, Object};
 use wharf_wire::agent_v1::{
@@ -11,7 +12,6 @@ use wharf_wire::agent_v1::{
 };
 
 use crate::conn::CallData;
-use crate::workdir::Room;
 
 /// An attempt as a call. The run's id is the logical request: it stays the same for all attempts.
 /// What caused the call is the approval it runs under, else the run that started it.

@@ -8,7 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId};
+use wharf_hosting::random_hex;
+use wharf_vocab::{AgentId, Digest, Fault, LaunchId};
 use wharf_wire::agent_v1::SessionToken;
 
 const TOKEN_BYTES: usize = 32;
@@ -94,25 +95,6 @@ impl Tokens {
 
 fn digest(token: &str) -> Digest {
     Digest::of(&[token.as_bytes()])
-}
-
-/// Random bytes of the operating system as hex text.
-pub(crate) fn random_hex(bytes: usize) -> Result<String, Fault> {
-    let mut random = vec![0; bytes];
-    let mut filled = 0;
-    while filled < bytes {
-        let got =
-            rustix::rand::getrandom(&mut random[filled..], rustix::rand::GetRandomFlags::empty());
-        match got {
-            Ok(got) => filled += got,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => {
-                let message = "The operating system gives no random numbers.";
-                return Err(Fault::new(Code::CoreInternal, message));
-            }
-        }
-    }
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub(crate) struct App {
     pub(crate) owner: OwnerToken,
     pub(crate) hosts: Hosts,
     pub(crate) agents: Option<Arc<dyn AgentControl>>,
+    pub(crate) tools: Option<Arc<dyn AgentControl>>,
     pub(crate) vault: Option<Arc<dyn Vault>>,
     pub(crate) mounts: Vec<Mount>,
     pub(crate) limits: Limits,
@@ -29,10 +30,10 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(handle: Handle, options: Options, stops: Stops) -> Self {
-        let Options { owner, hosts, agents, vault, mounts, limits } = options;
+        let Options { owner, hosts, agents, tools, vault, mounts, limits } = options;
         let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
         let hosts = Hosts::new(&hosts);
-        Self { handle, owner, hosts, agents, vault, mounts, limits, stops, bodies }
+        Self { handle, owner, hosts, agents, tools, vault, mounts, limits, stops, bodies }
     }
 }
 

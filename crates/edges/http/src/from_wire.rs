@@ -14,7 +14,7 @@ use wharf_vocab::{
 };
 use wharf_wire::rest_v1::{self as wire, AnswerQuestion, CreateRun, DecideApproval};
 
-pub(crate) use agents::{approval, folder};
+pub(crate) use agents::{approval, folder, new_tool};
 pub(crate) use files::{
     B3_HEADER, begin_upload, complete_upload, new_file, part_number, path_in, path_param,
     unconditional, upload_id,

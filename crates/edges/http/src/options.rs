@@ -20,6 +20,8 @@ pub struct Options {
     pub hosts: Vec<String>,
     /// Who steers agents; a core without has none and takes none.
     pub agents: Option<Arc<dyn AgentControl>>,
+    /// Who steers tool servers; a core without has none and takes none.
+    pub tools: Option<Arc<dyn AgentControl>>,
     /// Who keeps secrets and keys; a core without has none and takes none.
     pub vault: Option<Arc<dyn Vault>>,
     /// Routers of other edges on the same listener.
@@ -29,14 +31,15 @@ pub struct Options {
 }
 
 impl Options {
-    /// A server that is called by its address only, with the usual limits, without agents and
-    /// without secrets.
+    /// A server that is called by its address only, with the usual limits, without agents,
+    /// without tool servers and without secrets.
     #[must_use]
     pub fn new(owner: OwnerToken) -> Self {
         Self {
             owner,
             hosts: Vec::new(),
             agents: None,
+            tools: None,
             vault: None,
             mounts: Vec::new(),
             limits: Limits::default(),

@@ -3,11 +3,12 @@
 mod agents;
 mod changes;
 mod files;
+mod servers;
 mod trust;
 
 use serde_json::Value;
 use wharf_domain::run::{AskRaised, AttemptStarted};
-use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary};
+use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary, ToolDef};
 use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
 use wharf_vocab::{AskKind, Executed, Fault, Micro, Object, RunKey, Timestamp};
@@ -16,6 +17,7 @@ use wharf_wire::rest_v1 as wire;
 pub(crate) use agents::{agent, found_agents};
 pub(crate) use changes::tool_diff;
 pub(crate) use files::{collected, file, trace, upload, upload_part, usage};
+pub(crate) use servers::{served_tool, tool_server};
 pub(crate) use trust::{secret, token};
 
 /// A moment as RFC 3339 text in UTC, with milliseconds.
@@ -119,7 +121,6 @@ pub(crate) fn ask(ask: &wharf_domain::Ask) -> wire::Ask {
 
 /// A tool of the catalog.
 pub(crate) fn tool(tool: &CatalogTool) -> wire::Tool {
-    let def = &tool.def;
     let (state, reason) = match &tool.availability {
         // A tool that may not be called is not better off for being up.
         _ if tool.quarantine.is_some() => ("quarantined", tool.quarantine.clone()),
@@ -128,6 +129,11 @@ pub(crate) fn tool(tool: &CatalogTool) -> wire::Tool {
         Availability::Unhealthy => ("unavailable", Some("its provider is not healthy".to_owned())),
         Availability::Down { reason } => ("unavailable", Some(reason.clone())),
     };
+    wire::Tool { state: state.to_owned(), state_reason: reason, ..tool_of(&tool.def) }
+}
+
+/// A tool that nobody can be asked for yet.
+fn tool_of(def: &ToolDef) -> wire::Tool {
     wire::Tool {
         tool_id: def.tool.to_string(),
         name: def.tool.name().to_owned(),
@@ -138,8 +144,9 @@ pub(crate) fn tool(tool: &CatalogTool) -> wire::Tool {
         // What does not say that it is harmless is taken to act.
         side_effects: def.side_effects.unwrap_or(true),
         requires_directive: def.requires_directive,
-        state: state.to_owned(),
-        state_reason: reason,
+        state: "unavailable".to_owned(),
+        state_reason: None,
+        server: None,
     }
 }
 

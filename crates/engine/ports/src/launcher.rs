@@ -19,7 +19,7 @@ use futures::stream::BoxStream;
 use wharf_vocab::{Fault, LaunchId, Resource, SecretName, Timestamp, limits};
 
 pub use backoff::{Backoff, RestartPolicy, Verdict};
-pub use fence::{Achieved, Fence, Secret};
+pub use fence::{Achieved, Fence, Inbound, Secret};
 
 /// Starts processes.
 pub trait Launcher: Send + Sync + fmt::Debug + 'static {

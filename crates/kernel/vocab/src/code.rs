@@ -176,6 +176,8 @@ codes! {
 
     /// There is no such tool in the catalog.
     ToolNotFound = "tool.not_found", 404, false;
+    /// The tool server's manifest cannot be used.
+    ToolManifestInvalid = "tool.manifest_invalid", 422, false;
     /// The tool's definition changed and has not been approved again.
     ToolQuarantined = "tool.quarantined", 409, false;
     /// The tool's provider is stopped, crashed or disabled.
@@ -184,6 +186,8 @@ codes! {
     ToolAgentUnhealthy = "tool.agent_unhealthy", 503, true;
     /// The tool's provider went away while the attempt was under way.
     ToolAgentLost = "tool.agent_lost", 502, true;
+    /// The tool server or its worker went away before it gave a result.
+    ToolWorkerLost = "tool.worker_lost", 502, true;
     /// The tool's provider did not take the attempt in time.
     ToolBusy = "tool.busy", 503, true;
     /// The inputs do not fit the tool's schema.

@@ -28,4 +28,19 @@ pub enum Error {
     /// No socket or folder could be made for the agent.
     #[error("no place for the agent's socket could be made; check the temporary folder")]
     Place(#[source] io::Error),
+    /// The tool server's address cannot be used.
+    #[error("{url} is no address of a tool server; write http://HOST:PORT or unix:PATH")]
+    Address {
+        /// The address.
+        url: String,
+    },
+    /// Nobody answers at the tool server's address.
+    #[error("{url} does not answer; check that the tool server runs")]
+    Unreachable {
+        /// The address.
+        url: String,
+    },
+    /// HTTP could not be set up.
+    #[error("HTTP could not be set up on this machine")]
+    Http(#[source] reqwest::Error),
 }

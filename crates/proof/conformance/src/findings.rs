@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// How an agent stands to one requirement.
+/// How a peer stands to one requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It was checked and kept.
@@ -16,20 +16,29 @@ pub enum Verdict {
 /// Verdicts by the number of their requirement. A failure outweighs everything, and what was
 /// kept once outweighs what did not come up elsewhere.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Findings(BTreeMap<u16, Verdict>);
+pub(crate) struct Findings {
+    verdicts: BTreeMap<u16, Verdict>,
+    notes: BTreeMap<u16, String>,
+}
 
 impl Findings {
     /// A requirement was kept.
     pub(crate) fn pass(&mut self, number: u16) {
-        let verdict = self.0.entry(number).or_insert(Verdict::Pass);
+        let verdict = self.verdicts.entry(number).or_insert(Verdict::Pass);
         if matches!(verdict, Verdict::NotApplicable(_)) {
             *verdict = Verdict::Pass;
         }
     }
 
+    /// A requirement was kept, and this is how it showed. The latest note stays.
+    pub(crate) fn pass_with(&mut self, number: u16, note: impl Into<String>) {
+        self.pass(number);
+        self.notes.insert(number, note.into());
+    }
+
     /// A requirement was broken. The first reason stays: what follows is often its consequence.
     pub(crate) fn fail(&mut self, number: u16, why: impl Into<String>) {
-        let verdict = self.0.entry(number).or_insert(Verdict::Pass);
+        let verdict = self.verdicts.entry(number).or_insert(Verdict::Pass);
         if !matches!(verdict, Verdict::Fail(_)) {
             *verdict = Verdict::Fail(why.into());
         }
@@ -37,7 +46,7 @@ impl Findings {
 
     /// A requirement did not come up.
     pub(crate) fn not_applicable(&mut self, number: u16, why: impl Into<String>) {
-        self.0.entry(number).or_insert_with(|| Verdict::NotApplicable(why.into()));
+        self.verdicts.entry(number).or_insert_with(|| Verdict::NotApplicable(why.into()));
     }
 
     /// Kept if `kept`, broken otherwise.
@@ -47,18 +56,29 @@ impl Findings {
 
     /// Adds what another scenario found.
     pub(crate) fn merge(&mut self, other: Self) {
-        for (number, verdict) in other.0 {
+        for (number, verdict) in other.verdicts {
             match verdict {
                 Verdict::Pass => self.pass(number),
                 Verdict::Fail(why) => self.fail(number, why),
                 Verdict::NotApplicable(why) => self.not_applicable(number, why),
             }
         }
+        self.notes.extend(other.notes);
+    }
+
+    /// Whether a requirement was checked and nothing spoke against it so far.
+    pub(crate) fn kept(&self, number: u16) -> bool {
+        self.verdicts.get(&number) == Some(&Verdict::Pass)
+    }
+
+    /// How it showed that a requirement was kept.
+    pub(crate) fn note(&mut self, number: u16) -> Option<String> {
+        self.notes.remove(&number)
     }
 
     /// The verdict on a requirement.
     pub(crate) fn take(&mut self, number: u16) -> Option<Verdict> {
-        self.0.remove(&number)
+        self.verdicts.remove(&number)
     }
 }
 

@@ -1,5 +1,8 @@
-//! Checks whether an agent keeps the agent protocol, from outside: [`run`] plays a core against
-//! any command and says which requirements it kept, which it broke, and which did not come up.
+//! Checks whether peers keep their protocol, from outside.
+//!
+//! [`run::check`](run/fn.check.html) is for tool servers and the run protocol. The rest is for
+//! agents: [`run()`] plays a core against any command and says which requirements of the agent
+//! protocol it kept, which it broke, and which did not come up.
 //!
 //! Each scenario starts the command anew, with the socket, the token and the exact environment a
 //! core would give it. Some scenarios behave as a core should, others as none ever would; what
@@ -16,6 +19,7 @@ mod link;
 mod report;
 mod requirements;
 mod rules;
+pub mod run;
 mod scenarios;
 mod session;
 mod transcript;
@@ -60,5 +64,5 @@ impl Default for Options {
 /// from the agent's folder if it is a relative path.
 pub async fn run(command: Vec<String>, options: Options) -> Result<Report, Error> {
     let setup = launch::Setup::new(command, options)?;
-    Ok(Report::new(scenarios::all(&setup).await?))
+    Ok(Report::new(&requirements::AGENT, scenarios::all(&setup).await?))
 }

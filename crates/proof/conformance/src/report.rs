@@ -5,37 +5,68 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::findings::{Findings, Verdict};
-use crate::requirements::CHECKED;
+
+/// A protocol's requirements, as far as they are checked from outside.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Suite {
+    /// The protocol's name in reports.
+    pub(crate) name: &'static str,
+    /// The letter before each number.
+    pub(crate) letter: char,
+    /// The word for what was not checked.
+    pub(crate) unchecked: &'static str,
+    /// Every number a report has a row for, in order, and what it asks for.
+    pub(crate) checked: &'static [(u16, &'static str)],
+    /// Which of them go beyond the original protocol, where there is one.
+    pub(crate) additions: Option<&'static [u16]>,
+    /// Why a requirement has no verdict that nothing was said about.
+    pub(crate) silent: &'static str,
+}
 
 /// One requirement in a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The number in the page of the agent protocol: 12 stands for R12.
+    /// The number in the protocol's page: 12 stands for R12 or T12.
     pub number: u16,
     /// What it asks for, in a few words.
     pub summary: &'static str,
-    /// How the agent stands to it.
+    /// How the peer stands to it.
     pub verdict: Verdict,
+    /// How it showed that it is kept.
+    pub evidence: Option<String>,
+    /// Whether it goes beyond the original protocol.
+    pub addition: bool,
 }
 
 /// What a check found, one row for each requirement it knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
+    suite: &'static Suite,
     rows: Vec<Row>,
 }
 
 impl Report {
-    pub(crate) fn new(mut findings: Findings) -> Self {
-        let rows = CHECKED
+    pub(crate) fn new(suite: &'static Suite, mut findings: Findings) -> Self {
+        let rows = suite
+            .checked
             .iter()
             .map(|&(number, summary)| {
-                let verdict = findings.take(number).unwrap_or_else(|| {
-                    Verdict::NotApplicable("It did not come up with this agent.".to_owned())
-                });
-                Row { number, summary, verdict }
+                let verdict = findings
+                    .take(number)
+                    .unwrap_or_else(|| Verdict::NotApplicable(suite.silent.to_owned()));
+                let evidence = findings.note(number).filter(|_| verdict == Verdict::Pass);
+                let addition = suite.additions.is_some_and(|all| all.contains(&number));
+                Row { number, summary, verdict, evidence, addition }
             })
             .collect();
-        Self { rows }
+        Self { suite, rows }
+    }
+
+    /// Leaves out what goes beyond the original protocol.
+    #[must_use]
+    pub(crate) fn without_additions(mut self) -> Self {
+        self.rows.retain(|row| !row.addition);
+        self
     }
 
     /// All rows, in the order of their numbers.
@@ -60,14 +91,39 @@ impl Report {
     /// The report for programs.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let rows: Vec<Value> = self.rows.iter().map(row_json).collect();
-        let [pass, fail, not_applicable] = self.counts();
+        let rows: Vec<Value> = self.rows.iter().map(|row| self.row_json(row)).collect();
+        let [pass, fail, unchecked] = self.counts();
+        let mut counts = json!({ "pass": pass, "fail": fail });
+        counts[self.suite.unchecked.replace(' ', "_")] = json!(unchecked);
         json!({
-            "protocol": "agent-protocol",
+            "protocol": self.suite.name,
             "passed": self.passed(),
-            "counts": { "pass": pass, "fail": fail, "not_applicable": not_applicable },
+            "counts": counts,
             "requirements": rows,
         })
+    }
+
+    fn row_json(&self, row: &Row) -> Value {
+        let mut shown = json!({
+            "requirement": format!("{}{}", self.suite.letter, row.number),
+            "summary": row.summary,
+            "result": self.word(&row.verdict).replace(' ', "_"),
+        });
+        if self.suite.additions.is_some() {
+            shown["rule"] = json!(if row.addition { "addition" } else { "seed" });
+        }
+        if let Some(why) = why(row) {
+            shown["why"] = json!(why);
+        }
+        shown
+    }
+
+    fn word(&self, verdict: &Verdict) -> &'static str {
+        match verdict {
+            Verdict::Pass => "pass",
+            Verdict::Fail(_) => "fail",
+            Verdict::NotApplicable(_) => self.suite.unchecked,
+        }
     }
 
     fn counts(&self) -> [usize; 3] {
@@ -82,29 +138,9 @@ impl Report {
     }
 }
 
-fn row_json(row: &Row) -> Value {
-    let mut shown = json!({
-        "requirement": format!("R{}", row.number),
-        "summary": row.summary,
-        "result": word(&row.verdict).replace(' ', "_"),
-    });
-    if let Some(why) = why(&row.verdict) {
-        shown["why"] = json!(why);
-    }
-    shown
-}
-
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::Pass => "pass",
-        Verdict::Fail(_) => "fail",
-        Verdict::NotApplicable(_) => "not applicable",
-    }
-}
-
-fn why(verdict: &Verdict) -> Option<&str> {
-    match verdict {
-        Verdict::Pass => None,
+fn why(row: &Row) -> Option<&str> {
+    match &row.verdict {
+        Verdict::Pass => row.evidence.as_deref(),
         Verdict::Fail(why) | Verdict::NotApplicable(why) => Some(why),
     }
 }
@@ -112,28 +148,32 @@ fn why(verdict: &Verdict) -> Option<&str> {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.rows {
-            let number = format!("R{}", row.number);
-            write!(f, "{number:<5} {:<15} {}", word(&row.verdict), row.summary)?;
-            match why(&row.verdict) {
+            let number = format!("{}{}", self.suite.letter, row.number);
+            write!(f, "{number:<5} {:<15} {}", self.word(&row.verdict), row.summary)?;
+            if row.addition {
+                write!(f, " [addition]")?;
+            }
+            match why(row) {
                 Some(why) => writeln!(f, " ({why})")?,
                 None => writeln!(f)?,
             }
         }
-        let [pass, fail, not_applicable] = self.counts();
-        write!(f, "{pass} passed, {fail} failed, {not_applicable} not applicable")
+        let [pass, fail, unchecked] = self.counts();
+        write!(f, "{pass} passed, {fail} failed, {unchecked} {}", self.suite.unchecked)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::requirements::{AGENT, CHECKED};
 
     #[test]
     fn a_report_shows_every_requirement_once_and_says_why() {
         let mut findings = Findings::default();
         findings.pass(1);
         findings.fail(35, "The request_id changed.");
-        let report = Report::new(findings);
+        let report = Report::new(&AGENT, findings);
         assert_eq!(report.failed(), [35]);
         let text = report.to_string();
         assert!(text.starts_with("R1    pass            frames"), "{text}");

@@ -1,5 +1,17 @@
 //! The requirements that are checked: their numbers in the protocol's page, and a few words each.
 
+use crate::report::Suite;
+
+/// What is checked of an agent.
+pub(crate) const AGENT: Suite = Suite {
+    name: "agent-protocol",
+    letter: 'R',
+    unchecked: "not applicable",
+    checked: CHECKED,
+    additions: None,
+    silent: "It did not come up with this agent.",
+};
+
 /// Every number a report has a row for, in order.
 pub(crate) const CHECKED: &[(u16, &str)] = &[
     (1, "frames are a length and that many bytes"),

@@ -1,4 +1,5 @@
-//! Landlock: which files may be opened and changed, which ports be connected to.
+//! Landlock: which files may be opened and changed, which ports be connected to
+//! and listened on.
 //!
 //! With namespaces this repeats what the program sees anyway, so that a mistake in either does
 //! not open the fence. Without them it is the only bound.
@@ -20,8 +21,17 @@ const VERSION: ABI = ABI::V7;
 /// Devices that any program may use.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
+/// The TCP ports that may be used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ports<'a> {
+    /// To connect to.
+    pub(crate) connect: &'a [u16],
+    /// To listen on.
+    pub(crate) listen: Option<u16>,
+}
+
 /// Confines this thread and all it starts; answers with the kernel's version.
-pub(crate) fn confine(view: &View, ports: &[u16]) -> io::Result<i32> {
+pub(crate) fn confine(view: &View, ports: Ports<'_>) -> io::Result<i32> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(VERSION))
@@ -38,9 +48,9 @@ pub(crate) fn confine(view: &View, ports: &[u16]) -> io::Result<i32> {
     for path in DEVICES {
         rules = allow(rules, Path::new(path), Grant::Write)?;
     }
-    for port in ports {
-        let rule = NetPort::new(*port, AccessNet::ConnectTcp);
-        rules = rules.add_rule(rule).map_err(into_io)?;
+    let connect = ports.connect.iter().map(|port| (*port, AccessNet::ConnectTcp));
+    for (port, access) in connect.chain(ports.listen.map(|port| (port, AccessNet::BindTcp))) {
+        rules = rules.add_rule(NetPort::new(port, access)).map_err(into_io)?;
     }
     let status = rules.restrict_self().map_err(into_io)?;
     match (status.ruleset, status.landlock) {

@@ -20,5 +20,8 @@ pub(crate) mod root;
 pub(crate) mod seccomp;
 pub(crate) mod view;
 
+/// Where a program in namespaces finds the files that it gets and gives.
+pub(crate) const ARTIFACTS_DIR: &str = "/artifacts";
+
 /// Where a program in namespaces finds its secrets.
 pub(crate) const SECRETS_DIR: &str = "/run/wharf/secrets";

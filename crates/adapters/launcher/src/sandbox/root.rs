@@ -19,8 +19,8 @@ use rustix::mount::{
 };
 use wharf_vocab::SandboxLevel;
 
-use super::SECRETS_DIR;
 use super::view::{self, Grant, View};
+use super::{ARTIFACTS_DIR, SECRETS_DIR};
 use crate::shim::message::Order;
 
 /// Where the new root is built. Nothing that is shown ever lies below it.
@@ -76,6 +76,9 @@ pub(crate) fn build(view: &View, order: &Order) -> io::Result<OwnedFd> {
     site.copy_files()?;
     site.add_devices()?;
     site.add_tmp(view)?;
+    if let Some(artifacts) = view.artifacts() {
+        site.show_as(artifacts, Path::new(ARTIFACTS_DIR), Grant::Write)?;
+    }
     site.add_secrets(order)?;
     let processes = site.add_processes(order)?;
     site.enter()?;

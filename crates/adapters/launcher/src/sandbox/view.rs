@@ -15,8 +15,8 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use wharf_vocab::SandboxLevel;
 
-use super::SECRETS_DIR;
 use super::programs;
+use super::{ARTIFACTS_DIR, SECRETS_DIR};
 use crate::shim::message::{At, Failure, Order, Step};
 
 /// What the system itself brings; under `standard` all of it is there to read.
@@ -58,6 +58,8 @@ pub(crate) struct View {
     own: Vec<(PathBuf, Grant)>,
     /// The folder that also appears as `/tmp`.
     tmp: Option<PathBuf>,
+    /// The folder that appears as `/artifacts` and nowhere else.
+    artifacts: Option<PathBuf>,
     /// What is never shown, nor anything it lies in.
     hidden: Vec<PathBuf>,
 }
@@ -112,6 +114,10 @@ impl View {
         if order.fence.layers.namespaces {
             self.own.push(("/dev/shm".into(), Grant::Write));
             self.own.push((SECRETS_DIR.into(), Grant::Read));
+            self.artifacts.clone_from(&order.fence.artifacts);
+            if self.artifacts.is_some() {
+                self.own.push((ARTIFACTS_DIR.into(), Grant::Write));
+            }
         } else if let Some(dir) = &order.secrets_dir {
             self.own.push((dir.clone(), Grant::Read));
         }
@@ -201,6 +207,10 @@ impl View {
 
     pub(crate) fn tmp(&self) -> Option<&Path> {
         self.tmp.as_deref()
+    }
+
+    pub(crate) fn artifacts(&self) -> Option<&Path> {
+        self.artifacts.as_deref()
     }
 
     /// Everything with what may be done there.

@@ -58,7 +58,7 @@ fn enter(socket: &UnixStream, slot: OwnedFd) -> Result<Voice, Failure> {
             let dir = crate::sandbox::SECRETS_DIR.to_owned();
             order.env.insert(SECRETS_VARIABLE.to_owned(), dir);
         }
-        return super::init::run(socket, &order, inherited);
+        return super::init::run(socket, &order, inherited, handover.way_in);
     }
     std::env::set_current_dir(&order.cwd).at(Step::Cwd)?;
     let landlock = confine(&order)?;
@@ -145,7 +145,8 @@ fn limit(_order: &Order) -> Result<(), Failure> {
 /// Puts on what does not take namespaces; answers with the kernel's version of Landlock.
 #[cfg(target_os = "linux")]
 fn confine(order: &Order) -> Result<i32, Failure> {
-    use crate::sandbox::{landlock, seccomp::Filters, view::View};
+    use crate::sandbox::landlock::{self, Ports};
+    use crate::sandbox::{seccomp::Filters, view::View};
     let fence = &order.fence;
     if fence.level != SandboxLevel::None {
         rustix::thread::set_no_new_privs(true).at(Step::Prepare)?;
@@ -154,7 +155,8 @@ fn confine(order: &Order) -> Result<i32, Failure> {
     if fence.layers.landlock {
         super::pretend(fence.missing.landlock).at(Step::Landlock)?;
         let ports: Vec<u16> = fence.tcp_port.into_iter().collect();
-        version = landlock::confine(&View::of(order)?, &ports).at(Step::Landlock)?;
+        let ports = Ports { connect: &ports, listen: fence.listens_on() };
+        version = landlock::confine(&View::of(order)?, ports).at(Step::Landlock)?;
     }
     if fence.layers.seccomp {
         super::pretend(fence.missing.seccomp).at(Step::Seccomp)?;

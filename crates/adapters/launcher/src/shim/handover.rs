@@ -2,8 +2,8 @@
 //!
 //! The order lies in a file that exists only in memory and is sealed before it is passed on: who
 //! receives its descriptor reads exactly what was written, and nobody can change it afterwards.
-//! The descriptor, and that of a connection the program inherits, travel over a socket; neither
-//! arguments nor environment of any process carry anything of it.
+//! The descriptor, and those of a connection that the program inherits and of the way in, travel
+//! over a socket; neither arguments nor environment of any process carry anything of it.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Write};
@@ -20,7 +20,11 @@ use serde::de::DeserializeOwned;
 use wharf_vocab::limits::LAUNCH_ORDER_BYTES_MAX;
 
 /// Most descriptors in one message.
-pub(super) const DESCRIPTORS_MAX: usize = 2;
+pub(super) const DESCRIPTORS_MAX: usize = 3;
+
+/// What comes along with an order, as bits of the one byte that is sent.
+const WITH_CONNECTION: u8 = 1;
+const WITH_WAY_IN: u8 = 2;
 
 /// What is handed over.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub(crate) struct Handover {
     pub(crate) order: OwnedFd,
     /// The connection that the program inherits.
     pub(crate) connection: Option<OwnedFd>,
+    /// The socket on which connections to the program arrive.
+    pub(crate) way_in: Option<OwnedFd>,
 }
 
 impl Handover {
@@ -38,22 +44,34 @@ impl Handover {
         if text.len() > LAUNCH_ORDER_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        Ok(Self { order: sealed(&text)?, connection: None })
+        Ok(Self { order: sealed(&text)?, connection: None, way_in: None })
     }
 
     /// Puts it on a socket, where it waits for its reader.
     pub(crate) fn send(&self, socket: impl AsFd) -> io::Result<()> {
         let mut descriptors = vec![self.order.as_fd()];
-        descriptors.extend(self.connection.as_ref().map(AsFd::as_fd));
-        send_with(socket, b"\n", &descriptors)
+        let mut with = 0;
+        for (one, bit) in [(&self.connection, WITH_CONNECTION), (&self.way_in, WITH_WAY_IN)] {
+            if let Some(one) = one {
+                descriptors.push(one.as_fd());
+                with |= bit;
+            }
+        }
+        send_with(socket, &[with], &descriptors)
     }
 
     /// Waits for what was put on the other end of a socket.
     pub(crate) fn receive(socket: impl AsFd) -> io::Result<Self> {
-        let (read, descriptors) = receive_with(socket, &mut [0])?;
+        let mut with = [0];
+        let (read, descriptors) = receive_with(socket, &mut with)?;
         let mut descriptors = descriptors.into_iter();
-        match (read, descriptors.next()) {
-            (1, Some(order)) => Ok(Self { order, connection: descriptors.next() }),
+        let mut next = |bit: u8| {
+            let one = (with[0] & bit == bit).then(|| descriptors.next());
+            one.map(|one| one.ok_or(io::ErrorKind::UnexpectedEof)).transpose()
+        };
+        let (order, connection, way_in) = (next(0)?, next(WITH_CONNECTION)?, next(WITH_WAY_IN)?);
+        match order {
+            Some(order) if read == 1 => Ok(Self { order, connection, way_in }),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
@@ -159,7 +177,12 @@ mod tests {
         handover.connection = Some(File::open("/dev/null").expect("opens").into());
         handover.send(&ours).expect("sends");
         let received = Handover::receive(&theirs).expect("receives");
-        assert!(received.connection.is_some());
+        assert!(received.connection.is_some() && received.way_in.is_none());
+        let Handover { order, connection, .. } = received;
+        let received = Handover { order, connection: None, way_in: connection };
+        received.send(&ours).expect("sends");
+        let received = Handover::receive(&theirs).expect("receives");
+        assert!(received.connection.is_none() && received.way_in.is_some());
         assert_eq!(received.read::<Vec<String>>().expect("reads"), ["a", "b"]);
         let mut file = File::from(received.order.try_clone().expect("clones"));
         assert!(file.write_all(b"x").is_err(), "it is sealed");
@@ -173,7 +196,7 @@ mod tests {
         let descriptor =
             memfd_create("test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("makes");
         fcntl_add_seals(&descriptor, SealFlags::WRITE | SealFlags::SHRINK).expect("seals in part");
-        let handover = Handover { order: descriptor, connection: None };
+        let handover = Handover { order: descriptor, connection: None, way_in: None };
         let error = handover.read::<Vec<String>>().expect_err("refused");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }

@@ -2,7 +2,8 @@
 //! stays.
 //!
 //! It buries orphans, passes the warden's wish to end on to the program's group, tells the warden
-//! of the program's end, and passes connections on to the core's proxy. When it ends, the kernel
+//! of the program's end, and passes connections on: the program's to the core's proxy, the core's
+//! to the program. When it ends, the kernel
 //! kills everything in the namespace; it ends when the warden does. The program cannot be the
 //! first process itself, because that one hears no signal that it has no handler for.
 
@@ -25,6 +26,8 @@ use super::handover::send_with;
 use super::message::{At, Failure, Order, Step, Voice, encode};
 use super::pretend;
 use super::program::how;
+use crate::inbound::WayIn;
+use crate::sandbox::landlock::Ports;
 use crate::sandbox::network::{Egress, Passage, raise_loopback};
 use crate::sandbox::seccomp::Filters;
 use crate::sandbox::view::{self, View};
@@ -38,6 +41,7 @@ pub(super) fn run(
     socket: &UnixStream,
     order: &Order,
     inherited: Option<OwnedFd>,
+    way_in: Option<OwnedFd>,
 ) -> Result<Voice, Failure> {
     rustix::thread::set_name(c"wharf-init").at(Step::Prepare)?;
     // It holds the order with all its secrets, and the program may be the same user.
@@ -67,7 +71,9 @@ pub(super) fn run(
         Started::Nothing { landlock } => return Ok(Voice::Tried { landlock, ids }),
     };
     drop(processes);
-    settle(filters, passage)?;
+    let way_in = way_in.zip(order.fence.listens_on());
+    let way_in = way_in.map(|(socket, port)| WayIn::new(socket, port));
+    settle(filters, passage, way_in)?;
     let never = stay(socket, pid).at(Step::Prepare)?;
     match never {}
 }
@@ -90,10 +96,10 @@ impl Network {
     fn make(order: &Order, egress: Option<Egress>) -> Result<Self, Failure> {
         let own = order.fence.tcp_port.is_none();
         namespaces::leave_others(own).at(Step::Namespaces)?;
-        let Some(egress) = egress else { return Ok(Self { proxy_port: None, passage: None }) };
-        if own {
+        if own && (egress.is_some() || order.fence.inbound.is_some()) {
             raise_loopback().at(Step::Network)?;
         }
+        let Some(egress) = egress else { return Ok(Self { proxy_port: None, passage: None }) };
         let (port, passage) = egress.listen().at(Step::Network)?;
         Ok(Self { proxy_port: Some(port), passage: Some(passage) })
     }
@@ -126,7 +132,8 @@ impl Start<'_> {
         if fence.layers.landlock {
             pretend(fence.missing.landlock).at(Step::Landlock)?;
             let ports: Vec<u16> = fence.tcp_port.into_iter().chain(self.proxy_port).collect();
-            landlock = landlock::confine(self.view, &ports).at(Step::Landlock)?;
+            let ports = Ports { connect: &ports, listen: fence.listens_on() };
+            landlock = landlock::confine(self.view, ports).at(Step::Landlock)?;
         }
         if let Some(filters) = self.filters {
             pretend(fence.missing.seccomp).at(Step::Seccomp)?;
@@ -168,12 +175,17 @@ impl Start<'_> {
     }
 }
 
-/// Gives up what is not needed any more. The program's words to its proxy pass through here. If
+/// Gives up what is not needed any more. What the program says to others passes through here. If
 /// that fails, this process ends, and the program with it.
-fn settle(filters: Option<&Filters>, passage: Option<Passage>) -> Result<(), Failure> {
+fn settle(
+    filters: Option<&Filters>,
+    passage: Option<Passage>,
+    way_in: Option<WayIn>,
+) -> Result<(), Failure> {
     namespaces::give_up_privileges().at(Step::Namespaces)?;
     filters.map_or(Ok(()), Filters::apply).at(Step::Seccomp)?;
-    passage.map_or(Ok(()), Passage::open).at(Step::Network)
+    passage.map_or(Ok(()), Passage::open).at(Step::Network)?;
+    way_in.map_or(Ok(()), WayIn::open).at(Step::Network)
 }
 
 fn stay(socket: &UnixStream, program: Pid) -> io::Result<Infallible> {

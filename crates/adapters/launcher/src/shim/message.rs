@@ -50,6 +50,9 @@ pub(crate) struct FenceOrder {
     pub(crate) sockets: Vec<PathBuf>,
     pub(crate) egress: Option<PathBuf>,
     pub(crate) tcp_port: Option<u16>,
+    pub(crate) inbound: Option<InboundOrder>,
+    /// The folder that appears as `/artifacts`, where that can be.
+    pub(crate) artifacts: Option<PathBuf>,
     pub(crate) usage: Usage,
     /// Ids for processes, where the kernel counts them in each namespace.
     pub(crate) ids: Option<u64>,
@@ -59,6 +62,22 @@ pub(crate) struct FenceOrder {
     pub(crate) homes: Vec<PathBuf>,
     /// What the program never sees.
     pub(crate) hidden: Vec<PathBuf>,
+}
+
+/// A way in. The socket is open already and comes along with the order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct InboundOrder {
+    /// Where it stands, to be removed when all is over.
+    pub(crate) socket: PathBuf,
+    /// Where it leads.
+    pub(crate) port: u16,
+}
+
+impl FenceOrder {
+    /// The port on which the program may listen.
+    pub(crate) fn listens_on(&self) -> Option<u16> {
+        self.inbound.as_ref().map(|inbound| inbound.port)
+    }
 }
 
 /// The layers of the sandbox that a kernel may have or not.

@@ -24,6 +24,7 @@ use super::meter::Meter;
 use super::program::{News, Program};
 use super::{complain, refuse};
 use crate::group;
+use crate::inbound::WayIn;
 use crate::tree::{self, own_pid};
 
 /// How long a report may wait for a core that does not read.
@@ -69,7 +70,7 @@ fn prepare(handover: &Handover) -> Result<Order, Failure> {
 
 async fn run(
     control: StdUnixStream,
-    handover: Handover,
+    mut handover: Handover,
     prepared: Result<Order, Failure>,
 ) -> io::Result<()> {
     control.set_nonblocking(true)?;
@@ -84,6 +85,12 @@ async fn run(
             return Ok(());
         }
     };
+    if !order.fence.layers.namespaces
+        && let Some((socket, port)) = handover.way_in.take().zip(order.fence.listens_on())
+    {
+        // The program's network is ours.
+        tokio::spawn(WayIn::new(socket, port).serve());
+    }
     let report = match Program::start(handover, order.fence.layers.namespaces) {
         Ok(program) => {
             let grace = Duration::from_millis(order.grace_ms);
@@ -310,6 +317,9 @@ impl Warden {
         if let Some(dir) = &self.order.secrets_dir {
             // The core does it, too, unless it is gone.
             let _ = std::fs::remove_dir_all(dir);
+        }
+        if let Some(inbound) = &self.order.fence.inbound {
+            let _ = std::fs::remove_file(&inbound.socket);
         }
         0
     }

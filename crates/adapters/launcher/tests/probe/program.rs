@@ -65,6 +65,7 @@ fn run(words: &[&str]) -> io::Result<ExitCode> {
         ["fill-one", dir] => fs::write(format!("{dir}/one"), vec![1; 8 * 1024 * 1024])?,
         ["threads"] => many_threads()?,
         ["live"] => live()?,
+        ["serve", port] => serve(port.parse().unwrap_or(0))?,
         ["polite"] => return terminated(Some(7)),
         ["stubborn"] => return terminated(None),
         ["family"] => {
@@ -103,6 +104,21 @@ fn say_on_stderr(line: &str) {
 fn live() -> io::Result<()> {
     say(&format!("pid {}", std::process::id()))?;
     std::thread::sleep(LIFE);
+    Ok(())
+}
+
+/// Answers every connection with what it says, as long as it says something.
+fn serve(port: u16) -> io::Result<()> {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
+    say("listening")?;
+    for stream in listener.incoming() {
+        let mut stream = stream?;
+        std::thread::spawn(move || {
+            let mut reading = stream.try_clone()?;
+            io::copy(&mut reading, &mut stream)?;
+            stream.shutdown(std::net::Shutdown::Both)
+        });
+    }
     Ok(())
 }
 

@@ -4,7 +4,6 @@ mod act;
 mod add;
 mod approve;
 mod find;
-mod limits;
 mod list;
 mod logs;
 mod remove;

@@ -1,14 +1,16 @@
 //! `wharf conformance`: checks whether a peer keeps a protocol.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use wharf_conformance::{Error, Options};
-use wharf_vocab::Code;
+use serde_json::Value;
+use wharf_conformance::run::{self, Mode, Profile};
+use wharf_conformance::{Error, Options, Report};
+use wharf_vocab::{Code, Object};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::plain;
+use crate::{inputs, plain};
 
 /// What `wharf conformance` takes.
 #[derive(Debug, clap::Args)]
@@ -16,6 +18,7 @@ use crate::plain;
 Examples:
   wharf conformance agent-protocol -- python3 agent.py
   wharf conformance agent-protocol --json -- ./my-agent --option
+  wharf conformance run-protocol http://127.0.0.1:8080
 
 Exit code 1 if a requirement was broken.")]
 pub(crate) struct Args {
@@ -27,6 +30,8 @@ pub(crate) struct Args {
 enum Protocol {
     /// Play a core against an agent and show which requirements it keeps
     AgentProtocol(AgentArgs),
+    /// Play a core against a tool server and show which requirements it keeps
+    RunProtocol(RunArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -45,18 +50,79 @@ struct AgentArgs {
     command: Vec<String>,
 }
 
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf conformance run-protocol http://127.0.0.1:8080
+  wharf conformance run-protocol unix:/tmp/tool.sock --inputs '{\"text\":\"hello\"}'
+  wharf conformance run-protocol wss://tools.example.com --token-file token --profile seed
+
+Needs no core. Each row is a requirement of docs/protocols/run.md.")]
+struct RunArgs {
+    /// Where the tool server is: http://, https://, ws://, wss://, or unix: and a path
+    #[arg(value_name = "URL")]
+    url: String,
+    /// A file with the bearer token it asks for
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Inputs of an ordinary run, as JSON, @file, or - for standard input
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    inputs: String,
+    /// Inputs of a run that takes a minute, so that canceling can be checked
+    #[arg(long, value_name = "JSON")]
+    slow_inputs: Option<String>,
+    /// The mode of the one ordinary run; everything else is mock
+    #[arg(long, value_enum, default_value = "mock")]
+    mode: RunMode,
+    /// Whether Wharf's additions are checked too
+    #[arg(long, value_enum, default_value = "full")]
+    profile: RunProfile,
+    /// Check also what takes many seconds
+    #[arg(long)]
+    slow: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum RunMode {
+    Mock,
+    Real,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum RunProfile {
+    /// All requirements
+    Full,
+    /// Those of the original protocol
+    Seed,
+}
+
 /// Checks the peer and prints the report.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    let Protocol::AgentProtocol(args) = args.protocol;
-    let options = Options { dir: args.dir, ..Options::default() };
+    let what = match &args.protocol {
+        Protocol::AgentProtocol(_) => "agent",
+        Protocol::RunProtocol(_) => "tool server",
+    };
     if context.output.err_is_terminal() && !context.output.is_json() {
-        context.output.note("Checking the agent; this takes a few seconds.");
+        context.output.note(&format!("Checking the {what}; this takes a few seconds."));
     }
+    let checking = async {
+        match args.protocol {
+            Protocol::AgentProtocol(args) => {
+                let options = Options { dir: args.dir, ..Options::default() };
+                wharf_conformance::run(args.command, options).await.map_err(failure)
+            }
+            Protocol::RunProtocol(args) => run::check(options(args)?).await.map_err(failure),
+        }
+    };
     let report = tokio::select! {
-        report = wharf_conformance::run(args.command, options) => report.map_err(failure)?,
+        report = checking => report?,
         // Giving the check up ends what it started.
         _ = tokio::signal::ctrl_c() => return Ok(Exit::Canceled),
     };
+    show(&report, context)
+}
+
+fn show(report: &Report, context: &Context) -> Result<Exit> {
     if context.output.is_json() {
         context.output.json(&report.to_json())?;
     } else {
@@ -67,12 +133,54 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     Ok(if report.passed() { Exit::Done } else { Exit::Failed })
 }
 
+fn options(args: RunArgs) -> Result<run::Options> {
+    Ok(run::Options {
+        token: args.token_file.as_deref().map(token).transpose()?,
+        inputs: object(&args.inputs, "--inputs")?,
+        slow_inputs: match &args.slow_inputs {
+            Some(text) => Some(object(text, "--slow-inputs")?),
+            None => None,
+        },
+        mode: match args.mode {
+            RunMode::Mock => Mode::Mock,
+            RunMode::Real => Mode::Real,
+        },
+        profile: match args.profile {
+            RunProfile::Full => Profile::Full,
+            RunProfile::Seed => Profile::Seed,
+        },
+        slow: args.slow,
+        ..run::Options::new(args.url)
+    })
+}
+
+fn token(file: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::unreadable(file.display(), &error))?;
+    let token = text.trim();
+    // It goes into a header, where nothing else may stand.
+    if token.is_empty() || !token.chars().all(|c| c.is_ascii_graphic()) {
+        return Err(Failure::usage(format!("{} holds no token", file.display())));
+    }
+    Ok(token.to_owned())
+}
+
+fn object(text: &str, option: &str) -> Result<Object> {
+    match inputs::json(text)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(Failure::usage(format!("{option} must be a JSON object"))),
+    }
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "it is what an error is mapped with")]
 fn failure(error: Error) -> Failure {
     match error {
-        Error::NoCommand | Error::Folder { .. } | Error::Start { .. } => {
-            Failure::usage(error.to_string())
-        }
+        Error::NoCommand
+        | Error::Folder { .. }
+        | Error::Start { .. }
+        | Error::Address { .. }
+        | Error::Unreachable { .. } => Failure::usage(error.to_string()),
         Error::Place(_) => Failure::new(Code::HomeUnwritable, error.to_string()),
+        Error::Http(_) => Failure::failed(Code::RequestInvalid, error.to_string()),
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod deny;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod migrate;
+mod providers;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod secret;

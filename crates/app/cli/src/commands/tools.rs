@@ -1,18 +1,25 @@
-//! `wharf tools`: the catalog.
+//! `wharf tools`: the catalog, and the servers of tools that have one of their own.
 
+mod add;
+mod approve;
 mod diff;
+mod find;
+mod logs;
+mod remove;
+mod show;
+mod steer;
+#[cfg(test)]
+mod tests;
+mod words;
 
 use clap::Subcommand;
-use serde_json::Value;
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::Tool;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::output::Output;
 use crate::plain;
-use crate::shape::{Shape, plain_text};
 use crate::table::{self, Table};
 
 /// What `wharf tools` takes.
@@ -21,8 +28,15 @@ use crate::table::{self, Table};
 Examples:
   wharf tools
   wharf tools show wharf/count
+  wharf tools add ./shout                          read a manifest; nothing runs yet
+  wharf tools add ./shout --approve                allow what it asks for at once
+  wharf tools disable text/shout@1                 nobody may call it until it is enabled again
   wharf tools diff                                 what changed and waits for you
-  wharf tools approve dev.example.hello/echo       take the change on")]
+  wharf tools approve dev.example.hello/echo       take the change on
+
+A tool with a version, such as text/shout@1, has a server of its own. Tools of agents are looked
+after by their agents: see wharf agents. The beginning or the end of a tool's id is enough when no
+other has it.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -33,12 +47,22 @@ enum Command {
     /// List the tools there are
     #[command(after_help = "Examples:\n  wharf tools\n  wharf tools list --json")]
     List,
-    /// Show one tool: what it does, takes and gives
-    #[command(after_help = "Examples:\n  wharf tools show wharf/count")]
-    Show {
-        /// The tool, such as wharf/count
-        tool: String,
-    },
+    /// Show one tool: what it does, takes and gives, and how its server fares
+    Show(show::Args),
+    /// Add the tool server in a folder, and show what it asks for
+    Add(add::Args),
+    /// Approve a tool server, or take on a tool as it is offered now
+    Approve(approve::Args),
+    /// Let a tool be called, also after a restart of the core
+    Enable(steer::EnableArgs),
+    /// Stop a tool's server and let nobody call it
+    Disable(steer::DisableArgs),
+    /// Stop a tool's server if it runs; it is started anew
+    Restart(steer::RestartArgs),
+    /// Print the log of a tool's server, also of one that is dead
+    Logs(logs::Args),
+    /// Forget a tool server; its folder stays as it is
+    Remove(remove::Args),
     /// Show how definitions differ from what was approved
     #[command(after_help = "\
 Examples:
@@ -50,21 +74,21 @@ A tool whose definition changed cannot be called until it is approved again.")]
         /// The tool [default: all that changed]
         tool: Option<String>,
     },
-    /// Take on a tool as it is offered now
-    #[command(after_help = "Examples:\n  wharf tools approve dev.example.hello/echo")]
-    Approve {
-        /// The tool
-        tool: String,
-    },
 }
 
 /// Does what the subcommand says; lists tools when there is none.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     match args.command.unwrap_or(Command::List) {
         Command::List => list(context).await,
-        Command::Show { tool } => show(&tool, context).await,
+        Command::Show(args) => show::run(&args, context).await,
+        Command::Add(args) => add::run(args, context).await,
+        Command::Approve(args) => approve::run(args, context).await,
+        Command::Enable(args) => steer::enable(&args, context).await,
+        Command::Disable(args) => steer::disable(&args, context).await,
+        Command::Restart(args) => steer::restart(&args, context).await,
+        Command::Logs(args) => logs::run(&args, context).await,
+        Command::Remove(args) => remove::run(&args, context).await,
         Command::Diff { tool } => diff::run(tool.as_deref(), context).await,
-        Command::Approve { tool } => approve(&tool, context).await,
     }
 }
 
@@ -80,41 +104,19 @@ async fn list(context: &Context) -> Result<Exit> {
         Table::new(output, &["TOOL", "STATE", "ACTS", "DESCRIPTION"]).keep_whole(&[0, 1]);
     for tool in &tools {
         let acts = if tool.side_effects { "yes" } else { "no" };
-        let description = plain::cut(&tool.description, 100);
-        table.row_with_state([&tool.tool_id, &tool.state, acts, &description], 1);
+        table.row_with_state([&tool.tool_id, &tool.state, acts, &about(tool)], 1);
     }
     output.text(&table.text())?;
     Ok(Exit::Done)
 }
 
-async fn show(id: &str, context: &Context) -> Result<Exit> {
-    let output = context.output;
-    let tool = tool_id(id)?;
-    let provider = tool.provider();
-    let path = ["v1", "tools", provider.as_str(), tool.name()];
-    let raw: Value = context.client()?.get(&path, &[]).await?;
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        output.text(&text_of(&table::typed(raw)?, output))?;
+/// What is said of a tool in a line: why it cannot be called, or else what it does.
+fn about(tool: &Tool) -> String {
+    let description = plain::cut(&tool.description, 100);
+    match &tool.state_reason {
+        Some(reason) => format!("({}) {description}", plain::cut(reason, 60)),
+        None => description,
     }
-    Ok(Exit::Done)
-}
-
-async fn approve(id: &str, context: &Context) -> Result<Exit> {
-    let output = context.output;
-    let tool = tool_id(id)?;
-    let provider = tool.provider();
-    let path = ["v1", "tools", provider.as_str(), tool.name(), "approve"];
-    let raw: Value = context.client()?.act(&path).await?;
-    if output.is_json() {
-        output.json(&raw)?;
-    } else {
-        let tool: Tool = table::typed(raw)?;
-        let (id, state) = (plain::line(&tool.tool_id), plain::line(&tool.state));
-        output.line(&format!("{id} counts as it is offered now; it is {state}"))?;
-    }
-    Ok(Exit::Done)
 }
 
 /// The tool that was typed.
@@ -127,54 +129,8 @@ fn tool_id(id: &str) -> Result<ToolId> {
     })
 }
 
-fn text_of(tool: &Tool, output: Output) -> String {
-    let yes_no = |yes| if yes { "yes" } else { "no" };
-    let mut head = Table::bare(output);
-    head.row(["tool", &tool.tool_id]);
-    head.row(["description", &tool.description]);
-    head.row(["provider", &tool.provider]);
-    head.row_with_state(["state", &tool.state], 1);
-    if let Some(reason) = &tool.state_reason {
-        head.row(["because", reason]);
-    }
-    head.row(["acts on the world", yes_no(tool.side_effects)]);
-    head.row(["needs an approval", yes_no(tool.requires_directive)]);
-    let mut text = head.text();
-    text.push_str(&fields_of("inputs", &tool.input_schema, output));
-    if let Some(schema) = &tool.output_schema {
-        text.push_str(&fields_of("outputs", schema, output));
-    }
-    text.push_str(&format!("\ntry\n  {}\n", example(tool)));
-    text
-}
-
-fn fields_of(title: &str, schema: &Value, output: Output) -> String {
-    let shape = Shape::new(schema);
-    let fields = shape.fields();
-    if fields.is_empty() {
-        return format!("\n{title}: {}\n", plain::cut(&shape.kind(), 60));
-    }
-    let mut table = Table::bare(output);
-    for (key, field) in fields {
-        let need = match (field.default(), shape.requires(key)) {
-            (Some(default), _) => format!("default {}", plain::cut(&plain_text(default), 40)),
-            (None, true) => "required".to_owned(),
-            (None, false) => "optional".to_owned(),
-        };
-        let words = field.words().unwrap_or_default();
-        table.row([&format!("  {key}"), &field.kind(), &need, words]);
-    }
-    format!("\n{title}\n{}", table.text())
-}
-
-/// A command line that fills what the tool requires.
-fn example(tool: &Tool) -> String {
-    let shape = Shape::new(&tool.input_schema);
-    let mut line = format!("wharf run {}", plain::line(&tool.tool_id));
-    for (key, field) in shape.fields() {
-        if shape.requires(key) {
-            line.push_str(&format!(" {}={}", plain::line(key), plain::line(&field.example())));
-        }
-    }
-    line
+/// Where the core keeps a tool: both parts of its id, and what is behind them.
+fn path<'a>(tool: &'a ToolId, rest: &[&'a str]) -> Vec<&'a str> {
+    let (namespace, name) = tool.as_str().split_once('/').unwrap_or((tool.as_str(), ""));
+    ["v1", "tools", namespace, name].into_iter().chain(rest.iter().copied()).collect()
 }

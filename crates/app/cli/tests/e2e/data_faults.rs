@@ -26,7 +26,7 @@ fn start_agent(home: &TestHome, sandbox: &str) -> tempfile::TempDir {
     };
     let runtime = example("llm-text").join("wharf_agent.py");
     let runtime = std::fs::read_to_string(runtime).expect("there");
-    write("wharf_agent.py", &runtime.replace("\"side_effects\": False", "\"side_effects\": True"));
+    write("wharf_agent.py", &runtime);
     write("agent.py", include_str!("data_faults/agent.py"));
     let entrypoint = json!({"type": "command", "value": "python3", "args": ["agent.py"]});
     let manifest = json!({

@@ -11,6 +11,7 @@ mod graphql;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod processes;
+mod python_sdk;
 mod quickstart;
 #[cfg(target_os = "linux")]
 mod security_page;

@@ -1,33 +1,159 @@
 //! The files of runs: fetching what inputs refer to, writing outputs to where they belong.
 //!
-//! One implementation for every kind of handler. Bytes pass in bounded memory; only allowed
-//! origins are reached, at the very address that was checked; local files are opened beneath the
-//! handle of a folder.
+//! One implementation for every kind of handler. Invariants:
+//! - Bytes pass in bounded memory, in both directions.
+//! - Only allowed origins are reached, at the very address that was checked; redirects are
+//!   followed only within one origin.
+//! - Local files are opened beneath the handle of a folder, part by part, never through a link.
+//! - What is reported as written is durable: storage said so, or the file is flushed and in its
+//!   place.
+//! - Addresses are capabilities: none of them is in a log, an error or a report.
 
-use std::collections::BTreeMap;
+mod address;
+mod content;
+mod download;
+mod lifetime;
+mod local;
+mod media;
+mod names;
+mod origin;
+mod place;
+mod progress;
+mod pulse;
+mod reads;
+mod run;
+mod trouble;
+mod upload;
+mod wire;
+mod writes;
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use serde_json::Value;
+use tokio::io::{AsyncRead, ReadBuf};
 use wharf_vocab::Object;
-use wharf_wire::run_v1::Written;
+use wharf_wire::run_v1::code;
 
-use crate::Failure;
+pub use run::RunFiles;
+
+use self::local::Folder;
+use self::trouble::Trouble;
+use self::wire::Wire;
+use crate::{Failure, Reporter};
 
 /// What all runs of a server share: which origins may be reached, and where files lie.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Policy {
-    /// Origins that may be fetched from and written to, such as `https://s3.example.com`.
+    /// Origins that may be fetched from and written to, such as `https://s3.example.com`. An
+    /// origin that names an address of this machine or a private network by its number (or
+    /// `localhost`) may be reached there; names that lead to such addresses are refused.
     pub origins: Vec<String>,
     /// The folder that `/artifacts/` stands for; without it such paths are refused.
     pub artifacts: Option<PathBuf>,
-    /// Where fetched files are kept while a run needs them.
+    /// Where fetched files are kept while a run needs them. Each run gets a folder of its own in
+    /// it, which goes with the run.
     pub scratch: PathBuf,
+    /// The way out of a fence, such as `http://127.0.0.1:3128`. With it every request goes there
+    /// and it checks addresses in this server's stead. The environment is never asked.
+    pub proxy: Option<String>,
+    /// Whether names may lead to private addresses, for storage in a network of one's own.
+    pub private_names: bool,
+    /// A PEM file with certificates to trust beside the usual ones.
+    pub trusted: Option<PathBuf>,
+    /// How long storage may take for the next byte.
+    pub byte_timeout: Duration,
+    /// How often something is tried without a byte of progress before it is given up.
+    pub tries: u32,
+    /// The first pause between tries; later ones grow.
+    pub pause: Duration,
 }
 
-/// The files of one run.
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            origins: Vec::new(),
+            artifacts: None,
+            scratch: std::env::temp_dir(),
+            proxy: None,
+            private_names: false,
+            trusted: None,
+            byte_timeout: Duration::from_secs(30),
+            tries: 6,
+            pause: Duration::from_millis(200),
+        }
+    }
+}
+
+/// Finds the addresses of a name.
+pub trait Resolve: Send + Sync + fmt::Debug + 'static {
+    /// The addresses of a name, best first.
+    fn resolve(&self, name: String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>>;
+}
+
+/// Transfers files for the runs of a server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Transfer {
+    shared: Arc<Shared>,
+}
+
+/// What all runs share.
 #[derive(Debug)]
-pub struct RunFiles {
-    written: std::sync::Mutex<BTreeMap<String, Written>>,
+struct Shared {
+    wire: Arc<Wire>,
+    artifacts: Option<Arc<Folder>>,
+    policy: Policy,
+}
+
+impl Transfer {
+    /// Gets ready. An error is a policy that cannot be used: an origin that is none, a folder
+    /// that cannot be opened.
+    pub fn new(policy: Policy) -> Result<Self, Failure> {
+        Self::with_resolver(policy, Arc::new(names::System))
+    }
+
+    /// Gets ready with names that are resolved otherwise than the operating system does.
+    pub fn with_resolver(mut policy: Policy, resolve: Arc<dyn Resolve>) -> Result<Self, Failure> {
+        let unfit = |what: &str, error: &io::Error| {
+            let why = format!("The folder for {what} cannot be used: {}.", error.kind());
+            Failure::new(code::PATH, why)
+        };
+        let artifacts = match &policy.artifacts {
+            Some(path) => {
+                let opened = std::fs::create_dir_all(path).and_then(|()| Folder::open(path));
+                Some(Arc::new(opened.map_err(|error| unfit("artifacts", &error))?))
+            }
+            None => None,
+        };
+        policy.scratch = std::fs::create_dir_all(&policy.scratch)
+            .and_then(|()| policy.scratch.canonicalize())
+            .map_err(|error| unfit("fetched files", &error))?;
+        let wire = Arc::new(Wire::new(&policy, resolve)?);
+        Ok(Self { shared: Arc::new(Shared { wire, artifacts, policy }) })
+    }
+
+    /// The files of one attempt of a run. With `refs` only those inputs are references; without,
+    /// prefixes decide. Outputs must be addresses or paths.
+    pub fn for_run(
+        &self,
+        run_id: &str,
+        attempt: u32,
+        inputs: &Object,
+        outputs: &Object,
+        refs: Option<&[String]>,
+        report: Reporter,
+    ) -> Result<RunFiles, Failure> {
+        let shared = Arc::clone(&self.shared);
+        let refs = refs.map(|refs| refs.iter().cloned().collect());
+        Ok(RunFiles::new(shared, run_id, attempt, inputs, outputs, refs, report))
+    }
 }
 
 /// An input that was fetched: a file of the run's own, removed with the run.
@@ -50,38 +176,21 @@ pub enum Source {
     File(PathBuf),
 }
 
-impl RunFiles {
-    /// Whether an input is a reference: one of the listed keys, or by its prefix without a list.
-    #[must_use]
-    pub fn is_reference(&self, _key: &str, _value: &Value) -> bool {
-        false
-    }
+/// The bytes of an input, one after the other.
+pub struct Reading(Pin<Box<dyn AsyncRead + Send>>);
 
-    /// Fetches what an input refers to, once; asking again gives the same file.
-    pub async fn fetch(&self, _key: &str) -> Result<Fetched, Failure> {
-        Err(Failure::new("ERR_STORAGE", "Nothing can be fetched."))
+impl AsyncRead for Reading {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.0.as_mut().poll_read(cx, buf)
     }
+}
 
-    /// Checks that every output has a place that can be written, before the handler starts.
-    pub async fn check_targets(&self) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Writes one output to where the request says.
-    pub async fn put(&self, _key: &str, _source: Source) -> Result<Written, Failure> {
-        Err(Failure::new("ERR_STORAGE", "Nothing can be written."))
-    }
-
-    /// Brings a handler's outputs to their end: writes values whose keys have a place and were
-    /// not written yet, names the place in their stead, and gives null for what was asked for and
-    /// not produced. Also says which keys that were.
-    pub async fn settle(&self, outputs: Object) -> Result<(Object, Vec<String>), Failure> {
-        Ok((outputs, Vec::new()))
-    }
-
-    /// What was written so far.
-    #[must_use]
-    pub fn written(&self) -> BTreeMap<String, Written> {
-        self.written.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
     }
 }

@@ -1,1 +1,30 @@
 //! Handlers in other languages: a process for each run.
+//!
+//! [`ExecHandler`] starts any program once per run. [`PythonHandler`] imports a handler file once
+//! and forks for each run. Both speak the same lines with the run's process, over a socket that is
+//! its descriptor 3 (docs/workers.md), and both put a keeper above it: a small process that inherits
+//! every orphan of the run and leaves none behind, whatever ends first.
+//!
+//! Invariants:
+//! - When a handler's future has ended or was dropped, the run's processes are being killed by their
+//!   keeper, which needs nobody for that; a keeper whose server is gone does the same.
+//! - A worker can make the server keep at most one line, one bounded log and a bounded number of
+//!   requests.
+//! - What callers read of a failure is a code and a sentence; stories go to the server's log.
+
+mod drive;
+mod ending;
+mod exec;
+mod frames;
+pub mod keeper;
+mod lines;
+mod logs;
+mod memory;
+mod message;
+mod python;
+mod settings;
+mod ways;
+
+pub use exec::ExecHandler;
+pub use python::PythonHandler;
+pub use settings::WorkerSettings;

@@ -9,6 +9,7 @@ use wharf_domain::agent::AgentLimits;
 use wharf_domain::json_weight;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, Dispatch, Reach};
+use wharf_hosting::{Gate, Place, Room, Rooms};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Object, SandboxLevel};
 use wharf_wire::agent_v1::CallId;
@@ -17,8 +18,6 @@ use super::deliver::{self, Delivering};
 use super::prepare::{self, Coming, Ready};
 use super::{COMMANDS_WAITING_MAX, Connection};
 use crate::control::Shared;
-use crate::throttle::{self, Gate, Place};
-use crate::workdir::{Room, Rooms};
 use crate::{from_wire, to_wire};
 
 /// How long the agent's limits are taken as they were last read.
@@ -45,7 +44,7 @@ impl Bounds {
             Ok(agent) => {
                 let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
                 let fenced = level.is_some_and(|level| level != SandboxLevel::None);
-                (throttle::limits(&agent, &shared.options.agent_limits), fenced)
+                (wharf_hosting::limits(&agent, &shared.options.agent_limits), fenced)
             }
             // An agent that is not known any more is about to lose its connection.
             Err(_) => (shared.options.agent_limits.clone(), false),

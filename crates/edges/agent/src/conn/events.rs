@@ -3,19 +3,18 @@
 use wharf_domain::permission::Permission;
 use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
 use wharf_engine::Reach;
+use wharf_hosting::{Closed, Phase, provider};
 use wharf_protocol::agent::{
     Additions, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
 };
-use wharf_vocab::{AgentId, Code, Fault, ProviderId, StreamId};
+use wharf_vocab::{AgentId, Code, Fault, StreamId};
 use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
 
 use super::{Bounds, Connection, Peer};
 use crate::admit::{Admitted, admit};
 use crate::from_wire;
 use crate::invoke::{Tidings, What};
-use crate::pool::Phase;
-use crate::{storage, supervisor};
 
 impl Connection {
     pub(super) async fn event(&mut self, event: CoreEvent) {
@@ -108,7 +107,7 @@ impl Connection {
         let idempotency = hello.idempotency.is_some();
         let options = &self.shared.options;
         let origin = options.storage_origin.as_deref();
-        let reach = options.handle.agent(&agent).map(|agent| storage::reach(&agent, origin));
+        let reach = options.handle.agent(&agent).map(|agent| wharf_hosting::reach(&agent, origin));
         let reach = reach.unwrap_or(Reach::Folder);
         Ok(Peer { agent, launch, live, idempotency, gate, bounds, reach, places, rooms: None })
     }
@@ -130,7 +129,7 @@ impl Connection {
             let input = AgentInput::Offer { tools: tools.clone() };
             let known = handle.change_agent(&Caller::core(), &agent, input).await?;
             // What changed is set apart before it can be seen.
-            self.shared.quarantine(&known);
+            self.shared.host.quarantine(&known);
             handle.set_tools(&provider(&agent)?, tools)
         };
         if let Err(fault) = offered.await {
@@ -236,7 +235,7 @@ impl Connection {
             }
         }
         if let Some(peer) = &self.peer {
-            peer.live.disconnect(&peer.launch, why);
+            peer.live.disconnect(&peer.launch, closed_for(why));
             self.announce().await;
         }
     }
@@ -246,7 +245,7 @@ impl Connection {
         let Some(peer) = &self.peer else { return };
         let failed = peer.live.set_phase(&peer.launch, phase);
         self.announce().await;
-        supervisor::fail(&self.shared, failed).await;
+        wharf_hosting::fail(&self.shared.options.handle, failed).await;
     }
 
     /// Lets the catalog know whether the agent can take calls now.
@@ -299,8 +298,19 @@ fn close_name(why: CoreClose) -> &'static str {
     }
 }
 
-/// The provider that an agent is.
-pub(crate) fn provider(agent: &AgentId) -> Result<ProviderId, Fault> {
-    ProviderId::new(agent.as_str())
-        .map_err(|error| Fault::new(wharf_vocab::Code::RequestInvalid, format!("{error}.")))
+/// What others need to know of how a session ended.
+fn closed_for(why: CoreClose) -> Closed {
+    match why {
+        CoreClose::HeartbeatsLost => Closed::Unresponsive("it gave no sign of life".to_owned()),
+        CoreClose::NotReading => {
+            Closed::Unresponsive("it did not read what it was sent".to_owned())
+        }
+        CoreClose::Violation(_) | CoreClose::TooManyViolations => {
+            Closed::Because("it broke the protocol".to_owned())
+        }
+        CoreClose::Handshake(_)
+        | CoreClose::Goodbye
+        | CoreClose::AgentGoodbye
+        | CoreClose::Disconnected { .. } => Closed::Over,
+    }
 }

@@ -7,22 +7,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::StreamExt as _;
-use tokio::io::{AsyncWriteExt as _, BufWriter};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use wharf_engine::{Attempt, AttemptData, ObjectErrorKind, Reach};
+use wharf_engine::{Attempt, AttemptData, Reach};
+use wharf_hosting::{FILES_MAX, Place, Places, Room, copy_in};
 use wharf_vocab::{Code, Fault, Object};
 
 use super::calls::{gone, refuse};
-use crate::places::Places;
-use crate::throttle::Place;
-use crate::workdir::{self, FILES_MAX, Room};
 
 /// Calls that may wait to be sent after they were prepared.
 pub(super) const READY_WAITING_MAX: usize = 16;
-/// What is written to a file in one go.
-const WRITE_BYTES: usize = 512 * 1024;
 
 /// The data of a call as the agent is told of it.
 #[derive(Debug, Default)]
@@ -112,7 +106,7 @@ pub(super) async fn fetch(coming: Coming, stop: CancellationToken, ready: mpsc::
 /// Gives up a call that was never sent, when its connection is gone.
 pub(super) async fn abandon(coming: &Coming) {
     if let Some(room) = &coming.room {
-        workdir::discard(&coming.places, room);
+        wharf_hosting::discard(&coming.places, room);
     }
     refuse(&coming.attempt, gone()).await;
 }
@@ -120,47 +114,9 @@ pub(super) async fn abandon(coming: &Coming) {
 async fn copy_all(data: &AttemptData, room: Option<&Room>) -> Result<(), Fault> {
     let room = room.ok_or_else(no_room)?;
     for (name, _) in data.input_files() {
-        copy(data, &name, room).await?;
+        copy_in(data, &name, || room.create_input(&name)).await?;
     }
     Ok(())
-}
-
-async fn copy(data: &AttemptData, name: &str, room: &Room) -> Result<(), Fault> {
-    let unwritable = |error: std::io::Error| unwritable(name, &error);
-    let mut body = data.read(name).await?;
-    let file = tokio::fs::File::from_std(room.create_input(name).map_err(unwritable)?);
-    let mut file = BufWriter::with_capacity(WRITE_BYTES, file);
-    let mut bytes: u64 = 0;
-    while let Some(piece) = body.stream.next().await {
-        let piece = piece.map_err(|error| match error.kind {
-            // Both mean that the store gave less than it said; it may do better next time.
-            ObjectErrorKind::Interrupted | ObjectErrorKind::Mismatch => cut_off(name),
-            _ => error.to_fault().with("key", name),
-        })?;
-        bytes += piece.len() as u64;
-        file.write_all(&piece).await.map_err(unwritable)?;
-    }
-    if bytes != body.info.bytes {
-        return Err(cut_off(name));
-    }
-    file.flush().await.map_err(unwritable)
-}
-
-fn cut_off(name: &str) -> Fault {
-    let message = format!("The artifact store gave only a part of the input {name}; try again.");
-    Fault::new(Code::StorageUnavailable, message).with("key", name)
-}
-
-fn unwritable(name: &str, error: &std::io::Error) -> Fault {
-    let full =
-        matches!(error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded);
-    if full {
-        let message = format!("No room is left on this machine's disk to copy the input {name}.");
-        return Fault::new(Code::StorageFull, message).with("key", name);
-    }
-    tracing::warn!(%error, "an input file was not copied");
-    let message = format!("The file of the input {name} cannot be copied for the agent.");
-    Fault::new(Code::ToolUnavailable, message).with("key", name)
 }
 
 fn no_room() -> Fault {

@@ -13,7 +13,7 @@ fn valid() -> Value {
     })
 }
 
-fn with(field: &str, value: Value) -> Result<Read, Fault> {
+fn with(field: &str, value: Value) -> Result<ReadManifest, Fault> {
     let mut manifest = valid();
     manifest[field] = value;
     parse(manifest.to_string().as_bytes())

@@ -17,6 +17,7 @@ mod launcher;
 mod lifecycle;
 mod limits;
 mod objects;
+mod others;
 mod quarantine;
 mod stage;
 mod surroundings;

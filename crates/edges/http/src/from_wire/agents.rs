@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use wharf_domain::agent::{AgentLimits, Rate, Usage};
 use wharf_engine::agents::Approve;
 use wharf_vocab::{Digest, Fault};
-use wharf_wire::rest_v1::{self as wire, ApproveAgent};
+use wharf_wire::rest_v1::{self as wire, AddTool, ApproveAgent};
 
 use crate::answer::invalid;
 
@@ -26,6 +26,25 @@ pub(crate) fn folder(folder: &str) -> Result<PathBuf, Fault> {
     }
     let message = "The field `folder` must be an absolute path without control characters.";
     Err(invalid("folder", message))
+}
+
+/// The folder of a new tool server, and what of it is approved at once, if anything.
+pub(crate) fn new_tool(request: AddTool) -> Result<(PathBuf, Option<Approve>), Fault> {
+    let AddTool { folder: path, approve, permissions, sandbox } = request;
+    let folder = folder(&path)?;
+    if !approve.unwrap_or(false) {
+        let named = permissions.map(|_| "permissions").or(sandbox.map(|_| "sandbox"));
+        return match named {
+            Some(name) => {
+                let message = format!("The field `{name}` counts only with `approve: true`.");
+                Err(invalid(name, message))
+            }
+            None => Ok((folder, None)),
+        };
+    }
+    let all = permissions.is_none().then_some(true);
+    let request = ApproveAgent { permissions, all, sandbox, ..ApproveAgent::default() };
+    approval(request).map(|approve| (folder, Some(approve)))
 }
 
 /// What an owner approves.

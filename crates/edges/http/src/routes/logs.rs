@@ -1,4 +1,4 @@
-//! The log of an agent: its last lines, and new ones as they come.
+//! The log of an agent or a tool server: its last lines, and new ones as they come.
 
 use std::sync::Arc;
 
@@ -8,12 +8,14 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use futures::StreamExt;
 use wharf_domain::Caller;
+use wharf_engine::agents::AgentControl;
 use wharf_engine::launcher::LogLine;
-use wharf_vocab::Verb;
+use wharf_vocab::{AgentId, Verb};
 use wharf_wire::rest_v1::{AgentLogLine, ErrorBody, Page};
 
 use super::agents::control;
 use super::segments::Segments;
+use super::tool_servers::steered;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::params::{DEFAULT_WORLD, Params};
@@ -48,10 +50,49 @@ pub(super) async fn show(
     params: Params,
 ) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
+    told(&app, caller, &*control(&app)?, id, &params).await
+}
+
+/// Shows the last lines of the log of a tool's server, as for agents; a server elsewhere has none.
+#[utoipa::path(
+    get, path = "/v1/tools/{provider}/{name}/logs", tag = "tools",
+    operation_id = "tool_logs",
+    params(
+        ("provider" = String, Path, description = "The part of the tool's id before the slash."),
+        ("name" = String, Path, description = "The part behind it, version included."),
+        ("lines" = Option<u32>, Query,
+            description = "How many of the last lines, 0 to 10000; 200 when absent."),
+        ("follow" = Option<bool>, Query, description = "Whether to stream what comes."),
+    ),
+    responses(
+        (status = 200, description = "The lines, oldest first; events with `follow`.", content(
+            (Page<AgentLogLine> = "application/json"),
+            (String = "text/event-stream"),
+        )),
+        (status = 404, description = "There is no such tool.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn of_tool(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
+    let (control, view) = steered(&app, &id)?;
+    told(&app, caller, &*control, view.agent.id, &params).await
+}
+
+async fn told(
+    app: &App,
+    caller: Caller,
+    control: &dyn AgentControl,
+    id: AgentId,
+    params: &Params,
+) -> Answer {
     let lines = params.lines()?;
-    let follow = params.is_on("follow")?;
-    let control = control(&app)?;
-    if !follow {
+    if !params.is_on("follow")? {
         let items = control.logs(id, lines).await?;
         let items = items.iter().map(to_wire::log_line).collect();
         return Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: None }));
@@ -61,7 +102,7 @@ pub(super) async fn show(
     // A log belongs to no world, and whoever reads it may do so in all of them.
     let world = from_wire::world_id(DEFAULT_WORLD)?;
     let allowed = access::still(&app.handle, caller, Verb::Operate, world);
-    Ok(Sse::new(source, "the core is stopping", allowed, &app).into_response())
+    Ok(Sse::new(source, "the core is stopping", allowed, app).into_response())
 }
 
 fn write(line: &LogLine) -> String {

@@ -18,6 +18,7 @@ mod system;
 mod table;
 mod tokens;
 mod tool_changes;
+mod tool_servers;
 mod tools;
 mod uploads;
 mod worlds;
@@ -96,10 +97,16 @@ fn worlds_and_files() -> Vec<Route> {
 
 fn providers() -> Vec<Route> {
     vec![
-        at("/v1/tools").get(Verb(Read), tools::list),
-        at("/v1/tools/{provider}/{name}").get(Verb(Read), tools::show),
+        at("/v1/tools").get(Verb(Read), tools::list).post(Everywhere(Admin), tool_servers::add),
+        at("/v1/tools/{provider}/{name}")
+            .get(Verb(Read), tools::show)
+            .delete(Everywhere(Admin), tool_servers::remove),
         at("/v1/tools/{provider}/{name}/diff").get(Verb(Read), tool_changes::diff),
         at("/v1/tools/{provider}/{name}/approve").post(Everywhere(Admin), tool_changes::approve),
+        at("/v1/tools/{provider}/{name}/enable").post(Everywhere(Operate), tool_servers::enable),
+        at("/v1/tools/{provider}/{name}/disable").post(Everywhere(Operate), tool_servers::disable),
+        at("/v1/tools/{provider}/{name}/restart").post(Everywhere(Operate), tool_servers::restart),
+        at("/v1/tools/{provider}/{name}/logs").get(Everywhere(Operate), logs::of_tool),
         at("/v1/agents").get(Verb(Read), agents::list).post(Everywhere(Admin), agents::add),
         at("/v1/agents/scan").post(Everywhere(Admin), scan::scan),
         at("/v1/agents/{agent_id}")
@@ -145,6 +152,12 @@ fn trust() -> Vec<Route> {
     tools::show,
     tool_changes::diff,
     tool_changes::approve,
+    tool_servers::add,
+    tool_servers::enable,
+    tool_servers::disable,
+    tool_servers::restart,
+    tool_servers::remove,
+    logs::of_tool,
     scan::scan,
     agents::list,
     agents::add,

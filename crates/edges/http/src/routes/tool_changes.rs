@@ -6,14 +6,18 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_domain::{Caller, ToolDef};
+use wharf_engine::agents::Approve;
 use wharf_vocab::{AgentId, Code, Fault, ToolId};
-use wharf_wire::rest_v1::{self as wire, ErrorBody, ToolDiff};
+use wharf_wire::rest_v1::{self as wire, ApproveAgent, ErrorBody, ToolDiff};
 
 use super::agents::control;
 use super::carried::to_its_end;
 use super::segments::Segments;
-use crate::answer::{self, Answer};
+use super::tool_servers::{approved, steered};
+use super::tools::shown;
+use crate::answer::{self, Answer, invalid};
 use crate::app::App;
+use crate::body::OptionalJsonBody;
 use crate::{from_wire, to_wire};
 
 /// Shows how the definition a tool is offered with differs from the one that was taken on.
@@ -37,7 +41,8 @@ pub(super) async fn diff(State(app): State<Arc<App>>, segments: Segments) -> Ans
     Ok(answer::json(StatusCode::OK, &diff))
 }
 
-/// Takes on a tool as it is offered now; it may be called again.
+/// Takes on a tool as it is offered now; it may be called again. For a tool with a server of its
+/// own it approves what the server asks for: all of it, or what the body says.
 #[utoipa::path(
     post, path = "/v1/tools/{provider}/{name}/approve", tag = "tools",
     operation_id = "approve_tool",
@@ -45,6 +50,7 @@ pub(super) async fn diff(State(app): State<Arc<App>>, segments: Segments) -> Ans
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
         ("name" = String, Path, description = "The part behind it, version included."),
     ),
+    request_body = Option<ApproveAgent>,
     responses(
         (status = 200, description = "The tool.", body = wire::Tool),
         (status = 404, description = "There is no such tool.", body = ErrorBody),
@@ -55,8 +61,21 @@ pub(super) async fn approve(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     segments: Segments,
+    OptionalJsonBody(request): OptionalJsonBody<ApproveAgent>,
 ) -> Answer {
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
+    if id.is_reference() {
+        let approve = request.map_or_else(|| Ok(Approve::default()), from_wire::approval)?;
+        let (control, view) = steered(&app, &id)?;
+        let server = view.agent.id;
+        let approving = async move { approved(&*control, caller, server, approve).await };
+        let view = to_its_end(approving).await?;
+        return Ok(answer::json(StatusCode::OK, &shown(&app, &id, Some(view))?));
+    }
+    if request.is_some() {
+        let message = "A tool of an agent is taken on as it is; send no body.";
+        return Err(invalid("body", message).into());
+    }
     let agent = agent_of(&id).ok_or_else(|| not_found(&id))?;
     let control = control(&app)?;
     if !control.show(&agent)?.agent.tools.iter().any(|def| def.tool == id) {
@@ -69,13 +88,16 @@ pub(super) async fn approve(
 
 /// What was taken on and what is offered. A tool that no agent offers cannot change.
 fn definitions(app: &App, id: &ToolId) -> Result<(Option<ToolDef>, Option<ToolDef>), Fault> {
-    let agent = agent_of(id).zip(app.agents.as_ref());
+    let control = if id.is_reference() { &app.tools } else { &app.agents };
+    let agent = agent_of(id).zip(control.as_ref());
     let agent = agent.and_then(|(agent, control)| control.show(&agent).ok());
     let Some(agent) = agent.map(|view| view.agent) else {
         let def = app.handle.tool(id)?.def;
         return Ok((Some(def.as_ref().clone()), Some(def.as_ref().clone())));
     };
-    let offered = agent.tools.iter().find(|def| def.tool == *id).cloned();
+    // A tool server offers its tool by its manifest.
+    let served = agent.manifest.server.as_ref().map(|server| &server.tool);
+    let offered = served.into_iter().chain(&agent.tools).find(|def| def.tool == *id).cloned();
     let pinned = agent.pinned.get(id).cloned();
     if pinned.is_none() && offered.is_none() {
         return Err(not_found(id));

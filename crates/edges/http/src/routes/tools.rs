@@ -1,19 +1,24 @@
-//! The catalog of tools.
+//! The catalog of tools, and with it the tools of servers that nobody has approved yet.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::StatusCode;
+use wharf_engine::CatalogTool;
+use wharf_engine::agents::AgentView;
+use wharf_vocab::{Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 
 use super::segments::Segments;
+use super::tool_servers::{control, server_of};
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::cursor::List;
 use crate::params::Params;
 use crate::{from_wire, page, to_wire};
 
-/// Lists all tools by name.
+/// Lists all tools by name, also those whose servers were added and not approved.
 #[utoipa::path(
     get, path = "/v1/tools", tag = "tools",
     operation_id = "list_tools",
@@ -27,11 +32,21 @@ use crate::{from_wire, page, to_wire};
     )
 )]
 pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
-    let tools = app.handle.tools();
-    page::by_name(&params, List::Tools, tools, |tool| tool.def.tool.as_str(), to_wire::tool)
+    let mut all: BTreeMap<String, Known> = BTreeMap::new();
+    for tool in app.handle.tools() {
+        let known = all.entry(tool.def.tool.to_string()).or_default();
+        known.tool = Some(tool);
+    }
+    for view in app.tools.as_ref().map_or_else(Vec::new, |control| control.list()) {
+        let known = all.entry(view.agent.id.to_string()).or_default();
+        known.server = Some(view);
+    }
+    all.retain(|_, known| known.is_one());
+    let all = all.into_iter().collect();
+    page::by_name(&params, List::Tools, all, |(id, _)| id, |(_, known)| known.tool())
 }
 
-/// Shows a tool with its schemas.
+/// Shows a tool with its schemas, and its server if it has one of its own.
 #[utoipa::path(
     get, path = "/v1/tools/{provider}/{name}", tag = "tools",
     operation_id = "show_tool",
@@ -47,5 +62,49 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
 )]
 pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Answer {
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
-    Ok(answer::json(StatusCode::OK, &to_wire::tool(&app.handle.tool(&id)?)))
+    let mut server = server_of(&app, &id);
+    if let Some(view) = server.as_mut().filter(|view| view.agent.approval.is_some()) {
+        // What has drifted is looked at now, not when the server was last started.
+        view.agent.drift = control(&app)?.drift(view.agent.id.clone()).await?;
+    }
+    Ok(answer::json(StatusCode::OK, &shown(&app, &id, server)?))
+}
+
+/// A tool as it is shown alone.
+pub(super) fn shown(
+    app: &App,
+    id: &ToolId,
+    server: Option<AgentView>,
+) -> Result<wire::Tool, Fault> {
+    let known = app.handle.tool(id);
+    let details = server.as_ref().and_then(to_wire::tool_server);
+    match (known, server) {
+        (Err(fault), None) => Err(fault),
+        (known, server) => {
+            let tool = Known { tool: known.ok(), server }.tool();
+            let mut tool = tool.ok_or_else(|| super::tool_servers::unknown(id))?;
+            tool.server = details.map(Box::new);
+            Ok(tool)
+        }
+    }
+}
+
+/// What is known of a tool: by the catalog, by whoever steers its server, or by both.
+#[derive(Default)]
+struct Known {
+    tool: Option<CatalogTool>,
+    server: Option<AgentView>,
+}
+
+impl Known {
+    fn is_one(&self) -> bool {
+        let is_server = |view: &AgentView| view.agent.manifest.server.is_some();
+        self.tool.is_some() || self.server.as_ref().is_some_and(is_server)
+    }
+
+    fn tool(&self) -> Option<wire::Tool> {
+        let served = self.server.as_ref();
+        let served = served.and_then(|view| to_wire::served_tool(view, self.tool.as_ref()));
+        served.or_else(|| self.tool.as_ref().map(to_wire::tool))
+    }
 }

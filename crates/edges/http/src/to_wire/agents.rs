@@ -86,7 +86,10 @@ pub(crate) fn found_agents(scan: &Scan, known: &[AgentView]) -> wire::FoundAgent
 }
 
 /// What a manifest asks for, and what of it was given.
-fn permissions(manifest: &AgentManifest, given: &[String]) -> Vec<wire::AgentPermission> {
+pub(super) fn permissions(
+    manifest: &AgentManifest,
+    given: &[String],
+) -> Vec<wire::AgentPermission> {
     let each = |asked: &String| {
         let wide = Permission::parse(asked).ok();
         let within = |text: &&String| {
@@ -113,7 +116,7 @@ fn meaning(text: &str) -> String {
     }
 }
 
-fn to_limits(limits: &AgentLimits) -> wire::AgentLimits {
+pub(super) fn to_limits(limits: &AgentLimits) -> wire::AgentLimits {
     let usage = &limits.usage;
     wire::AgentLimits {
         calls_max: limits.calls_max,

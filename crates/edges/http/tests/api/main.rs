@@ -20,6 +20,7 @@ mod secrets;
 mod stop;
 mod support;
 mod tokens;
+mod tool_servers;
 mod transfers;
 mod uploads;
 mod worlds;

@@ -52,6 +52,12 @@ pub(crate) fn operations() -> Vec<Operation> {
             Everywhere,
             Value::Null,
         ),
+        ("POST", "/v1/tools", "/v1/tools", Admin, Everywhere, json!({"folder": "/tools/none"})),
+        tool("DELETE", "", Admin),
+        tool("POST", "enable", Operate),
+        tool("POST", "disable", Operate),
+        tool("POST", "restart", Operate),
+        tool("GET", "logs", Operate),
         ("GET", "/v1/agents", "/v1/agents", Read, Any, Value::Null),
         ("POST", "/v1/agents", "/v1/agents", Admin, Everywhere, hello.clone()),
         ("POST", "/v1/agents/scan", "/v1/agents/scan", Admin, Everywhere, hello),
@@ -146,6 +152,17 @@ fn world(method: &'static str, what: &str, verb: Verb, body: Value) -> Operation
         ),
     };
     (method, route, path, verb, World, body)
+}
+
+fn tool(method: &'static str, act: &str, verb: Verb) -> Operation {
+    let (route, path) = match act {
+        "" => ("/v1/tools/{provider}/{name}", "/v1/tools/text/none@1"),
+        "enable" => ("/v1/tools/{provider}/{name}/enable", "/v1/tools/text/none@1/enable"),
+        "disable" => ("/v1/tools/{provider}/{name}/disable", "/v1/tools/text/none@1/disable"),
+        "restart" => ("/v1/tools/{provider}/{name}/restart", "/v1/tools/text/none@1/restart"),
+        _ => ("/v1/tools/{provider}/{name}/logs", "/v1/tools/text/none@1/logs"),
+    };
+    (method, route, path, verb, Everywhere, Value::Null)
 }
 
 fn agent(act: &str, verb: Verb) -> Operation {

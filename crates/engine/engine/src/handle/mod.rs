@@ -22,6 +22,7 @@ mod scope;
 mod scrub;
 mod seats;
 mod signatures;
+mod so_far;
 mod trace;
 mod uploads;
 mod watch;

@@ -28,6 +28,13 @@ pub struct Fence {
     /// A loopback TCP port of the core that it must reach. It then shares the machine's network
     /// and may connect to nothing but this port.
     pub tcp_port: Option<u16>,
+    /// A server inside the fence that the core wants to reach.
+    pub inbound: Option<Inbound>,
+    /// A folder of the core that the program finds as `/artifacts`, to read and to write, also
+    /// what the core puts there later. It is made if it is not there. It takes namespaces; without
+    /// them nothing is shown there, and [`Achieved::notes`] says so. What lies in it does not
+    /// count as the program's own.
+    pub artifacts: Option<PathBuf>,
     /// Folders and files that it must never see, whatever else is granted: nothing of them, and
     /// nothing they lie in, is shown. The paths have no links in them.
     pub hidden: Vec<PathBuf>,
@@ -46,10 +53,29 @@ impl Default for Fence {
             sockets: Vec::new(),
             egress: None,
             tcp_port: None,
+            inbound: None,
+            artifacts: None,
             hidden: Vec::new(),
             usage: Usage::default(),
         }
     }
+}
+
+/// A way in: whoever connects to the socket outside is connected to the port inside.
+///
+/// It is open from before the program begins until the launch has ended, whatever the fence. As
+/// long as nobody listens on the port, a connection is closed as soon as it was made. Where the
+/// program has a network of its own, any port is free and only this way leads to it. Where it
+/// shares the machine's, the port must be a free one of the machine, and others on the machine can
+/// connect to it, too; [`Achieved::notes`] says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inbound {
+    /// The Unix socket outside, which only this user may connect to. Nothing may be there yet;
+    /// it is removed when the launch has ended.
+    pub socket: PathBuf,
+    /// The loopback TCP port on which the program listens. It may listen there, and where a fence
+    /// says on which ports it may, only there.
+    pub port: u16,
 }
 
 /// How firmly a process is fenced in.

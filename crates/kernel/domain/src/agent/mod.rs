@@ -11,6 +11,7 @@ mod decide;
 mod entry;
 mod limits;
 mod manifest;
+pub mod quantity;
 mod server;
 
 use std::collections::BTreeMap;

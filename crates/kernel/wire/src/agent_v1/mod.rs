@@ -21,7 +21,7 @@ mod id;
 pub mod limits;
 mod messages;
 mod read;
-mod scan;
+pub(crate) mod scan;
 mod time;
 
 pub use decode::{DecodeError, Header, Malformed, Rejected, decode};

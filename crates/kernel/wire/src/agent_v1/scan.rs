@@ -9,7 +9,7 @@ use super::limits::NESTING_MAX;
 
 /// Refuses nesting above the limit and escapes of lone surrogates. Everything else that may be
 /// wrong with the text is left to the parser.
-pub(super) fn scan(text: &str) -> Result<(), Malformed> {
+pub(crate) fn scan(text: &str) -> Result<(), Malformed> {
     let bytes = text.as_bytes();
     let mut depth = 0_usize;
     let mut at = 0;

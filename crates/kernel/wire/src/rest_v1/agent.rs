@@ -255,7 +255,7 @@ pub struct AgentLogLine {
 }
 
 /// Reads limits of an answer, which may name some that are not known here.
-fn known<'de, D: Deserializer<'de>>(from: D) -> Result<AgentLimits, D::Error> {
+pub(super) fn known<'de, D: Deserializer<'de>>(from: D) -> Result<AgentLimits, D::Error> {
     const KNOWN: [&str; 12] = [
         "calls_max",
         "rate",

@@ -11,6 +11,7 @@ mod file;
 mod secret;
 mod token;
 mod tool;
+mod tool_server;
 mod world;
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,7 @@ pub use file::{
 pub use secret::Secret;
 pub use token::{CreateToken, Keys, RotateKeys, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
+pub use tool_server::{AddTool, ToolServer};
 pub use world::{CreateWorld, PolicyRule, SetBudget, SetWorld, World};
 
 /// `POST /v1/runs`.
@@ -282,6 +284,7 @@ mod tests {
                 "Ask" => survives::<Ask>(data),
                 "DecideApproval" => survives::<DecideApproval>(data),
                 "Tool" => survives::<Tool>(data),
+                "AddTool" => survives::<AddTool>(data),
                 "ToolDiff" => survives::<ToolDiff>(data),
                 "CreateToken" => survives::<CreateToken>(data),
                 "Token" => survives::<Token>(data),
@@ -301,6 +304,6 @@ mod tests {
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 20, "each message has an example");
+        assert_eq!(names.len(), 21, "each message has an example");
     }
 }

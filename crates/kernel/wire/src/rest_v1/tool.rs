@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::ToolServer;
+
 /// A tool of the catalog.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Tool {
@@ -29,6 +31,9 @@ pub struct Tool {
     /// Why it is in that state, when there is something to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
+    /// Its server, when it has one of its own and is shown alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Box<ToolServer>>,
 }
 
 /// `GET /v1/tools/{provider}/{name}/diff`: what was taken on, and what is offered now.

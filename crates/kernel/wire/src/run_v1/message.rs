@@ -56,13 +56,14 @@ pub struct RequestControl {
     /// Real or pretended.
     #[serde(default)]
     pub mode: Mode,
-    /// An addition: which attempt of the run, from 1.
-    #[serde(default = "first_attempt")]
+    /// An addition: which attempt of the run, from 1; not written when it is the first.
+    #[serde(default = "first_attempt", skip_serializing_if = "is_first")]
     pub attempt: u32,
     /// An addition: keys of inputs that are references; without it prefixes decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<String>>,
-    /// An addition: send only what comes after this number.
+    /// An addition: send only what comes after this number. A server that does not know the attempt
+    /// then refuses it (close 1008 `run unknown`) instead of beginning it a second time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// An addition: how long the attempt may run, in milliseconds from now.
@@ -73,8 +74,27 @@ pub struct RequestControl {
     pub required: Vec<String>,
 }
 
+impl RequestControl {
+    /// The first attempt of a run, without any additions.
+    pub fn new(run_id: impl Into<String>, mode: Mode) -> Self {
+        Self {
+            run_id: run_id.into(),
+            mode,
+            attempt: first_attempt(),
+            refs: None,
+            after: None,
+            deadline_ms: None,
+            required: Vec::new(),
+        }
+    }
+}
+
 fn first_attempt() -> u32 {
     1
+}
+
+fn is_first(attempt: &u32) -> bool {
+    *attempt == first_attempt()
 }
 
 /// What most messages say beside data.

@@ -1,16 +1,29 @@
 //! The run protocol, `theory.run.v1`: what a control plane and a tool server say to each other
 //! over a WebSocket, one run per connection.
 //!
-//! What is written is complete and strict JSON. What is read may leave out much: see the
-//! [`read`](Frame) side of each message. Fields that are not in the original protocol are marked
-//! as additions; peers that do not know them ignore them.
+//! What is written is complete and strict JSON: [`encode`]. What is read may leave out much:
+//! [`decode_first`] and [`decode_later`] read what a client sends, [`decode_from_server`] what a
+//! server sends. Fields that are not in the original protocol are marked as additions; peers that
+//! do not know them ignore them.
 
+mod encode;
+mod first;
+mod from_server;
+mod later;
 mod message;
+mod upstream;
+mod value;
 
+pub use encode::encode;
+pub use first::{First, Unfit, decode_first};
+pub use from_server::{FromServer, Invalid, decode_from_server};
+pub use later::{Later, decode_later};
 pub use message::{
     Ack, Cancel, Control, Event, EventData, Failure, Frame, Log, LogData, LogLevel, Mode, Phase,
     Request, RequestControl, Response, ResponseControl, Status, Written,
 };
+pub use upstream::{encode_upstream, token};
+pub use value::Refusal;
 
 /// The subprotocol that both ends must name.
 pub const SUBPROTOCOL: &str = "theory.run.v1";
@@ -18,6 +31,16 @@ pub const SUBPROTOCOL: &str = "theory.run.v1";
 pub const RUN_PATH: &str = "/run";
 /// Where a tool server says how it is.
 pub const HEALTH_PATH: &str = "/healthz";
+
+/// The numbers of this wire.
+pub mod limits {
+    /// Largest frame unless a server is told otherwise.
+    pub const FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
+    /// Longest id of a run.
+    pub const RUN_ID_BYTES_MAX: usize = 256;
+    /// Deepest nesting of a frame.
+    pub const NESTING_MAX: usize = crate::agent_v1::limits::NESTING_MAX;
+}
 
 /// Codes with which a connection is closed.
 pub mod close {

@@ -6,13 +6,14 @@ use wharf_vocab::{Isolation, SandboxLevel};
 use wharf_wire::rest_v1::{Agent, ApproveAgent};
 
 use crate::commands::choices;
+use crate::commands::providers::limits;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::{plain, table};
 
-use super::{find, limits, words};
+use super::{find, words};
 
 /// What `wharf agents approve` takes.
 #[derive(Debug, clap::Args)]

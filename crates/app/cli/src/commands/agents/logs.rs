@@ -1,25 +1,16 @@
 //! `wharf agents logs`.
 
-use std::pin::pin;
-use std::time::Duration;
-
-use futures::StreamExt as _;
-use serde_json::Value;
-use wharf_vocab::{Code, limits};
-use wharf_wire::rest_v1::{Agent, AgentLogLine, Page};
+use wharf_wire::rest_v1::Agent;
 
 use crate::client::Client;
+use crate::commands::providers::logs;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::Output;
-use crate::paint::Paint;
-use crate::{moment, plain, sse, table};
+use crate::plain;
 
 use super::{find, words};
-
-/// How long a log may say nothing at all, keep-alives included, before the core counts as lost.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// What `wharf agents logs` takes.
 #[derive(Debug, clap::Args)]
@@ -33,14 +24,8 @@ Lines are marked by who wrote them: out and err are the agent's, log is the core
 pub(crate) struct Args {
     /// The agent's id, or a unique beginning or end of it
     agent: String,
-    /// How many of the last lines
-    #[arg(short = 'n', long = "lines", value_name = "N")]
-    #[arg(default_value_t = limits::LOG_LINES_SHOWN_DEFAULT as u64)]
-    #[arg(value_parser = clap::value_parser!(u64).range(0..=limits::LOG_LINES_SHOWN_MAX as u64))]
-    lines: u64,
-    /// Stay and show new lines as they come, until the agent's process ends
-    #[arg(short, long)]
-    follow: bool,
+    #[command(flatten)]
+    lines: logs::LogArgs,
 }
 
 /// Prints the log.
@@ -48,48 +33,11 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let id = find::find_id(&client, &args.agent).await?;
-    let lines = args.lines.to_string();
-    if args.follow {
-        follow(&client, &id, &lines, |line| print(output, line)).await?;
+    logs::show(&client, &["v1", "agents", &id, "logs"], &args.lines, output).await?;
+    if args.lines.follow {
         tell_end(&client, &id, output).await?;
-        return Ok(Exit::Done);
-    }
-    let query = [("lines", Some(lines.as_str()))];
-    let page: Page<Value> = client.get(&["v1", "agents", &id, "logs"], &query).await?;
-    if output.is_json() {
-        output.json(&page.items)?;
-        return Ok(Exit::Done);
-    }
-    for line in page.items {
-        print(output, line)?;
     }
     Ok(Exit::Done)
-}
-
-/// Gives out the last lines and then new ones, until there can be no more.
-async fn follow(
-    client: &Client,
-    id: &str,
-    lines: &str,
-    mut give: impl FnMut(Value) -> Result<()>,
-) -> Result<()> {
-    let query = [("lines", Some(lines)), ("follow", Some("true"))];
-    let mut pieces = pin!(client.stream(&["v1", "agents", id, "logs"], &query).await?);
-    let mut parser = sse::Parser::default();
-    loop {
-        let piece = match tokio::time::timeout(SILENCE_MAX, pieces.next()).await {
-            Ok(None) => return Ok(()),
-            Ok(Some(Ok(piece))) => piece,
-            Ok(Some(Err(_))) | Err(_) => return Err(lost()),
-        };
-        parser.push(&piece).map_err(|_| unreadable())?;
-        while let Some(message) = parser.pop() {
-            // Events of later versions are skipped.
-            if message.event == "log" {
-                give(serde_json::from_str(&message.data).map_err(|_| unreadable())?)?;
-            }
-        }
-    }
 }
 
 /// Says why nothing more comes.
@@ -101,87 +49,4 @@ async fn tell_end(client: &Client, id: &str, output: Output) -> Result<()> {
         output.note(&output.err_paint().faint(&text));
     }
     Ok(())
-}
-
-fn print(output: Output, line: Value) -> Result<()> {
-    if output.is_json() {
-        return output.json_line(&line);
-    }
-    let line: AgentLogLine = table::typed(line)?;
-    output.line(&line_of(&line, output.out_paint(), output.out_is_terminal()))
-}
-
-fn line_of(line: &AgentLogLine, paint: Paint, terminal: bool) -> String {
-    let mark = match line.source.as_str() {
-        "stdout" => paint.faint("out"),
-        "stderr" => paint.attention("err"),
-        "launcher" => paint.faint("log"),
-        other => plain::cut(other, 10),
-    };
-    let text = if terminal { plain::line(&line.text) } else { line.text.clone() };
-    format!("{} {mark} {text}", paint.faint(&moment::clock(&line.at)))
-}
-
-fn lost() -> Failure {
-    let message = "the core broke off the log; see what there is without -f";
-    Failure::new(Code::CoreUnreachable, message)
-}
-
-fn unreadable() -> Failure {
-    Failure::new(Code::CoreInternal, "the core sent a line that cannot be read")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scripted::{Reply, Scripted};
-    use serde_json::json;
-
-    fn line(source: &str, text: &str) -> AgentLogLine {
-        AgentLogLine { at: "soon".into(), source: source.into(), text: text.into() }
-    }
-
-    #[test]
-    fn a_terminal_sees_no_control_characters_and_a_file_sees_all() {
-        let raw = "a\u{1b}[31mb\rc\u{7}";
-        assert_eq!(line_of(&line("stdout", raw), Paint::off(), true), "soon out ab c");
-        assert_eq!(line_of(&line("stderr", raw), Paint::off(), false), format!("soon err {raw}"));
-        assert_eq!(line_of(&line("launcher", "x"), Paint::off(), true), "soon log x");
-        assert_eq!(line_of(&line("\u{1b}[2Jnew", "x"), Paint::off(), false), "soon new x");
-    }
-
-    async fn followed(reply: Reply) -> (Vec<String>, Result<()>) {
-        let mut scripted = Scripted::new();
-        let mut reply = Some(reply);
-        scripted.start(move |_| reply.take().unwrap_or(Reply::Break)).await;
-        let mut texts = Vec::new();
-        let give = |line: Value| {
-            texts.push(line["text"].as_str().expect("text").to_owned());
-            Ok(())
-        };
-        let ended = follow(&scripted.client(), "dev.wharf.hello", "5", give).await;
-        let asked = scripted.seen().remove(0).line;
-        assert_eq!(asked, "GET /v1/agents/dev.wharf.hello/logs?lines=5&follow=true");
-        (texts, ended)
-    }
-
-    #[tokio::test]
-    async fn a_log_is_followed_to_its_end() {
-        let one = json!({"at": "t", "source": "stdout", "text": "one"});
-        let two = json!({"at": "t", "source": "stderr", "text": "two"});
-        let text = format!(
-            "event: log\ndata: {one}\n\n: still here\n\nevent: telepathy\ndata: 7\n\n\
-             event: log\ndata: {two}\n\n"
-        );
-        assert_eq!(followed(Reply::Events(text)).await, (vec!["one".into(), "two".into()], Ok(())));
-    }
-
-    #[tokio::test]
-    async fn a_log_that_cannot_be_followed_says_why() {
-        let error = json!({"code": "agent.not_found", "message": "no", "retryable": false});
-        let (_, ended) = followed(Reply::Json(404, json!({"error": error}))).await;
-        assert!(ended.expect_err("refused").is(Code::AgentNotFound));
-        let (_, ended) = followed(Reply::Events("event: log\ndata: {\n\n".into())).await;
-        assert!(ended.expect_err("unreadable").is(Code::CoreInternal));
-    }
 }

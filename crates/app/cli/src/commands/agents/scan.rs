@@ -7,13 +7,12 @@ use serde_json::Value;
 use wharf_wire::rest_v1::{AddAgent, Agent, FoundAgent, FoundAgents, ScanAgents};
 
 use crate::client::Client;
+use crate::commands::providers::words;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::{folder, plain, table};
-
-use super::words;
 
 /// What `wharf agents scan` takes.
 #[derive(Debug, clap::Args)]

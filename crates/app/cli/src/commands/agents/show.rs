@@ -3,6 +3,7 @@
 use serde_json::Value;
 use wharf_wire::rest_v1::Agent;
 
+use crate::commands::providers::{limits, words as shared};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -11,12 +12,7 @@ use crate::output::Output;
 use crate::plain;
 use crate::table::{self, Table};
 
-use super::{find, limits, words};
-
-/// Pinned files that are shown.
-const FILES_SHOWN_MAX: usize = 10;
-/// What stands for the folder itself among the pinned files: nothing else is in it.
-const FOLDER: &str = ".";
+use super::{find, words};
 
 /// What `wharf agents show` takes.
 #[derive(Debug, clap::Args)]
@@ -66,7 +62,8 @@ fn text_of(agent: &Agent, output: Output) -> String {
         head.row(["heartbeat", &moment::shown(heartbeat)]);
     }
     if agent.permissions_approved.is_some() {
-        head.row(["sandbox", &sandbox(agent)]);
+        let wanted = agent.sandbox_wanted.as_deref();
+        head.row(["sandbox", &shared::sandbox(&agent.sandbox, wanted)]);
     }
     for note in &agent.sandbox_notes {
         head.row(["", note]);
@@ -88,13 +85,10 @@ fn text_of(agent: &Agent, output: Output) -> String {
     }
     head.row(["added", &moment::shown(&agent.added_at)]);
     let mut text = format!("{}\n{}", head.text(), words::requests(agent, output));
-    text.push_str(&pinned_files(agent, output));
-    if !agent.drift.is_empty() {
-        text.push_str("\nit is not what was approved\n");
-        for line in &agent.drift {
-            text.push_str(&format!("  {}\n", plain::line(line)));
-        }
+    if agent.permissions_approved.is_some() {
+        text.push_str(&shared::pinned_files(&agent.pinned_files, output));
     }
+    text.push_str(&shared::drift(&agent.drift));
     if !agent.tools.is_empty() {
         text.push_str("\nit offers\n");
         for tool in &agent.tools {
@@ -104,41 +98,6 @@ fn text_of(agent: &Agent, output: Output) -> String {
         }
     }
     text.push_str(&what_next(agent));
-    text
-}
-
-/// How firmly it is fenced in, and how firmly it is to be.
-fn sandbox(agent: &Agent) -> String {
-    match &agent.sandbox_wanted {
-        Some(wanted) if *wanted != agent.sandbox => {
-            format!("{}, {wanted} is wanted", agent.sandbox)
-        }
-        _ => agent.sandbox.clone(),
-    }
-}
-
-/// The files that an approval counts for, or the first of them.
-fn pinned_files(agent: &Agent, output: Output) -> String {
-    if agent.permissions_approved.is_none() {
-        return String::new();
-    }
-    let pinned = || agent.pinned_files.iter().filter(|(path, _)| *path != FOLDER);
-    let count = pinned().count();
-    let mut table = Table::bare(output);
-    for (path, digest) in pinned().take(FILES_SHOWN_MAX) {
-        table.row([&format!("  {path}"), digest.get(..16).unwrap_or(digest)]);
-    }
-    let mut text = match count {
-        0 => String::new(),
-        _ => format!("\napproved with these files\n{}", table.text()),
-    };
-    if count > FILES_SHOWN_MAX {
-        text.push_str(&format!("  and {} more\n", count - FILES_SHOWN_MAX));
-    }
-    if !agent.pinned_files.contains_key(FOLDER) {
-        let which = if count == 0 { "No file is" } else { "Only files its command names are" };
-        text.push_str(&format!("\n{which} pinned: the folder is too large\n"));
-    }
     text
 }
 

@@ -1,96 +1,40 @@
 //! What an agent asks for, in words for whoever decides about it.
 
-use wharf_wire::rest_v1::{Agent, AgentPermission};
+use wharf_wire::rest_v1::Agent;
 
+use crate::commands::providers::words;
 use crate::output::Output;
 use crate::plain;
-use crate::table::Table;
-
-use super::limits;
 
 /// What an agent asks for, one line each; what was approved is marked once anything was.
 pub(super) fn requests(agent: &Agent, output: Output) -> String {
-    permissions(&agent.permissions, agent.permissions_approved.is_some(), output)
-}
-
-/// Permissions in the words of the core, each with what was decided about it.
-pub(super) fn permissions(asked: &[AgentPermission], decided: bool, output: Output) -> String {
-    if asked.is_empty() {
-        return "it asks for no permissions\n".to_owned();
-    }
-    let mut table = Table::bare(output);
-    for asked in asked {
-        let words = format!("  {}", begun_small(&asked.meaning));
-        let verdict = match (asked.approved, asked.narrowed_to.as_slice()) {
-            _ if !decided => String::new(),
-            (true, _) => "approved".to_owned(),
-            (false, []) => "not approved".to_owned(),
-            (false, narrowed) => format!("only {}", narrowed.join(", ")),
-        };
-        table.row([&words, &asked.permission, &verdict]);
-    }
-    format!("it asks to\n{}", table.text())
-}
-
-/// A sentence as the end of another one.
-fn begun_small(sentence: &str) -> String {
-    let mut letters = sentence.chars();
-    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+    words::permissions(&agent.permissions, agent.permissions_approved.is_some(), output)
 }
 
 /// How it is to run, once it is approved.
 pub(super) fn terms(agent: &Agent) -> String {
-    let Some(wanted) = &agent.sandbox_wanted else { return String::new() };
-    let isolation = match agent.isolation.as_deref() {
-        Some("world") => "one process for each world",
-        Some("run") => "one process for each run",
-        _ => "one process for all runs",
-    };
-    let mut text = format!("it runs in the sandbox {}, {isolation}\n", plain::line(wanted));
-    let limits = limits::words(&agent.limits);
-    if !limits.is_empty() {
-        text.push_str(&format!("within {}\n", plain::line(&limits)));
-    }
-    text
+    words::terms(agent.sandbox_wanted.as_deref(), agent.isolation.as_deref(), &agent.limits)
 }
 
 /// How to approve it, for someone who has not.
 pub(super) fn how_to_approve(agent: &Agent) -> String {
-    let id = plain::line(&agent.agent_id);
-    let mut text = format!("approve it with\n  wharf agents approve {id} --all\n");
-    if let [first, _, ..] = agent.permissions_requested.as_slice() {
-        let first = plain::line(first);
-        text.push_str(&format!(
-            "or only a part of it\n  wharf agents approve {id} --permission '{first}'\n"
-        ));
-    }
-    text
+    let command = format!("wharf agents approve {}", plain::line(&agent.agent_id));
+    words::how_to_approve(&command, " --all", &agent.permissions_requested)
 }
 
 /// The state, and why.
 pub(super) fn state(agent: &Agent) -> String {
-    let state = plain::line(&agent.state);
-    match &agent.reason {
-        Some(reason) => format!("{state}: {}", plain::cut(reason, 300)),
-        None => state,
-    }
+    words::state(&agent.state, agent.reason.as_deref())
 }
 
 /// What is started, as one would type it.
 pub(super) fn command(agent: &Agent) -> String {
-    let quoted = |word: &String| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@=,".contains(c);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word.clone(),
-            false => format!("'{}'", plain::line(word).replace('\'', "'\\''")),
-        }
-    };
-    agent.command.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    words::command(&agent.command)
 }
 
 #[cfg(test)]
-fn asked(permission: &str, meaning: &str) -> AgentPermission {
-    AgentPermission {
+fn asked(permission: &str, meaning: &str) -> wharf_wire::rest_v1::AgentPermission {
+    wharf_wire::rest_v1::AgentPermission {
         permission: permission.into(),
         meaning: meaning.into(),
         approved: false,

@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::paint::Paint;
 use crate::{plain, table};
 
-use super::tool_id;
+use super::{path, tool_id};
 
 /// Lines around a change that are shown with it.
 const AROUND: usize = 3;
@@ -33,9 +33,7 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
     };
     let mut diffs = Vec::new();
     for tool in &tools {
-        let provider = tool.provider();
-        let path = ["v1", "tools", provider.as_str(), tool.name(), "diff"];
-        diffs.push(client.get::<Value>(&path, &[]).await?);
+        diffs.push(client.get::<Value>(&path(tool, &["diff"]), &[]).await?);
     }
     if output.is_json() {
         output.json(&diffs)?;

@@ -41,6 +41,7 @@ wharf_agent.serve(
                 "then": {"enum": ["give", "write", "wait", "fail"]},
                 "cost": {"type": "number"},
             },
+            side_effects=True,
         )
     ],
 )

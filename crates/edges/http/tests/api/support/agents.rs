@@ -8,9 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
+use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
-use wharf_domain::agent::{AgentInput, AgentLimits, AgentManifest, Entrypoint, Terms};
-use wharf_domain::{Agent, Caller};
+use wharf_domain::agent::{
+    AgentInput, AgentLimits, AgentManifest, Entrypoint, Serving, Terms, ToolServer,
+};
+use wharf_domain::{Agent, Caller, ToolDef};
 use wharf_engine::agents::{AgentControl, AgentState, AgentView, Approve, Found, Scan};
 use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_vocab::{
@@ -42,6 +45,9 @@ fn id(text: &str) -> AgentId {
 fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
     assert_ne!(folder, Path::new(BROKEN_FOLDER), "c4nary");
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if let Some(name) = name.strip_prefix("tool.") {
+        return Ok(served(name));
+    }
     if !name.starts_with("dev.") {
         let message = "The manifest's field id is missing.";
         return Err(Fault::new(Code::AgentManifestInvalid, message));
@@ -60,6 +66,34 @@ fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
         server: None,
     };
     Ok((id(name), manifest))
+}
+
+/// A tool server, whose tool stands in the namespace `text`.
+fn served(name: &str) -> (AgentId, AgentManifest) {
+    let reference = format!("text/{name}@1");
+    let tool = ToolId::new(&reference).expect("valid");
+    let manifest = AgentManifest {
+        name: reference.clone(),
+        version: "1".to_owned(),
+        description: "shouts".to_owned(),
+        entrypoint: Entrypoint { program: "./handler.py".to_owned(), args: Vec::new() },
+        permissions: vec!["secret:use:KEY".to_owned(), "env:read:LANG".to_owned()],
+        capabilities: Vec::new(),
+        limits: AgentLimits { calls_max: Some(4), ..AgentLimits::default() },
+        isolation: None,
+        inherits_connection: false,
+        source: None,
+        server: Some(Box::new(ToolServer {
+            how: Serving::Handler { file: "handler.py".to_owned(), cold: false },
+            tool: ToolDef::new(tool, "shouts", json!({"type": "object"})),
+            token_secret: None,
+            calls_max: Some(4),
+            required_outputs: Vec::new(),
+            https_only: false,
+            sandbox: None,
+        })),
+    };
+    (id(&reference), manifest)
 }
 
 impl ScriptedAgents {

@@ -1,0 +1,74 @@
+//! Picks the one that a typed id, or the beginning or the end of one, means.
+
+use wharf_vocab::Code;
+
+use crate::failure::{Failure, Result};
+use crate::plain;
+
+/// What is picked from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind {
+    /// What one of them is called.
+    pub(crate) word: &'static str,
+    /// What shows them all.
+    pub(crate) command: &'static str,
+    /// What it means that there is none.
+    pub(crate) unknown: Code,
+}
+
+/// Which of the ids `typed` means.
+pub(crate) fn pick(ids: &[&str], typed: &str, kind: Kind) -> Result<usize> {
+    if let Some(at) = ids.iter().position(|id| *id == typed) {
+        return Ok(at);
+    }
+    let fits = |id: &str| !typed.is_empty() && (id.starts_with(typed) || id.ends_with(typed));
+    let fitting: Vec<usize> = (0..ids.len()).filter(|at| fits(ids[*at])).collect();
+    match fitting.as_slice() {
+        [one] => Ok(*one),
+        [] => {
+            let Kind { word, command, unknown } = kind;
+            let message = format!("there is no {word} {typed:?}; see them with: {command}");
+            Err(Failure::new(unknown, message))
+        }
+        several => {
+            let ids: Vec<_> = several.iter().map(|at| plain::line(ids[*at])).collect();
+            let message = format!("{typed} may mean any of {}; type more of it", ids.join(", "));
+            Err(Failure::usage(message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AGENTS: Kind =
+        Kind { word: "agent", command: "wharf agents", unknown: Code::AgentNotFound };
+
+    const IDS: [&str; 4] = ["dev.wharf.hello", "dev.wharf.hello-python", "org.example.sum", "sum"];
+
+    #[test]
+    fn a_unique_beginning_or_end_is_enough() {
+        for (typed, expect) in [("hello", 0), ("python", 1), ("org", 2), ("example.sum", 2)] {
+            assert_eq!(pick(&IDS, typed, AGENTS), Ok(expect), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_whole_id_wins_over_those_it_begins_or_ends() {
+        assert_eq!(pick(&IDS, "dev.wharf.hello", AGENTS), Ok(0));
+        assert_eq!(pick(&IDS, "sum", AGENTS), Ok(3));
+    }
+
+    #[test]
+    fn what_may_mean_several_or_none_is_refused() {
+        let failure = pick(&IDS, "dev.", AGENTS).expect_err("refused");
+        assert!(failure.message().contains("dev.wharf.hello, dev.wharf.hello-python"));
+        assert_eq!(failure.exit().number(), 2);
+        for nobody in ["", "wharf", "telepathy"] {
+            let failure = pick(&IDS, nobody, AGENTS).expect_err("refused");
+            assert!(failure.is(Code::AgentNotFound), "{nobody}");
+            assert_eq!(failure.exit().number(), 2);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What a provider asks for and how it is to run, in words for whoever decides about it.
+
+use std::collections::BTreeMap;
+
+use wharf_wire::rest_v1::{AgentLimits, AgentPermission};
+
+use crate::output::Output;
+use crate::plain;
+use crate::table::Table;
+
+use super::limits;
+
+/// Pinned files that are shown.
+const FILES_SHOWN_MAX: usize = 10;
+/// What stands for the folder itself among the pinned files: nothing else is in it.
+const FOLDER: &str = ".";
+
+/// Permissions in the words of the core, each with what was decided about it.
+pub(crate) fn permissions(asked: &[AgentPermission], decided: bool, output: Output) -> String {
+    if asked.is_empty() {
+        return "it asks for no permissions\n".to_owned();
+    }
+    let mut table = Table::bare(output);
+    for asked in asked {
+        let words = format!("  {}", begun_small(&asked.meaning));
+        let verdict = match (asked.approved, asked.narrowed_to.as_slice()) {
+            _ if !decided => String::new(),
+            (true, _) => "approved".to_owned(),
+            (false, []) => "not approved".to_owned(),
+            (false, narrowed) => format!("only {}", narrowed.join(", ")),
+        };
+        table.row([&words, &asked.permission, &verdict]);
+    }
+    format!("it asks to\n{}", table.text())
+}
+
+/// A sentence as the end of another one.
+fn begun_small(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
+}
+
+/// How it is to run, once it is approved.
+pub(crate) fn terms(
+    sandbox: Option<&str>,
+    isolation: Option<&str>,
+    limits: &AgentLimits,
+) -> String {
+    let Some(sandbox) = sandbox else { return String::new() };
+    let isolation = match isolation {
+        Some("world") => "one process for each world",
+        Some("run") => "one process for each run",
+        _ => "one process for all runs",
+    };
+    let mut text = format!("it runs in the sandbox {}, {isolation}\n", plain::line(sandbox));
+    let limits = limits::words(limits);
+    if !limits.is_empty() {
+        text.push_str(&format!("within {}\n", plain::line(&limits)));
+    }
+    text
+}
+
+/// How to approve it with `command`, for someone who has not: all of it with what stands in
+/// `all`, or a part.
+pub(crate) fn how_to_approve(command: &str, all: &str, asked: &[String]) -> String {
+    let mut text = format!("approve it with\n  {command}{all}\n");
+    if let [first, _, ..] = asked {
+        let first = plain::line(first);
+        text.push_str(&format!("or only a part of it\n  {command} --permission '{first}'\n"));
+    }
+    text
+}
+
+/// A state, and why.
+pub(crate) fn state(state: &str, reason: Option<&str>) -> String {
+    let state = plain::line(state);
+    match reason {
+        Some(reason) => format!("{state}: {}", plain::cut(reason, 300)),
+        None => state,
+    }
+}
+
+/// What is started, as one would type it.
+pub(crate) fn command(words: &[String]) -> String {
+    let quoted = |word: &String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@=,".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word.clone(),
+            false => format!("'{}'", plain::line(word).replace('\'', "'\\''")),
+        }
+    };
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// How firmly it is fenced in, and how firmly it is to be.
+pub(crate) fn sandbox(achieved: &str, wanted: Option<&str>) -> String {
+    match wanted {
+        Some(wanted) if wanted != achieved => format!("{achieved}, {wanted} is wanted"),
+        _ => achieved.to_owned(),
+    }
+}
+
+/// The files that an approval counts for, or the first of them.
+pub(crate) fn pinned_files(pinned: &BTreeMap<String, String>, output: Output) -> String {
+    let files = || pinned.iter().filter(|(path, _)| *path != FOLDER);
+    let count = files().count();
+    let mut table = Table::bare(output);
+    for (path, digest) in files().take(FILES_SHOWN_MAX) {
+        table.row([&format!("  {path}"), digest.get(..16).unwrap_or(digest)]);
+    }
+    let mut text = match count {
+        0 => String::new(),
+        _ => format!("\napproved with these files\n{}", table.text()),
+    };
+    if count > FILES_SHOWN_MAX {
+        text.push_str(&format!("  and {} more\n", count - FILES_SHOWN_MAX));
+    }
+    if !pinned.contains_key(FOLDER) {
+        let which = if count == 0 { "No file is" } else { "Only files its command names are" };
+        text.push_str(&format!("\n{which} pinned: the folder is too large\n"));
+    }
+    text
+}
+
+/// How it differs from what was approved, if it does.
+pub(crate) fn drift(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let lines: String = lines.iter().map(|line| format!("  {}\n", plain::line(line))).collect();
+    format!("\nit is not what was approved\n{lines}")
+}

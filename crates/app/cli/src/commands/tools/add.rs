@@ -1,0 +1,84 @@
+//! `wharf tools add`.
+
+use std::path::PathBuf;
+
+use reqwest::Method;
+use serde_json::Value;
+use wharf_vocab::SandboxLevel;
+use wharf_wire::rest_v1::{AddTool, Tool};
+
+use crate::commands::choices;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::{folder, plain, table};
+
+use super::words;
+
+/// What `wharf tools add` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tools add ./shout
+  wharf tools add ./shout --approve
+  wharf tools add ./shout --approve --permission network:egress:api.example.dev --sandbox strict
+
+The folder holds wharf.tool.toml. Adding reads it and runs nothing; --approve allows what it asks
+for at once. Add it again when it has changed; then it needs a new approval.")]
+pub(crate) struct Args {
+    /// The folder with the tool server's manifest, on the core's machine
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Allow what it asks for
+    #[arg(long)]
+    approve: bool,
+    /// Allow this permission and no others; repeat it for more
+    #[arg(long = "permission", value_name = "P", num_args = 1.., requires = "approve")]
+    permissions: Vec<String>,
+    /// How firmly it is fenced in [default: what the manifest or the core says, else standard]
+    #[arg(long, value_parser = choices::sandbox(), requires = "approve")]
+    sandbox: Option<SandboxLevel>,
+}
+
+/// Adds the tool server, and shows what it asks for.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let body = AddTool {
+        folder: folder::absolute(&args.folder)?,
+        approve: args.approve.then_some(true),
+        permissions: (!args.permissions.is_empty()).then_some(args.permissions),
+        sandbox: args.sandbox,
+    };
+    let client = context.client()?;
+    let raw: Value = client.send_json(Method::POST, &["v1", "tools"], &body).await?;
+    if output.is_json() {
+        output.json(&raw)?;
+    } else {
+        output.text(&text_of(&table::typed(raw)?, args.approve, output))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn text_of(tool: &Tool, approved: bool, output: Output) -> String {
+    let paint = output.out_paint();
+    let id = paint.strong(&plain::line(&tool.tool_id));
+    let Some(server) = &tool.server else { return format!("{id} is {}\n", words::state(tool)) };
+    if !approved && server.state != "added" {
+        return format!("{id} is known and has not changed; it is {}\n", words::state(tool));
+    }
+    let done = if approved { "added and approved" } else { "added" };
+    let mut text = format!("{} {id}", paint.good(done));
+    if !tool.description.is_empty() {
+        text.push_str(&format!(", {}", plain::cut(&tool.description, 100)));
+    }
+    text.push_str(&format!("\nit is served by {}\n", words::kind(server)));
+    text.push_str(&words::requests(server, output));
+    if approved {
+        text.push_str(&words::terms(server));
+        text.push_str(&format!("it is {}\n", words::state(tool)));
+    } else {
+        text.push_str(&words::how_to_approve(tool, server));
+    }
+    text
+}

@@ -1,0 +1,121 @@
+//! `wharf tools approve`.
+
+use reqwest::Method;
+use serde_json::Value;
+use wharf_vocab::{Isolation, SandboxLevel, ToolId};
+use wharf_wire::rest_v1::{ApproveAgent, Tool, ToolServer};
+
+use crate::client::Client;
+use crate::commands::choices;
+use crate::commands::providers::limits;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::{plain, table};
+
+use super::{find, path, words};
+
+/// What `wharf tools approve` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tools approve text/shout@1
+  wharf tools approve text/shout@1 --permission env:read:LANG --sandbox strict --memory 256Mi
+  wharf tools approve dev.example.hello/echo       take the change of an agent's tool on
+
+For a tool with a server of its own it allows what the server asks for, all of it unless
+permissions are named, and counts for its manifest and files as they are now. For a tool of an
+agent it takes on the definition that is offered now.")]
+pub(crate) struct Args {
+    /// The tool, or a unique beginning or end of its id
+    tool: String,
+    /// This permission and no others; repeat it for more
+    #[arg(long = "permission", value_name = "P", num_args = 1..)]
+    permissions: Vec<String>,
+    /// How firmly it is fenced in [default: what the manifest or the core says, else standard]
+    #[arg(long, value_parser = choices::sandbox())]
+    sandbox: Option<SandboxLevel>,
+    /// Which runs share a process [default: what the manifest says, else shared]
+    #[arg(long, value_parser = choices::isolation())]
+    isolation: Option<Isolation>,
+    #[command(flatten)]
+    limits: limits::LimitArgs,
+}
+
+impl Args {
+    /// What the core is asked to approve, if the manifest is still the one with this hash.
+    pub(super) fn into_request(self, manifest_hash: Option<String>) -> ApproveAgent {
+        let all = self.permissions.is_empty();
+        ApproveAgent {
+            manifest_hash,
+            all: all.then_some(true),
+            permissions: (!all).then_some(self.permissions),
+            sandbox: self.sandbox,
+            isolation: self.isolation,
+            limits: self.limits.to_limits(),
+        }
+    }
+}
+
+/// Approves the tool's server, or the tool.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let id = find::find(&client, &args.tool).await?;
+    if !id.is_reference() {
+        return take_on(&args, &client, &id, output).await;
+    }
+    let tool: Tool = client.get(&path(&id, &[]), &[]).await?;
+    let body = args.into_request(tool.server.map(|server| server.manifest_hash));
+    let raw: Value = client.send_json(Method::POST, &path(&id, &["approve"]), &body).await?;
+    if output.is_json() {
+        output.json(&raw)?;
+        return Ok(Exit::Done);
+    }
+    let tool: Tool = table::typed(raw)?;
+    match &tool.server {
+        Some(server) => output.text(&text_of(&tool, server, output))?,
+        None => output.line(&told(&tool))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Takes on the tool of an agent.
+async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> Result<Exit> {
+    let has_terms = args.sandbox.is_some() || args.isolation.is_some();
+    if has_terms || !args.permissions.is_empty() || args.limits.to_limits().is_some() {
+        let message = format!(
+            "{id} has no server of its own, so it takes no options; approve its agent with: \
+             wharf agents approve {}",
+            id.provider()
+        );
+        return Err(Failure::usage(message));
+    }
+    let raw: Value = client.act(&path(id, &["approve"])).await?;
+    if output.is_json() {
+        output.json(&raw)?;
+    } else {
+        output.line(&told(&table::typed(raw)?))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn told(tool: &Tool) -> String {
+    let (id, state) = (plain::line(&tool.tool_id), plain::line(&tool.state));
+    format!("{id} counts as it is offered now; it is {state}")
+}
+
+pub(super) fn text_of(tool: &Tool, server: &ToolServer, output: Output) -> String {
+    let paint = output.out_paint();
+    let id = plain::line(&tool.tool_id);
+    let mut text = format!("{} {}\n", paint.good("approved"), paint.strong(&id));
+    text.push_str(&words::requests(server, output));
+    text.push_str(&words::terms(server));
+    if server.enabled {
+        text.push_str(&format!("it is {}\n", words::state(tool)));
+    } else {
+        text.push_str(&format!("let it be called with\n  wharf tools enable {id}\n"));
+    }
+    text
+}

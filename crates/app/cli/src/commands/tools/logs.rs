@@ -1,0 +1,40 @@
+//! `wharf tools logs`.
+
+use wharf_wire::rest_v1::Tool;
+
+use crate::commands::providers::logs;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+
+use super::{find, path, words};
+
+/// What `wharf tools logs` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tools logs text/shout@1
+  wharf tools logs text/shout@1 -n 50 -f     stay until its process ends
+  wharf tools logs text/shout@1 --json
+
+Lines are marked by who wrote them: out and err are the server's, log is the core's own.")]
+pub(crate) struct Args {
+    /// The tool, or a unique beginning or end of its id
+    tool: String,
+    #[command(flatten)]
+    lines: logs::LogArgs,
+}
+
+/// Prints the log.
+pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let id = find::find(&client, &args.tool).await?;
+    logs::show(&client, &path(&id, &["logs"]), &args.lines, output).await?;
+    if args.lines.follow && !output.is_json() {
+        let tool: Tool = client.get(&path(&id, &[]), &[]).await?;
+        let text = format!("its process has ended; {id} is {}", words::state(&tool));
+        output.note(&output.err_paint().faint(&text));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,48 @@
+//! `wharf tools remove`.
+
+use wharf_vocab::Code;
+use wharf_wire::rest_v1::Tool;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+
+use super::{find, path};
+
+/// What `wharf tools remove` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tools remove text/shout@1
+  wharf tools remove text/shout@1 --yes      also if it is enabled
+
+One that is enabled is disabled first, once that is confirmed. Its approval is forgotten; its
+folder, its runs and their files stay as they are.")]
+pub(crate) struct Args {
+    /// The tool, or a unique beginning or end of its id
+    tool: String,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Forgets the tool's server.
+pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let id = find::find(&client, &args.tool).await?;
+    let tool: Tool = client.get(&path(&id, &[]), &[]).await?;
+    if tool.server.is_some_and(|server| server.enabled) {
+        if !args.yes && !output.can_ask() {
+            let message = format!("{id} is enabled; disable it first, or confirm it with --yes");
+            return Err(Failure::new(Code::AgentRunning, message));
+        }
+        if !args.yes && !output.confirm(&format!("{id} is enabled. Disable and remove it?")) {
+            return Ok(Exit::Done);
+        }
+        let _: Tool = client.act(&path(&id, &["disable"])).await?;
+    }
+    client.delete(&path(&id, &[]), &[]).await?;
+    output.note(&format!("removed {id}"));
+    Ok(Exit::Done)
+}

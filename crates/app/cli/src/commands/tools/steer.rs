@@ -1,0 +1,79 @@
+//! `wharf tools enable`, `disable` and `restart`.
+
+use serde_json::Value;
+use wharf_wire::rest_v1::Tool;
+
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::spinner::Spinner;
+use crate::{plain, table};
+
+use super::{find, path, words};
+
+/// What `wharf tools enable` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tools enable text/shout@1
+
+Its server is started when the tool is first called.")]
+pub(crate) struct EnableArgs {
+    /// The tool, or a unique beginning or end of its id
+    tool: String,
+}
+
+/// What `wharf tools disable` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tools disable text/shout@1
+
+What the server is working on is lost. The tool stays in the list, its approval counts on.")]
+pub(crate) struct DisableArgs {
+    /// The tool, or a unique beginning or end of its id
+    tool: String,
+}
+
+/// What `wharf tools restart` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tools restart text/shout@1
+
+What the server is working on is lost.")]
+pub(crate) struct RestartArgs {
+    /// The tool, or a unique beginning or end of its id
+    tool: String,
+}
+
+/// Lets a tool be called.
+pub(super) async fn enable(args: &EnableArgs, context: &Context) -> Result<Exit> {
+    steer(context, &args.tool, ("enable", "enabling")).await
+}
+
+/// Lets nobody call a tool.
+pub(super) async fn disable(args: &DisableArgs, context: &Context) -> Result<Exit> {
+    steer(context, &args.tool, ("disable", "disabling")).await
+}
+
+/// Stops a tool's server if it runs, and lets it be started anew.
+pub(super) async fn restart(args: &RestartArgs, context: &Context) -> Result<Exit> {
+    steer(context, &args.tool, ("restart", "restarting")).await
+}
+
+async fn steer(context: &Context, typed: &str, (verb, doing): (&str, &str)) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    let id = find::find(&client, typed).await?;
+    let spinner = Spinner::new(output, &format!("{doing} {id}"));
+    let raw: Value = client.act(&path(&id, &[verb])).await?;
+    drop(spinner);
+    if output.is_json() {
+        output.json(&raw)?;
+    } else {
+        let tool: Tool = table::typed(raw)?;
+        output.line(&format!("{} is {}", plain::line(&tool.tool_id), words::state(&tool)))?;
+    }
+    Ok(Exit::Done)
+}

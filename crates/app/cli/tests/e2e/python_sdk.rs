@@ -1,0 +1,57 @@
+//! The Python package and the tools written with it: their own tests, against this program.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::agents::has_python;
+
+/// Runs a part of a folder's tests and insists that there are some, and that none is left out.
+#[track_caller]
+fn passes(folder: &str, module: &str) {
+    if !has_python() {
+        return;
+    }
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..").join(folder);
+    let mut command = Command::new("python3");
+    // Compiled files would be new files in folders whose files are pinned.
+    command.args(["-B", "-m", "unittest", module]).current_dir(folder).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("WHARF_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("WHARF_BIN", env!("CARGO_BIN_EXE_wharf"));
+    let output = command.output().expect("python3 starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{module}: {said}");
+    let ran = said.lines().find_map(|line| line.strip_prefix("Ran ")).expect("a count");
+    assert!(!ran.starts_with("0 ") && !said.contains("skipped"), "{module}: {said}");
+}
+
+#[test]
+fn k033_python_tools_take_and_give_what_their_functions_say() {
+    for module in ["schema", "cost", "tool", "running", "manifest", "guide"] {
+        passes("sdks/python", &format!("tests.test_{module}"));
+    }
+}
+
+#[test]
+fn k033_the_python_client_meets_a_real_core() {
+    passes("sdks/python", "tests.test_client");
+}
+
+#[test]
+fn k033_agents_in_python_keep_the_protocol_and_work_fenced_in() {
+    passes("sdks/python", "tests.test_agent");
+}
+
+#[test]
+fn k033_pip_installs_the_python_package() {
+    passes("sdks/python", "tests.test_package");
+}
+
+#[test]
+fn t046_the_example_tools_pass_their_own_tests() {
+    passes("sdks/python", "tests.test_examples");
+    passes("examples/tools/llm/litellm/1", "tests.test_litellm");
+}

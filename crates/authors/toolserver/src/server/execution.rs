@@ -1,0 +1,272 @@
+//! One run: its turn, its handler, its limits, and its end.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, info, info_span, warn};
+use wharf_protocol::run::server::{Ending, RunNo, Said};
+use wharf_vocab::Object;
+use wharf_wire::run_v1::{self as wire, Phase, Request, code};
+
+use super::hub::{Hub, Live};
+use crate::transfer::RunFiles;
+use crate::{Call, Done, Failure, Report, Reporter};
+
+/// What a handler may have said before somebody listened.
+const REPORTS_MAX: usize = 64;
+/// How long a run waits, all in all, for readers that are behind.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Executes a run to its end.
+pub(super) fn execute(
+    hub: Arc<Hub>,
+    run: RunNo,
+    live: Arc<Live>,
+    request: Request,
+) -> impl Future<Output = ()> + Send {
+    let control = &request.control;
+    let span = info_span!("run", run_id = control.run_id, attempt = control.attempt);
+    async move {
+        let since = Instant::now();
+        let attempt = Attempt { hub: Arc::clone(&hub), run, live, patience: PATIENCE };
+        let ending = attempt.drive(request).await;
+        let took_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match &ending.result {
+            Ok(_) => info!(took_ms, "the run succeeded"),
+            Err(failure) => {
+                warn!(took_ms, code = failure.code, text = failure.message, "the run failed");
+            }
+        }
+        hub.finish(run, ending);
+    }
+    .instrument(span)
+}
+
+struct Attempt {
+    hub: Arc<Hub>,
+    run: RunNo,
+    live: Arc<Live>,
+    patience: Duration,
+}
+
+/// What a handler left behind.
+struct Outcome {
+    result: Result<(Object, Vec<String>), Failure>,
+    cost: Option<Value>,
+}
+
+impl Attempt {
+    async fn drive(mut self, request: Request) -> Ending {
+        let wish = request.control.deadline_ms;
+        let deadline = wish.map(|ms| Instant::now() + Duration::from_millis(ms.min(MONTH_MS)));
+        let slots = Arc::clone(&self.hub.slots);
+        let turn = tokio::select! {
+            biased;
+            () = self.live.cancel.cancelled() => return self.canceled(),
+            () = until(deadline) => return timed_out(),
+            turn = slots.acquire_owned() => turn,
+        };
+        let Ok(_turn) = turn else { return self.canceled() };
+        let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
+        let reporter = Reporter::new(reports_in);
+        let control = &request.control;
+        let files = self.hub.transfer.for_run(
+            &control.run_id,
+            control.attempt,
+            &request.inputs,
+            &request.outputs,
+            control.refs.as_deref(),
+            reporter.clone(),
+        );
+        let files = match files {
+            Ok(files) => Arc::new(files),
+            Err(failure) => return failed(failure),
+        };
+        let checked = tokio::select! {
+            biased;
+            () = self.live.cancel.cancelled() => return self.canceled(),
+            () = until(deadline) => return timed_out(),
+            checked = files.check_targets() => checked,
+        };
+        if let Err(failure) = checked {
+            return failed(failure);
+        }
+        let started = Said::Event { phase: Phase::Started, progress: None };
+        if self.hub.say(self.run, started).is_err() {
+            return overflowed();
+        }
+        let wall = Instant::now() + self.hub.options.timeout;
+        let wall = deadline.map_or(wall, |deadline| deadline.min(wall));
+        let required = control.required.clone();
+        let stop = CancellationToken::new();
+        let call = Call {
+            run_id: request.control.run_id,
+            attempt: request.control.attempt,
+            mode: request.control.mode,
+            inputs: request.inputs,
+            outputs: request.outputs,
+            files: Arc::clone(&files),
+            cancel: stop.clone(),
+        };
+        let work = self.hub.handler.run(call, reporter);
+        let work =
+            Work(tokio::spawn(settled(work, Arc::clone(&files), required).in_current_span()));
+        let mut ending = self.supervise(work, reports, wall, &stop).await;
+        ending.written = files.written();
+        ending
+    }
+
+    /// Follows the handler until it is done, or has been stopped.
+    async fn supervise(
+        &mut self,
+        mut work: Work,
+        mut reports: mpsc::Receiver<Report>,
+        wall: Instant,
+        stop: &CancellationToken,
+    ) -> Ending {
+        let live = Arc::clone(&self.live);
+        let mut stopped: Option<(Ending, Instant)> = None;
+        let outcome = loop {
+            let ended_at = stopped.as_ref().map(|(_, ended_at)| *ended_at);
+            let ending = tokio::select! {
+                biased;
+                () = live.cancel.cancelled(), if ended_at.is_none() => self.canceled(),
+                () = sleep_until(wall), if ended_at.is_none() => timed_out(),
+                () = until(ended_at), if ended_at.is_some() => break None,
+                Some(report) = reports.recv() => match self.report(report).await {
+                    Ok(()) => continue,
+                    Err(ending) if ended_at.is_none() => ending,
+                    Err(_) => continue,
+                },
+                outcome = &mut work.0 => break Some(outcome),
+            };
+            stop.cancel();
+            stopped = Some((ending, Instant::now() + self.hub.options.cancel_grace));
+        };
+        while let Ok(report) = reports.try_recv() {
+            if let (Err(ending), None) = (self.report(report).await, &stopped) {
+                stopped = Some((ending, wall));
+            }
+        }
+        let outcome = match outcome {
+            Some(Ok(outcome)) => Some(outcome),
+            Some(Err(error)) => {
+                warn!(%error, "the handler panicked");
+                Some(Outcome {
+                    result: Err(Failure::new(code::HANDLER, "The handler panicked.")),
+                    cost: None,
+                })
+            }
+            None => None,
+        };
+        match (stopped, outcome) {
+            // What a run that was stopped has spent is spent.
+            (Some((ending, _)), outcome) => {
+                Ending { cost: outcome.and_then(|outcome| outcome.cost), ..ending }
+            }
+            (None, Some(outcome)) => outcome.into_ending(),
+            (None, None) => self.canceled(),
+        }
+    }
+
+    /// Passes on what the handler says.
+    async fn report(&mut self, report: Report) -> Result<(), Ending> {
+        let said = match report {
+            Report::Log { level, text, at } => Said::Log { level, text, at },
+            Report::Event { phase: Phase::Checkpoint, progress } => {
+                Said::Event { phase: Phase::Checkpoint, progress }
+            }
+            // When it begins and ends is the server's to say; how far it is may still be news.
+            Report::Event { progress: None, .. } => return Ok(()),
+            Report::Event { progress, .. } => Said::Event { phase: Phase::Checkpoint, progress },
+            Report::Partial(outputs) => Said::Partial(outputs),
+        };
+        self.hub.say(self.run, said).map_err(|_| overflowed())?;
+        let mut waited = Duration::ZERO;
+        while !self.patience.is_zero() && self.hub.press(self.run, waited) {
+            let since = Instant::now();
+            sleep(Duration::from_millis(2)).await;
+            waited = since.elapsed();
+            self.patience = self.patience.saturating_sub(waited);
+        }
+        Ok(())
+    }
+
+    fn canceled(&self) -> Ending {
+        Ending::failed(code::CANCELED, self.live.why())
+    }
+}
+
+/// No deadline lies further away than this.
+const MONTH_MS: u64 = 30 * 24 * 3600 * 1000;
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Lets the handler work, and brings its outputs to where they belong.
+async fn settled(
+    work: impl Future<Output = Done>,
+    files: Arc<RunFiles>,
+    required: Vec<String>,
+) -> Outcome {
+    let Done { result, cost } = work.await;
+    let result = match result {
+        Ok(outputs) => files.settle(outputs).await,
+        Err(failure) => Err(failure),
+    };
+    let result = result.and_then(|(outputs, missing)| {
+        let lacks = |key: &&String| outputs.get(*key).is_none_or(Value::is_null);
+        match required.iter().find(lacks) {
+            None => Ok((outputs, missing)),
+            Some(key) => {
+                let message = format!("The required output `{key}` was not produced.");
+                Err(Failure::new(code::OUTPUT_MISSING, message))
+            }
+        }
+    });
+    Outcome { result, cost }
+}
+
+impl Outcome {
+    fn into_ending(self) -> Ending {
+        match self.result {
+            Ok((outputs, missing)) => {
+                Ending { result: Ok(outputs), cost: self.cost, written: BTreeMap::new(), missing }
+            }
+            Err(failure) => Ending { cost: self.cost, ..failed(failure) },
+        }
+    }
+}
+
+fn failed(Failure { code, message }: Failure) -> Ending {
+    let result = Err(wire::Failure { code, message });
+    Ending { result, cost: None, written: BTreeMap::new(), missing: Vec::new() }
+}
+
+fn timed_out() -> Ending {
+    Ending::failed(code::TIMEOUT, "The run took too long.")
+}
+
+fn overflowed() -> Ending {
+    Ending::failed(code::LIMIT, "The outputs are larger than a run may give.")
+}
+
+/// A handler at work, which ends with its supervisor.
+struct Work(JoinHandle<Outcome>);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

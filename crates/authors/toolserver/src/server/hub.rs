@@ -1,0 +1,247 @@
+//! What all connections and runs of a server share.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use wharf_protocol::run::server::{
+    Book, Credential, Ending, Next, Opened, Overflow, RunNo, Said, WatcherNo,
+};
+use wharf_wire::run_v1::{Refusal, Request, Unfit};
+
+use super::clock::Clock;
+use super::execution::execute;
+use super::{Options, Profile};
+use crate::Handler;
+use crate::transfer::Transfer;
+
+/// What all connections and runs of a server share.
+#[derive(Debug)]
+pub(super) struct Hub {
+    pub(super) options: Options,
+    pub(super) clock: Clock,
+    pub(super) handler: Arc<dyn Handler>,
+    pub(super) transfer: Transfer,
+    pub(super) slots: Arc<Semaphore>,
+    pub(super) runs: TaskTracker,
+    pub(super) connections: AtomicUsize,
+    is_draining: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    book: Book,
+    /// Runs that are not over.
+    live: BTreeMap<RunNo, Arc<Live>>,
+    /// How a reader is told that it is too slow.
+    cuts: BTreeMap<WatcherNo, CancellationToken>,
+}
+
+impl State {
+    /// Tells readers that they are too slow.
+    fn cut(&self, slow: &[WatcherNo]) {
+        for cut in slow.iter().filter_map(|watcher| self.cuts.get(watcher)) {
+            cut.cancel();
+        }
+    }
+}
+
+/// A run that is waited for or executed.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    /// Set when it is to stop.
+    pub(super) cancel: CancellationToken,
+    /// Why it is to stop, in a sentence.
+    why: OnceLock<&'static str>,
+    /// Told whenever it says something.
+    said: Arc<Notify>,
+}
+
+impl Live {
+    fn stop(&self, why: &'static str) {
+        let _ = self.why.set(why);
+        self.cancel.cancel();
+    }
+
+    /// Why it is to stop.
+    pub(super) fn why(&self) -> &'static str {
+        self.why.get().copied().unwrap_or("The run was canceled.")
+    }
+}
+
+/// A connection's place at a run.
+#[derive(Debug)]
+pub(super) struct Seat {
+    hub: Arc<Hub>,
+    run: RunNo,
+    watcher: WatcherNo,
+    /// Told whenever the run says something.
+    pub(super) said: Arc<Notify>,
+    /// Set when the reader is too slow.
+    pub(super) cut: CancellationToken,
+}
+
+impl Seat {
+    /// What comes next.
+    pub(super) fn next(&self) -> Next {
+        self.hub.state().book.next(self.watcher)
+    }
+
+    /// Stops the run.
+    pub(super) fn cancel(&self) {
+        self.hub.cancel(self.run, "The run was canceled.");
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let now = self.hub.clock.now();
+        let mut state = self.hub.state();
+        state.book.leave(now, self.watcher);
+        state.cuts.remove(&self.watcher);
+    }
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(super) enum Joined {
+    Seat(Seat),
+    Unfit(Unfit),
+    Refused(Refusal),
+}
+
+impl Hub {
+    pub(super) fn new(options: Options, handler: Arc<dyn Handler>, transfer: Transfer) -> Self {
+        let book = Book::new(options.limits.clone(), options.profile);
+        let state = State { book, live: BTreeMap::new(), cuts: BTreeMap::new() };
+        Self {
+            clock: Clock::new(),
+            handler,
+            transfer,
+            slots: Arc::new(Semaphore::new(options.concurrency.max(1))),
+            runs: TaskTracker::new(),
+            connections: AtomicUsize::new(0),
+            is_draining: AtomicBool::new(false),
+            state: Mutex::new(state),
+            options,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn profile(&self) -> Profile {
+        self.options.profile
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Acquire)
+    }
+
+    /// Takes no further runs.
+    pub(super) fn drain(&self) {
+        // Under the lock, so that no run is taken behind it.
+        let _state = self.state();
+        self.is_draining.store(true, Ordering::Release);
+        self.runs.close();
+    }
+
+    /// Starts a run or attaches to it.
+    pub(super) fn join(self: &Arc<Self>, credential: Credential, request: Request) -> Joined {
+        let mut state = self.state();
+        let room = self.options.concurrency.max(1) + self.options.queue;
+        let full = match (self.is_draining(), state.book.open_runs() >= room) {
+            (true, _) => Some("The server is shutting down."),
+            (false, true) => Some("Too many runs wait already; try again later."),
+            (false, false) => None,
+        };
+        let (run, watcher) = match state.book.open(credential, &request, full) {
+            Opened::Unfit(unfit) => return Joined::Unfit(unfit),
+            Opened::Refused(refusal) => return Joined::Refused(refusal),
+            Opened::Attached { run, watcher } => (run, watcher),
+            Opened::Started { run, watcher, superseded } => {
+                for older in superseded {
+                    if let Some(live) = state.live.get(&older) {
+                        live.stop("A newer attempt took over.");
+                    }
+                }
+                let live = Arc::new(Live::default());
+                state.live.insert(run, Arc::clone(&live));
+                self.runs.spawn(execute(Arc::clone(self), run, live, request));
+                (run, watcher)
+            }
+        };
+        let cut = CancellationToken::new();
+        state.cuts.insert(watcher, cut.clone());
+        let said = state.live.get(&run).map(|live| Arc::clone(&live.said)).unwrap_or_default();
+        Joined::Seat(Seat { hub: Arc::clone(self), run, watcher, said, cut })
+    }
+
+    /// A run says something.
+    pub(super) fn say(&self, run: RunNo, said: Said) -> Result<(), Overflow> {
+        let mut state = self.state();
+        let slow = state.book.say(self.clock.now(), run, said)?;
+        state.cut(&slow);
+        let live = state.live.get(&run).cloned();
+        drop(state);
+        if let Some(live) = live {
+            live.said.notify_waiters();
+        }
+        Ok(())
+    }
+
+    /// Whether readers of a run are about to become too slow; those that were waited for long
+    /// enough are given up.
+    pub(super) fn press(&self, run: RunNo, waited: Duration) -> bool {
+        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+        let mut state = self.state();
+        let (is_pressed, slow) = state.book.press(run, waited_ms);
+        state.cut(&slow);
+        is_pressed
+    }
+
+    /// A run is over.
+    pub(super) fn finish(&self, run: RunNo, ending: Ending) {
+        let mut state = self.state();
+        state.book.finish(self.clock.now(), run, ending);
+        let live = state.live.remove(&run);
+        drop(state);
+        if let Some(live) = live {
+            live.said.notify_waiters();
+        }
+    }
+
+    fn cancel(&self, run: RunNo, why: &'static str) {
+        let mut state = self.state();
+        if state.book.cancel(run)
+            && let Some(live) = state.live.get(&run)
+        {
+            live.stop(why);
+        }
+    }
+
+    /// Cancels every run that is not over.
+    pub(super) fn cancel_all(&self, why: &'static str) {
+        let open = self.state().book.open_run_nos();
+        for run in open {
+            self.cancel(run, why);
+        }
+    }
+
+    /// Lets time pass in the book.
+    pub(super) fn tick(&self) {
+        let mut state = self.state();
+        let alone = state.book.time(self.clock.now());
+        for run in alone {
+            if let Some(live) = state.live.get(&run) {
+                live.stop("Nobody came back for the run.");
+            }
+        }
+    }
+}

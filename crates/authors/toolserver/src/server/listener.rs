@@ -1,0 +1,137 @@
+//! Where connections come from.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, lookup_host};
+
+use super::{Error, Listen};
+
+/// A socket that is listened on.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, SocketFile),
+}
+
+/// A connection, before anything was said.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    /// Begins to listen. Without a token only this machine may connect.
+    pub(super) async fn bind(listen: &Listen, has_token: bool) -> Result<Self, Error> {
+        let failed = |source| Error::Bind { address: listen.to_string(), source };
+        match listen {
+            Listen::Tcp(address) => {
+                let addresses: Vec<SocketAddr> =
+                    lookup_host(address).await.map_err(failed)?.collect();
+                let is_open = addresses.iter().any(|address| !address.ip().is_loopback());
+                if is_open && !has_token {
+                    return Err(Error::Open(address.clone()));
+                }
+                TcpListener::bind(addresses.as_slice()).await.map(Self::Tcp).map_err(failed)
+            }
+            Listen::Unix(path) => {
+                clear(path).await.map_err(failed)?;
+                let listener = UnixListener::bind(path).map_err(failed)?;
+                let owner_only = std::fs::Permissions::from_mode(0o600);
+                std::fs::set_permissions(path, owner_only).map_err(failed)?;
+                Ok(Self::Unix(listener, SocketFile(path.clone())))
+            }
+        }
+    }
+
+    /// Where it listens, as a client writes it.
+    pub(super) fn address(&self) -> Listen {
+        match self {
+            Self::Tcp(listener) => Listen::Tcp(
+                listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string()),
+            ),
+            Self::Unix(_, file) => Listen::Unix(file.0.clone()),
+        }
+    }
+
+    pub(super) async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                stream.set_nodelay(true)?;
+                // A peer that vanished is noticed although nothing says so.
+                let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, 60_000);
+                Ok(Stream::Tcp(stream))
+            }
+            Self::Unix(listener, _) => Ok(Stream::Unix(listener.accept().await?.0)),
+        }
+    }
+}
+
+/// Removes a socket that a server left behind; one that is listened on stays.
+async fn clear(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => match UnixStream::connect(path).await {
+            Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
+            Err(_) => std::fs::remove_file(path),
+        },
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// A socket in the file system, which goes with its server.
+#[derive(Debug)]
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Unix(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
+            Self::Unix(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Unix(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A server from its first connection to its last.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, info, warn};
+
+use super::http::Front;
+use super::hub::Hub;
+use super::listener::{Listener, Stream};
+use super::tokens::Tokens;
+use super::{Error, Listen, Options, tls};
+use crate::Handler;
+use crate::transfer::Transfer;
+
+/// How long a peer may take for the head of a request.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The largest head of a request.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Connections beside those that watch runs: for health, and to say no.
+const SPARE_CONNECTIONS: usize = 64;
+/// How often time passes in the book.
+const TICK: Duration = Duration::from_millis(250);
+/// How long connections may take to hear the end once every run is over.
+const GOODBYE: Duration = Duration::from_secs(5);
+
+/// A server that listens and serves nobody yet.
+pub struct Server {
+    options: Options,
+    listener: Listener,
+    tokens: Option<Tokens>,
+    tls: Option<TlsAcceptor>,
+    transfer: Transfer,
+}
+
+impl Server {
+    /// Reads the files that the options name and begins to listen.
+    pub async fn bind(options: Options) -> Result<Self, Error> {
+        let tokens = options.token_file.as_deref().map(Tokens::read).transpose()?;
+        let tls = options.tls.as_ref().map(tls::acceptor).transpose()?;
+        let transfer = Transfer::new(options.files.clone()).map_err(Error::Files)?;
+        let listener = Listener::bind(&options.listen, tokens.is_some()).await?;
+        Ok(Self { options, listener, tokens, tls, transfer })
+    }
+
+    /// Where it listens; the port is the one that was taken.
+    #[must_use]
+    pub fn address(&self) -> Listen {
+        self.listener.address()
+    }
+
+    /// Serves a handler until `stop` is done. Then no further runs are taken, those that are
+    /// there get time to end, the rest is canceled, and everybody who watches hears the end.
+    pub async fn serve(
+        self,
+        handler: Arc<dyn Handler>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        handler.prepare().await.map_err(Error::Handler)?;
+        self.serve_prepared(handler, stop).await;
+        Ok(())
+    }
+
+    /// Serves a handler that is ready.
+    pub async fn serve_prepared(self, handler: Arc<dyn Handler>, stop: impl Future<Output = ()>) {
+        let Self { options, listener, tokens, tls, transfer } = self;
+        let digest = options.digest.clone().unwrap_or_else(|| handler.digest());
+        let drain = options.drain;
+        let hub = Arc::new(Hub::new(options, handler, transfer));
+        let sockets = TaskTracker::new();
+        let over = CancellationToken::new();
+        let front = Front {
+            hub: Arc::clone(&hub),
+            tokens,
+            digest,
+            sockets: sockets.clone(),
+            over: over.clone(),
+        };
+        let accepting = accept_all(listener, tls, Arc::new(front), over.clone());
+        let working = async {
+            stop.await;
+            info!("the server takes no further runs");
+            hub.drain();
+            if timeout(drain, hub.runs.wait()).await.is_err() {
+                hub.cancel_all("The server is shutting down.");
+                hub.runs.wait().await;
+            }
+            sockets.close();
+            let _ = timeout(GOODBYE, sockets.wait()).await;
+        };
+        tokio::select! {
+            () = accepting => {}
+            () = tick(&hub) => {}
+            () = working => {}
+        }
+        over.cancel();
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", &self.address()).finish_non_exhaustive()
+    }
+}
+
+async fn tick(hub: &Hub) {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        hub.tick();
+    }
+}
+
+/// Accepts connections for as long as it is polled. A place is taken before a connection is
+/// accepted, so that more than the limit wait in the operating system.
+async fn accept_all(
+    listener: Listener,
+    tls: Option<TlsAcceptor>,
+    front: Arc<Front>,
+    over: CancellationToken,
+) {
+    let max = front.hub.options.connections_max + SPARE_CONNECTIONS;
+    let places = Arc::new(Semaphore::new(max));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok(stream) => stream,
+            Err(error) => {
+                warn!(%error, "a connection could not be accepted");
+                sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (front, tls, over) = (Arc::clone(&front), tls.clone(), over.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = over.cancelled() => {}
+                () = greet(stream, tls, front) => {}
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn greet(stream: Stream, tls: Option<TlsAcceptor>, front: Arc<Front>) {
+    match tls {
+        None => speak(stream, front).await,
+        Some(tls) => match timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
+            Ok(Ok(stream)) => speak(stream, front).await,
+            Ok(Err(error)) => debug!(%error, "a peer does not speak TLS"),
+            Err(_) => debug!("a peer was too slow with TLS"),
+        },
+    }
+}
+
+/// Speaks HTTP until the connection is closed or has become a WebSocket.
+async fn speak<S>(stream: S, front: Arc<Front>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request| std::future::ready(front.answer(request)));
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
+        .await;
+    if let Err(error) = served {
+        debug!(%error, "a peer does not speak HTTP");
+    }
+}

@@ -1,0 +1,379 @@
+//! One run between its server and its worker, from the first line to the end of every process.
+
+use std::future::pending;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use serde_json::Value;
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use wharf_wire::run_v1::code;
+
+use super::ending::{self, Answer, Cut};
+use super::frames;
+use super::lines::{Line, Lines};
+use super::logs;
+use super::memory;
+use super::message::{Exit, FromWorker, KILL, News, Payload, STOP, ToWorker};
+use super::settings::WorkerSettings;
+use super::ways::Ours;
+use crate::transfer::Source;
+use crate::{Call, Done, Failure, Reporter};
+
+/// Requests of one worker that are served side by side; more wait unread.
+const REQUESTS_MAX: usize = 16;
+/// Lines that may wait for a worker: every answer, the start and a cancel.
+const LINES_WAITING_MAX: usize = REQUESTS_MAX + 2;
+/// How long a worker may take to leave after its answer.
+const LEAVE: Duration = Duration::from_secs(2);
+/// How long a keeper may take to kill everything.
+const SWEEP: Duration = Duration::from_secs(12);
+/// How long what was printed may take to arrive once every process is gone.
+const DRAIN: Duration = Duration::from_secs(1);
+/// A keeper says little.
+const NEWS_BYTES_MAX: usize = 4 << 10;
+
+/// Sees a run through. When it returns, or is dropped, nothing is left of the run, or its keeper is
+/// seeing to that.
+pub(super) async fn drive(
+    ours: Ours,
+    call: Call,
+    report: Reporter,
+    settings: &WorkerSettings,
+) -> Done {
+    let (lines, waiting) = mpsc::channel(LINES_WAITING_MAX);
+    let (channel, writing) = ours.channel.into_split();
+    let _ = lines.try_send(start(&call, settings));
+    let mut run = Run {
+        channel: Lines::new(channel, settings.line_bytes_max),
+        channel_ended: false,
+        control: Control::new(ours.control),
+        lines,
+        requests: FuturesUnordered::new(),
+        report: report.clone(),
+        settings,
+        answer: None,
+        cut: None,
+        memory: None,
+        deadline: None,
+        call,
+    };
+    let mut printed = pin!(logs::pass_on(ours.out, ours.err, &report, settings));
+    let mut sent = pin!(write(writing, waiting));
+    let (mut all_printed, mut all_sent) = (false, false);
+    {
+        let mut seen = pin!(run.until_end());
+        loop {
+            tokio::select! {
+                () = &mut printed, if !all_printed => all_printed = true,
+                () = &mut sent, if !all_sent => all_sent = true,
+                () = &mut seen => break,
+            }
+        }
+    }
+    if !all_printed {
+        let _ = timeout(DRAIN, printed).await;
+    }
+    run.end()
+}
+
+/// The first line.
+fn start(call: &Call, settings: &WorkerSettings) -> Vec<u8> {
+    let is_reference = |(key, value): &(&String, &Value)| call.files.is_reference(key, value);
+    line(&ToWorker::Start {
+        payload: Payload {
+            run_id: &call.run_id,
+            mode: call.mode,
+            inputs: &call.inputs,
+            outputs: &call.outputs,
+            attempt: call.attempt,
+        },
+        refs: call.inputs.iter().filter(is_reference).map(|(key, _)| key.as_str()).collect(),
+        folder: call.files.folder().ok(),
+        line_bytes_max: settings.line_bytes_max,
+    })
+}
+
+fn line(message: &ToWorker<'_>) -> Vec<u8> {
+    // Strings and numbers from JSON always become JSON again; a path that is no text does not, and
+    // then the worker waits for an answer that the deadline of the run replaces.
+    let mut line = serde_json::to_vec(message).unwrap_or_default();
+    line.push(b'\n');
+    line
+}
+
+async fn write(mut channel: OwnedWriteHalf, mut lines: mpsc::Receiver<Vec<u8>>) {
+    while let Some(line) = lines.recv().await {
+        // A worker that is gone is noticed where it is read from.
+        if channel.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What the keeper says and is told.
+struct Control {
+    news: Lines<OwnedReadHalf>,
+    orders: OwnedWriteHalf,
+    pid: Option<i32>,
+    keeper: Option<i32>,
+    exit: Option<Exit>,
+    ended: bool,
+}
+
+impl Control {
+    fn new(socket: UnixStream) -> Self {
+        let (news, orders) = socket.into_split();
+        let news = Lines::new(news, NEWS_BYTES_MAX);
+        Self { news, orders, pid: None, keeper: None, exit: None, ended: false }
+    }
+
+    fn order(&self, order: u8) {
+        // It has room for a byte, or the keeper is gone.
+        let _ = self.orders.try_write(&[order]);
+    }
+
+    async fn next(&mut self) {
+        match self.news.next().await {
+            Line::Whole(line) => match serde_json::from_slice(&line) {
+                Ok(News::Started { pid, keeper }) => {
+                    (self.pid, self.keeper) = (Some(pid), Some(keeper));
+                }
+                Ok(News::Exited(exit)) => self.exit = Some(exit),
+                Ok(News::Lost(why)) => tracing::warn!(why, "a worker could not be started"),
+                Err(error) => tracing::warn!(%error, "a keeper said something else than news"),
+            },
+            Line::Cut(_) | Line::End => self.end(),
+        }
+    }
+
+    /// A keeper that is gone without a word was killed itself; its group is all that is known.
+    fn end(&mut self) {
+        self.ended = true;
+        if self.exit.is_none()
+            && let Some(pid) = self.pid.and_then(rustix::process::Pid::from_raw)
+        {
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// What happens next when a run has to end.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Terminate { kill_after: Duration },
+    Kill,
+    GiveUp,
+}
+
+struct Run<'a> {
+    call: Call,
+    report: Reporter,
+    settings: &'a WorkerSettings,
+    channel: Lines<OwnedReadHalf>,
+    channel_ended: bool,
+    control: Control,
+    lines: mpsc::Sender<Vec<u8>>,
+    requests: FuturesUnordered<BoxFuture<'static, Vec<u8>>>,
+    answer: Option<Answer>,
+    cut: Option<Cut>,
+    /// Ends when the run uses too much memory.
+    memory: Option<BoxFuture<'static, ()>>,
+    deadline: Option<(Pin<Box<Sleep>>, Step)>,
+}
+
+impl Run<'_> {
+    async fn until_end(&mut self) {
+        while self.step().await {}
+    }
+
+    /// Waits for one thing to happen and acts on it. False when nothing more can.
+    async fn step(&mut self) -> bool {
+        if self.control.ended && self.channel_ended {
+            return false;
+        }
+        // Answers that the worker has not taken count too, so that there is room for every one.
+        let unread = LINES_WAITING_MAX - self.lines.capacity();
+        let may_ask = self.requests.len() + unread < REQUESTS_MAX;
+        let cancel_counts = self.cut.is_none() && self.answer.is_none();
+        tokio::select! {
+            line = self.channel.next(), if may_ask && !self.channel_ended => self.take(line).await,
+            () = self.control.next(), if !self.control.ended => self.heard_keeper(),
+            Some(answer) = self.requests.next(), if !self.requests.is_empty() => {
+                let _ = self.lines.try_send(answer);
+            }
+            () = self.call.cancel.cancelled(), if cancel_counts => self.cancel(),
+            () = finished(self.memory.as_mut()), if self.cut.is_none() => self.over(),
+            () = reached(self.deadline.as_mut()) => return self.press(),
+        }
+        true
+    }
+
+    async fn take(&mut self, line: Line) {
+        let line = match line {
+            Line::Whole(line) => line,
+            Line::Cut(_) => return self.cut(Cut::Line(self.settings.line_bytes_max)),
+            Line::End => {
+                self.channel_ended = true;
+                self.requests.clear();
+                return;
+            }
+        };
+        if self.answer.is_some() {
+            return;
+        }
+        match serde_json::from_slice(&line) {
+            Ok(message) => self.hear(message).await,
+            Err(error) => {
+                tracing::warn!(run = self.call.run_id, %error, "a worker sent what is no message");
+                self.cut(Cut::Nonsense);
+            }
+        }
+    }
+
+    async fn hear(&mut self, message: FromWorker) {
+        match message {
+            FromWorker::Emit { frame } => match frames::report(&frame) {
+                Some(report) => self.report.say(report).await,
+                None => tracing::debug!(run = self.call.run_id, "a frame without meaning"),
+            },
+            FromWorker::Fetch { id, key } => self.requests.push(fetch(&self.call, id, key)),
+            FromWorker::Put { id, key, path, value } => {
+                let source = path.map(Source::File).or(value.map(Source::Value));
+                self.requests.push(put(&self.call, id, key, source));
+            }
+            FromWorker::Done { result, cost } => self.answered(Ok(result), cost),
+            FromWorker::Failed { code, message, detail, cost } => {
+                let failure = ending::given(&code, &message);
+                tracing::warn!(run = self.call.run_id, %failure, detail, "a handler failed");
+                self.answered(Err(failure), cost);
+            }
+            FromWorker::Trouble { detail } => {
+                tracing::warn!(run = self.call.run_id, detail, "a handler is in trouble");
+            }
+            FromWorker::Unknown => {}
+        }
+    }
+
+    fn answered(&mut self, result: Result<wharf_vocab::Object, Failure>, cost: Option<Value>) {
+        let late = self.cut == Some(Cut::Canceled);
+        self.answer = Some(Answer { result, cost, late });
+        self.after(LEAVE, Step::Kill);
+    }
+
+    fn cancel(&mut self) {
+        self.cut = Some(Cut::Canceled);
+        let _ = self.lines.try_send(line(&ToWorker::Cancel));
+        let half = self.settings.cancel_grace / 2;
+        self.after(half, Step::Terminate { kill_after: half });
+    }
+
+    fn over(&mut self) {
+        self.memory = None;
+        self.cut(Cut::Memory(self.settings.memory_bytes_max.unwrap_or_default()));
+    }
+
+    /// Ends the run at once.
+    fn cut(&mut self, why: Cut) {
+        self.cut.get_or_insert(why);
+        self.control.order(KILL);
+        self.after(SWEEP, Step::GiveUp);
+    }
+
+    /// When the keeper is gone, so is every process, and little can still arrive.
+    fn heard_keeper(&mut self) {
+        if self.memory.is_none()
+            && let Some((keeper, bytes_max)) =
+                self.control.keeper.zip(self.settings.memory_bytes_max)
+        {
+            self.memory = Some(Box::pin(memory::until_over(keeper, bytes_max)));
+        }
+        if self.control.ended || self.control.exit.is_some() {
+            self.after(DRAIN, Step::GiveUp);
+        }
+    }
+
+    fn after(&mut self, time: Duration, step: Step) {
+        self.deadline = Some((Box::pin(sleep_until(Instant::now() + time)), step));
+    }
+
+    /// Does what is due. False when the run is given up: its keeper sees the end of its socket.
+    fn press(&mut self) -> bool {
+        match self.deadline.take() {
+            Some((_, Step::Terminate { kill_after })) => {
+                self.control.order(STOP);
+                self.after(kill_after, Step::Kill);
+                true
+            }
+            Some((_, Step::Kill)) => {
+                self.control.order(KILL);
+                self.after(SWEEP, Step::GiveUp);
+                true
+            }
+            Some((_, Step::GiveUp)) | None => false,
+        }
+    }
+
+    fn end(self) -> Done {
+        ending::done(self.answer, self.cut, self.control.exit)
+    }
+}
+
+async fn reached(deadline: Option<&mut (Pin<Box<Sleep>>, Step)>) {
+    match deadline {
+        Some((sleep, _)) => sleep.await,
+        None => pending().await,
+    }
+}
+
+async fn finished(future: Option<&mut BoxFuture<'static, ()>>) {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+fn fetch(call: &Call, id: u64, key: String) -> BoxFuture<'static, Vec<u8>> {
+    let files = call.files.clone();
+    Box::pin(async move {
+        line(&match files.fetch(&key).await {
+            Ok(fetched) => ToWorker::Fetched { id, path: fetched.path, bytes: fetched.bytes },
+            Err(failure) => refused(id, failure),
+        })
+    })
+}
+
+fn put(call: &Call, id: u64, key: String, source: Option<Source>) -> BoxFuture<'static, Vec<u8>> {
+    let files = call.files.clone();
+    Box::pin(async move {
+        let Some(source) = source else {
+            let why = "A worker that puts an output must name a path or a value.";
+            return line(&refused(id, Failure::new(code::PROTOCOL, why)));
+        };
+        line(&match files.put(&key, source).await {
+            Ok(written) => ToWorker::Written { id, bytes: written.bytes, b3: written.b3 },
+            Err(failure) => refused(id, failure),
+        })
+    })
+}
+
+fn refused(id: u64, failure: Failure) -> ToWorker<'static> {
+    ToWorker::Refused { id, code: failure.code, message: failure.message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_say_what_they_answer() {
+        let text = line(&refused(3, Failure::new("ERR_X", "Because.")));
+        let expected = r#"{"kind":"refused","id":3,"code":"ERR_X","message":"Because."}"#;
+        assert_eq!(String::from_utf8_lossy(&text), format!("{expected}\n"));
+    }
+}

@@ -1,0 +1,224 @@
+//! The parent of workers: one interpreter that has imported the handler and forks for each run.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tokio::io::AsyncRead;
+use tokio::net::UnixStream;
+use tokio::process::Command;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use wharf_wire::run_v1::code;
+
+use super::super::lines::{Line, Lines};
+use super::super::message::Greeting;
+use super::super::settings::WorkerSettings;
+use super::super::ways::{Theirs, send_with, socket};
+use crate::Failure;
+
+/// What the interpreter does first: it takes modules of ours from the private folder only, and keeps
+/// compiled ones there.
+const BOOT: &str = "import sys; sys.path[0], sys.pycache_prefix = sys.argv[1:3]; \
+                    from wharf_sdk._worker.parent import main; main(*sys.argv[3:])";
+/// One order to fork.
+const FORK: &[u8] = b"r";
+/// The longest greeting.
+const GREETING_BYTES_MAX: usize = 1 << 20;
+/// The longest line of the parent that is kept.
+const PRINTED_BYTES_MAX: usize = 8 << 10;
+
+/// How interpreters are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Import once, fork for each run.
+    Warm,
+    /// Import in each run.
+    Cold,
+    /// Import and end.
+    Check,
+}
+
+impl Mode {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Warm => "warm",
+            Self::Cold => "cold",
+            Self::Check => "check",
+        }
+    }
+}
+
+/// All that is needed to start an interpreter.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    pub(super) folder: TempDir,
+    pub(super) file: PathBuf,
+    pub(super) python: PathBuf,
+    pub(super) mode: Mode,
+    pub(super) settings: WorkerSettings,
+}
+
+/// Why there is no worker.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    #[error("failed to start: {0}")]
+    Start(io::Error),
+    #[error("the interpreter {0} cannot be started: {1}")]
+    Interpreter(PathBuf, io::Error),
+    #[error("{message}")]
+    Handler { message: String, detail: String },
+    #[error("the interpreter ended before it was ready")]
+    Lost,
+    #[error("the handler was not ready within {0} seconds")]
+    Slow(u64),
+    #[error("the server is stopping")]
+    Stopped,
+}
+
+impl Trouble {
+    /// Why a server cannot start, for whoever starts it.
+    pub(super) fn failure(self) -> Failure {
+        let message = match self {
+            Self::Handler { message, detail } => {
+                tracing::error!(detail, "the handler cannot be served");
+                return Failure::new(code::HANDLER, message);
+            }
+            Self::Interpreter(python, error) => {
+                let name = python.display();
+                format!("The Python interpreter `{name}` cannot be started: {}.", error.kind())
+            }
+            Self::Slow(seconds) => format!("The handler was not ready within {seconds} seconds."),
+            Self::Lost => "The interpreter ended while it imported the handler.".to_owned(),
+            Self::Start(_) | Self::Stopped => "The interpreter could not be started.".to_owned(),
+        };
+        Failure::new(code::WORKER, message)
+    }
+}
+
+/// What the task is asked for.
+#[derive(Debug)]
+pub(super) enum Order {
+    /// Be ready to fork.
+    Warm { reply: oneshot::Sender<Result<(), Trouble>> },
+    /// Fork for a run that has these ends.
+    Fork { theirs: Theirs, reply: oneshot::Sender<Result<(), Trouble>> },
+}
+
+/// Keeps a parent ready and forwards orders, until the handler is dropped. A parent that died is
+/// started again when it is next needed.
+pub(super) async fn serve(recipe: Arc<Recipe>, mut orders: mpsc::Receiver<Order>) {
+    let mut parent: Option<UnixStream> = None;
+    while let Some(order) = orders.recv().await {
+        if parent.as_ref().is_some_and(is_gone) {
+            tracing::warn!("the parent of workers died and is started again");
+            parent = None;
+        }
+        if parent.is_none() {
+            match start(&recipe, recipe.mode).await {
+                Ok(started) => parent = Some(started),
+                Err(trouble) => {
+                    let (Order::Warm { reply } | Order::Fork { reply, .. }) = order;
+                    let _ = reply.send(Err(trouble));
+                    continue;
+                }
+            }
+        }
+        let Some(parent) = &parent else { continue };
+        match order {
+            Order::Warm { reply } => drop(reply.send(Ok(()))),
+            Order::Fork { theirs, reply } => {
+                let sent = pass(parent, &theirs).await;
+                drop(theirs);
+                let _ = reply.send(sent.map_err(Trouble::Start));
+            }
+        }
+    }
+}
+
+/// Whether the other end is closed. The parent never says anything after its greeting.
+fn is_gone(parent: &UnixStream) -> bool {
+    let mut nothing = [0];
+    !matches!(parent.try_read(&mut nothing), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+async fn pass(parent: &UnixStream, theirs: &Theirs) -> io::Result<()> {
+    let passed =
+        [theirs.control.as_fd(), theirs.channel.as_fd(), theirs.out.as_fd(), theirs.err.as_fd()];
+    send_with(parent, FORK, &passed).await.map(drop)
+}
+
+/// Whether the handler can be imported, for those that import it only in each run.
+pub(super) async fn check(recipe: &Recipe) -> Result<(), Trouble> {
+    match recipe.mode {
+        Mode::Cold => start(recipe, Mode::Check).await.map(drop),
+        Mode::Warm | Mode::Check => Ok(()),
+    }
+}
+
+/// Starts an interpreter and waits until it is ready.
+async fn start(recipe: &Recipe, mode: Mode) -> Result<UnixStream, Trouble> {
+    let (ours, theirs) = socket().map_err(Trouble::Start)?;
+    let mut child = Command::new(&recipe.python)
+        .args(["-E", "-c", BOOT])
+        .arg(recipe.folder.path().join("runtime"))
+        .arg(recipe.folder.path().join("cache"))
+        .arg(mode.word())
+        .arg(&recipe.file)
+        .env_clear()
+        .envs(recipe.settings.variables())
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| Trouble::Interpreter(recipe.python.clone(), error))?;
+    if let Some(out) = child.stdout.take() {
+        tokio::spawn(log(out));
+    }
+    if let Some(err) = child.stderr.take() {
+        tokio::spawn(log(err));
+    }
+    let limit = recipe.settings.start_timeout;
+    let (socket, greeting) =
+        timeout(limit, greeted(ours)).await.map_err(|_| Trouble::Slow(limit.as_secs()))?;
+    match greeting.ok_or(Trouble::Lost)? {
+        Greeting::Failed { message, detail } => Err(Trouble::Handler { message, detail }),
+        Greeting::Ready { python, threads } => {
+            tracing::info!(python, mode = mode.word(), "a handler in Python is ready");
+            if threads > 0 && mode == Mode::Warm {
+                tracing::warn!(
+                    threads,
+                    "the handler file starts threads when it is imported; they do not exist in \
+                     workers, so serve it with --cold"
+                );
+            }
+            Ok(socket)
+        }
+    }
+}
+
+/// The first line of the parent.
+async fn greeted(socket: UnixStream) -> (UnixStream, Option<Greeting>) {
+    let mut lines = Lines::new(socket, GREETING_BYTES_MAX);
+    let greeting = match lines.next().await {
+        Line::Whole(line) => serde_json::from_slice(&line).ok(),
+        Line::Cut(_) | Line::End => None,
+    };
+    (lines.into_inner(), greeting)
+}
+
+/// What is printed outside of runs, such as during imports, goes to the server's log.
+async fn log(printed: impl AsyncRead + Unpin) {
+    let mut lines = Lines::new(printed, PRINTED_BYTES_MAX);
+    loop {
+        match lines.next().await {
+            Line::Whole(line) | Line::Cut(line) => {
+                tracing::info!(text = %String::from_utf8_lossy(&line), "the handler file printed");
+            }
+            Line::End => return,
+        }
+    }
+}

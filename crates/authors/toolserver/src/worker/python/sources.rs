@@ -1,0 +1,73 @@
+//! The runtime of Python handlers, as it is unpacked: the sources of the Python package.
+
+/// Puts each file's text beside its path.
+macro_rules! sources {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../../../../../../sdks/python/src/", $path)))),*]
+    };
+}
+
+/// Every file of the package, by its path below the package's source folder.
+pub(super) const SOURCES: &[(&str, &str)] = sources![
+    "libs/runtime_common/hydration.py",
+    "wharf_sdk/__init__.py",
+    "wharf_sdk/_host.py",
+    "wharf_sdk/_http.py",
+    "wharf_sdk/_worker/__init__.py",
+    "wharf_sdk/_worker/answer.py",
+    "wharf_sdk/_worker/channel.py",
+    "wharf_sdk/_worker/hydration.py",
+    "wharf_sdk/_worker/keeper.py",
+    "wharf_sdk/_worker/kernel.py",
+    "wharf_sdk/_worker/load.py",
+    "wharf_sdk/_worker/parent.py",
+    "wharf_sdk/_worker/run.py",
+    "wharf_sdk/_worker/values.py",
+    "wharf_sdk/agent.py",
+    "wharf_sdk/async_client.py",
+    "wharf_sdk/client.py",
+    "wharf_sdk/context.py",
+    "wharf_sdk/cost.py",
+    "wharf_sdk/errors.py",
+    "wharf_sdk/events.py",
+    "wharf_sdk/fault.py",
+    "wharf_sdk/files.py",
+    "wharf_sdk/function.py",
+    "wharf_sdk/handler.py",
+    "wharf_sdk/manifest.py",
+    "wharf_sdk/models.py",
+    "wharf_sdk/schema.py",
+    "wharf_sdk/vendor.py",
+    "wharf_sdk/wharf_agent.py",
+    "wharf_sdk/worlds.py",
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in folder.read_dir().expect("the package's sources") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                files(&path, found);
+            } else if path.extension().is_some_and(|end| end == "py") {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_source_of_the_package_is_embedded() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../sdks/python/src");
+        let mut found = Vec::new();
+        files(&folder, &mut found);
+        let found = found.iter().map(|path| path.strip_prefix(&folder).expect("below"));
+        let found: BTreeSet<&str> = found.map(|path| path.to_str().expect("text")).collect();
+        let embedded: BTreeSet<&str> = SOURCES.iter().map(|(path, _)| *path).collect();
+        assert_eq!(embedded, found);
+    }
+}

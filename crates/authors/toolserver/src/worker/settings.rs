@@ -1,0 +1,54 @@
+//! How workers are started and bounded.
+
+use std::env;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// What workers see of the server's own environment. Everything else is kept from them.
+const PASSED_ON: [&str; 6] = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", "WHARF_SECRETS_DIR"];
+
+/// How workers are started and bounded.
+#[derive(Debug, Clone)]
+pub struct WorkerSettings {
+    /// Variables that workers get beside the few that are always passed on.
+    pub environment: Vec<(OsString, OsString)>,
+    /// How much memory the processes of one run may use together. It is watched, not reserved: what
+    /// counts is what they have in memory for themselves, not what they have mapped.
+    pub memory_bytes_max: Option<u64>,
+    /// The largest message of a worker, and so the largest outputs without a place of their own.
+    pub line_bytes_max: usize,
+    /// Printed lines of a run that are kept without a pause between them.
+    pub log_lines_burst: u32,
+    /// Printed lines of a run that are kept each second in the long run.
+    pub log_lines_per_second: u32,
+    /// The longest printed line; what is longer is cut.
+    pub log_line_bytes_max: usize,
+    /// How long a canceled run may take to end. It is told at once, gets a signal after half of
+    /// this time, and is killed at its end.
+    pub cancel_grace: Duration,
+    /// How long a handler may take to get ready, imports included.
+    pub start_timeout: Duration,
+}
+
+impl Default for WorkerSettings {
+    fn default() -> Self {
+        Self {
+            environment: Vec::new(),
+            memory_bytes_max: Some(4 << 30),
+            line_bytes_max: 8 << 20,
+            log_lines_burst: 1_000,
+            log_lines_per_second: 200,
+            log_line_bytes_max: 8 << 10,
+            cancel_grace: Duration::from_secs(5),
+            start_timeout: Duration::from_secs(120),
+        }
+    }
+}
+
+impl WorkerSettings {
+    /// The whole environment of a worker.
+    pub(super) fn variables(&self) -> Vec<(OsString, OsString)> {
+        let passed = PASSED_ON.iter().filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
+        passed.chain(self.environment.iter().cloned()).collect()
+    }
+}

@@ -1,0 +1,151 @@
+//! Tokens, TLS, Unix sockets, and who may listen where.
+
+use std::sync::Arc;
+
+use futures::{SinkExt as _, StreamExt as _};
+use rustls::pki_types::ServerName;
+use serde_json::{Value, json};
+use tokio::net::UnixStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use wharf_toolserver::server::{Error, Listen, Server, Tls};
+
+use super::kit::{Stage, done, echo, options, request, wait};
+
+async fn guarded(handler: &'static str) -> Stage {
+    let stage_folder = tempfile::tempdir().expect("a folder");
+    let tokens = stage_folder.path().join("tokens");
+    std::fs::write(&tokens, "first-token\nsecond-token\n").expect("written");
+    let change = |options: &mut wharf_toolserver::server::Options| {
+        options.token_file = Some(tokens.clone());
+    };
+    if handler == "wait" {
+        Stage::with(wait, change).await
+    } else {
+        Stage::with(echo, change).await
+    }
+}
+
+#[tokio::test]
+async fn t022_a_token_is_needed_in_the_handshake() {
+    let stage = guarded("echo").await;
+    for wrong in ["", "Bearer wrong", "Basic first-token", "Bearer first-token2"] {
+        let refused = stage.client_with(&[("authorization", wrong)]).await.err();
+        assert_eq!(refused, Some(401), "{wrong}");
+    }
+    assert_eq!(stage.client_with(&[]).await.err(), Some(401));
+    let mut client =
+        stage.client_with(&[("authorization", "Bearer first-token")]).await.expect("accepted");
+    client.send(&request("r", json!({"a": 1}))).await;
+    assert_eq!(client.rest().await.end()["outputs"], json!({"a": 1}));
+    assert_eq!(stage.http("GET /healthz HTTP/1.1").await.0, 200, "health needs none");
+}
+
+#[tokio::test]
+async fn t022_a_run_is_seen_only_with_the_token_that_started_it() {
+    let stage = guarded("wait").await;
+    let first = [("authorization", "Bearer first-token")];
+    let second = [("authorization", "Bearer second-token")];
+    let mut mine = stage.client_with(&first).await.expect("accepted");
+    mine.send(&request("r", json!({}))).await;
+    mine.until("started").await;
+    let mut other = stage.client_with(&second).await.expect("accepted");
+    other.send(&request("r", json!({}))).await;
+    other.until("started").await;
+    other.send(&json!({"kind": "Cancel"})).await;
+    assert_eq!(other.rest().await.code(), "ERR_CANCELED");
+    let mut again = stage.client_with(&first).await.expect("accepted");
+    again.send(&request("r", json!({}))).await;
+    again.until("started").await;
+    again.send(&json!({"kind": "Cancel"})).await;
+    assert_eq!(mine.rest().await.code(), "ERR_CANCELED");
+}
+
+#[tokio::test]
+async fn t022_without_a_token_only_this_machine_is_served() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let mut options = options(&folder);
+        options.listen = Listen::Tcp(address.to_owned());
+        let error = Server::bind(options).await.expect_err("refused");
+        assert!(matches!(error, Error::Open(_)), "{error}");
+    }
+    let stage = Stage::new(echo).await;
+    let page = stage.client_with(&[("origin", "https://evil.example")]).await;
+    assert_eq!(page.err(), Some(403));
+    let renamed = stage.client_with(&[("host", "evil.example")]).await;
+    assert_eq!(renamed.err(), Some(403));
+}
+
+#[tokio::test]
+async fn a_unix_socket_is_for_its_owner_and_goes_with_the_server() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tool.sock");
+    let listen = Listen::Unix(path.clone());
+    let stage = Stage::with(echo, |options| options.listen = listen).await;
+    let mode = std::fs::metadata(&path).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let stream = UnixStream::connect(&path).await.expect("accepted");
+    let mut asked = "ws://localhost/run".into_client_request().expect("a request");
+    let offer = "theory.run.v1".parse().expect("a value");
+    asked.headers_mut().insert("sec-websocket-protocol", offer);
+    let (mut socket, _) = tokio_tungstenite::client_async(asked, stream).await.expect("accepted");
+    socket.send(Message::text(request("r", json!({})).to_string())).await.expect("sent");
+    let ack = socket.next().await.expect("an answer").expect("a frame");
+    assert!(ack.to_text().expect("text").contains("Ack"));
+    drop(socket);
+    let mut second = options(&folder);
+    second.listen = Listen::Unix(path.clone());
+    assert!(Server::bind(second).await.is_err(), "somebody listens there");
+    stage.stop();
+    stage.serving.await.expect("ended");
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn t042_runs_work_over_tls() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("made");
+    let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+    std::fs::write(&cert, made.cert.pem()).expect("written");
+    std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    let tls = Tls { cert, key };
+    let stage =
+        Stage::with(|_, _| async { done(json!({"x": 1})) }, |options| options.tls = Some(tls))
+            .await;
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(made.cert.der().clone()).expect("added");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let name = ServerName::try_from("localhost").expect("a name");
+    let stream = connector.connect(name, stage.tcp().await).await.expect("TLS");
+    let mut asked = "wss://localhost/run".into_client_request().expect("a request");
+    let offer = "theory.run.v1".parse().expect("a value");
+    asked.headers_mut().insert("sec-websocket-protocol", offer);
+    let (mut socket, _) = tokio_tungstenite::client_async(asked, stream).await.expect("accepted");
+    socket.send(Message::text(request("r", json!({})).to_string())).await.expect("sent");
+    let mut frames: Vec<Value> = Vec::new();
+    while let Some(Ok(Message::Text(text))) = socket.next().await {
+        frames.push(serde_json::from_str(&text).expect("JSON"));
+    }
+    assert!(frames.iter().any(|frame| frame["outputs"] == json!({"x": 1})));
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = folder.path().join("missing");
+    let mut one = options(&folder);
+    one.token_file = Some(missing.clone());
+    let error = Server::bind(one).await.expect_err("refused").to_string();
+    assert!(error.contains("missing"), "{error}");
+    let mut two = options(&folder);
+    two.tls = Some(Tls { cert: missing.clone(), key: missing });
+    assert!(Server::bind(two).await.is_err());
+}

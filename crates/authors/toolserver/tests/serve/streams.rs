@@ -1,0 +1,124 @@
+//! Streams: many readers, slow readers, readers who never read, and peers of the older wire.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+use wharf_toolserver::server::Profile;
+use wharf_toolserver::{Call, Report, Reporter};
+use wharf_wire::run_v1::LogLevel;
+
+use super::kit::{Stage, done, one, request};
+
+#[tokio::test]
+async fn t018_a_slow_reader_is_cut_and_the_others_hear_everything() {
+    let gate = Arc::new(Semaphore::new(0));
+    let opened = Arc::clone(&gate);
+    let stage = Stage::with(
+        move |_: Call, report: Reporter| {
+            let gate = Arc::clone(&opened);
+            async move {
+                gate.acquire().await.expect("open").forget();
+                for n in 0..400_u32 {
+                    let large = format!("{n}{}", "x".repeat(50_000));
+                    report.say(Report::Partial(one("x", json!(large)))).await;
+                    tokio::task::yield_now().await;
+                }
+                done(json!({"n": 400}))
+            }
+        },
+        |options| {
+            options.limits.queue_bytes_max = 2_000_000;
+            options.limits.output_bytes_max = 100_000_000;
+        },
+    )
+    .await;
+    let mut slow = stage.ask(&request("r", json!({}))).await;
+    slow.until("started").await;
+    let mut fast = Vec::new();
+    for _ in 0..3 {
+        let mut client = stage.ask(&request("r", json!({}))).await;
+        client.until("started").await;
+        fast.push(client);
+    }
+    gate.add_permits(1);
+    let heard = futures::future::join_all(fast.into_iter().map(super::kit::Client::rest)).await;
+    for heard in &heard {
+        assert_eq!(heard.end()["outputs"], json!({"n": 400}));
+        assert_eq!(heard.frames.len(), 402);
+    }
+    let slow = slow.rest().await;
+    assert!(slow.close.is_none_or(|code| code == 1013), "{:?}", slow.close);
+    assert!(slow.frames.len() < 402);
+}
+
+#[tokio::test]
+async fn t018_a_reader_that_never_reads_does_not_stall_the_run() {
+    let stage = Stage::with(
+        |_, report: Reporter| async move {
+            for n in 0..200_u32 {
+                let large = format!("{n}{}", "x".repeat(100_000));
+                report.say(Report::Partial(one("x", json!(large)))).await;
+            }
+            done(json!({}))
+        },
+        |options| {
+            options.limits.queue_bytes_max = 1_000_000;
+            options.limits.output_bytes_max = 100_000_000;
+        },
+    )
+    .await;
+    let dead = stage.ask(&request("r", json!({}))).await;
+    let mut again = request("r", json!({}));
+    again["control"]["after"] = json!(200);
+    loop {
+        // The run may not have got there yet; who asks again sees whether it has ended.
+        let heard = stage.run(&again).await;
+        if heard.frames.iter().any(|frame| frame["control"]["final"] == true) {
+            break;
+        }
+    }
+    drop(dead);
+}
+
+#[tokio::test]
+async fn a_handler_that_says_much_at_once_loses_no_reader() {
+    let stage = Stage::with(
+        |_, report: Reporter| async move {
+            for n in 0..5_000 {
+                report.log(LogLevel::Info, format!("line {n}")).await;
+            }
+            done(json!({}))
+        },
+        |options| {
+            options.limits.queue_frames_max = 500;
+            options.limits.log_bytes_max = 10_000_000;
+        },
+    )
+    .await;
+    let heard = stage.run(&request("r", json!({}))).await;
+    assert_eq!(heard.frames.len(), 5_004);
+    assert_eq!(heard.close, Some(1000));
+}
+
+#[tokio::test]
+async fn the_older_wire_finds_its_content_and_tokens_and_the_default_has_none() {
+    let stream = |_: Call, report: Reporter| async move {
+        report.log(LogLevel::Info, "line").await;
+        for text in ["Hello", "Hello world"] {
+            report.say(Report::Partial(one("text", json!(text)))).await;
+        }
+        done(json!({}))
+    };
+    let stage = Stage::with(stream, |options| options.profile = Profile::Upstream).await;
+    let heard = stage.run(&request("r", json!({}))).await;
+    assert_eq!(heard.frames[0]["content"]["run_id"], "r");
+    assert_eq!(heard.frames[1]["content"]["phase"], "started");
+    assert_eq!(heard.frames[2]["content"]["msg"], "line");
+    let tokens: Vec<&Value> = heard.frames.iter().filter(|f| f["kind"] == "Token").collect();
+    assert_eq!(tokens.len(), 2);
+    assert_eq!(*tokens[1], json!({"kind": "Token", "content": {"text": " world"}}));
+    let stage = Stage::new(stream).await;
+    let heard = stage.run(&request("r", json!({}))).await;
+    assert!(heard.frames.iter().all(|f| f.get("content").is_none() && f["kind"] != "Token"));
+}

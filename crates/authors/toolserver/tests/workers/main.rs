@@ -1,0 +1,12 @@
+//! Handlers in other languages, with real interpreters and real processes.
+
+mod bounds;
+mod cancel;
+mod contract;
+mod endings;
+mod exec;
+mod files;
+mod kit;
+mod leftovers;
+mod start;
+mod streams;

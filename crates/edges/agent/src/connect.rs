@@ -1,0 +1,80 @@
+//! The way of a launch to the core: an open connection, a socket of its own, or the core's
+//! loopback address.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+use wharf_domain::Agent;
+use wharf_engine::launcher::LaunchSpec;
+use wharf_hosting::{Kept, Places, Sockets, bind_unix};
+use wharf_vocab::Fault;
+
+use crate::admit::Own;
+use crate::control::Shared;
+use crate::listen;
+use crate::options::Transport;
+
+/// What every agent finds in its environment.
+pub(crate) fn environment(
+    shared: &Shared,
+    agent: &Agent,
+    places: &Places,
+    spec: &LaunchSpec,
+) -> [(&'static str, String); 5] {
+    let interval = shared.options.limits.heartbeat_interval_ms.to_string();
+    [
+        ("OPENSENTIENCE_AGENT_ID", agent.id.to_string()),
+        ("OPENSENTIENCE_RUN_ID", spec.launch.to_string()),
+        ("OPENSENTIENCE_PROTOCOL_VERSIONS", "1".to_owned()),
+        ("OPENSENTIENCE_HEARTBEAT_INTERVAL_MS", interval),
+        ("OPENSENTIENCE_HOME", places.data.display().to_string()),
+    ]
+}
+
+/// Gives the launch its way to the core; what must stay as long as the launch.
+pub(crate) fn connect(
+    shared: &Arc<Shared>,
+    agent: &Agent,
+    spec: &mut LaunchSpec,
+    sockets: &mut Sockets,
+) -> Result<Kept, Fault> {
+    let own = |inherited| Own { agent: agent.id.clone(), launch: spec.launch.clone(), inherited };
+    if agent.manifest.inherits_connection {
+        let (ours, theirs) = pair().map_err(|error| sockets.unusable(&error))?;
+        listen::serve_inherited(shared, ours, own(true));
+        spec.connection = Some(Arc::new(theirs));
+        spec.env.insert("OPENSENTIENCE_SOCKET".to_owned(), "fd:3".to_owned());
+        return Ok(None);
+    }
+    let token = shared.tokens.issue(&agent.id, &spec.launch, shared.options.token_life)?;
+    let mut kept: Kept = None;
+    let address = match &shared.options.transport {
+        Transport::Tcp(_) => {
+            let port = shared.address.rsplit(':').next().and_then(|port| port.parse().ok());
+            spec.fence.tcp_port = port;
+            shared.address.clone()
+        }
+        Transport::Unix(_) => {
+            let path = sockets.folder()?.join("s");
+            let listener = bind_unix(&path).map_err(|error| sockets.unusable(&error))?;
+            let over = CancellationToken::new();
+            kept = Some(Box::new(over.clone().drop_guard()));
+            tokio::spawn(listen::run_own(Arc::clone(shared), listener, own(false), over));
+            spec.fence.sockets.push(path.clone());
+            path.display().to_string()
+        }
+    };
+    spec.env.insert("OPENSENTIENCE_SOCKET".to_owned(), address);
+    spec.env.insert("OPENSENTIENCE_SESSION_TOKEN".to_owned(), token.clone());
+    spec.secrets.push(token);
+    Ok(kept)
+}
+
+fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    Ok((UnixStream::from_std(ours)?, theirs.into()))
+}

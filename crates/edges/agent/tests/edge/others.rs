@@ -1,0 +1,70 @@
+//! Records of providers that are not agents.
+
+use serde_json::json;
+use wharf_domain::agent::{AgentLimits, AgentManifest, Entrypoint, Serving, ToolServer};
+use wharf_domain::{AgentInput, ToolDef};
+use wharf_engine::agents::AgentControl as _;
+use wharf_vocab::{AgentId, Code, Digest, ToolId};
+
+use crate::stage::{Stage, owner};
+
+const REFERENCE: &str = "example/upper@1";
+
+/// A tool server as another edge would add it.
+fn tool_server() -> AgentInput {
+    let tool = ToolId::new(REFERENCE).expect("valid");
+    let server = ToolServer {
+        how: Serving::Handler { file: "tool.py".into(), cold: false },
+        tool: ToolDef::new(tool, "", json!({"type": "object"})),
+        token_secret: None,
+        calls_max: None,
+        required_outputs: Vec::new(),
+        https_only: false,
+        sandbox: None,
+    };
+    AgentInput::Add {
+        folder: "/nowhere".into(),
+        manifest_hash: Digest::of(&[b"manifest"]),
+        manifest: AgentManifest {
+            name: REFERENCE.into(),
+            version: "1".into(),
+            description: String::new(),
+            entrypoint: Entrypoint { program: "tool.py".into(), args: Vec::new() },
+            permissions: Vec::new(),
+            capabilities: Vec::new(),
+            limits: AgentLimits::default(),
+            isolation: None,
+            inherits_connection: false,
+            source: None,
+            server: Some(Box::new(server)),
+        },
+    }
+}
+
+#[tokio::test]
+async fn t042_a_tool_server_is_no_agent_and_is_left_alone() {
+    let stage = Stage::new().await;
+    let id = AgentId::new(REFERENCE).expect("valid");
+    stage.handle.change_agent(&owner(), &id, tool_server()).await.expect("added");
+    // A core that starts with such a record does not take it up either.
+    let stage = stage.restarted().await;
+    assert!(stage.handle.agent(&id).is_ok(), "it is known");
+    assert!(stage.edge.list().is_empty());
+    let approve = stage.edge.approve(owner(), id.clone(), Default::default()).await;
+    for refused in [
+        stage.edge.show(&id).map(drop),
+        approve.map(drop),
+        stage.edge.start(owner(), id.clone()).await.map(drop),
+        wharf_engine::agents::AgentControl::stop(&stage.edge, owner(), id.clone()).await.map(drop),
+        stage.edge.restart(owner(), id.clone()).await.map(drop),
+        stage.edge.revoke(owner(), id.clone()).await.map(drop),
+        stage.edge.approve_tools(owner(), id.clone(), Vec::new()).await.map(drop),
+        stage.edge.drift(id.clone()).await.map(drop),
+        stage.edge.logs(id.clone(), 1).await.map(drop),
+        stage.edge.remove(owner(), id.clone()).await,
+    ] {
+        let fault = refused.expect_err("not an agent");
+        assert!(fault.is(Code::AgentNotFound), "{fault}");
+    }
+    assert!(stage.handle.agent(&id).expect("still there").approval.is_none());
+}

@@ -1,0 +1,297 @@
+//! Steering providers: adding, approving, starting, stopping, looking.
+
+mod approval;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use tokio::sync::oneshot;
+use wharf_domain::{Agent, AgentInput, Caller};
+use wharf_engine::Handle;
+use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
+use wharf_engine::launcher::LogLine;
+use wharf_vocab::{AgentId, Code, Fault, ToolId};
+
+use crate::host::{Entry, blocking, provider};
+use crate::kind::Kind;
+use crate::live::{Live, Rest};
+use crate::sink::Sink;
+use crate::supervisor::{Order, Supervisor};
+use crate::{files, launch, places, throttle};
+
+/// Steers the providers of one kind. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct Control {
+    kind: Arc<dyn Kind>,
+}
+
+impl Control {
+    /// Takes up the providers of this kind that are known, and starts what is wanted.
+    pub async fn start(kind: Arc<dyn Kind>) -> Result<Self, Fault> {
+        let control = Self { kind };
+        for agent in control.handle().agents() {
+            if !control.kind.owns(&agent) {
+                continue;
+            }
+            if let Err(fault) = control.take_up(&agent).await {
+                // One that cannot be taken up any more must not keep the core from starting.
+                tracing::error!(agent = %agent.id, %fault, "a provider was not taken up");
+                continue;
+            }
+            if agent.wanted {
+                control.order(&agent.id, Order::Start).await?;
+            }
+        }
+        Ok(control)
+    }
+
+    /// Ends all processes in order. Providers stay wanted, so the next core starts them again.
+    pub async fn stop_all(&self) {
+        let entries: Vec<_> =
+            self.kind.host().with(|providers| providers.values().cloned().collect());
+        let ends = entries.into_iter().map(|entry: Entry| async move {
+            let (done, stopped) = oneshot::channel();
+            let stop = Order::Stop { reason: "the core stops".to_owned(), done };
+            if entry.orders.send(stop).await.is_ok() {
+                // An error means that the supervisor has ended already.
+                let _ = stopped.await;
+            }
+        });
+        futures::future::join_all(ends).await;
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.kind.host().options().handle
+    }
+
+    /// Gives a provider its place: a supervisor, and its tools in the catalog.
+    async fn take_up(&self, agent: &Agent) -> Result<(), Fault> {
+        let (id, host) = (agent.id.clone(), self.kind.host());
+        if host.live(&id).is_some() {
+            return Ok(());
+        }
+        let live = Arc::new(Live::default());
+        let orders = Supervisor::spawn(&self.kind, id.clone(), Arc::clone(&live));
+        let sink = Arc::new(Sink::new(&self.kind, id.clone(), Arc::clone(&live)));
+        let entry = Entry { live: Arc::clone(&live), orders };
+        host.with(|providers| providers.insert(id.clone(), entry));
+        let handle = self.handle();
+        let (name, tools) = (provider(&id)?, agent.tools.clone());
+        if let Err(fault) = handle.register(name.clone(), tools, sink.clone()).await {
+            // What it once offered may not be taken today; it can offer its tools again.
+            tracing::warn!(agent = %id, %fault, "the tools of a provider were not taken");
+            handle.register(name, Vec::new(), sink).await?;
+        }
+        host.quarantine(agent);
+        if !agent.wanted {
+            let reason = agent.stop_reason.clone();
+            live.rest(Rest::Down(reason.unwrap_or_else(|| "it is not started".to_owned())), None);
+            live.announce(handle, &id).await;
+        }
+        Ok(())
+    }
+
+    /// A provider of this kind.
+    fn known(&self, id: &AgentId) -> Result<Agent, Fault> {
+        let agent = self.handle().agent(id);
+        agent.ok().filter(|agent| self.kind.owns(agent)).ok_or_else(|| self.kind.unknown(id))
+    }
+
+    fn view(&self, agent: Agent) -> AgentView {
+        let limits = throttle::limits(&agent, &self.kind.host().options().limits);
+        match self.kind.host().live(&agent.id) {
+            Some(live) => live.view(agent, limits),
+            None => Live::default().view(agent, limits),
+        }
+    }
+
+    /// Tells a supervisor something and waits until it is so.
+    async fn order(
+        &self,
+        id: &AgentId,
+        order: impl FnOnce(oneshot::Sender<()>) -> Order,
+    ) -> Result<(), Fault> {
+        let entry = self.kind.host().entry(id).ok_or_else(|| self.kind.unknown(id))?;
+        let gone = || Fault::new(Code::CoreStopping, "The core is stopping.");
+        let (done, answered) = oneshot::channel();
+        entry.orders.send(order(done)).await.map_err(|_| gone())?;
+        answered.await.map_err(|_| gone())
+    }
+
+    async fn change(
+        &self,
+        caller: &Caller,
+        id: &AgentId,
+        input: AgentInput,
+    ) -> Result<Agent, Fault> {
+        self.known(id)?;
+        self.handle().change_agent(caller, id, input).await
+    }
+
+    async fn add_folder(&self, caller: &Caller, folder: PathBuf) -> Result<AgentView, Fault> {
+        let canonical = tokio::fs::canonicalize(&folder).await.map_err(|_| {
+            let message = format!("There is no folder {}.", folder.display());
+            Fault::new(Code::AgentManifestInvalid, message)
+        })?;
+        let (folder, file) = (canonical.clone(), self.kind.manifest_file());
+        let read = blocking(move || (file.read)(&folder)).await?;
+        self.kind.check(&read)?;
+        let input = AgentInput::Add {
+            folder: canonical.display().to_string(),
+            manifest_hash: read.hash,
+            manifest: read.manifest,
+        };
+        if self.handle().agent(&read.id).is_ok_and(|known| known.wanted) {
+            let word = self.kind.word();
+            let message = format!("The {word} {} is running; stop it first.", read.id);
+            return Err(Fault::new(Code::AgentRunning, message));
+        }
+        let agent = self.handle().change_agent(caller, &read.id, input).await?;
+        self.take_up(&agent).await?;
+        Ok(self.view(agent))
+    }
+
+    async fn stop_one(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
+        let agent = self.change(caller, id, AgentInput::Stop { reason: None }).await?;
+        self.order(id, stop_for("it was stopped")).await?;
+        Ok(self.view(agent))
+    }
+
+    async fn start_one(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
+        if let Ok(agent) = self.known(id)
+            && agent.is_approved()
+            && !agent.wanted
+        {
+            self.check_start(&agent).await?;
+        }
+        // What was blocked may still be on its way to its end.
+        if self.kind.host().live(id).is_some_and(|live| live.blocked().is_some()) {
+            self.order(id, stop_for("it is started again")).await?;
+        }
+        let agent = self.change(caller, id, AgentInput::Want).await?;
+        self.order(id, Order::Start).await?;
+        Ok(self.view(agent))
+    }
+}
+
+/// An order to stop, and why.
+fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> Order {
+    let reason = reason.to_owned();
+    move |done| Order::Stop { reason, done }
+}
+
+impl AgentControl for Control {
+    fn list(&self) -> Vec<AgentView> {
+        let own = self.handle().agents().into_iter().filter(|agent| self.kind.owns(agent));
+        own.map(|agent| self.view(agent)).collect()
+    }
+
+    fn show(&self, id: &AgentId) -> Result<AgentView, Fault> {
+        Ok(self.view(self.known(id)?))
+    }
+
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.add_folder(&caller, folder).await }.boxed()
+    }
+
+    fn approve(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        approve: Approve,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            let agent = self.approve_one(&caller, &id, approve).await?;
+            Ok(self.view(agent))
+        }
+        .boxed()
+    }
+
+    fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>> {
+        let kind = Arc::clone(&self.kind);
+        blocking(move || kind.scan(&folder)).boxed()
+    }
+
+    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+        async move {
+            let (agent, file) = (self.known(&id)?, self.kind.manifest_file());
+            blocking(move || Ok(files::differences(file, &agent))).await
+        }
+        .boxed()
+    }
+
+    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.revoke_one(&caller, &id).await }.boxed()
+    }
+
+    fn approve_tools(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        tools: Vec<ToolId>,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            let agent = self.change(&caller, &id, AgentInput::ApproveTools { tools }).await?;
+            self.kind.host().quarantine(&agent);
+            Ok(self.view(agent))
+        }
+        .boxed()
+    }
+
+    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.start_one(&caller, &id).await }.boxed()
+    }
+
+    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move { self.stop_one(&caller, &id).await }.boxed()
+    }
+
+    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        async move {
+            self.order(&id, stop_for("it is started again")).await?;
+            if self.known(&id)?.wanted {
+                launch::approved(&self.kind, &id).await?;
+            }
+            self.start_one(&caller, &id).await
+        }
+        .boxed()
+    }
+
+    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
+        async move {
+            self.change(&caller, &id, AgentInput::Remove).await?;
+            self.order(&id, stop_for("it was removed")).await?;
+            self.kind.host().with(|providers| providers.remove(&id));
+            self.handle().remove_provider(provider(&id)?).await
+        }
+        .boxed()
+    }
+
+    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+        async move {
+            self.known(&id)?;
+            let options = self.kind.host().options();
+            options.launcher.tail(&places::log(&options.folder, &id), lines).await
+        }
+        .boxed()
+    }
+
+    fn follow_logs(
+        &self,
+        id: AgentId,
+        lines: usize,
+    ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
+        async move {
+            self.known(&id)?;
+            match self.kind.host().live(&id).and_then(|live| live.last_launched()) {
+                Some(launched) => Ok(launched.follow(lines)),
+                None => Ok(futures::stream::iter(self.logs(id, lines).await?).boxed()),
+            }
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,119 @@
+//! Approving providers and taking approvals back.
+
+use std::collections::BTreeSet;
+
+use wharf_domain::agent::{Approval, Terms};
+use wharf_domain::permission::Permission;
+use wharf_domain::{Agent, AgentInput, Caller};
+use wharf_engine::agents::{AgentView, Approve};
+use wharf_vocab::{AgentId, Code, Fault, Isolation};
+
+use super::{Control, stop_for};
+use crate::host::blocking;
+use crate::supervisor::Order;
+use crate::{fence, files, launch};
+
+impl Control {
+    pub(super) async fn approve_one(
+        &self,
+        caller: &Caller,
+        id: &AgentId,
+        approve: Approve,
+    ) -> Result<Agent, Fault> {
+        let (known, host) = (self.known(id)?, self.kind.host());
+        let (manifest, before) = (known.manifest, known.approval);
+        let permissions = approve.permissions.unwrap_or(manifest.permissions);
+        let terms = Terms {
+            sandbox: approve.sandbox.unwrap_or(host.options().sandbox),
+            isolation: approve.isolation.or(manifest.isolation).unwrap_or(Isolation::Shared),
+            limits: approve.limits,
+        };
+        let (ground, file) = (host.ground(&known.folder), self.kind.manifest_file());
+        let (asked, recorded) = (permissions.clone(), known.manifest_hash);
+        // What was looked at, or at least what everything here was read for.
+        let manifest_hash = Some(approve.manifest_hash.unwrap_or_else(|| recorded.clone()));
+        let files = blocking(move || {
+            fence::check(&asked, &ground)?;
+            if (file.read)(&ground.folder)?.hash != recorded {
+                let message = "The manifest was changed since it was added; add it again first.";
+                return Err(Fault::new(Code::AgentDrifted, message));
+            }
+            files::digests(file, &ground.folder, &manifest.entrypoint)
+        });
+        let input = AgentInput::Approve { manifest_hash, permissions, files: files.await?, terms };
+        let agent = self.change(caller, id, input).await?;
+        host.quarantine(&agent);
+        if needs_restart(before.as_ref(), agent.approval.as_ref()) {
+            self.renew(&agent).await?;
+        }
+        Ok(agent)
+    }
+
+    /// Refuses a start that cannot succeed, while there is somebody to tell.
+    pub(super) async fn check_start(&self, agent: &Agent) -> Result<(), Fault> {
+        launch::approved(&self.kind, &agent.id).await?;
+        let host = self.kind.host();
+        let ground = host.ground(&agent.folder);
+        let given = agent.approval.iter().flat_map(|approval| approval.permissions.clone());
+        let given: Vec<_> = given.collect();
+        blocking(move || fence::check(&given, &ground)).await?;
+        for permission in agent.permissions() {
+            if let Permission::Secret(name) = permission {
+                launch::secret(&*self.kind, &name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings what runs under an approval that is no more to its end, and starts it anew.
+    async fn renew(&self, agent: &Agent) -> Result<(), Fault> {
+        if !agent.wanted {
+            return Ok(());
+        }
+        self.order(&agent.id, stop_for("it was approved anew")).await?;
+        self.order(&agent.id, Order::Start).await
+    }
+
+    pub(super) async fn revoke_one(
+        &self,
+        caller: &Caller,
+        id: &AgentId,
+    ) -> Result<AgentView, Fault> {
+        let live = self.kind.host().live(id);
+        // Blocked first: a call that comes while this is written down is refused already.
+        if let Some(live) = &live {
+            let message = format!("The approval of {id} was taken back.");
+            live.block(Fault::new(Code::PermissionDenied, message));
+        }
+        let agent = match self.change(caller, id, AgentInput::Revoke).await {
+            Ok(agent) => agent,
+            Err(fault) => {
+                if let Some(live) = &live {
+                    live.unblock();
+                }
+                return Err(fault);
+            }
+        };
+        self.kind.host().quarantine(&agent);
+        self.order(id, stop_for("its approval was taken back")).await?;
+        Ok(self.view(agent))
+    }
+}
+
+/// Whether what runs under one approval cannot go on under another: its fence is what it is.
+/// Which tools it may call, and how often, is asked anew each time.
+fn needs_restart(before: Option<&Approval>, now: Option<&Approval>) -> bool {
+    fn fenced(approval: &Approval) -> impl PartialEq {
+        let in_fence = |text: &&String| {
+            let permission = Permission::parse(text);
+            !matches!(permission, Ok(Permission::Invoke(_) | Permission::Unknown(_)))
+        };
+        let permissions: BTreeSet<_> = approval.permissions.iter().filter(in_fence).collect();
+        let terms = &approval.terms;
+        (permissions, terms.sandbox, terms.isolation, &terms.limits.usage, &approval.files)
+    }
+    match (before, now) {
+        (Some(before), Some(now)) => fenced(before) != fenced(now),
+        _ => true,
+    }
+}

@@ -1,0 +1,130 @@
+//! All that is the same for every kind of provider, and what its parts share.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{mpsc, oneshot};
+use wharf_domain::{Agent, AgentInput, Caller};
+use wharf_vocab::{AgentId, Code, Fault, ProviderId};
+
+use crate::fence::Ground;
+use crate::kind::Kind;
+use crate::live::Live;
+use crate::options::Options;
+use crate::supervisor::Order;
+use crate::{launch, places};
+
+/// All that is the same for every kind of provider.
+#[derive(Debug)]
+pub struct Host {
+    options: Options,
+    providers: Mutex<BTreeMap<AgentId, Entry>>,
+}
+
+/// One provider's place.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) live: Arc<Live>,
+    pub(crate) orders: mpsc::Sender<Order>,
+}
+
+impl Host {
+    /// Begins with nobody. What an earlier core has left of launches is removed, so only a core
+    /// that has these folders for itself may come here.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        launch::sweep(&options);
+        places::sweep(&options);
+        Self { options, providers: Mutex::default() }
+    }
+
+    /// How it is set up.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What is known of a provider besides the journal.
+    #[must_use]
+    pub fn live(&self, id: &AgentId) -> Option<Arc<Live>> {
+        self.with(|providers| providers.get(id).map(|entry| Arc::clone(&entry.live)))
+    }
+
+    /// Marks the tools of a provider that are not what was taken on.
+    pub fn quarantine(&self, agent: &Agent) {
+        let Ok(provider) = provider(&agent.id) else { return };
+        let why = "its definition is not the one that was approved; compare and approve it again";
+        let changed = agent.quarantined().map(|def| (def.tool.clone(), why.to_owned()));
+        self.options.handle.set_quarantine(&provider, changed.collect());
+    }
+
+    /// What the permissions of a provider in this folder are judged against.
+    pub(crate) fn ground(&self, folder: &str) -> Ground {
+        Ground {
+            user_home: self.options.user_home.clone(),
+            hidden: self.options.hidden.clone(),
+            folder: PathBuf::from(folder),
+        }
+    }
+
+    pub(crate) fn entry(&self, id: &AgentId) -> Option<Entry> {
+        self.with(|providers| providers.get(id).cloned())
+    }
+
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<AgentId, Entry>) -> T) -> T {
+        work(&mut self.providers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Stops a provider that must not go on, without waiting for its end.
+pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &AgentId, reason: String) {
+    let (kind, id) = (Arc::clone(kind), id.clone());
+    tokio::spawn(async move {
+        let host = kind.host();
+        let input = AgentInput::Stop { reason: None };
+        let changed = host.options.handle.change_agent(&Caller::core(), &id, input).await;
+        if let Err(fault) = changed {
+            tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
+        }
+        // Somebody may have approved and started it again meanwhile.
+        if let Some(entry) = host.entry(&id).filter(|entry| entry.live.blocked().is_some()) {
+            let stop = Order::Stop { reason, done: oneshot::channel().0 };
+            // A supervisor that has ended has nothing to stop.
+            let _ = entry.orders.send(stop).await;
+        }
+    });
+}
+
+/// The provider that an agent or a tool server is.
+pub fn provider(agent: &AgentId) -> Result<ProviderId, Fault> {
+    ProviderId::new(agent.as_str())
+        .map_err(|error| Fault::new(Code::RequestInvalid, format!("{error}.")))
+}
+
+/// Does what waits for the disk on a thread that may wait.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    let failed = || Fault::new(Code::CoreInternal, "Work on files came to no end.");
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(failed()))
+}
+
+/// Random bytes of the operating system as hex text.
+pub fn random_hex(bytes: usize) -> Result<String, Fault> {
+    let mut random = vec![0; bytes];
+    let mut filled = 0;
+    while filled < bytes {
+        let got =
+            rustix::rand::getrandom(&mut random[filled..], rustix::rand::GetRandomFlags::empty());
+        match got {
+            Ok(got) => filled += got,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => {
+                let message = "The operating system gives no random numbers.";
+                return Err(Fault::new(Code::CoreInternal, message));
+            }
+        }
+    }
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}

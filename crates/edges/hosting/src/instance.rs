@@ -1,0 +1,240 @@
+//! One process of a provider, from its start to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_domain::{AuditRecord, Severity};
+use wharf_engine::launcher::{Exit, ExitHow, Launched};
+use wharf_vocab::{AgentId, Fault, LaunchId, Resource, StreamId};
+
+use crate::command::{Closed, Command};
+use crate::kind::{Kind, Process};
+use crate::launch::{self, Running};
+use crate::live::Live;
+use crate::pool::{Begun, Quit};
+
+/// How long calls of others may take to end on a process that is being replaced.
+const DRAIN: Duration = Duration::from_secs(60);
+
+/// How a process came to its end.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It was told to.
+    OnPurpose,
+    /// It could not be started, or ended by itself.
+    Crashed { why: String, limit: Option<Resource> },
+    /// It must not be started.
+    Refused(Fault),
+}
+
+/// A process and whoever looks after it.
+pub(crate) struct Instance {
+    pub(crate) kind: Arc<dyn Kind>,
+    pub(crate) id: AgentId,
+    pub(crate) live: Arc<Live>,
+    pub(crate) launch: LaunchId,
+    pub(crate) begun: Begun,
+}
+
+impl Instance {
+    /// Starts the process and looks after it until it and all it started are gone.
+    pub(crate) async fn run(mut self) -> (LaunchId, End) {
+        let started = launch::start(&self.kind, &self.live, &self.id, &self.launch).await;
+        let end = match started {
+            Ok(running) => self.attend(running).await,
+            Err(fault) if is_final(&fault) => End::Refused(fault),
+            Err(fault) => End::Crashed { why: fault.message, limit: None },
+        };
+        self.kind.over(&self.launch);
+        (self.launch, end)
+    }
+
+    async fn attend(&mut self, running: Running) -> End {
+        let Running { agent, launched, places, notes, around } = running;
+        Arc::clone(&self.kind).launched(Process {
+            agent,
+            launch: self.launch.clone(),
+            launched: launched.clone(),
+            places,
+            live: Arc::clone(&self.live),
+        });
+        let Some(launched) = launched else { return self.attend_elsewhere().await };
+        let achieved = launched.fence();
+        let count = achieved.notes.len() + notes.len();
+        for note in &notes {
+            tracing::info!(agent = %self.id, "{note}");
+        }
+        let level = achieved.level.as_str();
+        self.audit("agent.run_started", Severity::Info, |record| {
+            record.fact("pid", launched.pid()).fact("sandbox", level).fact("notes", count)
+        })
+        .await;
+        let end = self.watch(&*launched).await;
+        drop(around);
+        let exceeded = match &end {
+            End::Crashed { limit, .. } => *limit,
+            _ => None,
+        };
+        if let Some(resource) = exceeded {
+            self.audit("agent.resource_exceeded", Severity::Error, |record| {
+                record.fact("resource", resource.as_str())
+            })
+            .await;
+        }
+        self.audit("agent.run_stopped", Severity::Info, |record| record).await;
+        end
+    }
+
+    async fn watch(&mut self, launched: &dyn Launched) -> End {
+        let options = self.kind.host().options();
+        let grace = options.stop_grace;
+        let connected_by = tokio::time::Instant::now() + options.connect_within;
+        let mut exited = launched.exited();
+        loop {
+            tokio::select! {
+                exit = &mut exited => return crashed(&exit),
+                () = self.begun.wake.notified() => {
+                    return self.after_disconnect(launched, grace).await;
+                }
+                () = tokio::time::sleep_until(connected_by),
+                    if !self.live.connection(&self.launch).0 =>
+                {
+                    // It may have connected while this was waiting.
+                    if self.live.connection(&self.launch) != (false, None) {
+                        continue;
+                    }
+                    launched.kill().await;
+                    let why = "it did not connect in time".to_owned();
+                    return End::Crashed { why, limit: None };
+                }
+                quit = self.begun.quits.recv() => {
+                    self.wind_down(launched, quit.unwrap_or(Quit::Stop), grace).await;
+                    return End::OnPurpose;
+                }
+            }
+        }
+    }
+
+    /// Looks after a connection to something that runs elsewhere.
+    async fn attend_elsewhere(&mut self) -> End {
+        let grace = self.kind.host().options().stop_grace;
+        tokio::select! {
+            () = self.begun.wake.notified() => {
+                let why = match self.live.connection(&self.launch).1 {
+                    Some(Closed::Because(why) | Closed::Unresponsive(why)) => why,
+                    Some(Closed::Over) | None => "the connection was lost".to_owned(),
+                };
+                End::Crashed { why, limit: None }
+            }
+            quit = self.begun.quits.recv() => {
+                self.announce().await;
+                // Without a process there is nothing to end besides the connection.
+                self.say_goodbye(None, quit.unwrap_or(Quit::Stop), grace).await;
+                End::OnPurpose
+            }
+        }
+    }
+
+    /// A launch lives as long as its connection: when that is gone, the process goes too.
+    async fn after_disconnect(&self, launched: &dyn Launched, grace: Duration) -> End {
+        let why = self.live.connection(&self.launch).1;
+        let exit = match why {
+            Some(Closed::Unresponsive(_)) => launched.kill().await,
+            _ => launched.stop(grace).await,
+        };
+        let why = match why {
+            _ if matches!(exit.how, ExitHow::Limit(_)) => return crashed(&exit),
+            Some(Closed::Because(why) | Closed::Unresponsive(why)) => why,
+            Some(Closed::Over) | None => exit.to_string(),
+        };
+        End::Crashed { why, limit: None }
+    }
+
+    /// Says goodbye, lets calls finish, then ends the process. A sterner order may come meanwhile.
+    async fn wind_down(&mut self, launched: &dyn Launched, quit: Quit, grace: Duration) {
+        self.announce().await;
+        if quit == Quit::Kill || self.say_goodbye(Some(launched), quit, grace).await == Quit::Kill {
+            launched.kill().await;
+        } else {
+            launched.stop(grace).await;
+        }
+    }
+
+    /// Says goodbye and waits until calls have ended, or for as long as they may take; how the
+    /// process is to end then.
+    async fn say_goodbye(
+        &mut self,
+        launched: Option<&dyn Launched>,
+        quit: Quit,
+        grace: Duration,
+    ) -> Quit {
+        let mut patience = if quit == Quit::Drain { DRAIN } else { grace };
+        let Some(commands) = self.live.commands(&self.launch) else { return Quit::Stop };
+        let drain_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+        let reason = if quit == Quit::Drain { "core.replaced" } else { "core.stop" };
+        if commands.send(Command::Goodbye { reason, drain_ms }).await.is_err() {
+            return Quit::Stop;
+        }
+        loop {
+            let until = tokio::time::Instant::now() + patience;
+            tokio::select! {
+                () = self.begun.wake.notified() => return Quit::Stop,
+                // A peer that does not end by itself is ended by whoever asked for this.
+                () = tokio::time::sleep_until(until) => return Quit::Stop,
+                () = exited(launched) => return Quit::Stop,
+                sterner = self.begun.quits.recv() => match sterner {
+                    Some(Quit::Drain) => {}
+                    Some(Quit::Kill) => return Quit::Kill,
+                    Some(Quit::Stop) | None => patience = grace,
+                }
+            }
+        }
+    }
+
+    async fn announce(&self) {
+        self.live.announce(&self.kind.host().options().handle, &self.id).await;
+    }
+
+    async fn audit(
+        &self,
+        event: &str,
+        severity: Severity,
+        facts: impl FnOnce(AuditRecord) -> AuditRecord,
+    ) {
+        let record = AuditRecord::new(event, "core", format!("agent:{}", self.id))
+            .severity(severity)
+            .fact("launch_id", self.launch.as_str());
+        let stream = StreamId::Agent(self.id.clone());
+        // When the engine is gone nothing can be written any more.
+        let _ = self.kind.host().options().handle.record(&stream, facts(record)).await;
+    }
+}
+
+async fn exited(launched: Option<&dyn Launched>) {
+    match launched {
+        Some(launched) => drop(launched.exited().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// What another start would not mend.
+fn is_final(fault: &Fault) -> bool {
+    use wharf_vocab::Code;
+    [
+        Code::AgentDrifted,
+        Code::AgentNotApproved,
+        Code::AgentNotFound,
+        Code::AgentSandboxUnavailable,
+        Code::SecretNotFound,
+    ]
+    .iter()
+    .any(|code| fault.is(*code))
+}
+
+fn crashed(exit: &Exit) -> End {
+    let limit = match exit.how {
+        ExitHow::Limit(resource) => Some(resource),
+        _ => None,
+    };
+    End::Crashed { why: exit.to_string(), limit }
+}

@@ -1,0 +1,122 @@
+//! What is different between the kinds of providers that are launched.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use wharf_domain::{Agent, AgentManifest};
+use wharf_engine::agents::Scan;
+use wharf_engine::launcher::{LaunchSpec, Launched};
+use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId};
+
+use crate::host::Host;
+use crate::launch::Sockets;
+use crate::live::Live;
+use crate::places::Places;
+
+/// What must stay as long as a launch; it is dropped when that is over.
+pub type Kept = Option<Box<dyn fmt::Debug + Send + Sync>>;
+
+/// A manifest that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadManifest {
+    /// Who it is.
+    pub id: AgentId,
+    /// The digest of the file.
+    pub hash: Digest,
+    /// What it says.
+    pub manifest: AgentManifest,
+}
+
+/// Where a kind's manifests stand, and how they are read.
+#[derive(Debug, Clone, Copy)]
+pub struct ManifestFile {
+    /// The file's name in a provider's folder.
+    pub name: &'static str,
+    /// Reads the manifest in a folder. It blocks, but only on a plain file.
+    pub read: fn(&Path) -> Result<ReadManifest, Fault>,
+}
+
+/// When processes of a provider are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// From its start to its stop, and a spare one where worlds or runs are kept apart.
+    Always,
+    /// From the first attempt that waits for one until it has had nothing to do for so long.
+    OnDemand {
+        /// How long it may have nothing to do.
+        idle: Duration,
+    },
+}
+
+/// A process that was started, or what stands for one that runs elsewhere.
+#[derive(Debug, Clone)]
+pub struct Process {
+    /// The provider as it was when it was started.
+    pub agent: Agent,
+    /// The launch.
+    pub launch: LaunchId,
+    /// The process; `None` if it runs elsewhere.
+    pub launched: Option<Arc<dyn Launched>>,
+    /// The folders of the launch.
+    pub places: Arc<Places>,
+    /// What is known of the provider.
+    pub live: Arc<Live>,
+}
+
+/// What one edge adds to launching and looking after its providers.
+pub trait Kind: fmt::Debug + Send + Sync + 'static {
+    /// All that is the same for every kind.
+    fn host(&self) -> &Host;
+
+    /// What such a provider is called, such as `agent`.
+    fn word(&self) -> &'static str;
+
+    /// Whether a record is of a provider of this kind.
+    fn owns(&self, agent: &Agent) -> bool;
+
+    /// Where manifests stand.
+    fn manifest_file(&self) -> ManifestFile;
+
+    /// Looks for manifests below a folder. It blocks.
+    fn scan(&self, folder: &Path) -> Result<Scan, Fault>;
+
+    /// What is said when there is no such provider.
+    fn unknown(&self, id: &AgentId) -> Fault {
+        Fault::new(Code::AgentNotFound, format!("There is no {} {id}.", self.word()))
+    }
+
+    /// Refuses a manifest that this core cannot take up.
+    fn check(&self, _read: &ReadManifest) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// When its processes are there.
+    fn upkeep(&self, _agent: &Agent) -> Upkeep {
+        Upkeep::Always
+    }
+
+    /// Whether it runs on this machine, as a process of this core.
+    fn has_process(&self, _agent: &Agent) -> bool {
+        true
+    }
+
+    /// Gives a launch what only this kind needs. The launch has its environment, its folders and
+    /// its fence already.
+    fn equip<'a>(
+        self: Arc<Self>,
+        agent: &'a Agent,
+        places: &'a Places,
+        spec: &'a mut LaunchSpec,
+        sockets: &'a mut Sockets,
+    ) -> BoxFuture<'a, Result<Kept, Fault>>;
+
+    /// A process was started. Whoever speaks with it calls [`Live::connect`] in the end, or
+    /// [`Live::disconnect`] if that cannot be.
+    fn launched(self: Arc<Self>, _process: Process) {}
+
+    /// A launch is over, or did not come about.
+    fn over(&self, _launch: &LaunchId) {}
+}

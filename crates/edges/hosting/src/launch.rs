@@ -1,0 +1,314 @@
+//! What a launch needs around it: folders, sockets, environment, secrets, a way out, a fence.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::net::UnixListener;
+use wharf_domain::{Agent, AgentInput, Caller};
+use wharf_engine::egress::EgressDoor;
+use wharf_engine::launcher::{Fence, LaunchSpec, Launched, LogSpec, Secret};
+use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId, SandboxLevel, SecretName};
+
+use crate::fence::{self, Given};
+use crate::host::blocking;
+use crate::kind::{Kept, Kind};
+use crate::live::Live;
+use crate::options::Options;
+use crate::places::{FOLDER_NAME_CHARS, Places, short};
+use crate::{files, remove, throttle};
+
+/// Longest path of a socket that every system takes.
+const SOCKET_BYTES_MAX: usize = 103;
+
+/// A process that was started, and what must stay as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) agent: Agent,
+    /// `None` if it runs elsewhere.
+    pub(crate) launched: Option<Arc<dyn Launched>>,
+    pub(crate) places: Arc<Places>,
+    /// What was approved and could not be given, one sentence each.
+    pub(crate) notes: Vec<String>,
+    pub(crate) around: Around,
+}
+
+/// What is made for one launch alone; it goes with it. The way out closes and listeners end
+/// before their folder goes.
+#[derive(Debug)]
+pub(crate) struct Around {
+    _door: Option<Arc<dyn EgressDoor>>,
+    _kept: Kept,
+    _sockets: Sockets,
+}
+
+/// The folder for the sockets of one launch. It is made when it is first needed, and goes when
+/// this is dropped.
+#[derive(Debug)]
+pub struct Sockets {
+    base: PathBuf,
+    name: String,
+    word: &'static str,
+    is_made: bool,
+}
+
+impl Sockets {
+    fn new(kind: &dyn Kind, launch: &LaunchId) -> Self {
+        let base = sockets_dir(kind.host().options());
+        Self { base, name: short(launch), word: kind.word(), is_made: false }
+    }
+
+    /// The folder.
+    pub fn folder(&mut self) -> Result<PathBuf, Fault> {
+        let folder = self.base.join(&self.name);
+        if self.is_made {
+            return Ok(folder);
+        }
+        let mut builder = std::fs::DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(&self.base);
+        made.and_then(|()| check_ours(&self.base))
+            .and_then(|()| std::fs::DirBuilder::new().mode(0o700).create(&folder))
+            .map_err(|error| self.unusable(&error))?;
+        self.is_made = true;
+        Ok(folder)
+    }
+
+    /// What is said when a launch cannot be connected.
+    #[must_use]
+    pub fn unusable(&self, error: &io::Error) -> Fault {
+        let message = format!("The {} cannot be given a way to the core: {error}.", self.word);
+        Fault::new(Code::AgentStartFailed, message)
+    }
+}
+
+impl Drop for Sockets {
+    fn drop(&mut self) {
+        if self.is_made {
+            // Sockets only; if they are gone already, all the better.
+            let _ = remove::entry(&self.base, OsStr::new(&self.name));
+        }
+    }
+}
+
+/// Starts a launch of a provider, if its files are still those that were approved.
+pub(crate) async fn start(
+    kind: &Arc<dyn Kind>,
+    live: &Live,
+    id: &AgentId,
+    launch: &LaunchId,
+) -> Result<Running, Fault> {
+    let agent = approved(kind, id).await?;
+    let options = kind.host().options();
+    let mut sockets = Sockets::new(&**kind, launch);
+    let places =
+        live.settle(launch, |isolation| Places::new(&options.folder, id, launch, isolation));
+    if !kind.has_process(&agent) {
+        let around = Around { _door: None, _kept: None, _sockets: sockets };
+        return Ok(Running { agent, launched: None, places, notes: Vec::new(), around });
+    }
+    let (ground, permissions) = (kind.host().ground(&agent.folder), agent.permissions());
+    let (mut given, hidden) = blocking(move || {
+        let given = fence::derive(&permissions, &ground);
+        Ok((given, ground.canonical().hidden))
+    })
+    .await?;
+    if agent.approval.as_ref().is_some_and(|approval| !files::is_whole(approval)) {
+        let note = "only the files that its command names are pinned: its folder is too large";
+        given.notes.push(note.to_owned());
+    }
+    let entrypoint = &agent.manifest.entrypoint;
+    let log = LogSpec::at(&places.log);
+    let mut spec = LaunchSpec::new(launch.clone(), &entrypoint.program, &agent.folder, log);
+    spec.args.clone_from(&entrypoint.args);
+    spec.stop_grace = options.stop_grace;
+    spec.env = environment(&places, &given);
+    spec.private_dirs = vec![places.home.clone(), places.tmp.clone(), places.data.clone()];
+    spec.given_dirs = vec![places.given.clone()];
+    spec.fence = fence(options, &agent, &given);
+    spec.fence.hidden = hidden;
+    let kept = Arc::clone(kind).equip(&agent, &places, &mut spec, &mut sockets).await?;
+    give_secrets(&**kind, &given, &mut spec).await?;
+    let door = open_door(options, &agent, &given, &mut spec, &mut sockets).await?;
+    let launched = options.launcher.launch(spec).await?;
+    live.launched(&launched, &given.notes);
+    let around = Around { _door: door, _kept: kept, _sockets: sockets };
+    Ok(Running { agent, launched: Some(launched), places, notes: given.notes, around })
+}
+
+/// The provider, if it is approved and its files are those that were approved. Files that are not
+/// are written down.
+pub(crate) async fn approved(kind: &Arc<dyn Kind>, id: &AgentId) -> Result<Agent, Fault> {
+    let agent = kind.host().options().handle.agent(id)?;
+    if !agent.is_approved() && agent.drift.is_empty() {
+        let message = format!("The {} {id} is not approved.", kind.word());
+        return Err(Fault::new(Code::AgentNotApproved, message));
+    }
+    if !agent.drift.is_empty() {
+        return Err(drifted(id, &agent.drift));
+    }
+    let (look, file) = (agent.clone(), kind.manifest_file());
+    let difference = blocking(move || Ok(files::differences(file, &look))).await?;
+    if difference.is_empty() {
+        return Ok(agent);
+    }
+    Err(record_drift(kind, id, difference).await)
+}
+
+/// Writes down that a provider's files are not those that were approved.
+pub(crate) async fn record_drift(
+    kind: &Arc<dyn Kind>,
+    id: &AgentId,
+    difference: Vec<String>,
+) -> Fault {
+    let fault = drifted(id, &difference);
+    let input = AgentInput::Drift { difference };
+    let handle = &kind.host().options().handle;
+    if let Err(fault) = handle.change_agent(&Caller::core(), id, input).await {
+        tracing::warn!(agent = %id, code = %fault.code, "a provider's drift was not recorded");
+    }
+    fault
+}
+
+fn drifted(id: &AgentId, difference: &[String]) -> Fault {
+    let message = format!(
+        "The files of {id} are not the ones that were approved: {}. Look at it and approve it \
+         again.",
+        difference.join("; ")
+    );
+    Fault::new(Code::AgentDrifted, message)
+}
+
+/// Exactly this, and nothing of the core's own environment but what was approved by name.
+fn environment(places: &Places, given: &Given) -> BTreeMap<String, String> {
+    let zone = std::env::var("TZ").unwrap_or_else(|_| "UTC".to_owned());
+    let fixed = [
+        ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
+        ("HOME", places.home.display().to_string()),
+        ("TMPDIR", places.tmp.display().to_string()),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("TZ", zone),
+    ];
+    let approved = given.env.iter().filter_map(|name| {
+        let value = std::env::var(name).ok()?;
+        (!name.starts_with("OPENSENTIENCE_")).then(|| (name.clone(), value))
+    });
+    // What is fixed comes last, so that nothing approved takes its place.
+    approved.chain(fixed.map(|(name, value)| (name.to_owned(), value))).collect()
+}
+
+fn fence(options: &Options, agent: &Agent, given: &Given) -> Fence {
+    let terms = agent.approval.as_ref().map(|approval| &approval.terms);
+    let level = terms.map_or(SandboxLevel::Standard, |terms| terms.sandbox);
+    let mut fence = Fence::default();
+    fence.level = level;
+    fence.minimum = options.sandbox_min.unwrap_or(level);
+    fence.read.clone_from(&given.read);
+    fence.write.clone_from(&given.write);
+    fence.usage = throttle::limits(agent, &options.limits).usage;
+    fence
+}
+
+/// A secret that a provider is to get; one that is not there is named.
+pub async fn secret(kind: &dyn Kind, name: &SecretName) -> Result<Secret, Fault> {
+    kind.host().options().vault.get(name.clone()).await.map_err(|fault| {
+        if fault.is(Code::SecretNotFound) {
+            let word = kind.word();
+            let message = format!("The secret {name}, which the {word} uses, is not set.");
+            return Fault::new(Code::SecretNotFound, message).with("secret", name.as_str());
+        }
+        fault
+    })
+}
+
+/// Takes approved secrets out of the vault. One that is not there fails the start.
+async fn give_secrets(kind: &dyn Kind, given: &Given, spec: &mut LaunchSpec) -> Result<(), Fault> {
+    for name in &given.secrets {
+        let secret = secret(kind, name).await?;
+        // Each line of it, since logs are written line by line.
+        if let Ok(text) = std::str::from_utf8(secret.expose()) {
+            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            spec.secrets.extend(lines.map(str::to_owned));
+        }
+        spec.secret_files.insert(name.clone(), secret);
+    }
+    Ok(())
+}
+
+/// Opens the way out to approved hosts, which is there as long as the launch.
+async fn open_door(
+    options: &Options,
+    agent: &Agent,
+    given: &Given,
+    spec: &mut LaunchSpec,
+    sockets: &mut Sockets,
+) -> Result<Option<Arc<dyn EgressDoor>>, Fault> {
+    if given.hosts.is_empty() {
+        return Ok(None);
+    }
+    let socket = sockets.folder()?.join("e");
+    let door = options.egress.open(agent.id.clone(), socket.clone(), given.hosts.clone()).await?;
+    spec.fence.egress = Some(socket);
+    Ok(Some(door))
+}
+
+/// Binds a socket of the owner's alone, in a folder of the owner's alone.
+pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
+    }
+    // Only the core that holds the lock on the home comes here, so a socket that is left over
+    // belongs to nobody.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Removes what launches of an earlier core have left that was killed. Only a core that has the
+/// home for itself comes here.
+pub(crate) fn sweep(options: &Options) {
+    let sockets = sockets_dir(options);
+    let is_left = |name: &str| {
+        let is_short = name.len() == FOLDER_NAME_CHARS;
+        is_short && name.bytes().all(|b| b.is_ascii_hexdigit()) || remove::is_on_its_way(name)
+    };
+    let Ok(entries) = std::fs::read_dir(&sockets) else { return };
+    for entry in entries.flatten() {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder && entry.file_name().to_str().is_some_and(is_left) {
+            remove::later(&entry.path());
+        }
+    }
+}
+
+/// A folder that others can change is no place for sockets.
+fn check_ours(folder: &Path) -> io::Result<()> {
+    let found = std::fs::symlink_metadata(folder)?;
+    let ours = found.uid() == rustix::process::geteuid().as_raw();
+    if found.is_dir() && ours && found.mode() & 0o022 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{} is not a folder of ours alone", folder.display())))
+}
+
+/// Where sockets of launches lie: where the edge wants them, or where paths are short. It is the
+/// real path, since a launcher follows no link.
+fn sockets_dir(options: &Options) -> PathBuf {
+    let wanted = options.sockets_dir.as_deref().map(fence::real);
+    let name_bytes = FOLDER_NAME_CHARS + "//s".len();
+    wanted.filter(|dir| dir.as_os_str().len() + name_bytes <= SOCKET_BYTES_MAX).unwrap_or_else(
+        || {
+            let digest = Digest::of(&[options.folder.as_os_str().as_encoded_bytes()]);
+            let user = rustix::process::getuid().as_raw();
+            let name = format!("wharf-{user}-{}", &digest.as_str()[..16]);
+            fence::real(&std::env::temp_dir()).join(name)
+        },
+    )
+}

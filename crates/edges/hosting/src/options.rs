@@ -1,0 +1,47 @@
+//! How providers are launched.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_domain::agent::AgentLimits;
+use wharf_engine::Handle;
+use wharf_engine::egress::Egress;
+use wharf_engine::launcher::{Launcher, RestartPolicy};
+use wharf_engine::vault::Vault;
+use wharf_vocab::SandboxLevel;
+
+/// How providers are launched.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The engine.
+    pub handle: Handle,
+    /// Who starts processes.
+    pub launcher: Arc<dyn Launcher>,
+    /// Where providers' own folders lie: data, home, temporary files, logs. No other host has
+    /// its folders there.
+    pub folder: PathBuf,
+    /// Where sockets of launches lie, unless the path is too long. No other host has its sockets
+    /// there.
+    pub sockets_dir: Option<PathBuf>,
+    /// When a crashed provider is started again.
+    pub restart: RestartPolicy,
+    /// How long a process may take to end.
+    pub stop_grace: Duration,
+    /// How long a process may take until there is a connection.
+    pub connect_within: Duration,
+    /// Who keeps secrets.
+    pub vault: Arc<dyn Vault>,
+    /// Who lets processes out to hosts.
+    pub egress: Arc<dyn Egress>,
+    /// What `~` stands for in permissions; without it such permissions give nothing.
+    pub user_home: Option<PathBuf>,
+    /// Folders that no process ever sees, whatever was approved.
+    pub hidden: Vec<PathBuf>,
+    /// How firmly processes are fenced in when an approval does not say.
+    pub sandbox: SandboxLevel,
+    /// The least a process must be fenced in; what its approval says when absent.
+    pub sandbox_min: Option<SandboxLevel>,
+    /// The owner's limits for all providers.
+    pub limits: AgentLimits,
+}

@@ -1,0 +1,172 @@
+//! Which processes are there and which attempt goes where.
+
+use wharf_domain::{Caller, RunSpec};
+use wharf_engine::EffectId;
+use wharf_vocab::{AccountId, CommitNo, Digest, Durability, Mode, RunId, RunKey};
+
+use super::*;
+
+fn launch(name: &str) -> LaunchId {
+    LaunchId::new(name).expect("valid")
+}
+
+/// A pool with one connected process, and what it is told.
+fn pool(isolation: Isolation) -> (Pool, Begun, mpsc::Receiver<Command>) {
+    let mut pool = Pool::default();
+    pool.set_policy(Policy { isolation, ..Policy::default() });
+    let begun = pool.begin(&launch("l1"));
+    let (commands, told) = mpsc::channel(4);
+    let slot = pool.slot(&launch("l1")).expect("begun");
+    slot.conn = Some(commands);
+    slot.phase = Phase::Running;
+    (pool, begun, told)
+}
+
+#[test]
+fn one_process_is_enough_for_all_and_one_spare_for_worlds_and_runs() {
+    for isolation in [Isolation::Shared, Isolation::World, Isolation::Run] {
+        let (mut pool, _begun, _told) = pool(isolation);
+        assert_eq!(pool.missing(), 0, "{isolation}");
+        pool.slots[0].leaving = true;
+        assert_eq!(pool.missing(), 1, "{isolation}");
+        for number in 0..INSTANCES_MAX - 1 {
+            pool.begin(&launch(&format!("x{number}")));
+        }
+        pool.slots.iter_mut().for_each(|slot| slot.leaving = true);
+        assert_eq!(pool.missing(), 0, "{isolation}: there are as many as may be");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_process_of_a_world_ends_when_it_had_nothing_to_do_for_long() {
+    let (mut pool, mut begun, _told) = pool(Isolation::World);
+    assert_eq!(pool.end_idle(Instant::now() + IDLE_MAX * 2), None, "a spare stays");
+    pool.slots[0].owner = Owner::World(WorldId::new("default").expect("valid"));
+    pool.slots[0].calls = 1;
+    assert_eq!(pool.end_idle(Instant::now() + IDLE_MAX * 2), None, "it works");
+    let attempt = AttemptId::new("a1").expect("valid");
+    pool.call_over(&launch("l1"), &attempt, false);
+    let until = pool.end_idle(Instant::now()).expect("later");
+    assert_eq!(until, Instant::now() + IDLE_MAX);
+    assert!(begun.quits.try_recv().is_err());
+    pool.end_idle(until);
+    assert_eq!(begun.quits.try_recv(), Ok(Quit::Stop));
+    assert!(pool.slots[0].leaving);
+}
+
+const IDLE: Duration = Duration::from_secs(20);
+
+/// A pool of processes that are there on demand.
+fn on_demand(isolation: Isolation) -> Pool {
+    let mut pool = Pool::default();
+    pool.set_policy(Policy {
+        isolation,
+        upkeep: Upkeep::OnDemand { idle: IDLE },
+        word: "tool server",
+    });
+    pool
+}
+
+/// A process is connected and well.
+fn connect(pool: &mut Pool, name: &str) -> mpsc::Receiver<Command> {
+    let (commands, told) = mpsc::channel(4);
+    let slot = pool.slot(&launch(name)).expect("begun");
+    slot.conn = Some(commands);
+    slot.phase = Phase::Running;
+    told
+}
+
+fn dispatch(attempt: &str, world: &str) -> Dispatch {
+    let digest = Digest::of(&[attempt.as_bytes()]);
+    let world = WorldId::new(world).expect("valid");
+    let spec: RunSpec = serde_json::from_value(serde_json::json!({
+        "tool": "example/tool", "tool_hash": digest, "inputs": {}, "mode": Mode::Real,
+        "durability": Durability::Journal, "caller": Caller::owner().to_ref(), "digest": digest,
+        "timeout_ms": 1_000, "account": AccountId::of_world(&world),
+    }))
+    .expect("a run");
+    let run = RunKey { world, run: RunId::new(attempt).expect("valid") };
+    Dispatch {
+        effect: EffectId { shard: run.shard(), commit: CommitNo(1) },
+        run,
+        attempt_id: AttemptId::new(attempt).expect("valid"),
+        attempt: 1,
+        spec: Arc::new(spec),
+        approval: None,
+        deadline: None,
+        reattach: false,
+    }
+}
+
+fn calls(told: &mut mpsc::Receiver<Command>) -> Vec<String> {
+    let mut calls = Vec::new();
+    while let Ok(Command::Call(dispatch)) = told.try_recv() {
+        calls.push(dispatch.attempt_id.to_string());
+    }
+    calls
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_demand_no_process_is_there_before_an_attempt_waits_for_it() {
+    for isolation in [Isolation::Shared, Isolation::World, Isolation::Run] {
+        let mut pool = on_demand(isolation);
+        assert_eq!(pool.missing(), 0, "{isolation}: nothing waits");
+        pool.place(dispatch("a1", "one")).expect("waits");
+        pool.place(dispatch("a2", "two")).expect("waits");
+        let needed = if isolation == Isolation::Shared { 1 } else { 2 };
+        assert_eq!(pool.missing(), needed, "{isolation}");
+        let _begun = pool.begin(&launch("l1"));
+        assert_eq!(pool.missing(), needed - 1, "{isolation}: one is on its way");
+        let mut told = connect(&mut pool, "l1");
+        assert!(pool.serve_waiting().is_empty());
+        let got = calls(&mut told);
+        let both = isolation == Isolation::Shared;
+        assert_eq!(got, if both { vec!["a1", "a2"] } else { vec!["a1"] }, "{isolation}");
+        assert_eq!(pool.missing(), needed - 1, "{isolation}: no spare");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_demand_a_process_ends_when_it_had_nothing_to_do_for_long() {
+    let mut pool = on_demand(Isolation::Shared);
+    pool.place(dispatch("a1", "one")).expect("waits");
+    let mut begun = pool.begin(&launch("l1"));
+    assert_eq!(pool.end_idle(Instant::now() + IDLE * 2), None, "it only starts");
+    let _told = connect(&mut pool, "l1");
+    assert!(pool.serve_waiting().is_empty());
+    assert_eq!(pool.end_idle(Instant::now() + IDLE * 2), None, "it works");
+    pool.call_over(&launch("l1"), &AttemptId::new("a1").expect("valid"), false);
+    assert_eq!(pool.end_idle(Instant::now()), Some(Instant::now() + IDLE));
+    assert!(begun.quits.try_recv().is_err());
+    pool.end_idle(Instant::now() + IDLE);
+    assert_eq!(begun.quits.try_recv(), Ok(Quit::Stop));
+    pool.place(dispatch("a2", "one")).expect("waits for the next");
+    assert_eq!(pool.missing(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn t042_an_attempt_that_is_taken_up_again_goes_to_whoever_has_it() {
+    let mut pool = on_demand(Isolation::Run);
+    pool.place(dispatch("a1", "one")).expect("waits");
+    let _begun = pool.begin(&launch("l1"));
+    let mut told = connect(&mut pool, "l1");
+    assert!(pool.serve_waiting().is_empty());
+    assert_eq!(calls(&mut told), ["a1"]);
+    let again = Dispatch { reattach: true, ..dispatch("a1", "one") };
+    pool.place(again.clone()).expect("handed over");
+    assert_eq!(calls(&mut told), ["a1"]);
+    assert_eq!(pool.slots[0].calls, 1, "it is still one call");
+    pool.end(&launch("l1"));
+    pool.place(again).expect("waits like any other");
+    assert_eq!(pool.missing(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_so_many_attempts_wait_for_a_process() {
+    let mut pool = on_demand(Isolation::Shared);
+    for number in 0..WAITING_MAX {
+        pool.place(dispatch(&format!("a{number}"), "one")).expect("waits");
+    }
+    let fault = pool.place(dispatch("more", "one")).expect_err("too many");
+    assert!(fault.is(Code::ToolBusy), "{fault}");
+}

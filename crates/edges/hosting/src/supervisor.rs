@@ -1,0 +1,253 @@
+//! One provider's processes: started, watched, started again, stopped.
+//!
+//! The supervisor is a task that lives as long as the provider is known. It is told what is wanted
+//! and answers once that is so; in between it keeps as many processes up as are needed, as the
+//! restart policy says.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
+use wharf_engine::launcher::{Backoff, Verdict};
+use wharf_engine::{Attempt, Handle};
+use wharf_vocab::{AgentId, Code, Executed, Fault, Isolation, LaunchId, StreamId};
+
+use crate::files::Watch;
+use crate::host::{blocking, random_hex};
+use crate::instance::{End, Instance};
+use crate::kind::Kind;
+use crate::live::{Live, Rest};
+use crate::pool::{Failed, Policy, Quit};
+
+/// What is wanted of a supervisor; each is answered when it is so.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Keep the processes up.
+    Start(oneshot::Sender<()>),
+    /// End the processes.
+    Stop {
+        /// Why, as people read it.
+        reason: String,
+        done: oneshot::Sender<()>,
+    },
+}
+
+pub(crate) struct Supervisor {
+    kind: Arc<dyn Kind>,
+    id: AgentId,
+    live: Arc<Live>,
+    orders: mpsc::Receiver<Order>,
+    backoff: Backoff,
+    /// Whether processes are to be kept up.
+    up: bool,
+    /// No process is started before.
+    not_before: Option<Instant>,
+    instances: JoinSet<(LaunchId, End)>,
+}
+
+impl Supervisor {
+    pub(crate) fn spawn(kind: &Arc<dyn Kind>, id: AgentId, live: Arc<Live>) -> mpsc::Sender<Order> {
+        let (sender, orders) = mpsc::channel(16);
+        let supervisor = Self {
+            backoff: Backoff::new(kind.host().options().restart),
+            kind: Arc::clone(kind),
+            id,
+            live,
+            orders,
+            up: false,
+            not_before: None,
+            instances: JoinSet::new(),
+        };
+        tokio::spawn(supervisor.run());
+        sender
+    }
+
+    async fn run(mut self) {
+        loop {
+            let wake = self.keep_up().await;
+            tokio::select! {
+                order = self.orders.recv() => match order {
+                    Some(Order::Start(done)) => {
+                        self.start().await;
+                        answer(done);
+                    }
+                    Some(Order::Stop { reason, done }) => {
+                        self.stop(&reason).await;
+                        answer(done);
+                    }
+                    None => return self.stop("the core stops").await,
+                },
+                Some(ended) = self.instances.join_next() => {
+                    if let Ok((launch, end)) = ended {
+                        self.live.end(&launch);
+                        self.ended(end).await;
+                    }
+                }
+                () = self.live.changed.notified() => {}
+                () = until(wake) => {}
+            }
+        }
+    }
+
+    /// Starts what is missing and ends what nobody needs; when to look again.
+    async fn keep_up(&mut self) -> Option<Instant> {
+        if !self.up {
+            return None;
+        }
+        let now = Instant::now();
+        let idle = self.live.end_idle(now);
+        if let Some(not_before) = self.not_before.filter(|not_before| *not_before > now) {
+            return Some(idle.map_or(not_before, |idle| idle.min(not_before)));
+        }
+        if self.not_before.take().is_some() {
+            self.live.rested();
+        }
+        for _ in 0..self.live.missing() {
+            let Ok(launch) = random_hex(16).map(LaunchId::new) else { break };
+            let Ok(launch) = launch else { break };
+            self.backoff.started(self.handle().now());
+            let instance = Instance {
+                begun: self.live.begin(&launch),
+                kind: Arc::clone(&self.kind),
+                id: self.id.clone(),
+                live: Arc::clone(&self.live),
+                launch,
+            };
+            self.instances.spawn(instance.run());
+        }
+        self.announce().await;
+        idle
+    }
+
+    async fn start(&mut self) {
+        if self.up {
+            return;
+        }
+        let Ok(agent) = self.handle().agent(&self.id) else { return };
+        let isolation = agent.approval.as_ref().map(|approval| approval.terms.isolation);
+        // Looked at before the files are compared, so that no change falls in between.
+        let (file, upkeep) = (self.kind.manifest_file(), self.kind.upkeep(&agent));
+        let Ok(watch) = blocking(move || Ok(Watch::of(file, &agent))).await else { return };
+        let isolation = isolation.unwrap_or(Isolation::Shared);
+        self.live.prepare(Policy { isolation, upkeep, word: self.kind.word() }, watch);
+        self.live.rest(Rest::Coming, None);
+        self.backoff.forget();
+        self.not_before = None;
+        self.up = true;
+    }
+
+    /// Ends all processes and waits until they are gone.
+    async fn stop(&mut self, reason: &str) {
+        if !self.up && self.instances.is_empty() {
+            return;
+        }
+        self.up = false;
+        self.live.quit_all(Quit::Stop);
+        while let Some(ended) = self.instances.join_next().await {
+            if let Ok((launch, _)) = ended {
+                self.live.end(&launch);
+            }
+        }
+        self.live.rest(Rest::Down(reason.to_owned()), None);
+        self.announce().await;
+        let message = format!("The {} {} is not running: {reason}.", self.kind.word(), self.id);
+        let fault = Fault::new(Code::ToolUnavailable, message);
+        fail(self.handle(), self.live.fail_waiting(&fault)).await;
+    }
+
+    async fn ended(&mut self, end: End) {
+        let (why, refused) = match end {
+            End::OnPurpose => return self.announce().await,
+            _ if !self.up => return,
+            End::Crashed { why, .. } => (why, None),
+            End::Refused(fault) => (fault.message.clone(), Some(fault)),
+        };
+        if let Some(fault) = refused {
+            self.audit("security.denied", Severity::Security, |record| {
+                record.fact("code", fault.code.as_str())
+            })
+            .await;
+            return self.give_up(why, &fault).await;
+        }
+        let random = random_hex(8).ok().and_then(|hex| u64::from_str_radix(&hex, 16).ok());
+        let now = self.handle().now();
+        match self.backoff.crashed(now, &why, random.unwrap_or(0)) {
+            Verdict::Restart { pause_ms } => {
+                self.audit("agent.run_crashed", Severity::Warn, |record| {
+                    record.fact("restart_ms", pause_ms)
+                })
+                .await;
+                self.not_before = Some(Instant::now() + Duration::from_millis(pause_ms));
+                if !self.live.has_usable() {
+                    self.live.rest(Rest::BackingOff, Some(why));
+                }
+                self.announce().await;
+            }
+            Verdict::GiveUp { reason } => {
+                self.audit("agent.run_crashed", Severity::Error, |record| {
+                    record.fact("gave_up", true)
+                })
+                .await;
+                let fault = Fault::new(Code::AgentStartFailed, reason.clone());
+                self.give_up(reason, &fault).await;
+            }
+        }
+    }
+
+    /// The provider runs no more until somebody starts it by hand.
+    async fn give_up(&mut self, reason: String, fault: &Fault) {
+        self.stop(&reason).await;
+        // Drift is written down already, and says more than a reason could.
+        let reason = (!fault.is(Code::AgentDrifted)).then_some(reason);
+        let input = AgentInput::Stop { reason };
+        let changed = self.handle().change_agent(&Caller::core(), &self.id, input).await;
+        if let Err(fault) = changed {
+            tracing::warn!(agent = %self.id, code = %fault.code, "a provider's end was not recorded");
+        }
+    }
+
+    fn handle(&self) -> &Handle {
+        &self.kind.host().options().handle
+    }
+
+    async fn announce(&self) {
+        self.live.announce(self.handle(), &self.id).await;
+    }
+
+    async fn audit(
+        &self,
+        event: &str,
+        severity: Severity,
+        facts: impl FnOnce(AuditRecord) -> AuditRecord,
+    ) {
+        let record =
+            AuditRecord::new(event, "core", format!("agent:{}", self.id)).severity(severity);
+        let stream = StreamId::Agent(self.id.clone());
+        // When the engine is gone nothing can be written any more.
+        let _ = self.handle().record(&stream, facts(record)).await;
+    }
+}
+
+/// Ends attempts that were never handed over.
+pub async fn fail(handle: &Handle, failed: Failed) {
+    for (dispatch, fault) in failed {
+        let attempt = Attempt::new(handle.clone(), dispatch);
+        // When the engine is gone there is nobody left to tell.
+        let _ = attempt.failed(fault, Executed::No).await;
+    }
+}
+
+async fn until(wake: Option<Instant>) {
+    match wake {
+        Some(wake) => tokio::time::sleep_until(wake).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn answer(done: oneshot::Sender<()>) {
+    // Whoever asked may have left.
+    let _ = done.send(());
+}

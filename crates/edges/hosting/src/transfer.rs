@@ -1,0 +1,192 @@
+//! Files of attempts between the artifact store and folders of launches, in bounded memory.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::stream::try_unfold;
+use tokio::io::{AsyncWriteExt as _, BufWriter};
+use wharf_engine::{AttemptData, ByteStream, Handle, ObjectError, ObjectErrorKind};
+use wharf_vocab::{Code, Executed, Fault, RunKey};
+
+use crate::host::blocking;
+use crate::workdir::invalid_output;
+
+/// What is read or written of a file in one go.
+pub const PIECE_BYTES: usize = 512 * 1024;
+/// How long the end of a run is waited for before it is asked for again.
+const LOOK_AGAIN: Duration = Duration::from_secs(600);
+
+/// How long the store is left alone before a file is offered again.
+const PAUSES: [Duration; 3] =
+    [Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(5)];
+
+/// Copies an input of an attempt into a file that `make` makes.
+pub async fn copy_in(
+    data: &AttemptData,
+    name: &str,
+    make: impl FnOnce() -> io::Result<File>,
+) -> Result<(), Fault> {
+    let unwritable = |error: io::Error| unwritable(name, &error);
+    let mut body = data.read(name).await?;
+    let file = tokio::fs::File::from_std(make().map_err(unwritable)?);
+    let mut file = BufWriter::with_capacity(PIECE_BYTES, file);
+    let mut bytes: u64 = 0;
+    while let Some(piece) = body.stream.next().await {
+        let piece = piece.map_err(|error| match error.kind {
+            // Both mean that the store gave less than it said; it may do better next time.
+            ObjectErrorKind::Interrupted | ObjectErrorKind::Mismatch => cut_off(name),
+            _ => error.to_fault().with("key", name),
+        })?;
+        bytes += piece.len() as u64;
+        file.write_all(&piece).await.map_err(unwritable)?;
+    }
+    if bytes != body.info.bytes {
+        return Err(cut_off(name));
+    }
+    file.flush().await.map_err(unwritable)
+}
+
+fn cut_off(name: &str) -> Fault {
+    let message = format!("The artifact store gave only a part of the input {name}; try again.");
+    Fault::new(Code::StorageUnavailable, message).with("key", name)
+}
+
+fn unwritable(name: &str, error: &io::Error) -> Fault {
+    let full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    if full {
+        let message = format!("No room is left on this machine's disk to copy the input {name}.");
+        return Fault::new(Code::StorageFull, message).with("key", name);
+    }
+    tracing::warn!(%error, "an input file was not copied");
+    let message = format!("The file of the input {name} cannot be copied.");
+    Fault::new(Code::ToolUnavailable, message).with("key", name)
+}
+
+/// Writes a file to an output of an attempt; how much the others may have after it. A store that
+/// does not answer is asked again some times, each time with the file that `open` opens: the work
+/// is done and would be lost.
+pub async fn copy_out(
+    data: &AttemptData,
+    name: &str,
+    open: Arc<dyn Fn() -> Result<(File, u64), Fault> + Send + Sync>,
+    left: u64,
+) -> Result<u64, Fault> {
+    let mut pauses = PAUSES.iter();
+    loop {
+        let opened = Arc::clone(&open);
+        let (file, bytes) = blocking(move || opened()).await?;
+        // It may be another file than the one whose size was looked at.
+        let left = left.checked_sub(bytes).ok_or_else(|| changed(name))?;
+        let flaw = Arc::new(AtomicBool::new(false));
+        let body = stream(file, bytes, Arc::clone(&flaw));
+        let Err(fault) = data.write(name, bytes, body).await else { return Ok(left) };
+        if flaw.load(Ordering::Relaxed) {
+            return Err(changed(name));
+        }
+        match pauses.next().filter(|_| fault.is(Code::StorageUnavailable)) {
+            Some(pause) => tokio::time::sleep(*pause).await,
+            None => return Err(fault.executed(Executed::Yes)),
+        }
+    }
+}
+
+/// A file's bytes: exactly so many, or an error and a flaw.
+fn stream(file: File, bytes: u64, flaw: Arc<AtomicBool>) -> ByteStream {
+    let next = move |(mut file, left): (File, u64)| {
+        let flaw = Arc::clone(&flaw);
+        async move {
+            let read = blocking(move || {
+                let piece = read(&mut file, left).ok_or_else(|| changed(""))?;
+                Ok((file, piece))
+            });
+            let (file, piece) = read.await.map_err(|_| {
+                flaw.store(true, Ordering::Relaxed);
+                ObjectError::new(ObjectErrorKind::Interrupted, "a file changed while it was read")
+            })?;
+            let left = left - piece.len() as u64;
+            Ok((!piece.is_empty()).then_some((piece, (file, left))))
+        }
+    };
+    try_unfold((file, bytes), next).boxed()
+}
+
+/// The next piece of a file that has so many bytes left, an empty one at its end; none if it
+/// has fewer or more.
+fn read(file: &mut File, left: u64) -> Option<Bytes> {
+    let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+    let mut piece = BytesMut::zeroed(most.max(1));
+    let count = loop {
+        match file.read(&mut piece) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => break read.ok()?,
+        }
+    };
+    if (count == 0) != (left == 0) {
+        return None;
+    }
+    piece.truncate(count);
+    Some(piece.freeze())
+}
+
+/// Waits until a run is over, however that came.
+pub async fn over(handle: &Handle, run: &RunKey) {
+    loop {
+        match handle.wait_run(run, LOOK_AGAIN).await {
+            Ok(run) if !run.is_over() => {}
+            // A run that is not known any more is over too.
+            _ => return,
+        }
+    }
+}
+
+fn changed(name: &str) -> Fault {
+    invalid_output(format!("The file of the output {name} grew or shrank while it was read."))
+}
+
+/// What an attempt failed of whose run ended before its files were stored.
+#[must_use]
+pub fn unwanted() -> Fault {
+    Fault::new(Code::ToolCanceled, "The run ended before its files were stored.")
+        .executed(Executed::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use futures::TryStreamExt as _;
+
+    use super::*;
+
+    /// What a stream gives of a file that had `told` bytes when it was opened, and whether it
+    /// was found flawed.
+    async fn streamed(content: &[u8], told: u64) -> (Option<Vec<u8>>, bool) {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(content).expect("writes");
+        std::io::Seek::rewind(&mut file).expect("rewinds");
+        let flaw = Arc::new(AtomicBool::new(false));
+        let pieces: Result<Vec<Bytes>, _> =
+            stream(file, told, Arc::clone(&flaw)).try_collect().await;
+        let pieces = pieces.ok();
+        assert!(pieces.iter().flatten().all(|piece| piece.len() <= PIECE_BYTES));
+        (pieces.map(|pieces| pieces.concat()), flaw.load(Ordering::Relaxed))
+    }
+
+    #[tokio::test]
+    async fn r163_a_file_that_grows_or_shrinks_while_it_is_read_is_a_flaw() {
+        let large = vec![7; 3 * PIECE_BYTES + 5];
+        for content in [&b""[..], b"x", &large] {
+            let bytes = content.len() as u64;
+            assert_eq!(streamed(content, bytes).await, (Some(content.to_vec()), false));
+            assert_eq!(streamed(content, bytes + 1).await, (None, true), "it shrank");
+            if bytes > 0 {
+                assert_eq!(streamed(content, bytes - 1).await, (None, true), "it grew");
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Tool servers as peers read of them, and what they mean for their tools.
+
+use wharf_domain::agent::{Approval, Serving};
+use wharf_engine::CatalogTool;
+use wharf_engine::agents::{AgentState, AgentView};
+use wharf_wire::rest_v1 as wire;
+
+use super::agents::{permissions, to_limits};
+use super::{time, tool, tool_of};
+
+/// A tool with a server of its own: as the catalog has it, if it is there, but in the state that
+/// its server gives it. `None` if it is no tool server.
+pub(crate) fn served_tool(view: &AgentView, known: Option<&CatalogTool>) -> Option<wire::Tool> {
+    let server = view.agent.manifest.server.as_ref()?;
+    let mut shown = known.map_or_else(|| tool_of(&server.tool), tool);
+    let quarantined = known.is_some_and(|known| known.quarantine.is_some());
+    if !quarantined && let Some((state, reason)) = state(view, known.is_some()) {
+        shown.state = state.to_owned();
+        shown.state_reason = reason;
+    }
+    Some(shown)
+}
+
+/// The state that a server gives its tool; `None` where the catalog knows better.
+fn state(view: &AgentView, is_known: bool) -> Option<(&'static str, Option<String>)> {
+    let why = |otherwise: &str| Some(view.reason.clone().unwrap_or_else(|| otherwise.to_owned()));
+    let (state, reason) = match view.state {
+        AgentState::Added => ("unavailable", Some("not approved".to_owned())),
+        AgentState::Drifted => {
+            ("unavailable", why("its files are not the ones that were approved"))
+        }
+        AgentState::Crashed => ("unavailable", why("it ended too often")),
+        AgentState::Approved | AgentState::Stopped if !view.agent.wanted => {
+            ("disabled", view.reason.clone())
+        }
+        _ if is_known => return None,
+        AgentState::Running => ("available", None),
+        AgentState::Unhealthy => ("unavailable", why("its server is not healthy")),
+        AgentState::Approved
+        | AgentState::Stopped
+        | AgentState::Starting
+        | AgentState::BackingOff => ("starting", view.reason.clone()),
+    };
+    Some((state, reason))
+}
+
+/// A tool server and how it fares. `None` if it is none.
+pub(crate) fn tool_server(view: &AgentView) -> Option<wire::ToolServer> {
+    let agent = &view.agent;
+    let manifest = &agent.manifest;
+    let server = manifest.server.as_ref()?;
+    let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
+    let approval = agent.approval.as_ref().filter(same);
+    let command = std::iter::once(&manifest.entrypoint.program).chain(&manifest.entrypoint.args);
+    let wanted = approval.map(|approval| approval.terms.sandbox.as_str());
+    let achieved = view.fence.as_ref().map(|fence| fence.level.as_str());
+    let pinned = approval.map(|approval| {
+        approval.files.iter().map(|(path, digest)| (path.clone(), digest.to_string())).collect()
+    });
+    let given = approval.map_or(&[][..], |given| &given.permissions);
+    Some(wire::ToolServer {
+        kind: kind(&server.how).to_owned(),
+        state: view.state.as_str().to_owned(),
+        reason: view.reason.clone(),
+        enabled: agent.wanted,
+        folder: agent.folder.clone(),
+        command: command.cloned().collect(),
+        added_at: time(agent.added_at),
+        pid: view.pid,
+        launch_id: view.launch.as_ref().map(ToString::to_string),
+        instances: view.instances as u64,
+        sandbox: achieved.or(wanted).unwrap_or("none").to_owned(),
+        sandbox_wanted: wanted.map(str::to_owned),
+        sandbox_notes: view.fence.as_ref().map_or_else(Vec::new, |fence| fence.notes.clone()),
+        isolation: approval.map(|approval| approval.terms.isolation.as_str().to_owned()),
+        permissions_requested: manifest.permissions.clone(),
+        permissions_approved: approval.map(|approval| approval.permissions.clone()),
+        permissions: permissions(manifest, given),
+        limits: to_limits(&view.limits),
+        manifest_hash: agent.manifest_hash.to_string(),
+        pinned_files: pinned.unwrap_or_default(),
+        drift: agent.drift.clone(),
+    })
+}
+
+fn kind(how: &Serving) -> &'static str {
+    match how {
+        Serving::Handler { .. } => "handler",
+        Serving::Program { .. } => "program",
+        Serving::Image { .. } => "image",
+        Serving::Remote { .. } => "remote",
+    }
+}

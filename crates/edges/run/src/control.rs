@@ -1,0 +1,148 @@
+//! The edge as others hold it: tool servers are steered through [`AgentControl`].
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use wharf_domain::agent::Serving;
+use wharf_domain::{Agent, AgentInput, Caller};
+use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
+use wharf_engine::launcher::LogLine;
+use wharf_hosting::{Control, Kind, provider};
+use wharf_vocab::{AgentId, Fault, SandboxLevel, ToolId};
+
+use crate::options::Options;
+use crate::tools::{Tools, server_of};
+
+/// What a launch may take beyond the time its server has to get well.
+const CONNECT_SLACK: Duration = Duration::from_secs(10);
+/// How long a run may take when its tool does not say.
+const TIMEOUT_MS: u64 = 600_000;
+
+/// The edge that faces tool servers. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct RunEdge {
+    tools: Arc<Tools>,
+    control: Control,
+}
+
+impl RunEdge {
+    /// Takes up the tool servers that are known. None is started before a run needs it.
+    pub async fn start(mut options: Options) -> Result<Self, Fault> {
+        options.hosting.connect_within = options.healthy_within + CONNECT_SLACK;
+        let tools = Arc::new(Tools::new(options));
+        let control = Control::start(Arc::clone(&tools) as Arc<dyn Kind>).await?;
+        Ok(Self { tools, control })
+    }
+
+    /// Ends all servers in order. They stay enabled, so the next core takes them up again.
+    pub async fn stop(&self) {
+        self.control.stop_all().await;
+    }
+
+    /// Approves a server, puts its tool into the catalog and enables it.
+    async fn approve_one(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        mut approve: Approve,
+    ) -> Result<AgentView, Fault> {
+        let known = self.control.show(&id)?.agent;
+        let server = server_of(&known)?;
+        // A container is a fence already, and its command has to reach whoever runs it.
+        let image = matches!(server.how, Serving::Image { .. }).then_some(SandboxLevel::None);
+        approve.sandbox = approve.sandbox.or(server.sandbox).or(image);
+        let approved = self.control.approve(caller.clone(), id.clone(), approve).await?;
+        self.offer(&approved.agent).await?;
+        self.control.start(caller, id).await
+    }
+
+    /// Takes the one tool on that the manifest describes.
+    async fn offer(&self, agent: &Agent) -> Result<(), Fault> {
+        let mut tool = server_of(agent)?.tool.clone();
+        tool.reattach = true;
+        tool.timeout_ms.get_or_insert(TIMEOUT_MS);
+        let (host, tools) = (&self.tools.host, vec![tool]);
+        let handle = &host.options().handle;
+        let input = AgentInput::Offer { tools: tools.clone() };
+        let known = handle.change_agent(&Caller::core(), &agent.id, input).await?;
+        // What changed is set apart before it can be seen.
+        host.quarantine(&known);
+        handle.set_tools(&provider(&agent.id)?, tools)
+    }
+}
+
+impl AgentControl for RunEdge {
+    fn list(&self) -> Vec<AgentView> {
+        self.control.list()
+    }
+
+    fn show(&self, id: &AgentId) -> Result<AgentView, Fault> {
+        self.control.show(id)
+    }
+
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        self.control.add(caller, folder)
+    }
+
+    fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>> {
+        self.control.scan(folder)
+    }
+
+    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+        self.control.drift(id)
+    }
+
+    fn approve(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        approve: Approve,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        self.approve_one(caller, id, approve).boxed()
+    }
+
+    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        self.control.revoke(caller, id)
+    }
+
+    fn approve_tools(
+        &self,
+        caller: Caller,
+        id: AgentId,
+        tools: Vec<ToolId>,
+    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        self.control.approve_tools(caller, id, tools)
+    }
+
+    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        self.control.start(caller, id)
+    }
+
+    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        AgentControl::stop(&self.control, caller, id)
+    }
+
+    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+        self.control.restart(caller, id)
+    }
+
+    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
+        self.control.remove(caller, id)
+    }
+
+    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+        self.control.logs(id, lines)
+    }
+
+    fn follow_logs(
+        &self,
+        id: AgentId,
+        lines: usize,
+    ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
+        self.control.follow_logs(id, lines)
+    }
+}

@@ -1,0 +1,84 @@
+//! The way to one start of a tool server, as long as that lasts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use tokio::sync::watch;
+use wharf_domain::permission::Permission;
+use wharf_engine::launcher::Secret;
+use wharf_hosting::Kind as _;
+use wharf_vocab::{AgentId, Code, Fault, SecretName};
+
+use crate::link::{self, Endpoint};
+use crate::tools::{Tools, server_of};
+
+/// The way to one start of a tool server.
+pub(crate) struct Doors {
+    tools: Arc<Tools>,
+    id: AgentId,
+    endpoint: Endpoint,
+    /// The secret that holds its bearer token.
+    token: Option<SecretName>,
+    /// Why it leads nowhere any more.
+    closed: watch::Sender<Option<String>>,
+}
+
+impl fmt::Debug for Doors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Doors").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Doors {
+    pub(crate) fn new(
+        tools: Arc<Tools>,
+        id: AgentId,
+        endpoint: Endpoint,
+        token: Option<SecretName>,
+    ) -> Self {
+        Self { tools, id, endpoint, token, closed: watch::Sender::new(None) }
+    }
+
+    /// The server is gone for good.
+    pub(crate) fn close(&self, why: String) {
+        self.closed.send_if_modified(|closed| {
+            let first = closed.is_none();
+            closed.get_or_insert(why);
+            first
+        });
+    }
+
+    /// The token that the server asks for, if the owner lets the server have it.
+    async fn bearer(&self) -> Result<Option<Secret>, Fault> {
+        let Some(name) = &self.token else { return Ok(None) };
+        let agent = self.tools.host.options().handle.agent(&self.id)?;
+        server_of(&agent)?;
+        let given = agent.permissions();
+        let allows = |permission: &Permission| matches!(permission, Permission::Secret(allowed) if allowed == name);
+        if !given.iter().any(allows) {
+            let message = format!("The secret {name} was not approved for {}.", self.id);
+            return Err(Fault::new(Code::PermissionDenied, message).with("secret", name.as_str()));
+        }
+        wharf_hosting::secret(&*self.tools, name).await.map(|secret| Some(trimmed(&secret)))
+    }
+}
+
+/// A token without the line's end that files have.
+fn trimmed(secret: &Secret) -> Secret {
+    Secret::new(secret.expose().trim_ascii())
+}
+
+impl link::Doors for Doors {
+    fn endpoint(&self) -> BoxFuture<'_, Result<Endpoint, Fault>> {
+        async move {
+            if let Some(why) = self.closed.borrow().clone() {
+                let message = format!("The {} went away: {why}.", self.tools.word());
+                return Err(Fault::new(Code::ToolAgentLost, message));
+            }
+            Ok(self.endpoint.clone().with_bearer(self.bearer().await?))
+        }
+        .boxed()
+    }
+}

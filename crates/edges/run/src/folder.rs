@@ -1,0 +1,282 @@
+//! The folder that a fenced server shares with the core, which it finds as `/artifacts`.
+//!
+//! Each run has a folder of its own in it: `/artifacts/{run}/{path}` is a local file of the run,
+//! `/artifacts/{run}/@world/{path}` one of the world, and `/artifacts/{run}/@{other}/{path}` a
+//! local file of another run that this one may read. Inputs are copied there before the server
+//! is asked; what it says it has written is copied to the artifact store afterwards.
+//!
+//! The server may do what it likes there, also while the core works in it. So the core goes step
+//! by step from handles it holds, follows no link, opens nothing but ordinary files, and copies
+//! what it has opened.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use wharf_domain::is_written;
+use wharf_domain::scope::WorldPath;
+use wharf_engine::AttemptData;
+use wharf_hosting::{FILES_MAX, Places, blocking, copy_in, copy_out, invalid_output, put_away};
+use wharf_vocab::{Code, Executed, Fault, Object, RunId};
+
+/// Where a server finds the folder.
+const MOUNTED: &str = "/artifacts";
+const WORLD: &str = "@world";
+
+const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The folder of one launch.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    root: OwnedFd,
+    gone: PathBuf,
+    /// Runs that have a folder in it.
+    runs: Mutex<HashSet<RunId>>,
+}
+
+/// Where the folder of a launch lies.
+pub(crate) fn path(places: &Places) -> PathBuf {
+    places.own("artifacts")
+}
+
+impl Shelf {
+    /// Opens the folder, which is made if it is not there.
+    pub(crate) fn open(places: &Places) -> io::Result<Self> {
+        let path = path(places);
+        for folder in [&path, &places.gone] {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        let root = rustix::fs::open(&path, FOLDER, Mode::empty())?;
+        Ok(Self { root, gone: places.gone.clone(), runs: Mutex::default() })
+    }
+
+    /// An empty folder for a run, with the places of its files.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        run: &RunId,
+        data: &AttemptData,
+    ) -> Result<RunFolder, Fault> {
+        if !self.with(|runs| runs.insert(run.clone())) {
+            // Ids of runs are unique in their world only, and an earlier attempt may still end.
+            let message = "The tool server still has files of a run with the same id.";
+            return Err(Fault::new(Code::ToolBusy, message));
+        }
+        let taken = Taken { shelf: Arc::clone(self), run: run.clone() };
+        let unusable = |error: io::Error| unusable(&error);
+        let root = self.make(run).map_err(unusable)?;
+        let mut folder =
+            RunFolder { root, inputs: BTreeMap::new(), outputs: BTreeMap::new(), taken };
+        for (name, _) in data.input_files() {
+            if let Some(read) = data.input(&name) {
+                folder.inputs.insert(name, Place::of(&read.path, run));
+            }
+        }
+        for name in data.output_names() {
+            if let Some(path) = data.place(&name) {
+                let place = Place::of(&path, run);
+                folder_of(&folder.root, &place.segments).map_err(|error| unusable(error.into()))?;
+                folder.outputs.insert(name, place);
+            }
+        }
+        if folder.inputs.len() > FILES_MAX || folder.outputs.len() > FILES_MAX {
+            let message =
+                format!("A run of such a tool server can have {FILES_MAX} files at most.");
+            return Err(Fault::new(Code::ToolInputTooLarge, message));
+        }
+        Ok(folder)
+    }
+
+    /// Makes the folder of a run. Whatever bears its name already is put away.
+    fn make(&self, run: &RunId) -> io::Result<OwnedFd> {
+        if let Err(Errno::EXIST) = rustix::fs::mkdirat(&self.root, run.as_str(), Mode::RWXU) {
+            put_away(&self.root, run.as_str(), &self.gone)?;
+            rustix::fs::mkdirat(&self.root, run.as_str(), Mode::RWXU)?;
+        }
+        Ok(rustix::fs::openat(&self.root, run.as_str(), FOLDER, Mode::empty())?)
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut HashSet<RunId>) -> T) -> T {
+        work(&mut self.runs.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A run's name in the folder. What bears it is removed when this is dropped.
+#[derive(Debug)]
+struct Taken {
+    shelf: Arc<Shelf>,
+    run: RunId,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // What the server has moved or removed itself needs no removing.
+        let _ = put_away(&self.shelf.root, self.run.as_str(), &self.shelf.gone);
+        self.shelf.with(|runs| runs.remove(&self.run));
+    }
+}
+
+/// The folder of one run.
+#[derive(Debug)]
+pub(crate) struct RunFolder {
+    root: OwnedFd,
+    inputs: BTreeMap<String, Place>,
+    outputs: BTreeMap<String, Place>,
+    /// Last, so that the folder is held until its name is gone.
+    taken: Taken,
+}
+
+/// Where a file lies in a run's folder.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    segments: Vec<String>,
+}
+
+impl Place {
+    fn of(path: &WorldPath, run: &RunId) -> Self {
+        let first = match path.run() {
+            Some(own) if own == run.as_str() => None,
+            Some(other) => Some(format!("@{other}")),
+            None => Some(WORLD.to_owned()),
+        };
+        let rest = path.within().split('/').filter(|segment| !segment.is_empty());
+        Self { segments: first.into_iter().chain(rest.map(str::to_owned)).collect() }
+    }
+
+    /// As the server names it.
+    fn told(&self, run: &RunId) -> String {
+        format!("{MOUNTED}/{run}/{}", self.segments.join("/"))
+    }
+}
+
+impl RunFolder {
+    /// Where inputs lie, as the server names it.
+    pub(crate) fn input_paths(&self) -> BTreeMap<String, String> {
+        self.told(&self.inputs)
+    }
+
+    /// Where outputs are to be written, as the server names it.
+    pub(crate) fn output_paths(&self) -> BTreeMap<String, String> {
+        self.told(&self.outputs)
+    }
+
+    fn told(&self, places: &BTreeMap<String, Place>) -> BTreeMap<String, String> {
+        let told = |(name, place): (&String, &Place)| (name.clone(), place.told(&self.taken.run));
+        places.iter().map(told).collect()
+    }
+
+    /// Copies the inputs into the folder. Several inputs may be the same file.
+    pub(crate) async fn fill(&self, data: &AttemptData) -> Result<(), Fault> {
+        let mut there = BTreeSet::new();
+        for (name, place) in &self.inputs {
+            if there.insert(place) {
+                copy_in(data, name, || create(&self.root, &place.segments)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies what the server says it has written to the artifact store. All other outputs stand
+    /// as they are.
+    pub(crate) async fn empty(
+        self: &Arc<Self>,
+        data: &AttemptData,
+        outputs: &Object,
+        bytes_max: u64,
+    ) -> Result<(), Fault> {
+        let says_so = |name: &&String| outputs.get(*name).is_some_and(is_written);
+        let names: Vec<String> = self.outputs.keys().filter(says_so).cloned().collect();
+        let (looked_in, looked_for) = (Arc::clone(self), names.clone());
+        let mut left = blocking(move || looked_in.bytes_of(&looked_for, bytes_max)).await?;
+        for name in names {
+            let (opened_in, key) = (Arc::clone(self), name.clone());
+            let open = Arc::new(move || opened_in.open_output(&key));
+            left = copy_out(data, &name, open, left).await?;
+        }
+        Ok(())
+    }
+
+    /// How many bytes outputs have together, if they are not too many: a file may have many bytes
+    /// that it does not take up.
+    fn bytes_of(&self, names: &[String], bytes_max: u64) -> Result<u64, Fault> {
+        let mut sum: u64 = 0;
+        for name in names {
+            sum = sum.saturating_add(self.open_output(name)?.1);
+        }
+        if sum > bytes_max {
+            let message = format!(
+                "The files that the tool wrote have {sum} bytes together, more than the \
+                 {bytes_max} that its disk limit allows."
+            );
+            let fault = Fault::new(Code::ToolOutputTooLarge, message);
+            return Err(fault.executed(Executed::Yes));
+        }
+        Ok(sum)
+    }
+
+    /// Opens the file of an output, and tells its size: an ordinary file in its place that has no
+    /// other name.
+    fn open_output(&self, name: &str) -> Result<(File, u64), Fault> {
+        let unusable = |why: &str| {
+            invalid_output(format!("The file of the output {name} {why}.")).with("key", name)
+        };
+        let place = self.outputs.get(name).ok_or_else(|| unusable("has no place"))?;
+        let opened = open(&self.root, &place.segments).map_err(|error| match error {
+            Errno::NOENT => unusable("is not there"),
+            _ => unusable("cannot be opened as an ordinary file"),
+        })?;
+        let stat = rustix::fs::fstat(&opened).map_err(|_| unusable("cannot be looked at"))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(unusable("is not an ordinary file"));
+        }
+        if stat.st_nlink != 1 {
+            return Err(unusable("has another name besides, or none any more"));
+        }
+        let bytes = u64::try_from(stat.st_size).map_err(|_| unusable("has no size"))?;
+        Ok((File::from(opened), bytes))
+    }
+}
+
+/// The folder that a file is to lie in, made if it is not there, and the file's name.
+fn folder_of<'a>(root: &OwnedFd, segments: &'a [String]) -> rustix::io::Result<(OwnedFd, &'a str)> {
+    let (name, folders) = segments.split_last().ok_or(Errno::INVAL)?;
+    let mut at = root.try_clone().map_err(|_| Errno::MFILE)?;
+    for folder in folders {
+        match rustix::fs::mkdirat(&at, folder.as_str(), Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+        at = rustix::fs::openat(&at, folder.as_str(), FOLDER, Mode::empty())?;
+    }
+    Ok((at, name))
+}
+
+/// Makes the empty file of an input. There must be none yet.
+fn create(root: &OwnedFd, segments: &[String]) -> io::Result<File> {
+    let (folder, name) = folder_of(root, segments)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(&folder, name, flags, Mode::RUSR | Mode::WUSR)?;
+    Ok(File::from(made))
+}
+
+/// Opens a file to read it. No link is followed on the way, and a pipe is not waited for.
+fn open(root: &OwnedFd, segments: &[String]) -> rustix::io::Result<OwnedFd> {
+    let (name, folders) = segments.split_last().ok_or(Errno::INVAL)?;
+    let mut at = root.try_clone().map_err(|_| Errno::MFILE)?;
+    for folder in folders {
+        at = rustix::fs::openat(&at, folder.as_str(), FOLDER, Mode::empty())?;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    rustix::fs::openat(&at, name.as_str(), flags, Mode::empty())
+}
+
+fn unusable(error: &io::Error) -> Fault {
+    tracing::warn!(%error, "no folder for a run's files can be made");
+    Fault::new(Code::ToolUnavailable, "No folder for the run's files can be made.")
+}

@@ -1,0 +1,181 @@
+//! From the run protocol to the engine's words.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::{Level, Progress};
+use wharf_protocol::run::client::{Ended, Event};
+use wharf_vocab::{Code, Executed, Fault, FaultCode, Object};
+use wharf_wire::run_v1::{LogLevel, Phase, Written, close, code};
+
+use crate::link::is_same_place;
+
+/// Longest code of a server that is kept.
+const CODE_BYTES_MAX: usize = 100;
+
+/// What a server says while it works, as progress. The engine keeps of a growing text what it
+/// adds.
+pub(crate) fn progress(event: Event) -> Vec<Progress> {
+    match event {
+        Event::Log { level, text } => vec![Progress::Log { level: self::level(level), text }],
+        Event::Phase { phase, progress } => {
+            vec![Progress::Phase { phase: word(phase).to_owned(), fraction: progress }]
+        }
+        Event::Partial(outputs) => outputs
+            .into_iter()
+            .map(|(key, value)| Progress::Partial { key: Some(key), value })
+            .collect(),
+        Event::Gap { from, to } => vec![Progress::Gap { from, to }],
+        Event::Accepted | Event::Dropped(_) | Event::Ended(_) => Vec::new(),
+    }
+}
+
+/// How an attempt ended. `places` says where each output was to go, `canceled` whether the
+/// attempt was told to stop.
+pub(crate) fn ended(
+    ended: Ended,
+    canceled: bool,
+    places: &BTreeMap<String, String>,
+) -> AttemptReport {
+    match ended {
+        Ended::Succeeded { mut outputs, written, cost_micro } => {
+            for (name, place) in places {
+                mark_written(&mut outputs, name, place, written.get(name));
+            }
+            AttemptReport::new(Ok(outputs), cost_micro)
+        }
+        Ended::Failed { code, message, cost_micro } => {
+            let error = failed(&code, message, canceled);
+            AttemptReport::new(Err(error), cost_micro)
+        }
+        Ended::Broken { code, message } => {
+            let (fault, executed) = match code {
+                code::LIMIT => (Fault::new(Code::ToolOutputTooLarge, message), Executed::Maybe),
+                code::COST => (other(code, message), Executed::Yes),
+                _ => (other(code, message), Executed::Maybe),
+            };
+            AttemptReport::new(Err(AttemptError::Failed(fault, executed)), 0)
+        }
+        Ended::Refused { close, reason, begun } => {
+            let (fault, executed) = refused(close, &reason, begun);
+            AttemptReport::new(Err(AttemptError::Failed(fault, executed)), 0)
+        }
+        Ended::Lost { cause, asked } => AttemptReport::new(Err(lost(&cause, asked, canceled)), 0),
+    }
+}
+
+/// An attempt whose server is gone.
+pub(crate) fn lost(cause: &str, asked: bool, canceled: bool) -> AttemptError {
+    let executed = if asked { Executed::Maybe } else { Executed::No };
+    if canceled {
+        let message = format!("The tool server was told to stop, and is gone: {cause}.");
+        return AttemptError::Canceled(Fault::new(Code::ToolCanceled, message).executed(executed));
+    }
+    let message = format!("The tool server was lost before it gave a result: {cause}.");
+    AttemptError::Failed(Fault::new(Code::ToolWorkerLost, message), executed)
+}
+
+/// Says of an output that it is where it was to go, if the server says so: by its size and hash,
+/// or by repeating the place.
+fn mark_written(outputs: &mut Object, name: &str, place: &str, written: Option<&Written>) {
+    let marker = match written {
+        Some(written) => json!({"$written": true, "bytes": written.bytes, "b3": written.b3}),
+        None => match outputs.get(name).and_then(Value::as_str) {
+            Some(said) if is_same_place(said, place) => json!({"$written": true}),
+            _ => return,
+        },
+    };
+    outputs.insert(name.to_owned(), marker);
+}
+
+/// What a server's own code means.
+fn failed(code: &str, message: String, canceled: bool) -> AttemptError {
+    let ours = |code, default: &str| {
+        Fault::new(code, if message.is_empty() { default } else { message.as_str() })
+    };
+    let (fault, executed) = match code {
+        code::INPUTS => (
+            ours(Code::ToolInvalidInput, "The tool server does not take these inputs."),
+            Executed::No,
+        ),
+        code::BUSY => (ours(Code::ToolBusy, "The tool server has too much to do."), Executed::No),
+        code::HANDLER => (ours(Code::ToolInternal, "The tool failed inside."), Executed::Yes),
+        code::WORKER => (
+            ours(Code::ToolWorkerLost, "The tool's worker ended without a result."),
+            Executed::Maybe,
+        ),
+        code::TIMEOUT => (ours(Code::ToolTimeout, "The tool took too long."), Executed::Maybe),
+        code::LIMIT => (ours(Code::ToolLimit, "The tool reached a limit."), Executed::Maybe),
+        code::CANCELED => {
+            let fault = ours(Code::ToolCanceled, "The tool server stopped the run.");
+            if canceled {
+                return AttemptError::Canceled(fault.executed(Executed::Maybe));
+            }
+            (fault, Executed::Maybe)
+        }
+        code::EGRESS
+        | code::PATH
+        | code::NOT_FOUND
+        | code::STORAGE_DENIED
+        | code::STORAGE
+        | code::STORAGE_EXPIRED => (other(code, message), Executed::Maybe),
+        code => match FaultCode::parse(code) {
+            Some(code) => {
+                let retryable = match &code {
+                    FaultCode::Known(code) => code.is_retryable(),
+                    FaultCode::Provider(_) => false,
+                };
+                (Fault::with_code(code, or(message), retryable), Executed::Yes)
+            }
+            None => (other(code, message), Executed::Yes),
+        },
+    };
+    AttemptError::Failed(fault, executed)
+}
+
+/// A code that has no word of its own here.
+fn other(code: &str, message: String) -> Fault {
+    // Another attempt is given fresh addresses, and storage may be back by then.
+    let retryable = matches!(code, code::STORAGE | code::STORAGE_EXPIRED);
+    let code: String = code.chars().take(CODE_BYTES_MAX).collect();
+    Fault::with_code(Code::ToolFailed.into(), or(message), retryable).with("code", code)
+}
+
+fn or(message: String) -> String {
+    if message.is_empty() { "The tool failed and did not say why.".to_owned() } else { message }
+}
+
+/// A connection that was closed because the server would not have the request.
+fn refused(close: u16, reason: &str, begun: bool) -> (Fault, Executed) {
+    let words = if reason.is_empty() { "it gives no reason" } else { reason };
+    if begun {
+        let message =
+            format!("The tool server does not go on with the attempt: {words} (code {close}).");
+        return (Fault::new(Code::ToolWorkerLost, message), Executed::Maybe);
+    }
+    if close == close::TOO_LARGE {
+        let message = format!("The request is larger than the tool server takes ({words}).");
+        return (Fault::new(Code::ToolInputTooLarge, message), Executed::No);
+    }
+    let message = format!("The tool server refused the request: {words} (code {close}).");
+    (Fault::new(Code::ToolFailed, message).with("close", close), Executed::No)
+}
+
+fn level(level: LogLevel) -> Level {
+    match level {
+        LogLevel::Debug => Level::Debug,
+        LogLevel::Info => Level::Info,
+        LogLevel::Warn => Level::Warn,
+        LogLevel::Error => Level::Error,
+    }
+}
+
+fn word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Started => "started",
+        Phase::Checkpoint => "checkpoint",
+        Phase::Completed => "completed",
+        Phase::Preempted => "preempted",
+    }
+}

@@ -1,0 +1,203 @@
+//! Where a tool server is.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+
+use wharf_engine::launcher::Secret;
+use wharf_vocab::{Code, Fault};
+use wharf_wire::run_v1::RUN_PATH;
+
+/// A tool server and how it is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Where it listens.
+    pub address: Address,
+    /// The path of its WebSocket, `/run` as a rule, with the query if there is one.
+    pub path: String,
+    /// The token it asks for.
+    pub bearer: Option<Secret>,
+    /// Differs for each start of the server. A run does not outlive the start it began under.
+    pub life: u64,
+}
+
+/// Where a server listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// A port of this machine.
+    Loopback(SocketAddr),
+    /// A port of any machine, by TLS.
+    Tls {
+        /// Its name or address.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+}
+
+impl Endpoint {
+    /// A server at an address, under the usual path, without a token.
+    #[must_use]
+    pub fn new(address: Address) -> Self {
+        Self { address, path: RUN_PATH.to_owned(), bearer: None, life: 0 }
+    }
+
+    /// Reads the address of a server elsewhere: `wss://` anywhere, `ws://` on this machine only.
+    /// Without a path it is `/run`.
+    pub fn parse(url: &str) -> Result<Self, Fault> {
+        let (tls, rest) = match url.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("wss") => (true, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("ws") => (false, rest),
+            _ => return Err(invalid("it does not begin with wss:// or ws://")),
+        };
+        if !rest.bytes().all(|byte| byte.is_ascii_graphic()) || rest.contains('#') {
+            return Err(invalid("it has a character that no address has"));
+        }
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err(invalid("it has a user or a password in it; a token belongs to a secret"));
+        }
+        let (host, port) = split(authority)?;
+        let port = port.unwrap_or(if tls { 443 } else { 80 });
+        let address = if tls {
+            Address::Tls { host: host.to_owned(), port }
+        } else {
+            Address::Loopback(SocketAddr::new(loopback(host)?, port))
+        };
+        let path = match path {
+            "" | "/" => RUN_PATH.to_owned(),
+            query if query.starts_with('?') => format!("{RUN_PATH}{query}"),
+            path => path.to_owned(),
+        };
+        Ok(Self { path, ..Self::new(address) })
+    }
+
+    /// The endpoint with a token.
+    #[must_use]
+    pub fn with_bearer(self, bearer: Option<Secret>) -> Self {
+        Self { bearer, ..self }
+    }
+
+    /// The endpoint of a certain start of its server.
+    #[must_use]
+    pub fn of_life(self, life: u64) -> Self {
+        Self { life, ..self }
+    }
+
+    /// What stands in the `Host` header.
+    pub(super) fn host(&self) -> String {
+        match &self.address {
+            Address::Unix(_) => "localhost".to_owned(),
+            Address::Loopback(address) => address.to_string(),
+            Address::Tls { host, port } => {
+                let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+                if *port == 443 { host } else { format!("{host}:{port}") }
+            }
+        }
+    }
+}
+
+/// Host and port of an authority; brackets around an address are taken off.
+fn split(authority: &str) -> Result<(&str, Option<u16>), Fault> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, rest) = rest.split_once(']').ok_or_else(|| invalid("a ] is missing"))?;
+            if host.parse::<Ipv6Addr>().is_err() {
+                return Err(invalid("what stands in brackets is no address"));
+            }
+            (host, rest.strip_prefix(':').or((!rest.is_empty()).then_some("x")))
+        }
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    if host.is_empty() {
+        return Err(invalid("it names no host"));
+    }
+    let port = match port {
+        None | Some("") => None,
+        Some(text) => match text.parse() {
+            Ok(port) if port != 0 && text.bytes().all(|byte| byte.is_ascii_digit()) => Some(port),
+            _ => return Err(invalid("its port is no number from 1 to 65535")),
+        },
+    };
+    Ok((host, port))
+}
+
+fn loopback(host: &str) -> Result<IpAddr, Fault> {
+    if host.eq_ignore_ascii_case("localhost") {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
+    match host.parse::<IpAddr>() {
+        Ok(address) if address.is_loopback() => Ok(address),
+        _ => Err(invalid("ws:// is only for this machine; use wss://")),
+    }
+}
+
+fn invalid(why: &str) -> Fault {
+    let message = format!("The address of the tool server cannot be used: {why}.");
+    Fault::new(Code::ToolManifestInvalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t042_addresses_of_servers_elsewhere_are_read() {
+        let tls = |host: &str, port| Address::Tls { host: host.to_owned(), port };
+        let here = |text: &str| Address::Loopback(text.parse().expect("valid"));
+        for (url, address, path, host) in [
+            ("wss://t.example", tls("t.example", 443), "/run", "t.example"),
+            ("WSS://t.example/", tls("t.example", 443), "/run", "t.example"),
+            ("wss://t.example:8443/a/b?x=1", tls("t.example", 8443), "/a/b?x=1", "t.example:8443"),
+            ("wss://t.example?x=1", tls("t.example", 443), "/run?x=1", "t.example"),
+            ("wss://[2001:db8::1]:9", tls("2001:db8::1", 9), "/run", "[2001:db8::1]:9"),
+            ("ws://localhost:81", here("127.0.0.1:81"), "/run", "127.0.0.1:81"),
+            ("ws://127.0.0.2:81/run", here("127.0.0.2:81"), "/run", "127.0.0.2:81"),
+            ("ws://[::1]:81", here("[::1]:81"), "/run", "[::1]:81"),
+        ] {
+            let endpoint = Endpoint::parse(url).expect(url);
+            assert_eq!((&endpoint.address, endpoint.path.as_str()), (&address, path), "{url}");
+            assert_eq!(endpoint.host(), host, "{url}");
+        }
+    }
+
+    #[test]
+    fn t042_addresses_that_are_unsafe_or_no_addresses_are_refused() {
+        for url in [
+            "",
+            "t.example",
+            "https://t.example",
+            "ws://t.example",
+            "ws://10.0.0.1:80",
+            "ws://169.254.169.254/",
+            "ws://localhost.example",
+            "wss://",
+            "wss://:443",
+            "wss://user:pass@t.example",
+            "wss://t.example:0",
+            "wss://t.example:99999",
+            "wss://t.example:+1",
+            "wss://t.example/a b",
+            "wss://t.example/\r\nX: y",
+            "wss://t.example/#frag",
+            "wss://[::1",
+            "wss://[t.example]",
+            "wss://[::1]x",
+        ] {
+            let fault = Endpoint::parse(url).expect_err(url);
+            assert!(fault.is(Code::ToolManifestInvalid), "{url}");
+        }
+    }
+
+    #[test]
+    fn t044_a_token_is_not_shown() {
+        let bearer = Some(Secret::new(b"canary".to_vec()));
+        let endpoint = Endpoint::new(Address::Unix("/x".into())).with_bearer(bearer);
+        assert!(!format!("{endpoint:?}").contains("canary"));
+    }
+}

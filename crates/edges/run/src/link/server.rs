@@ -1,0 +1,287 @@
+//! One server, as the core deals with it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use futures::future::BoxFuture;
+use rustls::ClientConfig;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
+use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_engine::{Attempt, Handle};
+use wharf_protocol::Moment;
+use wharf_vocab::{Code, Executed, Fault};
+
+use super::breaker::Breaker;
+use super::dial::{self, Dialing, Socket, Unreached};
+use super::drive::Drive;
+use super::{Endpoint, Health, Settings, Stop, health, tls};
+
+/// Gives the endpoint of a server.
+pub trait Doors: fmt::Debug + Send + Sync + 'static {
+    /// Where the server is now; asked for each connection. An error means that the server is gone
+    /// for good, as far as attempts under way are concerned, and says why.
+    fn endpoint(&self) -> BoxFuture<'_, Result<Endpoint, Fault>>;
+}
+
+impl Doors for Endpoint {
+    fn endpoint(&self) -> BoxFuture<'_, Result<Endpoint, Fault>> {
+        Box::pin(std::future::ready(Ok(self.clone())))
+    }
+}
+
+/// How a server gets at the files of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Files {
+    /// It is given addresses of storage.
+    Addresses,
+    /// It is given paths of files that the caller has put there, or will take from there. What is
+    /// not named here is an address.
+    Paths {
+        /// Inputs, by name.
+        inputs: BTreeMap<String, String>,
+        /// Outputs, by name.
+        outputs: BTreeMap<String, String>,
+    },
+}
+
+/// Whether a server can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reachable {
+    /// As far as is known.
+    Yes,
+    /// It is left alone for the moment, and tried again from time to time.
+    No {
+        /// Why.
+        why: String,
+    },
+}
+
+/// One server, shared by all attempts that it works on.
+#[derive(Debug, Clone)]
+pub struct Server(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    handle: Handle,
+    doors: Arc<dyn Doors>,
+    settings: Settings,
+    places: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    breaker: Mutex<Breaker>,
+    reachable: watch::Sender<Reachable>,
+    replays: AtomicBool,
+    tls: OnceLock<Arc<ClientConfig>>,
+    began: Instant,
+}
+
+impl Server {
+    /// A server behind these doors.
+    #[must_use]
+    pub fn new(handle: Handle, doors: Arc<dyn Doors>, settings: Settings) -> Self {
+        Self(Arc::new(Inner {
+            handle,
+            doors,
+            places: Arc::new(Semaphore::new(settings.attempts_max.max(1))),
+            waiting: AtomicUsize::new(0),
+            breaker: Mutex::new(Breaker::new(settings.failures_max, settings.rest)),
+            reachable: watch::Sender::new(Reachable::Yes),
+            replays: AtomicBool::new(settings.replays),
+            tls: OnceLock::new(),
+            began: Instant::now(),
+            settings,
+        }))
+    }
+
+    /// Tells whether the server can be reached, and when that changes.
+    #[must_use]
+    pub fn reachable(&self) -> watch::Receiver<Reachable> {
+        self.0.reachable.subscribe()
+    }
+
+    /// How the server is, in its own words.
+    pub async fn health(&self) -> Result<Health, Fault> {
+        let endpoint = self.0.doors.endpoint().await?;
+        let asked = async {
+            let wire = dial::reach(&endpoint, &self.dialing(), || self.tls()).await?;
+            health::ask(&endpoint, wire).await
+        };
+        let slow = Err(Unreached("it does not say how it is".to_owned()));
+        let patience = self.settings().connect + self.settings().handshake;
+        tokio::time::timeout(patience, asked).await.unwrap_or(slow).map_err(|why| away(&why.0))
+    }
+
+    /// Takes an attempt to its end. Dropping the future leaves the server alone with it; it can
+    /// be taken up again, as after a restart of the core.
+    pub async fn drive(&self, attempt: &Attempt, files: &Files, stop: &Stop) -> AttemptReport {
+        let place = tokio::select! {
+            biased;
+            _ = stop.wanted() => return never_sent(),
+            place = self.enter() => place,
+        };
+        let driven = async {
+            let place = place?;
+            let drive = Drive::begin(self, attempt, files, stop).await?;
+            let report = drive.run().await;
+            drop(place);
+            Ok(report)
+        };
+        // An attempt that is to be taken up again may well have begun before.
+        let reattach = attempt.dispatch().reattach;
+        let executed = if reattach { Executed::Maybe } else { Executed::No };
+        driven.await.unwrap_or_else(|fault: Fault| {
+            AttemptReport::new(Err(AttemptError::Failed(fault, executed)), 0)
+        })
+    }
+
+    async fn enter(&self) -> Result<OwnedSemaphorePermit, Fault> {
+        let inner = &self.0;
+        if let Ok(place) = Arc::clone(&inner.places).try_acquire_owned() {
+            return Ok(place);
+        }
+        let busy = || Fault::new(Code::ToolBusy, "Too many runs wait for the tool server.");
+        let waiting = Waiting::begin(&inner.waiting);
+        if waiting.before >= inner.settings.waiting_max {
+            return Err(busy());
+        }
+        Arc::clone(&inner.places).acquire_owned().await.map_err(|_| busy())
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.0.handle
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(super) async fn endpoint(&self) -> Result<Endpoint, Fault> {
+        self.0.doors.endpoint().await
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        let ms = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Moment::new(ms, self.0.handle.now())
+    }
+
+    /// The instant that a session means by this millisecond.
+    pub(super) fn at(&self, ms: u64) -> Instant {
+        self.0.began + std::time::Duration::from_millis(ms)
+    }
+
+    pub(super) fn replays(&self) -> bool {
+        self.0.replays.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn learn_replays(&self) {
+        self.0.replays.store(true, Ordering::Relaxed);
+    }
+
+    /// Why nobody may try to reach the server now.
+    pub(super) fn refuses(&self) -> Option<Fault> {
+        self.breaker().refuses(Instant::now()).map(|why| away(&why))
+    }
+
+    /// Makes a connection for a run, and remembers whether it worked.
+    pub(super) async fn dial(&self, endpoint: &Endpoint) -> Result<Socket, Unreached> {
+        let dialing = self.dialing();
+        let dialed = async {
+            let wire = dial::reach(endpoint, &dialing, || self.tls()).await?;
+            dial::open(endpoint, wire, &dialing).await
+        };
+        let dialed = dialed.await;
+        match &dialed {
+            Ok(_) => {
+                if self.breaker().succeeded() {
+                    self.0.reachable.send_replace(Reachable::Yes);
+                }
+            }
+            Err(why) => {
+                if self.breaker().failed(Instant::now(), &why.0) {
+                    let why = why.0.clone();
+                    tracing::warn!(%why, "a tool server cannot be reached and is left alone");
+                    self.0.reachable.send_replace(Reachable::No { why });
+                    tokio::spawn(look_again(Arc::downgrade(&self.0)));
+                }
+            }
+        }
+        dialed
+    }
+
+    fn dialing(&self) -> Dialing {
+        let settings = &self.0.settings;
+        Dialing {
+            connect: settings.connect,
+            handshake: settings.handshake,
+            message_bytes_max: settings.session.message_bytes_max,
+        }
+    }
+
+    fn tls(&self) -> Result<Arc<ClientConfig>, Unreached> {
+        if let Some(config) = self.0.tls.get() {
+            return Ok(Arc::clone(config));
+        }
+        let config = tls::config(&self.0.settings.roots).map_err(|error| {
+            Unreached(format!("this machine's certificates cannot be used ({error})"))
+        })?;
+        Ok(Arc::clone(self.0.tls.get_or_init(|| Arc::new(config))))
+    }
+
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.0.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tries a server that is left alone from time to time, until it is there again or nobody wants
+/// it any more.
+fn look_again(inner: Weak<Inner>) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        loop {
+            let Some(rest) = inner.upgrade().map(|inner| inner.settings.rest) else { return };
+            tokio::time::sleep(rest).await;
+            let Some(server) = inner.upgrade().map(Server) else { return };
+            if *server.0.reachable.borrow() == Reachable::Yes {
+                return;
+            }
+            if let Ok(endpoint) = server.endpoint().await
+                && let Ok(mut socket) = server.dial(&endpoint).await
+            {
+                // It is there, and nothing was asked of it.
+                let _ = tokio::time::timeout(rest, socket.close(None)).await;
+                return;
+            }
+        }
+    })
+}
+
+/// An attempt among those that wait for a place.
+struct Waiting<'a> {
+    count: &'a AtomicUsize,
+    before: usize,
+}
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Self {
+        Self { count, before: count.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A server that is not there for new attempts.
+pub(super) fn away(why: &str) -> Fault {
+    let message = format!("The tool server cannot be reached: {why}.");
+    Fault::new(Code::ToolUnavailable, message)
+}
+
+fn never_sent() -> AttemptReport {
+    let fault = Fault::new(Code::ToolCanceled, "The run was canceled before it was sent.")
+        .executed(Executed::No);
+    AttemptReport::new(Err(AttemptError::Canceled(fault)), 0)
+}

@@ -1,0 +1,268 @@
+//! Reading `wharf.tool.toml`: strictly, with bounds, and errors that name the field.
+//!
+//! A key that is not known is an error, because a limit or a flag with a slip of the pen in its
+//! name would otherwise silently not hold.
+
+mod fields;
+mod file;
+mod schema;
+mod serving;
+
+use std::path::Path;
+
+use toml::Table;
+use wharf_domain::ToolDef;
+use wharf_domain::agent::{
+    AgentLimits, AgentManifest, Entrypoint, RESERVED_IDS, Serving, ToolServer, Usage, quantity,
+};
+use wharf_domain::permission::Permission;
+use wharf_vocab::{AgentId, Code, Digest, Fault, Isolation, SandboxLevel, SecretName, ToolId};
+
+use fields::Fields;
+
+/// The file's name in a tool server's folder.
+pub(crate) const FILE_NAME: &str = "wharf.tool.toml";
+
+const REFERENCE_BYTES_MAX: usize = 300;
+const TEXT_BYTES_MAX: usize = 2_000;
+const ITEM_BYTES_MAX: usize = 300;
+/// A day; whatever takes longer is not waited for.
+const TIMEOUT_S_MAX: f64 = 86_400.0;
+
+/// All there may be at the top.
+const KNOWN: &[&str] = &[
+    "ref",
+    "description",
+    "handler",
+    "exec",
+    "image",
+    "url",
+    "input_schema",
+    "output_schema",
+    "timeout_s",
+    "max_concurrency",
+    "max_cost_micro",
+    "side_effects",
+    "requires_directive",
+    "mock",
+    "secrets",
+    "token_secret",
+    "permissions",
+    "sandbox",
+    "isolation",
+    "required_outputs",
+    "cold",
+    "profile",
+    "resources",
+];
+/// All there may be in `resources`.
+const RESOURCES: &[&str] = &["memory", "disk", "cpu_time", "cpu", "processes", "open_files"];
+/// What is for a process of this core only.
+const OF_A_PROCESS: &[&str] = &["secrets", "permissions", "sandbox", "isolation", "resources"];
+
+/// A manifest that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Read {
+    /// The tool's reference, which is the server's id.
+    pub(crate) id: AgentId,
+    /// The hash of all that was read: the manifest, and the schemas that stand beside it.
+    pub(crate) hash: Digest,
+    /// What it says.
+    pub(crate) manifest: AgentManifest,
+}
+
+/// Reads the manifest in a folder, and the schemas it names. It blocks, but only on plain files.
+pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
+    let path = folder.join(FILE_NAME);
+    let bytes = file::read(folder, FILE_NAME)
+        .map_err(|why| invalid(format!("{} {why}.", path.display())))?;
+    let table = parse(&bytes)?;
+    let fields = Fields::new(&table, "");
+    fields.only(KNOWN)?;
+    let mut read = vec![bytes];
+    let tool = tool(&fields, folder, &mut read)?;
+    let how = serving::read(&fields, folder)?;
+    if !how.is_launched() {
+        fields.none_of(OF_A_PROCESS, "it is for servers that this core starts")?;
+    }
+    let id = AgentId::new(tool.tool.as_str())
+        .map_err(|error| fields.wrong("ref", &error.to_string()))?;
+    let token_secret = secret(&fields, "token_secret")?;
+    let manifest = AgentManifest {
+        name: id.to_string(),
+        version: tool.tool.as_str().rsplit_once('@').map_or("", |(_, version)| version).to_owned(),
+        description: tool.description.clone(),
+        entrypoint: entrypoint(&how),
+        permissions: permissions(&fields, token_secret.as_ref())?,
+        capabilities: Vec::new(),
+        limits: limits(&fields)?,
+        isolation: isolation(&fields)?,
+        inherits_connection: false,
+        source: None,
+        server: Some(Box::new(ToolServer {
+            how,
+            tool,
+            token_secret,
+            calls_max: calls_max(&fields)?,
+            required_outputs: required_outputs(&fields)?,
+            https_only: https_only(&fields)?,
+            sandbox: sandbox(&fields)?,
+        })),
+    };
+    Ok(Read { id, hash: hash(&read), manifest })
+}
+
+/// The manifest's bytes alone stand for themselves.
+fn hash(read: &[Vec<u8>]) -> Digest {
+    match read {
+        [manifest] => Digest::of_bytes(manifest),
+        all => Digest::of(&all.iter().map(Vec::as_slice).collect::<Vec<_>>()),
+    }
+}
+
+fn parse(bytes: &[u8]) -> Result<Table, Fault> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|_| invalid("The manifest is not UTF-8 text.".to_owned()))?;
+    text.parse::<Table>().map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start);
+        let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
+        let why: String =
+            error.message().chars().map(|c| if c == '\n' { ';' } else { c }).collect();
+        invalid(format!("The manifest is not TOML (line {line}): {}.", why.trim_end_matches('.')))
+    })
+}
+
+/// The tool as the catalog shows it. What is read besides the manifest is added to `read`.
+fn tool(fields: &Fields<'_>, folder: &Path, read: &mut Vec<Vec<u8>>) -> Result<ToolDef, Fault> {
+    let reference = fields.text("ref", REFERENCE_BYTES_MAX)?;
+    let tool = ToolId::new(&reference).ok().filter(ToolId::is_reference).ok_or_else(|| {
+        fields.wrong("ref", "it must be namespace/name@version in lower case, such as llm/chat@1")
+    })?;
+    let namespace = reference.split_once('/').map_or("", |(namespace, _)| namespace);
+    if RESERVED_IDS.contains(&namespace) {
+        return Err(fields.wrong("ref", &format!("{namespace} is a name of the core itself")));
+    }
+    let description = fields.text("description", TEXT_BYTES_MAX)?;
+    let input = schema::read(fields, "input_schema", folder, read)?;
+    let input = input.unwrap_or_else(|| serde_json::json!({"type": "object"}));
+    let mut def = ToolDef::new(tool, description, input);
+    def.output_schema = schema::read(fields, "output_schema", folder, read)?;
+    def.side_effects = fields.flag("side_effects")?;
+    def.requires_directive = fields.flag("requires_directive")?.unwrap_or(false);
+    def.mock = fields.flag("mock")?.unwrap_or(false);
+    def.timeout_ms = timeout_ms(fields)?;
+    def.max_cost_micro = fields.whole("max_cost_micro", 0)?;
+    Ok(def)
+}
+
+fn timeout_ms(fields: &Fields<'_>) -> Result<Option<u64>, Fault> {
+    let Some(seconds) = fields.number("timeout_s")? else { return Ok(None) };
+    if !(0.001..=TIMEOUT_S_MAX).contains(&seconds) {
+        let why = format!("it must be a number of seconds from 0.001 to {TIMEOUT_S_MAX}");
+        return Err(fields.wrong("timeout_s", &why));
+    }
+    let time = std::time::Duration::from_secs_f64(seconds);
+    Ok(u64::try_from(time.as_millis()).ok())
+}
+
+/// What is pinned and shown; how it is really started is the launch's business.
+fn entrypoint(how: &Serving) -> Entrypoint {
+    let (program, args) = match how {
+        Serving::Handler { file, .. } => (format!("./{file}"), Vec::new()),
+        Serving::Program { argv } => {
+            (argv.first().cloned().unwrap_or_default(), argv.iter().skip(1).cloned().collect())
+        }
+        Serving::Image { image } => (image.clone(), Vec::new()),
+        Serving::Remote { url } => (url.clone(), Vec::new()),
+    };
+    Entrypoint { program, args }
+}
+
+/// What it asks for, and the secrets it names as what they are: permissions to use them.
+fn permissions(fields: &Fields<'_>, token: Option<&SecretName>) -> Result<Vec<String>, Fault> {
+    let mut permissions = fields.texts("permissions", ITEM_BYTES_MAX)?.unwrap_or_default();
+    for (at, text) in permissions.iter().enumerate() {
+        let parsed = Permission::parse(text);
+        if let Err(why) = parsed {
+            let shown: String = text.chars().filter(|c| !c.is_control()).collect();
+            return Err(fields.wrong(&format!("permissions[{at}]"), &format!("{shown} {why}")));
+        }
+    }
+    let mut secrets = Vec::new();
+    for (at, text) in
+        fields.texts("secrets", ITEM_BYTES_MAX)?.unwrap_or_default().iter().enumerate()
+    {
+        let name = SecretName::new(text)
+            .map_err(|error| fields.wrong(&format!("secrets[{at}]"), &error.to_string()))?;
+        secrets.push(name);
+    }
+    for name in secrets.iter().chain(token) {
+        let permission = format!("secret:use:{name}");
+        if !permissions.contains(&permission) {
+            permissions.push(permission);
+        }
+    }
+    Ok(permissions)
+}
+
+fn secret(fields: &Fields<'_>, name: &str) -> Result<Option<SecretName>, Fault> {
+    let Some(text) = fields.optional_text(name, ITEM_BYTES_MAX)? else { return Ok(None) };
+    SecretName::new(text).map(Some).map_err(|error| fields.wrong(name, &error.to_string()))
+}
+
+fn calls_max(fields: &Fields<'_>) -> Result<Option<u32>, Fault> {
+    let calls = fields.whole("max_concurrency", 1)?;
+    Ok(calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)))
+}
+
+fn limits(fields: &Fields<'_>) -> Result<AgentLimits, Fault> {
+    let mut limits = AgentLimits { calls_max: calls_max(fields)?, ..AgentLimits::default() };
+    let Some(table) = fields.table("resources")? else { return Ok(limits) };
+    let given = Fields::new(table, "resources.");
+    given.only(RESOURCES)?;
+    let size = |name| given.quantity(name, "a size such as 256Mi", quantity::bytes);
+    limits.usage = Usage {
+        memory_bytes: size("memory")?,
+        disk_bytes: size("disk")?,
+        cpu_ms: given.quantity("cpu_time", "a time such as 60s", quantity::duration_ms)?,
+        cpu_millicores: given.quantity("cpu", "a share such as 200m", quantity::millicores)?,
+        processes: given.whole("processes", 1)?,
+        open_files: given.whole("open_files", 1)?,
+    };
+    Ok(limits)
+}
+
+fn isolation(fields: &Fields<'_>) -> Result<Option<Isolation>, Fault> {
+    fields.word("isolation", Isolation::parse, "shared, world or run")
+}
+
+fn sandbox(fields: &Fields<'_>) -> Result<Option<SandboxLevel>, Fault> {
+    fields.word("sandbox", SandboxLevel::parse, "none, basic, standard or strict")
+}
+
+/// A server of the seeds' authors fetches only what is encrypted.
+fn https_only(fields: &Fields<'_>) -> Result<bool, Fault> {
+    let parse = |word: &str| match word {
+        "default" => Some(false),
+        "seed" => Some(true),
+        _ => None,
+    };
+    Ok(fields.word("profile", parse, "default or seed")?.unwrap_or(false))
+}
+
+fn required_outputs(fields: &Fields<'_>) -> Result<Vec<String>, Fault> {
+    let mut outputs = fields.texts("required_outputs", ITEM_BYTES_MAX)?.unwrap_or_default();
+    if let Some(at) = outputs.iter().position(String::is_empty) {
+        return Err(fields.wrong(&format!("required_outputs[{at}]"), "it must not be empty"));
+    }
+    outputs.sort_unstable();
+    outputs.dedup();
+    Ok(outputs)
+}
+
+fn invalid(message: String) -> Fault {
+    Fault::new(Code::ToolManifestInvalid, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,372 @@
+//! One start of a tool server: waits until it is well, hands it attempts, lets it go.
+
+mod work;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wharf_domain::Agent;
+use wharf_domain::agent::{Serving, ToolServer};
+use wharf_engine::launcher::{Launched, LogSource};
+use wharf_engine::{Attempt, Dispatch, Handle, Reach};
+use wharf_hosting::{Closed, Command, Phase, Process, fail};
+use wharf_vocab::{AttemptId, Code, Executed, Fault};
+
+use crate::doors::Doors;
+use crate::equip;
+use crate::folder::Shelf;
+use crate::link::{Endpoint, Health, Reachable, Server, Settings, Stop};
+use crate::tools::{Tools, server_of};
+use work::Work;
+
+/// Commands that may wait; beyond it an attempt is told that the server is busy.
+const COMMANDS_WAITING_MAX: usize = 512;
+/// Attempts that may wait for others to end.
+const ATTEMPTS_WAITING_MAX: usize = 1_024;
+/// Attempts that a server works on at once when its manifest does not say.
+const CALLS_DEFAULT: u32 = 64;
+/// How long a server that is not well yet is left alone.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// Lines of a log that are looked through for the last word of a server.
+const LINES_LOOKED_AT: usize = 50;
+/// Enough of a line to recognise the trouble.
+const LINE_CHARS_MAX: usize = 300;
+
+/// One start of a tool server.
+pub(crate) struct Station {
+    tools: Arc<Tools>,
+    process: Process,
+    doors: Arc<Doors>,
+    server: Server,
+    /// The folder it shares with the core, if it cannot use addresses.
+    shelf: Option<Arc<Shelf>>,
+    /// What the files of a run may have together.
+    bytes_max: u64,
+    places: Arc<Semaphore>,
+    open: HashMap<AttemptId, Open>,
+    work: JoinSet<AttemptId>,
+}
+
+/// An attempt under way.
+struct Open {
+    /// Says that it is to stop, to whoever speaks with the server.
+    stop: Stop,
+    /// Says the same while nothing was sent yet.
+    canceled: CancellationToken,
+}
+
+/// How a server is left.
+enum Leaving {
+    /// It is gone, or cannot be used.
+    Lost(String),
+    /// It is to end; attempts may go on so long.
+    Goodbye(Duration),
+}
+
+impl Station {
+    /// Looks after a start in a task of its own.
+    pub(crate) fn open(tools: Arc<Tools>, process: Process) {
+        tokio::spawn(async move {
+            let (live, launch) = (Arc::clone(&process.live), process.launch.clone());
+            match Self::new(tools, process) {
+                Ok(station) => station.run().await,
+                Err(fault) => {
+                    live.disconnect(&launch, Closed::Because(sentence(&fault)));
+                }
+            }
+        });
+    }
+
+    fn new(tools: Arc<Tools>, process: Process) -> Result<Self, Fault> {
+        let agent = &process.agent;
+        let server = server_of(agent)?;
+        let endpoint = endpoint(&tools, &process, server)?;
+        let doors = Arc::new(Doors::new(
+            Arc::clone(&tools),
+            agent.id.clone(),
+            endpoint,
+            server.token_secret.clone(),
+        ));
+        let limits = wharf_hosting::limits(agent, &tools.options.hosting.limits);
+        let calls_max = limits.calls_max.or(server.calls_max).unwrap_or(CALLS_DEFAULT).max(1);
+        let calls_max =
+            usize::try_from(calls_max).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        let settings = settings(server, calls_max);
+        let link = Server::new(handle(&tools).clone(), Arc::clone(&doors) as _, settings);
+        Ok(Self {
+            shelf: shelf(&tools, &process, agent, server)?,
+            server: link,
+            doors,
+            bytes_max: limits.usage.disk_bytes.unwrap_or(u64::MAX),
+            places: Arc::new(Semaphore::new(calls_max)),
+            open: HashMap::new(),
+            work: JoinSet::new(),
+            tools,
+            process,
+        })
+    }
+
+    async fn run(mut self) {
+        let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
+        if let Err(why) = self.until_well().await {
+            return self.process.live.disconnect(&self.process.launch, Closed::Because(why));
+        }
+        if !self.process.live.connect(&self.process.launch, commands) {
+            return;
+        }
+        self.fares(Phase::Running).await;
+        match self.serve(&mut inbox).await {
+            Leaving::Lost(why) => self.doors.close(why),
+            Leaving::Goodbye(patience) => {
+                self.drain(&mut inbox, patience).await;
+                self.doors.close("it was ended".to_owned());
+            }
+        }
+        self.process.live.disconnect(&self.process.launch, Closed::Over);
+        self.announce().await;
+        self.finish(&mut inbox).await;
+    }
+
+    /// Waits until a launched server says that it is well. One elsewhere is taken as it is: what
+    /// keeps it from an attempt is told with that attempt.
+    async fn until_well(&self) -> Result<(), String> {
+        let Some(launched) = &self.process.launched else { return Ok(()) };
+        let within = self.tools.options.healthy_within;
+        let wait = async {
+            loop {
+                match self.server.health().await {
+                    Ok(health) if health.ok => return health,
+                    _ => tokio::time::sleep(LOOK_PAUSE).await,
+                }
+            }
+        };
+        tokio::select! {
+            // Whoever looks after the process says how it ended.
+            () = exited(&**launched) => Err("it ended before it was well".to_owned()),
+            well = tokio::time::timeout(within, wait) => match well {
+                Ok(health) => {
+                    self.note(&health);
+                    Ok(())
+                }
+                Err(_) => Err(self.unwell(&**launched, within).await),
+            },
+        }
+    }
+
+    fn note(&self, health: &Health) {
+        let digest = health.digest.as_deref().unwrap_or("none");
+        tracing::info!(tool = %self.process.agent.id, %digest, "a tool server is well");
+    }
+
+    /// Why a server that did not get well in time may not have: the last it wrote as an error.
+    async fn unwell(&self, launched: &dyn Launched, within: Duration) -> String {
+        let lines = launched.tail(LINES_LOOKED_AT).await.unwrap_or_default();
+        let last = lines.iter().rev().find(|line| line.source == LogSource::Stderr);
+        let seconds = within.as_secs_f64();
+        let why = format!("it did not answer under /healthz within {seconds} s");
+        match last.map(|line| line.text.trim()).filter(|line| !line.is_empty()) {
+            None => why,
+            Some(line) => {
+                let shown = line.chars().filter(|c| !c.is_control()).take(LINE_CHARS_MAX);
+                format!("{why}; its last error was: {}", shown.collect::<String>())
+            }
+        }
+    }
+
+    /// Hands over attempts until the server is to end, or has ended.
+    async fn serve(&mut self, inbox: &mut mpsc::Receiver<Command>) -> Leaving {
+        let launched = self.process.launched.clone();
+        let mut gone = std::pin::pin!(async move {
+            match launched {
+                Some(launched) => launched.exited().await.to_string(),
+                None => std::future::pending().await,
+            }
+        });
+        let mut reachable = self.server.reachable();
+        loop {
+            tokio::select! {
+                why = &mut gone => return Leaving::Lost(why),
+                Some(ended) = self.work.join_next() => self.over(ended.ok()),
+                Ok(()) = reachable.changed() => {
+                    let well = *reachable.borrow_and_update() == Reachable::Yes;
+                    self.fares(if well { Phase::Running } else { Phase::Unhealthy }).await;
+                }
+                command = inbox.recv() => match command {
+                    Some(Command::Goodbye { drain_ms, .. }) => {
+                        return Leaving::Goodbye(Duration::from_millis(drain_ms));
+                    }
+                    Some(command) => self.command(command).await,
+                    None => return Leaving::Goodbye(Duration::ZERO),
+                }
+            }
+        }
+    }
+
+    async fn command(&mut self, command: Command) {
+        match command {
+            Command::Call(dispatch) => self.arrive(*dispatch).await,
+            Command::Cancel { attempt_id, grace_ms, .. } => {
+                if let Some(open) = self.open.get(&attempt_id) {
+                    open.canceled.cancel();
+                    open.stop.now(Duration::from_millis(grace_ms));
+                }
+            }
+            // A tool server asks nothing.
+            Command::Answer { .. } | Command::Goodbye { .. } => {}
+        }
+    }
+
+    async fn arrive(&mut self, dispatch: Dispatch) {
+        let id = dispatch.attempt_id.clone();
+        if self.open.contains_key(&id) {
+            // It was asked for again because the core looked its runs up anew.
+            return;
+        }
+        let taken_up_again = dispatch.reattach;
+        let attempt = Attempt::new(handle(&self.tools).clone(), dispatch);
+        if taken_up_again && self.process.launched.is_some() {
+            // Whoever worked on it went with the core that launched it.
+            let message = "The tool server was ended while it worked on the run.";
+            let fault = Fault::new(Code::ToolAgentLost, message);
+            return self.refuse(&attempt, fault, Executed::Maybe).await;
+        }
+        if self.open.len() >= ATTEMPTS_WAITING_MAX {
+            let message = "Too many runs wait for the tool server; try again later.";
+            let fault = Fault::new(Code::ToolBusy, message);
+            return self.refuse(&attempt, fault, Executed::No).await;
+        }
+        let open = Open { stop: Stop::new(), canceled: CancellationToken::new() };
+        let work = Work {
+            handle: handle(&self.tools).clone(),
+            attempt,
+            server: self.server.clone(),
+            shelf: self.shelf.clone(),
+            // The launch's folders must not go while something is written there.
+            _places: Arc::clone(&self.process.places),
+            bytes_max: self.bytes_max,
+            turn: Arc::clone(&self.places),
+            stop: open.stop.clone(),
+            canceled: open.canceled.clone(),
+        };
+        self.open.insert(id.clone(), open);
+        self.work.spawn(async move {
+            work.run().await;
+            id
+        });
+    }
+
+    /// Ends an attempt that is not handed over.
+    async fn refuse(&self, attempt: &Attempt, fault: Fault, executed: Executed) {
+        let id = &attempt.dispatch().attempt_id;
+        self.process.live.call_over(&self.process.launch, id, false);
+        // When the engine is gone there is nobody left to tell.
+        let _ = attempt.failed(fault, executed).await;
+    }
+
+    fn over(&mut self, ended: Option<AttemptId>) {
+        if let Some(id) = ended {
+            self.open.remove(&id);
+            self.process.live.call_over(&self.process.launch, &id, false);
+        }
+    }
+
+    /// Lets attempts go on for a while. None is taken any more; stopping one is still possible.
+    async fn drain(&mut self, inbox: &mut mpsc::Receiver<Command>, patience: Duration) {
+        let until = Instant::now() + patience;
+        while !self.open.is_empty() {
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => return,
+                Some(ended) = self.work.join_next() => self.over(ended.ok()),
+                Some(command) = inbox.recv() => match command {
+                    Command::Call(dispatch) => self.turn_back(*dispatch).await,
+                    command => self.command(command).await,
+                },
+            }
+        }
+    }
+
+    /// Gives back what was not handed over, and waits for the rest to end.
+    async fn finish(mut self, inbox: &mut mpsc::Receiver<Command>) {
+        inbox.close();
+        while let Some(command) = inbox.recv().await {
+            if let Command::Call(dispatch) = command {
+                self.turn_back(*dispatch).await;
+            }
+        }
+        while let Some(ended) = self.work.join_next().await {
+            self.over(ended.ok());
+        }
+    }
+
+    async fn turn_back(&self, dispatch: Dispatch) {
+        let executed = if dispatch.reattach { Executed::Maybe } else { Executed::No };
+        let attempt = Attempt::new(handle(&self.tools).clone(), dispatch);
+        let fault = Fault::new(Code::ToolAgentLost, "The tool server went away.");
+        self.refuse(&attempt, fault, executed).await;
+    }
+
+    async fn fares(&self, phase: Phase) {
+        let failed = self.process.live.set_phase(&self.process.launch, phase);
+        self.announce().await;
+        fail(handle(&self.tools), failed).await;
+    }
+
+    async fn announce(&self) {
+        self.process.live.announce(handle(&self.tools), &self.process.agent.id).await;
+    }
+}
+
+fn handle(tools: &Tools) -> &Handle {
+    &tools.options.hosting.handle
+}
+
+async fn exited(launched: &dyn Launched) {
+    drop(launched.exited().await);
+}
+
+/// Where a start of a server is.
+fn endpoint(tools: &Tools, process: &Process, server: &ToolServer) -> Result<Endpoint, Fault> {
+    if let Serving::Remote { url } = &server.how {
+        return Endpoint::parse(url);
+    }
+    let address = tools.address(&process.launch);
+    let gone = || Fault::new(Code::ToolAgentLost, "The tool server went away.");
+    Ok(Endpoint::new(address.ok_or_else(gone)?).of_life(tools.next_life()))
+}
+
+fn settings(server: &ToolServer, calls_max: usize) -> Settings {
+    Settings {
+        attempts_max: calls_max,
+        waiting_max: ATTEMPTS_WAITING_MAX,
+        // The core's own program numbers its messages; of others it has to be learned.
+        replays: matches!(server.how, Serving::Handler { .. }),
+        required: server.required_outputs.clone(),
+        ..Settings::default()
+    }
+}
+
+/// The folder that a server shares with the core, if it cannot use addresses.
+fn shelf(
+    tools: &Tools,
+    process: &Process,
+    agent: &Agent,
+    server: &ToolServer,
+) -> Result<Option<Arc<Shelf>>, Fault> {
+    if process.launched.is_none() || equip::reach(&tools.options, agent, server)? == Reach::Storage
+    {
+        return Ok(None);
+    }
+    Shelf::open(&process.places).map(|shelf| Some(Arc::new(shelf))).map_err(|error| {
+        let message = format!("No folder for files can be made: {error}.");
+        Fault::new(Code::AgentStartFailed, message)
+    })
+}
+
+fn sentence(fault: &Fault) -> String {
+    fault.message.trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,107 @@
+//! One attempt: its turn, its files, the server, its files again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_engine::{Attempt, Handle};
+use wharf_hosting::{Places, over, unwanted};
+use wharf_vocab::{Code, Executed, Fault};
+
+use crate::folder::{RunFolder, Shelf};
+use crate::link::{Files, Server, Stop};
+
+/// One attempt and what it takes to bring it to its end.
+pub(super) struct Work {
+    pub(super) handle: Handle,
+    pub(super) attempt: Attempt,
+    pub(super) server: Server,
+    pub(super) shelf: Option<Arc<Shelf>>,
+    pub(super) _places: Arc<Places>,
+    pub(super) bytes_max: u64,
+    /// Only so many attempts have their turn at once.
+    pub(super) turn: Arc<Semaphore>,
+    pub(super) stop: Stop,
+    pub(super) canceled: CancellationToken,
+}
+
+impl Work {
+    /// Brings the attempt to its end and says how it ended.
+    pub(super) async fn run(self) {
+        let (report, folder) = match self.prepare().await {
+            Ok((turn, folder)) => {
+                let report = self.drive(folder.as_ref()).await;
+                drop(turn);
+                (report, folder)
+            }
+            Err(error) => (AttemptReport::new(Err(error), 0), None),
+        };
+        // When the engine is gone there is nobody left to tell.
+        let _ = self.attempt.ended(report).await;
+        drop(folder);
+    }
+
+    /// Waits for its turn and copies its inputs. It can be canceled all the while, and has not
+    /// begun.
+    async fn prepare(
+        &self,
+    ) -> Result<(Option<OwnedSemaphorePermit>, Option<Arc<RunFolder>>), AttemptError> {
+        let prepared = async {
+            let turn = Arc::clone(&self.turn).acquire_owned().await.ok();
+            let folder = match &self.shelf {
+                Some(shelf) if !self.attempt.data().is_empty() => Some(self.fill(shelf).await?),
+                _ => None,
+            };
+            Ok((turn, folder))
+        };
+        tokio::select! {
+            biased;
+            () = self.canceled.cancelled() => {
+                let message = "The run was canceled before it was sent.";
+                let fault = Fault::new(Code::ToolCanceled, message).executed(Executed::No);
+                Err(AttemptError::Canceled(fault))
+            }
+            prepared = prepared => {
+                prepared.map_err(|fault: Fault| AttemptError::Failed(fault, Executed::No))
+            }
+        }
+    }
+
+    async fn fill(&self, shelf: &Arc<Shelf>) -> Result<Arc<RunFolder>, Fault> {
+        let data = self.attempt.data();
+        let folder = Arc::new(shelf.take(&self.attempt.dispatch().run.run, &data)?);
+        folder.fill(&data).await?;
+        Ok(folder)
+    }
+
+    async fn drive(&self, folder: Option<&Arc<RunFolder>>) -> AttemptReport {
+        let files = match (folder, &self.shelf) {
+            (Some(folder), _) => {
+                Files::Paths { inputs: folder.input_paths(), outputs: folder.output_paths() }
+            }
+            (None, Some(_)) => Files::Paths { inputs: BTreeMap::new(), outputs: BTreeMap::new() },
+            (None, None) => Files::Addresses,
+        };
+        let report = self.server.drive(&self.attempt, &files, &self.stop).await;
+        match (folder, &report.result) {
+            (Some(folder), Ok(outputs)) => {
+                let data = self.attempt.data();
+                let stored = tokio::select! {
+                    stored = folder.empty(&data, outputs, self.bytes_max) => stored,
+                    // Canceled, or out of time: nobody wants the files any more.
+                    () = over(&self.handle, &self.attempt.dispatch().run) => Err(unwanted()),
+                };
+                match stored {
+                    Ok(()) => report,
+                    Err(fault) => {
+                        let result = Err(AttemptError::Failed(fault, Executed::Yes));
+                        AttemptReport::new(result, report.cost_micro)
+                    }
+                }
+            }
+            _ => report,
+        }
+    }
+}

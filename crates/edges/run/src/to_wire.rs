@@ -1,0 +1,76 @@
+//! From the engine's words to the run protocol.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wharf_engine::Attempt;
+use wharf_vocab::{Fault, Mode, Object, Timestamp};
+use wharf_wire::run_v1::{self as wire, Request, RequestControl};
+
+use crate::link::{Files, Shown};
+
+/// What a server is asked, and what it was given for it. It holds addresses and is not kept.
+pub(crate) struct Order {
+    pub(crate) request: Request,
+    /// Where each output goes.
+    pub(crate) places: BTreeMap<String, String>,
+    /// What records have for each address.
+    pub(crate) shown: Shown,
+}
+
+/// An attempt as a request.
+pub(crate) fn order(
+    attempt: &Attempt,
+    files: &Files,
+    required: &[String],
+    now: Timestamp,
+) -> Result<Order, Fault> {
+    let (dispatch, data) = (attempt.dispatch(), attempt.data());
+    let spec = &dispatch.spec;
+    let (inputs, places) = match files {
+        Files::Addresses => (data.inputs_with_addresses()?, data.output_addresses()?),
+        Files::Paths { inputs, outputs } => {
+            // Addresses elsewhere are passed on as they are.
+            let elsewhere = data.refs().iter().any(|name| !inputs.contains_key(name));
+            let mut all =
+                if elsewhere { data.inputs_with_addresses()? } else { spec.inputs.clone() };
+            all.extend(inputs.iter().map(|(name, path)| (name.clone(), path.clone().into())));
+            let mut places = outputs.clone();
+            if data.output_names().iter().any(|name| !outputs.contains_key(name)) {
+                for (name, address) in data.output_addresses()? {
+                    places.entry(name).or_insert(address);
+                }
+            }
+            (all, places)
+        }
+    };
+    let shown = shown(&data.refs(), (&inputs, &spec.inputs), (&places, &spec.outputs));
+    let mode = match spec.mode {
+        Mode::Real => wire::Mode::Real,
+        Mode::Mock => wire::Mode::Mock,
+    };
+    let control = RequestControl {
+        attempt: dispatch.attempt,
+        // The list stands even when it is empty: then no text is taken for an address.
+        refs: Some(data.refs()),
+        deadline_ms: dispatch.deadline.map(|deadline| deadline.ms_since(now).max(1)),
+        required: required.to_vec(),
+        ..RequestControl::new(dispatch.run.run.as_str(), mode)
+    };
+    let outputs = places.iter().map(|(name, at)| (name.clone(), at.clone().into())).collect();
+    Ok(Order { request: Request { control, inputs, outputs }, places, shown })
+}
+
+fn shown(
+    refs: &[String],
+    (inputs, kept_inputs): (&Object, &Object),
+    (places, kept_outputs): (&BTreeMap<String, String>, &Object),
+) -> Shown {
+    let text =
+        |values: &Object, name: &str| values.get(name).and_then(Value::as_str).map(str::to_owned);
+    let read = refs.iter().filter_map(|name| Some((text(inputs, name)?, text(kept_inputs, name)?)));
+    let write = places
+        .iter()
+        .filter_map(|(name, address)| Some((address.clone(), text(kept_outputs, name)?)));
+    Shown::new(read.chain(write))
+}

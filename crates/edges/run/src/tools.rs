@@ -1,0 +1,169 @@
+//! Tool servers as a kind of provider that is hosted.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use wharf_domain::Agent;
+use wharf_domain::agent::{Serving, ToolServer};
+use wharf_engine::agents::Scan;
+use wharf_engine::launcher::LaunchSpec;
+use wharf_hosting::{
+    Host, Kept, Kind, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
+};
+use wharf_vocab::{AgentId, Code, Fault, LaunchId};
+
+use crate::link::{Address, Endpoint};
+use crate::options::Options;
+use crate::station::Station;
+use crate::{equip, manifest};
+
+/// What all tool servers share.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) host: Host,
+    pub(crate) options: Options,
+    /// Where launches listen that are under way.
+    addresses: Mutex<HashMap<LaunchId, Address>>,
+    /// How many launches there have been.
+    lives: AtomicU64,
+}
+
+/// Where manifests of tool servers stand.
+const FILE: ManifestFile = ManifestFile { name: manifest::FILE_NAME, read };
+
+fn read(folder: &Path) -> Result<ReadManifest, Fault> {
+    let manifest::Read { id, hash, manifest } = manifest::read(folder)?;
+    Ok(ReadManifest { id, hash, manifest })
+}
+
+/// What a record says of its tool server.
+pub(crate) fn server_of(agent: &Agent) -> Result<&ToolServer, Fault> {
+    agent.manifest.server.as_deref().ok_or_else(|| unknown(&agent.id))
+}
+
+pub(crate) fn unknown(id: &AgentId) -> Fault {
+    Fault::new(Code::ToolNotFound, format!("There is no tool server {id}."))
+}
+
+impl Tools {
+    pub(crate) fn new(options: Options) -> Self {
+        let host = Host::new(options.hosting.clone());
+        Self { host, options, addresses: Mutex::default(), lives: AtomicU64::new(0) }
+    }
+
+    /// A number that no other launch has.
+    pub(crate) fn next_life(&self) -> u64 {
+        self.lives.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Where a launch listens.
+    pub(crate) fn address(&self, launch: &LaunchId) -> Option<Address> {
+        self.with(|addresses| addresses.get(launch).cloned())
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<LaunchId, Address>) -> T) -> T {
+        work(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Refuses a server elsewhere that could not get at the files of its runs.
+    fn check_remote(&self, url: &str, server: &ToolServer) -> Result<(), Fault> {
+        let storage = &self.options.storage;
+        let origin = &storage.origin;
+        let refused = |why: String| {
+            let message = format!("The tool server cannot be used: {why}.");
+            Err(Fault::new(Code::ToolManifestInvalid, message).with("field", "url"))
+        };
+        let endpoint = match Endpoint::parse(url) {
+            Ok(endpoint) => endpoint,
+            Err(fault) => return refused(fault.message.trim_end_matches('.').to_owned()),
+        };
+        if matches!(endpoint.address, Address::Tls { .. }) && !storage.is_public {
+            return refused(format!(
+                "it is elsewhere, and this core's files are under {origin}, which does not lead \
+                 here from there; give [artifacts] a public_url"
+            ));
+        }
+        if server.https_only && !equip::is_encrypted(origin) {
+            return refused(format!(
+                "it fetches files only under https://, and this core's files are under {origin}; \
+                 give [artifacts] a public_url"
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Kind for Tools {
+    fn host(&self) -> &Host {
+        &self.host
+    }
+
+    fn word(&self) -> &'static str {
+        "tool server"
+    }
+
+    fn owns(&self, agent: &Agent) -> bool {
+        agent.manifest.server.is_some()
+    }
+
+    fn manifest_file(&self) -> ManifestFile {
+        FILE
+    }
+
+    fn scan(&self, _folder: &Path) -> Result<Scan, Fault> {
+        let message = "Tool servers are not looked for; add a folder by its name.";
+        Err(Fault::new(Code::RequestInvalid, message))
+    }
+
+    fn unknown(&self, id: &AgentId) -> Fault {
+        unknown(id)
+    }
+
+    fn check(&self, read: &ReadManifest) -> Result<(), Fault> {
+        let Some(server) = &read.manifest.server else { return Ok(()) };
+        match &server.how {
+            Serving::Remote { url } => self.check_remote(url, server),
+            Serving::Image { .. } if self.options.container.is_empty() => {
+                Err(equip::no_container())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn upkeep(&self, _agent: &Agent) -> Upkeep {
+        Upkeep::OnDemand { idle: self.options.idle }
+    }
+
+    fn has_process(&self, agent: &Agent) -> bool {
+        agent.manifest.server.as_ref().is_some_and(|server| server.how.is_launched())
+    }
+
+    fn equip<'a>(
+        self: Arc<Self>,
+        agent: &'a Agent,
+        places: &'a Places,
+        spec: &'a mut LaunchSpec,
+        sockets: &'a mut Sockets,
+    ) -> BoxFuture<'a, Result<Kept, Fault>> {
+        let launch = spec.launch.clone();
+        let address = server_of(agent)
+            .and_then(|server| equip::equip(&self.options, (agent, server), places, spec, sockets));
+        let equipped = address.map(|address| {
+            self.with(|addresses| addresses.insert(launch, address));
+            None
+        });
+        futures::future::ready(equipped).boxed()
+    }
+
+    fn launched(self: Arc<Self>, process: Process) {
+        Station::open(self, process);
+    }
+
+    fn over(&self, launch: &LaunchId) {
+        self.with(|addresses| addresses.remove(launch));
+    }
+}

@@ -1,0 +1,94 @@
+//! What a server can cost the core, and how many attempts it is given at once.
+
+use serde_json::{Map, json};
+use wharf_vocab::{Code, RunStatus};
+
+use crate::stage::Plan;
+use crate::troupe::Troupe;
+
+#[tokio::test]
+async fn a_server_is_given_so_many_attempts_at_once_and_the_rest_wait() {
+    let troupe = Troupe::tcp().await;
+    let plan = Plan::new(troupe.endpoint());
+    let stage = plan.with(|settings| settings.attempts_max = 2).open().await;
+    let mut runs = Vec::new();
+    for n in 0..6 {
+        runs.push(stage.start(json!({"n": n})).await);
+    }
+    for _ in 0..3 {
+        let (mut one, _) = troupe.take().await;
+        let (mut two, _) = troupe.take().await;
+        let nobody = tokio::time::timeout(std::time::Duration::from_millis(20), troupe.accept());
+        assert!(nobody.await.is_err(), "no third comes");
+        one.succeed(json!({})).await;
+        two.succeed(json!({})).await;
+    }
+    for run in &runs {
+        assert_eq!(stage.end_of(run).await.status(), RunStatus::Succeeded);
+    }
+}
+
+#[tokio::test]
+async fn beyond_those_that_may_wait_attempts_are_turned_away_as_busy() {
+    let troupe = Troupe::tcp().await;
+    let adjust = |settings: &mut wharf_run::link::Settings| {
+        settings.attempts_max = 1;
+        settings.waiting_max = 0;
+    };
+    let stage = Plan::new(troupe.endpoint()).with(adjust).open().await;
+    let first = stage.start(json!({})).await;
+    let (mut actor, _) = troupe.take().await;
+    let second = stage.start(json!({})).await;
+    let fault = stage.fault_of(&second).await;
+    assert!(fault.is(Code::ToolBusy) && fault.retryable, "{fault}");
+    assert_eq!(fault.details["executed"], "no");
+    actor.succeed(json!({})).await;
+    assert_eq!(stage.end_of(&first).await.status(), RunStatus::Succeeded);
+}
+
+#[tokio::test]
+async fn a_message_that_is_too_large_is_not_taken_in() {
+    let troupe = Troupe::tcp().await;
+    let plan = Plan::new(troupe.endpoint());
+    let stage = plan.with(|settings| settings.session.message_bytes_max = 10_000).open().await;
+    let run = stage.start(json!({})).await;
+    let (mut actor, _) = troupe.take().await;
+    actor.log(&"x".repeat(20_000)).await;
+    let fault = stage.fault_of(&run).await;
+    assert!(fault.is(Code::ToolOutputTooLarge), "{fault}");
+}
+
+#[tokio::test]
+async fn too_many_outputs_fail_the_run() {
+    let troupe = Troupe::tcp().await;
+    let stage = Plan::new(troupe.endpoint()).open().await;
+    let run = stage.start(json!({})).await;
+    let (mut actor, _) = troupe.take().await;
+    let many: Map<_, _> = (0..2_000).map(|n| (format!("k{n}"), json!(n))).collect();
+    actor.succeed(json!(many)).await;
+    assert!(stage.fault_of(&run).await.is(Code::ToolOutputTooLarge));
+}
+
+#[tokio::test]
+async fn t012_a_binary_message_fails_the_run() {
+    let troupe = Troupe::tcp().await;
+    let stage = Plan::new(troupe.endpoint()).open().await;
+    let run = stage.start(json!({})).await;
+    let (mut actor, _) = troupe.take().await;
+    actor.say_binary().await;
+    let fault = stage.fault_of(&run).await;
+    assert_eq!(fault.details["code"], "ERR_PROTOCOL");
+}
+
+#[tokio::test]
+async fn t007_a_server_that_never_acknowledges_is_given_up() {
+    let troupe = Troupe::tcp().await;
+    let plan = Plan::new(troupe.endpoint());
+    let stage = plan.with(|settings| settings.session.ack_ms = 50).open().await;
+    let run = stage.start(json!({})).await;
+    let mut actor = troupe.accept().await;
+    actor.request().await;
+    let fault = stage.fault_of(&run).await;
+    assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    assert!(fault.message.contains("did not acknowledge"), "{fault}");
+}

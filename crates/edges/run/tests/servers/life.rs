@@ -1,0 +1,150 @@
+//! Servers that are started, used, left alone, ended.
+
+use std::time::Duration;
+
+use serde_json::json;
+use wharf_domain::Availability;
+use wharf_engine::agents::{AgentControl, AgentState, Approve};
+use wharf_vocab::{Code, Isolation};
+
+use crate::launcher::seen;
+use crate::stage::{LONG, Stage, id, owner, tool};
+
+#[tokio::test]
+async fn t042_a_server_is_started_for_its_first_run_and_shared_by_the_next() {
+    let stage = Stage::ready("").await;
+    let view = stage.edge.show(&id()).expect("known");
+    assert_eq!((view.state, view.instances), (AgentState::Running, 0), "enabled, and at rest");
+    assert!(stage.launcher.specs().is_empty(), "nothing was started yet");
+    let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "hello"})).await).await;
+    let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "again"})).await).await;
+    assert_eq!((&one["text"], &two["text"]), (&json!("HELLO"), &json!("AGAIN")));
+    assert_eq!(one["pid"], two["pid"]);
+    assert_eq!(stage.launcher.specs().len(), 1);
+}
+
+#[tokio::test]
+async fn t042_a_server_that_has_nothing_to_do_ends_and_comes_back() {
+    let stage = Stage::with(|options| options.idle = Duration::from_millis(1)).await;
+    stage.write_manifest("well", "");
+    stage.approved().await;
+    let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    let view = stage.until(|view| view.instances == 0).await;
+    assert_eq!(view.state, AgentState::Running, "it still takes runs");
+    let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "b"})).await).await;
+    assert_ne!(one["pid"], two["pid"]);
+}
+
+#[tokio::test]
+async fn t042_a_server_that_never_gets_well_is_given_up_with_its_last_words() {
+    let stage = Stage::with(|options| options.healthy_within = Duration::from_millis(400)).await;
+    stage.write_manifest("broken", "");
+    stage.approved().await;
+    let fault = stage.fault(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    assert!(fault.message.contains("/healthz"), "{fault}");
+    assert!(fault.message.contains("ImportError: no module named luck"), "{fault}");
+    let view = stage.until(|view| view.state == AgentState::Crashed).await;
+    assert!(!view.agent.wanted);
+    assert!(view.reason.expect("a reason").contains("ImportError"));
+}
+
+#[tokio::test]
+async fn t042_a_server_that_dies_loses_its_run_and_is_started_for_the_next() {
+    let stage = Stage::ready("").await;
+    let fault = stage.fault(&*stage.run(json!({"op": "crash"})).await).await;
+    assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    let next = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    assert_eq!(next["text"], "A");
+    assert_eq!(stage.launcher.specs().len(), 2);
+}
+
+#[tokio::test]
+async fn t042_runs_beyond_the_limit_wait_for_their_turn() {
+    let stage = Stage::ready("max_concurrency = 2").await;
+    let until = stage.dir.path().join("go");
+    let inputs = json!({"op": "hold", "until": until.display().to_string()});
+    let mut runs = Vec::new();
+    for _ in 0..6 {
+        runs.push(stage.run(inputs.clone()).await);
+    }
+    let asked = || stage.launcher.specs().first().map_or(0, |spec| seen(spec).lines().count());
+    stage.until(|_| asked() >= 2).await;
+    std::fs::write(&until, "").expect("written");
+    for run in &runs {
+        let outputs = stage.outputs(run).await;
+        assert_eq!(outputs["most"], 2, "{outputs:?}");
+    }
+}
+
+#[tokio::test]
+async fn t019_a_run_is_canceled_at_its_server() {
+    let stage = Stage::ready("").await;
+    let run = stage.run(json!({"op": "wait"})).await;
+    stage.until(|view| view.instances == 1 && view.state == AgentState::Running).await;
+    stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("asked");
+    let fault = stage.fault(&run).await;
+    assert!(fault.is(Code::ToolCanceled), "{fault}");
+}
+
+#[tokio::test]
+async fn t042_where_runs_are_kept_apart_each_has_a_process() {
+    let stage = Stage::new().await;
+    stage.write_manifest("well", "");
+    stage.add().await.expect("added");
+    let approve = Approve { isolation: Some(Isolation::Run), ..Approve::default() };
+    stage.approve(approve).await.expect("approved");
+    let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "b"})).await).await;
+    assert_ne!(one["pid"], two["pid"]);
+    stage.until(|view| view.instances == 0).await;
+}
+
+#[tokio::test]
+async fn t043_an_approval_puts_the_tool_into_the_catalog_and_enables_it() {
+    let stage = Stage::new().await;
+    stage.write_manifest("well", "max_cost_micro = 5");
+    stage.add().await.expect("added");
+    assert!(stage.handle.tools().iter().all(|known| known.def.tool != tool()));
+    let view = stage.approve(Approve::default()).await.expect("approved");
+    assert!(view.agent.wanted);
+    let tools = stage.handle.tools();
+    let known = tools.iter().find(|known| known.def.tool == tool()).expect("in the catalog");
+    assert!(known.def.reattach);
+    assert_eq!(known.def.timeout_ms, Some(600_000));
+    assert_eq!(known.def.max_cost_micro, Some(5));
+    assert_eq!(known.availability, Availability::Up);
+    AgentControl::stop(&stage.edge, owner(), id()).await.expect("disabled");
+    let tools = stage.handle.tools();
+    let known = tools.iter().find(|known| known.def.tool == tool()).expect("still there");
+    assert!(matches!(known.availability, Availability::Down { .. }));
+    stage.edge.start(owner(), id()).await.expect("enabled");
+    stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    AgentControl::stop(&stage.edge, owner(), id()).await.expect("disabled");
+    stage.edge.remove(owner(), id()).await.expect("removed");
+    assert!(stage.handle.tools().iter().all(|known| known.def.tool != tool()));
+    let fault = stage.edge.show(&id()).expect_err("gone");
+    assert!(fault.is(Code::ToolNotFound), "{fault}");
+}
+
+#[tokio::test]
+async fn t043_a_server_whose_files_were_changed_takes_no_run() {
+    let stage = Stage::ready("").await;
+    stage.write("server.py", "print('another one')");
+    let run = stage.run(json!({"op": "upper", "text": "a"})).await;
+    let fault = stage.fault(&run).await;
+    assert!(fault.message.contains("server.py was changed"), "{fault}");
+    let view = stage.until(|view| view.state == AgentState::Drifted).await;
+    assert!(stage.launcher.specs().is_empty(), "{view:?}");
+    let lines = stage.edge.drift(id()).await.expect("compared");
+    assert_eq!(lines, ["server.py was changed"]);
+}
+
+#[tokio::test]
+async fn t042_when_the_core_stops_no_server_is_left() {
+    let stage = Stage::ready("").await;
+    let outputs = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    let pid = outputs["pid"].as_u64().expect("a pid");
+    stage.handle.stop(Duration::from_secs(1)).await;
+    tokio::time::timeout(LONG, stage.edge.stop()).await.expect("stops");
+    assert!(!std::path::Path::new(&format!("/proc/{pid}/cmdline")).exists(), "{pid} lives");
+}

@@ -1,0 +1,64 @@
+//! A vault in memory, and ways out that lead nowhere.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use wharf_domain::grant::Keyring;
+use wharf_domain::permission::HostPattern;
+use wharf_engine::egress::{Egress, EgressDoor};
+use wharf_engine::launcher::Secret;
+use wharf_engine::vault::{KeptSecret, Vault};
+use wharf_vocab::{AgentId, Code, Fault, SecretName};
+
+/// Secrets in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Kept(Mutex<BTreeMap<SecretName, Secret>>);
+
+impl Vault for Kept {
+    fn set(&self, name: SecretName, secret: Secret) -> BoxFuture<'_, Result<(), Fault>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name, secret);
+        async { Ok(()) }.boxed()
+    }
+
+    fn get(&self, name: SecretName) -> BoxFuture<'_, Result<Secret, Fault>> {
+        let found = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
+        let missing = || Fault::new(Code::SecretNotFound, format!("There is no secret {name}."));
+        let found = found.ok_or_else(missing);
+        async { found }.boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<KeptSecret>, Fault>> {
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn remove(&self, name: SecretName) -> BoxFuture<'_, Result<(), Fault>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+        async { Ok(()) }.boxed()
+    }
+
+    fn keyring(&self) -> BoxFuture<'_, Result<Keyring, Fault>> {
+        self.rotate(false)
+    }
+
+    fn rotate(&self, _drop_old: bool) -> BoxFuture<'_, Result<Keyring, Fault>> {
+        async { Err(Fault::new(Code::CoreInternal, "No test asks for keys here.")) }.boxed()
+    }
+}
+
+/// Nobody is let out.
+#[derive(Debug)]
+pub(crate) struct NoWayOut;
+
+impl Egress for NoWayOut {
+    fn open(
+        &self,
+        _agent: AgentId,
+        _socket: PathBuf,
+        _allowed: Vec<HostPattern>,
+    ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>> {
+        async { Err(Fault::new(Code::CoreInternal, "No test asks for a way out.")) }.boxed()
+    }
+}

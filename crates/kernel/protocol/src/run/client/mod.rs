@@ -1,0 +1,268 @@
+//! The end that asks: the core, or any other client of a tool server.
+//!
+//! A [`Session`] follows one attempt to its end, over any number of connections. Its owner dials,
+//! passes on what arrives, sends what [`Session::poll_send`] gives and acts on
+//! [`Session::poll_event`]. Exactly one [`Event::Ended`] comes, and nothing after it.
+//!
+//! - Nothing is taken before the server's `Ack`, which must come in time.
+//! - A server that numbers its messages is attached to again after a connection is lost; what it
+//!   repeats is dropped and what is missing is said. A server that does not number them cannot
+//!   say where it was, and asking it again might make it act again: the attempt is lost with its
+//!   connection.
+//! - Only a final response ends an attempt well. A second one changes nothing; after it the
+//!   server has a moment to close the connection.
+//! - A server that says nothing for a while is asked for a sign of life, and then given up.
+
+mod config;
+mod cost;
+mod event;
+mod pace;
+mod receive;
+
+use std::collections::VecDeque;
+
+use wharf_wire::run_v1::{Cancel, Control, Frame, Request, close, encode};
+
+pub use config::Config;
+pub use cost::{Cost, judge};
+pub use event::{Closed, Ended, Event, Outgoing};
+
+use crate::Moment;
+use pace::Pace;
+
+/// One attempt, as whoever asked for it sees it.
+#[derive(Debug)]
+pub struct Session {
+    config: Config,
+    request: Request,
+    state: State,
+    /// The number of the last message that was taken.
+    last: u64,
+    /// Whether the server numbers its messages, as far as is known.
+    numbered: bool,
+    /// Whether a request may have reached the server.
+    asked: bool,
+    acked: bool,
+    canceled: bool,
+    /// Whether the server may know the attempt from before this session.
+    resumed: bool,
+    pace: Pace,
+    events: VecDeque<Event>,
+    outgoing: VecDeque<Outgoing>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// There is no connection.
+    Apart,
+    /// The request was sent and the server has not answered.
+    Asked { since: u64 },
+    /// The server has answered.
+    Open { heard: u64, pinged: bool },
+    /// The attempt is over; the server may close the connection until then.
+    Over { until: Option<u64> },
+}
+
+impl Session {
+    /// An attempt that the server has not seen. The request's `after` is the session's own.
+    #[must_use]
+    pub fn new(config: Config, request: Request) -> Self {
+        let pace = Pace::new(config.lines_per_second_max);
+        Self {
+            numbered: config.numbered,
+            config,
+            request,
+            state: State::Apart,
+            last: 0,
+            asked: false,
+            acked: false,
+            canceled: false,
+            resumed: false,
+            pace,
+            events: VecDeque::new(),
+            outgoing: VecDeque::new(),
+        }
+    }
+
+    /// An attempt that the server knows from before, if it has not forgotten it: it is asked to
+    /// say everything again and not to begin anew.
+    #[must_use]
+    pub fn resume(config: Config, request: Request) -> Self {
+        // What is said again comes as fast as it can.
+        let pace = Pace::new(u32::MAX);
+        Self { asked: true, resumed: true, pace, ..Self::new(config, request) }
+    }
+
+    /// There is a connection: the request is sent.
+    pub fn connected(&mut self, now: Moment) {
+        if self.state != State::Apart {
+            return;
+        }
+        let mut request = self.request.clone();
+        // Only what the server has acknowledged can be taken up again. What it may never have got
+        // is sent as before: under the same run and attempt a server does not begin twice.
+        let known = self.acked || self.resumed;
+        request.control.after = known.then_some(self.last);
+        self.asked = true;
+        self.state = State::Asked { since: now.ms };
+        self.outgoing.clear();
+        self.outgoing.push_back(Outgoing::Text(encode(&Frame::Request(request))));
+        if self.canceled {
+            self.send_cancel();
+        }
+    }
+
+    /// Wants the attempt to stop. It goes on until the server says how it ended.
+    pub fn cancel(&mut self) {
+        if self.canceled || self.is_over() {
+            return;
+        }
+        self.canceled = true;
+        if matches!(self.state, State::Asked { .. } | State::Open { .. }) {
+            self.send_cancel();
+        }
+    }
+
+    fn send_cancel(&mut self) {
+        let run_id = Some(self.request.control.run_id.clone());
+        let cancel = Cancel { control: Control { run_id, seq: None } };
+        self.outgoing.push_back(Outgoing::Text(encode(&Frame::Cancel(cancel))));
+    }
+
+    /// The server gave a sign of life that is no message.
+    pub fn heard(&mut self, now: Moment) {
+        if let State::Open { heard, pinged } = &mut self.state {
+            *heard = now.ms;
+            *pinged = false;
+        }
+    }
+
+    /// The connection is gone. Afterwards [`Session::wants_connection`] says whether another is
+    /// worth making.
+    pub fn disconnected(&mut self, closed: &Closed) {
+        match self.state {
+            State::Apart => return,
+            State::Over { .. } => {
+                self.state = State::Over { until: None };
+                return;
+            }
+            State::Asked { .. } | State::Open { .. } => {}
+        }
+        self.state = State::Apart;
+        if let Closed::With { code, reason } = closed
+            && is_refusal(*code)
+        {
+            let begun = self.acked || self.resumed;
+            return self.end(Ended::Refused { close: *code, reason: reason.clone(), begun });
+        }
+        if !self.numbered {
+            self.give_up(closed.to_string());
+        }
+    }
+
+    /// Nothing more can be done for the attempt.
+    pub fn give_up(&mut self, cause: impl Into<String>) {
+        self.end(Ended::Lost { cause: cause.into(), asked: self.asked });
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Moment) {
+        if self.next_deadline().is_none_or(|at| now.ms < at) {
+            return;
+        }
+        match self.state {
+            State::Asked { .. } => self.hang_up(close::PROTOCOL, Closed::NoAck),
+            State::Open { heard, pinged: false } => {
+                self.state = State::Open { heard, pinged: true };
+                self.outgoing.push_back(Outgoing::Ping);
+            }
+            State::Open { .. } => self.hang_up(close::POLICY, Closed::Silent),
+            State::Over { .. } => {
+                self.state = State::Over { until: None };
+                self.outgoing.push_back(Outgoing::Close { code: close::NORMAL });
+            }
+            State::Apart => {}
+        }
+    }
+
+    /// When the session wants to be woken by [`Session::tick`], on the clock of [`Moment::ms`].
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        match self.state {
+            State::Apart => None,
+            State::Asked { since } => Some(since.saturating_add(self.config.ack_ms)),
+            State::Open { heard, pinged: false } => {
+                Some(heard.saturating_add(self.config.silence_ms / 2))
+            }
+            State::Open { heard, .. } => Some(heard.saturating_add(self.config.silence_ms)),
+            State::Over { until } => until,
+        }
+    }
+
+    /// Whether the attempt goes on and there is no connection.
+    #[must_use]
+    pub fn wants_connection(&self) -> bool {
+        self.state == State::Apart
+    }
+
+    /// Whether the attempt is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over { .. })
+    }
+
+    /// Whether nothing more is to be done with the connection.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.state == (State::Over { until: None })
+    }
+
+    /// Whether the server is known to number its messages.
+    #[must_use]
+    pub fn is_numbered(&self) -> bool {
+        self.numbered
+    }
+
+    /// Whether the attempt was told to stop.
+    #[must_use]
+    pub fn is_canceled(&self) -> bool {
+        self.canceled
+    }
+
+    /// The next thing that happened.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The next thing to send. After a close the connection is of no use any more.
+    pub fn poll_send(&mut self) -> Option<Outgoing> {
+        self.outgoing.pop_front()
+    }
+
+    /// Ends a connection from this side.
+    fn hang_up(&mut self, code: u16, closed: Closed) {
+        self.outgoing.push_back(Outgoing::Close { code });
+        self.disconnected(&closed);
+        if self.state == State::Apart {
+            self.events.push_back(Event::Dropped(closed));
+        }
+    }
+
+    fn end(&mut self, ended: Ended) {
+        if self.is_over() {
+            return;
+        }
+        self.state = State::Over { until: None };
+        let left_out = self.pace.rest();
+        self.events.extend(left_out.map(receive::left_out));
+        self.events.push_back(Event::Ended(ended));
+    }
+}
+
+/// Whether a server that closes with this code would do so again.
+fn is_refusal(code: u16) -> bool {
+    matches!(
+        code,
+        close::PROTOCOL | close::UNSUPPORTED | close::INVALID | close::POLICY | close::TOO_LARGE
+    )
+}

@@ -1,0 +1,197 @@
+//! What a server sends.
+
+use wharf_vocab::Object;
+use wharf_wire::run_v1::{
+    EventData, FromServer, LogData, LogLevel, Phase, Response, Status, close, code,
+    decode_from_server,
+};
+
+use super::cost::{Cost, judge};
+use super::{Ended, Event, Outgoing, Session, State};
+use crate::Moment;
+
+impl Session {
+    /// A text message arrived.
+    pub fn received(&mut self, now: Moment, text: &str) {
+        match self.state {
+            State::Apart | State::Over { .. } => return,
+            State::Asked { .. } => {}
+            State::Open { .. } => self.heard(now),
+        }
+        if text.len() > self.config.message_bytes_max {
+            return self.too_large();
+        }
+        let frame = match decode_from_server(text) {
+            Ok(frame) => frame,
+            Err(why) => return self.breach(&format!("A message cannot be read: {why}.")),
+        };
+        let named = frame.run_id();
+        if named.is_some_and(|run_id| run_id != self.request.control.run_id) {
+            return self.breach("A message names another run.");
+        }
+        match (self.state, frame) {
+            (_, FromServer::Unknown) => {}
+            (State::Asked { .. }, FromServer::Ack(ack)) => {
+                self.numbered |= ack.control.seq.is_some();
+                self.acked = true;
+                self.state = State::Open { heard: now.ms, pinged: false };
+                self.events.push_back(Event::Accepted);
+            }
+            (State::Asked { .. }, _) => self.breach("A message came before the acknowledgement."),
+            (_, FromServer::Ack(_)) => self.breach("The request was acknowledged twice."),
+            (_, frame) => self.take(now, frame),
+        }
+    }
+
+    /// A binary message arrived, which no server may send.
+    pub fn received_binary(&mut self) {
+        if matches!(self.state, State::Asked { .. } | State::Open { .. }) {
+            self.outgoing.push_back(Outgoing::Close { code: close::UNSUPPORTED });
+            self.broken(code::PROTOCOL, "The tool server sent a message that is not text.");
+        }
+    }
+
+    /// A message was larger than the connection takes.
+    pub fn too_large(&mut self) {
+        if matches!(self.state, State::Asked { .. } | State::Open { .. }) {
+            let most = self.config.message_bytes_max;
+            self.outgoing.push_back(Outgoing::Close { code: close::TOO_LARGE });
+            self.broken(
+                code::LIMIT,
+                &format!("The tool server sent a message of more than {most} bytes."),
+            );
+        }
+    }
+
+    fn take(&mut self, now: Moment, frame: FromServer) {
+        let is_final = matches!(&frame, FromServer::Response(it) if it.control.is_final);
+        if let Some(seq) = frame.seq() {
+            self.numbered = true;
+            // The end was not seen before, whatever its number: else nothing would be taken.
+            if seq <= self.last && !is_final {
+                return;
+            }
+            if seq.saturating_sub(1) > self.last {
+                self.events.push_back(Event::Gap { from: self.last + 1, to: seq - 1 });
+            }
+            self.last = self.last.max(seq);
+        }
+        match frame {
+            FromServer::Log(log) => self.line(now, log.data),
+            FromServer::Event(event) => self.phase(now, &event.data),
+            FromServer::Response(response) if is_final => self.finish(now, response),
+            FromServer::Response(response) => self.partial(response.outputs),
+            FromServer::Ack(_) | FromServer::Unknown => {}
+        }
+    }
+
+    fn line(&mut self, now: Moment, mut data: LogData) {
+        if self.may_pass(now) {
+            cut(&mut data.msg, self.config.line_bytes_max);
+            self.events.push_back(Event::Log { level: data.level, text: data.msg });
+        }
+    }
+
+    fn phase(&mut self, now: Moment, data: &EventData) {
+        // Without a number a checkpoint says only that the server is there.
+        if data.phase == Phase::Checkpoint && data.progress.is_none() {
+            return;
+        }
+        if self.may_pass(now) {
+            let progress = data.progress.filter(|it| it.is_finite()).map(|it| it.clamp(0.0, 1.0));
+            self.events.push_back(Event::Phase { phase: data.phase, progress });
+        }
+    }
+
+    fn may_pass(&mut self, now: Moment) -> bool {
+        match self.pace.pass(now.ms) {
+            Ok(dropped) => {
+                self.events.extend(dropped.map(left_out));
+                true
+            }
+            Err(()) => false,
+        }
+    }
+
+    fn partial(&mut self, outputs: Object) {
+        if self.few_enough(&outputs) && !outputs.is_empty() {
+            self.events.push_back(Event::Partial(outputs));
+        }
+    }
+
+    fn few_enough(&mut self, outputs: &Object) -> bool {
+        let most = self.config.outputs_max;
+        if outputs.len() <= most {
+            return true;
+        }
+        self.outgoing.push_back(Outgoing::Close { code: close::POLICY });
+        self.broken(code::LIMIT, &format!("The tool server gave more than {most} outputs."));
+        false
+    }
+
+    fn finish(&mut self, now: Moment, response: Response) {
+        if !self.few_enough(&response.outputs) {
+            return;
+        }
+        let cost = judge(response.control.cost_micro.as_ref());
+        let ended = match (response.control.status, cost) {
+            (None, _) => {
+                return self.breach("The final response says neither success nor error.");
+            }
+            (Some(_), Cost::Invalid) => Ended::Broken {
+                code: code::COST,
+                message: "The tool server reported a cost that is not a whole number of \
+                          micro-dollars."
+                    .to_owned(),
+            },
+            (Some(Status::Success), cost) => {
+                if cost == Cost::Missing {
+                    let text = "The tool server reported no cost; it counts as 0.".to_owned();
+                    self.events.push_back(Event::Log { level: LogLevel::Warn, text });
+                }
+                let (outputs, written) = (response.outputs, response.control.written);
+                Ended::Succeeded { outputs, written, cost_micro: micro(cost) }
+            }
+            (Some(Status::Error), cost) => {
+                let error = response.error;
+                let (code, message) = error.map_or_else(
+                    || (code::UNKNOWN.to_owned(), String::new()),
+                    |error| (error.code, error.message),
+                );
+                Ended::Failed { code, message, cost_micro: micro(cost) }
+            }
+        };
+        self.end(ended);
+        self.state = State::Over { until: Some(now.ms.saturating_add(self.config.linger_ms)) };
+    }
+
+    /// The server broke the protocol: the connection and the attempt are over.
+    fn breach(&mut self, what: &str) {
+        self.outgoing.push_back(Outgoing::Close { code: close::PROTOCOL });
+        self.broken(code::PROTOCOL, &format!("The tool server broke the protocol. {what}"));
+    }
+
+    fn broken(&mut self, code: &'static str, message: &str) {
+        self.end(Ended::Broken { code, message: message.to_owned() });
+    }
+}
+
+pub(super) fn left_out(count: u64) -> Event {
+    let text = format!("{count} lines came too fast and were left out.");
+    Event::Log { level: LogLevel::Warn, text }
+}
+
+fn micro(cost: Cost) -> u64 {
+    match cost {
+        Cost::Micro(micro) => micro,
+        Cost::Missing | Cost::Invalid => 0,
+    }
+}
+
+/// Cuts a text at a character, so that it has at most so many bytes.
+fn cut(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        let end = (0..=bytes_max).rev().find(|&at| text.is_char_boundary(at));
+        text.truncate(end.unwrap_or(0));
+    }
+}

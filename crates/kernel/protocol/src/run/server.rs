@@ -1,1 +1,0 @@
-//! The end that works: a tool server.

@@ -1,0 +1,372 @@
+//! The book of runs: which request is which run, what was said, who watches, how it ended.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use wharf_wire::run_v1::{Phase, Refusal, Request, Status, Unfit, close, code};
+
+use super::ending::Ending;
+use super::identity::digest;
+use super::record::{Record, Stage, Watcher};
+use super::speech::Speech;
+use super::{Limits, Overflow, Profile, Said};
+use crate::Moment;
+
+/// Who asks. A run can be seen only by the one who started it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Credential(pub u64);
+
+/// A run of the book.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RunNo(u64);
+
+/// A reader of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatcherNo(u64);
+
+/// What came of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Opened {
+    /// It is a new run, to be executed.
+    Started {
+        /// The run.
+        run: RunNo,
+        /// The connection as its reader.
+        watcher: WatcherNo,
+        /// Older attempts that have to be canceled.
+        superseded: Vec<RunNo>,
+    },
+    /// The run is there already.
+    Attached {
+        /// The run.
+        run: RunNo,
+        /// The connection as one more reader.
+        watcher: WatcherNo,
+    },
+    /// No run came of it; this is the answer.
+    Unfit(Unfit),
+    /// The connection is closed, and nothing else changes.
+    Refused(Refusal),
+}
+
+/// What a reader gets next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Frames to send.
+    Frames(Vec<String>),
+    /// Nothing yet.
+    Wait,
+    /// Nothing any more: close the connection.
+    Close(Refusal),
+}
+
+const OVER: Refusal = Refusal::new(close::NORMAL, "the run is over");
+const SLOW: Refusal = Refusal::new(close::TRY_AGAIN, "the reader is too slow");
+
+/// The runs of a tool server.
+#[derive(Debug)]
+pub struct Book {
+    limits: Limits,
+    profile: Profile,
+    runs: BTreeMap<RunNo, Record>,
+    names: BTreeMap<super::record::Name, RunNo>,
+    watchers: BTreeMap<WatcherNo, Watcher>,
+    /// Runs that ended, the oldest first.
+    ended: VecDeque<RunNo>,
+    retained_bytes: usize,
+    last_no: u64,
+}
+
+impl Book {
+    /// An empty book.
+    #[must_use]
+    pub fn new(limits: Limits, profile: Profile) -> Self {
+        Self {
+            limits,
+            profile,
+            runs: BTreeMap::new(),
+            names: BTreeMap::new(),
+            watchers: BTreeMap::new(),
+            ended: VecDeque::new(),
+            retained_bytes: 0,
+            last_no: 0,
+        }
+    }
+
+    /// The dialect that is written.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        self.profile
+    }
+
+    /// A connection asks for a run. `full` is why no further run can be taken, if so.
+    pub fn open(
+        &mut self,
+        credential: Credential,
+        request: &Request,
+        full: Option<&'static str>,
+    ) -> Opened {
+        let control = &request.control;
+        let name = (credential, control.run_id.clone(), control.attempt);
+        let digest = digest(request);
+        if let Some(run) = self.names.get(&name).copied() {
+            let Some(record) = self.runs.get(&run) else { return Opened::Refused(OVER) };
+            if record.digest != digest {
+                return Opened::Refused(Refusal::new(close::POLICY, "run_id conflict"));
+            }
+            let watcher = self.watch(run, control.after);
+            return Opened::Attached { run, watcher };
+        }
+        let attempts = self.attempts(credential, &control.run_id);
+        if attempts.iter().any(|(attempt, _)| *attempt > control.attempt) {
+            return Opened::Refused(Refusal::new(close::POLICY, "a newer attempt took over"));
+        }
+        let unfit =
+            |code, message| Opened::Unfit(Unfit { run_id: control.run_id.clone(), code, message });
+        // Who has heard something of the run wants to hear the rest of it, not a second one.
+        if control.after.is_some_and(|after| after > 0) {
+            return unfit(code::WORKER, "The run is not known here any more.");
+        }
+        if let Some(why) = full {
+            return unfit(code::BUSY, why);
+        }
+        let superseded = attempts.into_iter().map(|(_, run)| run);
+        let superseded = superseded.filter(|run| self.cancel(*run)).collect();
+        let run = RunNo(self.number());
+        self.names.insert(name.clone(), run);
+        let speech = Speech::new(control.run_id.clone(), self.profile);
+        let stage = Stage::Open { alone_since_ms: None, is_canceled: false };
+        let record = Record { name, digest, speech, watchers: BTreeSet::new(), stage };
+        self.runs.insert(run, record);
+        let watcher = self.watch(run, None);
+        Opened::Started { run, watcher, superseded }
+    }
+
+    fn attempts(&self, credential: Credential, run_id: &str) -> Vec<(u32, RunNo)> {
+        let from = (credential, run_id.to_owned(), 0);
+        let to = (credential, run_id.to_owned(), u32::MAX);
+        self.names.range(from..=to).map(|((_, _, attempt), run)| (*attempt, *run)).collect()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.last_no += 1;
+        self.last_no
+    }
+
+    fn watch(&mut self, run: RunNo, after: Option<u64>) -> WatcherNo {
+        let no = WatcherNo(self.number());
+        if let Some(record) = self.runs.get_mut(&run) {
+            record.watchers.insert(no);
+            if let Stage::Open { alone_since_ms, .. } = &mut record.stage {
+                *alone_since_ms = None;
+            }
+            let live_from = record.speech.len();
+            let next = usize::try_from(after.unwrap_or(0)).unwrap_or(usize::MAX).min(live_from);
+            let watcher =
+                Watcher { run, next, live_from, waiting_bytes: 0, is_slow: false, waited_ms: 0 };
+            self.watchers.insert(no, watcher);
+        }
+        no
+    }
+
+    /// The run says something. Readers that fall behind too far are given back: their next frame
+    /// is the last.
+    pub fn say(&mut self, now: Moment, run: RunNo, said: Said) -> Result<Vec<WatcherNo>, Overflow> {
+        let Some(record) = self.runs.get_mut(&run).filter(|record| !record.is_ended()) else {
+            return Ok(Vec::new());
+        };
+        let before = record.speech.len();
+        record.speech.say(now, &self.limits, said)?;
+        Ok(self.spread(run, before))
+    }
+
+    /// Counts what is new for each reader of a run, and finds those who are too slow.
+    fn spread(&mut self, run: RunNo, before: usize) -> Vec<WatcherNo> {
+        let mut slow = Vec::new();
+        let Some(record) = self.runs.get(&run) else { return slow };
+        let new_bytes: usize =
+            (before..record.speech.len()).map(|index| record.speech.frame_bytes(index)).sum();
+        for no in &record.watchers {
+            let Some(watcher) = self.watchers.get_mut(no) else { continue };
+            watcher.waiting_bytes += new_bytes;
+            let frames = record.speech.len() - watcher.next.max(watcher.live_from);
+            // One frame alone never makes a reader slow, however large it is.
+            let is_behind = watcher.waiting_bytes > self.limits.queue_bytes_max && frames > 1;
+            if (is_behind || frames > self.limits.queue_frames_max) && !watcher.is_slow {
+                watcher.is_slow = true;
+                slow.push(*no);
+            }
+        }
+        slow
+    }
+
+    /// Whether some reader of the run has more than half of what makes a reader slow, so that it
+    /// is good to wait a little. `waited_ms` is how long that was since the last time; readers
+    /// that were waited for long enough and took nothing are given back as slow.
+    pub fn press(&mut self, run: RunNo, waited_ms: u64) -> (bool, Vec<WatcherNo>) {
+        let (mut is_pressed, mut slow) = (false, Vec::new());
+        let Some(record) = self.runs.get(&run) else { return (is_pressed, slow) };
+        for no in &record.watchers {
+            let Some(watcher) = self.watchers.get_mut(no).filter(|watcher| !watcher.is_slow) else {
+                continue;
+            };
+            let frames = record.speech.len() - watcher.next.max(watcher.live_from);
+            if watcher.waiting_bytes <= self.limits.queue_bytes_max / 2
+                && frames <= self.limits.queue_frames_max / 2
+            {
+                continue;
+            }
+            watcher.waited_ms = watcher.waited_ms.saturating_add(waited_ms);
+            watcher.is_slow = watcher.waited_ms >= self.limits.patience_ms;
+            is_pressed |= !watcher.is_slow;
+            if watcher.is_slow {
+                slow.push(*no);
+            }
+        }
+        (is_pressed, slow)
+    }
+
+    /// Ends a run: warnings, the final response, and that it is over. Only the first ending
+    /// counts; `None` says that there was one already.
+    pub fn finish(&mut self, now: Moment, run: RunNo, ending: Ending) -> Option<Status> {
+        let record = self.runs.get_mut(&run).filter(|record| !record.is_ended())?;
+        let before = record.speech.len();
+        let is_canceled = ending.is_canceled();
+        let (response, warnings) = ending.judged(&self.limits);
+        let status = response.control.status;
+        for warning in warnings {
+            record.speech.warn(now, warning);
+        }
+        if is_canceled {
+            record.speech.mark(Phase::Preempted);
+        }
+        record.speech.conclude(response);
+        if !is_canceled {
+            record.speech.mark(Phase::Completed);
+        }
+        record.stage = Stage::Ended { at_ms: now.ms };
+        self.retained_bytes += record.speech.bytes();
+        self.ended.push_back(run);
+        self.spread(run, before);
+        self.forget(now);
+        status
+    }
+
+    /// What a reader gets next.
+    pub fn next(&mut self, watcher: WatcherNo) -> Next {
+        let Some(reader) = self.watchers.get_mut(&watcher) else { return Next::Close(OVER) };
+        let Some(record) = self.runs.get(&reader.run) else { return Next::Close(OVER) };
+        if reader.is_slow {
+            return Next::Close(SLOW);
+        }
+        if reader.next < record.speech.len() {
+            let index = reader.next;
+            reader.next += 1;
+            reader.waited_ms = 0;
+            if index >= reader.live_from {
+                let bytes = record.speech.frame_bytes(index);
+                reader.waiting_bytes = reader.waiting_bytes.saturating_sub(bytes);
+            }
+            return Next::Frames(record.speech.written(index));
+        }
+        if record.is_ended() { Next::Close(OVER) } else { Next::Wait }
+    }
+
+    /// A reader is gone.
+    pub fn leave(&mut self, now: Moment, watcher: WatcherNo) {
+        let Some(reader) = self.watchers.remove(&watcher) else { return };
+        let Some(record) = self.runs.get_mut(&reader.run) else { return };
+        record.watchers.remove(&watcher);
+        if let (true, Stage::Open { alone_since_ms, .. }) =
+            (record.watchers.is_empty(), &mut record.stage)
+        {
+            *alone_since_ms = Some(now.ms);
+        }
+        self.forget(now);
+    }
+
+    /// Somebody wants the run to stop. True for the first one, while the run is not over.
+    pub fn cancel(&mut self, run: RunNo) -> bool {
+        match self.runs.get_mut(&run).map(|record| &mut record.stage) {
+            Some(Stage::Open { is_canceled, .. }) => !std::mem::replace(is_canceled, true),
+            Some(Stage::Ended { .. }) | None => false,
+        }
+    }
+
+    /// Time has passed: forgets what was kept for long enough, and gives the runs that nobody
+    /// came back to, which have to be canceled.
+    pub fn time(&mut self, now: Moment) -> Vec<RunNo> {
+        self.forget(now);
+        let grace_ms = self.limits.grace_ms;
+        let is_due = |record: &Record| match record.stage {
+            Stage::Open { alone_since_ms: Some(since_ms), is_canceled: false } => {
+                now.ms.saturating_sub(since_ms) >= grace_ms
+            }
+            Stage::Open { .. } | Stage::Ended { .. } => false,
+        };
+        let due = self.runs.iter().filter(|(_, record)| is_due(record)).map(|(run, _)| *run);
+        let due: Vec<RunNo> = due.collect();
+        due.into_iter().filter(|run| self.cancel(*run)).collect()
+    }
+
+    /// When [`Self::time`] has something to do, on the clock that never goes back.
+    #[must_use]
+    pub fn deadline_ms(&self) -> Option<u64> {
+        let alone = self.runs.values().filter_map(|record| match record.stage {
+            Stage::Open { alone_since_ms: Some(since_ms), is_canceled: false } => {
+                Some(since_ms.saturating_add(self.limits.grace_ms))
+            }
+            Stage::Open { .. } | Stage::Ended { .. } => None,
+        });
+        let kept = self.ended.front().and_then(|run| match self.runs.get(run)?.stage {
+            Stage::Ended { at_ms } => Some(at_ms.saturating_add(self.limits.retain_ms)),
+            Stage::Open { .. } => None,
+        });
+        alone.chain(kept).min()
+    }
+
+    /// How many runs are not over.
+    #[must_use]
+    pub fn open_runs(&self) -> usize {
+        self.runs.len() - self.ended.len()
+    }
+
+    /// The runs that are not over.
+    #[must_use]
+    pub fn open_run_nos(&self) -> Vec<RunNo> {
+        let open = self.runs.iter().filter(|(_, record)| !record.is_ended());
+        open.map(|(run, _)| *run).collect()
+    }
+
+    /// How many runs are kept although they are over.
+    #[must_use]
+    pub fn ended_runs(&self) -> usize {
+        self.ended.len()
+    }
+
+    /// Forgets ended runs: those kept for long enough, and the oldest when all of them together
+    /// are too large. A run that is still being read stays.
+    fn forget(&mut self, now: Moment) {
+        let mut at = 0;
+        while let Some(run) = self.ended.get(at).copied() {
+            let Some(record) = self.runs.get(&run) else {
+                self.ended.remove(at);
+                continue;
+            };
+            let is_old = match record.stage {
+                Stage::Ended { at_ms } => now.ms.saturating_sub(at_ms) >= self.limits.retain_ms,
+                Stage::Open { .. } => false,
+            };
+            if !is_old && self.retained_bytes <= self.limits.retain_bytes_max {
+                break;
+            }
+            if !record.watchers.is_empty() {
+                at += 1;
+                continue;
+            }
+            self.retained_bytes = self.retained_bytes.saturating_sub(record.speech.bytes());
+            self.names.remove(&record.name);
+            self.runs.remove(&run);
+            self.ended.remove(at);
+        }
+    }
+}

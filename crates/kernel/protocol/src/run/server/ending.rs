@@ -1,0 +1,180 @@
+//! How a run ends: from what a handler left behind to the final response.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wharf_vocab::{Micro, Object};
+use wharf_wire::run_v1::{Failure, Frame, Response, ResponseControl, Status, Unfit, Written, code};
+
+use super::cost::judge;
+use super::speech::json_bytes;
+use super::{Limits, Profile};
+
+/// What a run left behind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ending {
+    /// Outputs with places in the stead of what was written, or what went wrong.
+    pub result: Result<Object, Failure>,
+    /// The cost as it was reported.
+    pub cost: Option<Value>,
+    /// What was written, by output key.
+    pub written: BTreeMap<String, Written>,
+    /// Outputs that were asked for and not produced.
+    pub missing: Vec<String>,
+}
+
+impl Ending {
+    /// An ending without outputs.
+    pub fn failed(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            result: Err(Failure { code: code.into(), message: message.into() }),
+            cost: None,
+            written: BTreeMap::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// The final response and the warnings that go before it.
+    pub(super) fn judged(self, limits: &Limits) -> (Response, Vec<String>) {
+        let mut warnings = Vec::new();
+        let mut result = self.result;
+        if result.is_ok() {
+            for key in &self.missing {
+                warnings.push(format!("The output `{key}` was asked for and not produced."));
+            }
+        }
+        let cost: Micro = match self.cost.as_ref().filter(|cost| !cost.is_null()) {
+            None => {
+                if result.is_ok() {
+                    warnings.push("The handler reported no cost; it counts as 0.".to_owned());
+                }
+                0
+            }
+            Some(reported) => judge(reported).unwrap_or_else(|why| {
+                if result.is_ok() {
+                    result = Err(failure(code::COST, &why.to_string()));
+                } else {
+                    warnings.push(format!("{why} It counts as 0."));
+                }
+                0
+            }),
+        };
+        if result.as_ref().is_ok_and(|outputs| json_bytes(outputs) > room(limits)) {
+            result = Err(failure(code::LIMIT, "The outputs are larger than a run may give."));
+        }
+        (response(result, cost, self.written), warnings)
+    }
+
+    /// Whether it was stopped.
+    pub(super) fn is_canceled(&self) -> bool {
+        self.result.as_ref().is_err_and(|failure| failure.code == code::CANCELED)
+    }
+}
+
+/// What outputs may take in one frame, with room for what stands beside them.
+fn room(limits: &Limits) -> usize {
+    limits.output_bytes_max.min(limits.frame_bytes_max.saturating_sub(64 * 1024))
+}
+
+fn response(
+    result: Result<Object, Failure>,
+    cost: Micro,
+    written: BTreeMap<String, Written>,
+) -> Response {
+    let status = if result.is_ok() { Status::Success } else { Status::Error };
+    let (outputs, error) = match result {
+        Ok(outputs) => (outputs, None),
+        Err(failure) => (Object::new(), Some(safe(failure))),
+    };
+    let control = ResponseControl {
+        status: Some(status),
+        cost_micro: Some(Value::from(cost)),
+        is_final: true,
+        written,
+        ..ResponseControl::default()
+    };
+    Response { control, outputs, error }
+}
+
+/// The final response to a request that no run came of.
+#[must_use]
+pub fn answer(profile: Profile, unfit: &Unfit) -> String {
+    let failure = failure(unfit.code, unfit.message);
+    let mut response = response(Err(failure), 0, BTreeMap::new());
+    response.control.run_id = Some(unfit.run_id.clone());
+    profile.encode(&Frame::Response(response))
+}
+
+fn failure(code: &str, message: &str) -> Failure {
+    Failure { code: code.to_owned(), message: message.to_owned() }
+}
+
+/// Longest text of a failure, in characters.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// A failure that can be shown: a code of the usual form, and one line of bearable length.
+fn safe(failure: Failure) -> Failure {
+    let is_code = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let fits = (1..=64).contains(&failure.code.len()) && failure.code.chars().all(is_code);
+    let code = if fits { failure.code } else { code::UNKNOWN.to_owned() };
+    let line = failure.message.lines().map(str::trim).find(|line| !line.is_empty());
+    let plain = line.unwrap_or("The run failed.").chars().filter(|c| !c.is_control());
+    Failure { code, message: plain.take(MESSAGE_CHARS_MAX).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn ending(result: Result<Object, Failure>, cost: Option<Value>) -> Ending {
+        Ending { result, cost, written: BTreeMap::new(), missing: Vec::new() }
+    }
+
+    #[test]
+    fn t011_a_wrong_cost_fails_a_run_that_went_well() {
+        let (response, warnings) =
+            ending(Ok(Object::new()), Some(json!(-1))).judged(&Limits::default());
+        assert_eq!(response.error.expect("failed").code, code::COST);
+        assert_eq!(response.control.cost_micro, Some(json!(0)));
+        assert!(warnings.is_empty());
+        let lost = failure(code::WORKER, "Gone.");
+        let (response, warnings) = ending(Err(lost), Some(json!(0.5))).judged(&Limits::default());
+        assert_eq!(response.error.expect("failed").code, code::WORKER);
+        assert_eq!((response.control.cost_micro, warnings.len()), (Some(json!(0)), 1));
+    }
+
+    #[test]
+    fn t011_no_cost_counts_as_nothing_and_is_said() {
+        let (response, warnings) = ending(Ok(Object::new()), None).judged(&Limits::default());
+        assert_eq!(response.control.cost_micro, Some(json!(0)));
+        assert_eq!(warnings.len(), 1);
+        let (response, _) = ending(Ok(Object::new()), Some(json!(3.0))).judged(&Limits::default());
+        assert_eq!(response.control.cost_micro, Some(json!(3)));
+    }
+
+    #[test]
+    fn t014_a_failure_is_one_plain_line() {
+        let long = "x".repeat(10_000);
+        for (code, message, expect) in [
+            ("my.code", "One.\nTraceback (most recent call last)", ("my.code", "One.")),
+            ("", "", ("UNKNOWN", "The run failed.")),
+            ("bad code", "\u{1b}[31mred", ("UNKNOWN", "[31mred")),
+            ("A", &long, ("A", &long[..500])),
+        ] {
+            let safe = safe(failure(code, message));
+            assert_eq!((safe.code.as_str(), safe.message.as_str()), expect);
+        }
+    }
+
+    #[test]
+    fn t020_outputs_over_the_limit_fail_the_run() {
+        let limits = Limits { output_bytes_max: 100, ..Limits::default() };
+        let outputs = json!({"a": "x".repeat(101)}).as_object().expect("an object").clone();
+        let (response, _) = ending(Ok(outputs), Some(json!(7))).judged(&limits);
+        assert_eq!(response.error.expect("failed").code, code::LIMIT);
+        assert_eq!(response.control.cost_micro, Some(json!(7)));
+        assert!(response.outputs.is_empty());
+    }
+}

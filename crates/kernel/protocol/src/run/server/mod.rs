@@ -1,0 +1,23 @@
+//! The end that works: a tool server.
+//!
+//! Two machines without I/O. A [`Session`] judges what one connection sends and when it has been
+//! silent for too long. The [`Book`] keeps the runs: which request is which run, what was said so
+//! far, who watches, and how each one ended. Their owner moves bytes, executes handlers and tells
+//! the time.
+
+mod book;
+mod cost;
+mod ending;
+mod identity;
+mod limits;
+mod record;
+mod session;
+mod speech;
+
+pub use book::{Book, Credential, Next, Opened, RunNo, WatcherNo};
+pub use cost::{CostError, judge as judge_cost};
+pub use ending::{Ending, answer};
+pub use identity::digest;
+pub use limits::{Limits, Profile};
+pub use session::{Due, Heard, Session};
+pub use speech::{Overflow, Said};

@@ -1,0 +1,329 @@
+//! What a run has said so far, in an order that every reader sees alike.
+//!
+//! Streamed text is cumulative on the wire: each frame repeats what came before. Here a text is
+//! kept once, and a frame remembers how far it reaches, so that a long answer costs its own
+//! length and not its square.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use serde_json::Value;
+use wharf_vocab::Object;
+use wharf_wire::run_v1::{
+    Control, Event, EventData, Frame, Log, LogData, LogLevel, Phase, Response, ResponseControl,
+    token,
+};
+
+use super::{Limits, Profile};
+use crate::Moment;
+
+/// Something that a run says before its end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// A line for people.
+    Log {
+        /// How grave it is.
+        level: LogLevel,
+        /// The line.
+        text: String,
+        /// Unix seconds; now when absent.
+        at: Option<f64>,
+    },
+    /// How far it is.
+    Event {
+        /// The phase.
+        phase: Phase,
+        /// From 0 to 1; clamped.
+        progress: Option<f64>,
+    },
+    /// Partial outputs, cumulative by key.
+    Partial(Object),
+}
+
+/// A run gave more than it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("The outputs are larger than a run may give.")]
+pub struct Overflow;
+
+/// A frame costs at least this much, whatever is in it.
+const FRAME_OVERHEAD: usize = 160;
+/// Longest line.
+const LINE_BYTES_MAX: usize = 16 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Speech {
+    run_id: String,
+    profile: Profile,
+    frames: Vec<Kept>,
+    texts: BTreeMap<String, Vec<String>>,
+    output_bytes: usize,
+    log_bytes: usize,
+    is_cut: bool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    body: Body,
+    /// About what it takes when it is written.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum Body {
+    Log(LogData),
+    Event(EventData),
+    Partial(Vec<(String, Piece)>),
+    Final(Box<Response>),
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// A text up to some length, and how much of it was new.
+    Text {
+        version: usize,
+        start: usize,
+        end: usize,
+    },
+    Value(Value),
+}
+
+impl Speech {
+    pub(super) fn new(run_id: String, profile: Profile) -> Self {
+        Self {
+            run_id,
+            profile,
+            frames: Vec::new(),
+            texts: BTreeMap::new(),
+            output_bytes: 0,
+            log_bytes: 0,
+            is_cut: false,
+        }
+    }
+
+    /// How many frames there are; the last one has this number.
+    pub(super) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// What is held in memory for it, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        let overhead = self.frames.len() * FRAME_OVERHEAD;
+        self.run_id.len() + self.output_bytes + self.log_bytes + overhead + 2 * FRAME_OVERHEAD
+    }
+
+    /// About how much the frame at an index takes when it is written.
+    pub(super) fn frame_bytes(&self, index: usize) -> usize {
+        self.frames.get(index).map_or(0, |kept| kept.bytes)
+    }
+
+    /// Takes something that the run says.
+    pub(super) fn say(&mut self, now: Moment, limits: &Limits, said: Said) -> Result<(), Overflow> {
+        match said {
+            Said::Log { level, text, at } => self.log(now, limits, level, text, at),
+            Said::Event { phase, progress } => self.event(now, limits, phase, progress),
+            Said::Partial(outputs) => return self.partial(limits, outputs),
+        }
+        Ok(())
+    }
+
+    /// Takes the final response.
+    pub(super) fn conclude(&mut self, response: Response) {
+        let bytes = json_bytes(&response.outputs);
+        self.output_bytes += bytes;
+        self.push(Body::Final(Box::new(response)), bytes);
+    }
+
+    /// Takes an event whatever was said before it.
+    pub(super) fn mark(&mut self, phase: Phase) {
+        self.push(Body::Event(EventData { phase, progress: None }), 0);
+    }
+
+    /// Takes a line whatever was said before it.
+    pub(super) fn warn(&mut self, now: Moment, text: String) {
+        let data = LogData { msg: text, level: LogLevel::Warn, timestamp: Some(seconds(now)) };
+        self.push_log(data);
+    }
+
+    fn log(
+        &mut self,
+        now: Moment,
+        limits: &Limits,
+        level: LogLevel,
+        text: String,
+        at: Option<f64>,
+    ) {
+        if !self.has_room_for_lines(now, limits) {
+            return;
+        }
+        let at = at.filter(|at| at.is_finite()).unwrap_or_else(|| seconds(now));
+        self.push_log(LogData { msg: shortened(text), level, timestamp: Some(at) });
+    }
+
+    fn event(&mut self, now: Moment, limits: &Limits, phase: Phase, progress: Option<f64>) {
+        if !self.has_room_for_lines(now, limits) {
+            return;
+        }
+        let clamped = progress.map(|progress| match progress {
+            progress if progress.is_nan() => 0.0,
+            progress => progress.clamp(0.0, 1.0),
+        });
+        if clamped != progress {
+            self.warn(now, "The progress was not between 0 and 1 and was set right.".to_owned());
+        }
+        self.log_bytes += FRAME_OVERHEAD;
+        self.push(Body::Event(EventData { phase, progress: clamped }), 0);
+    }
+
+    fn has_room_for_lines(&mut self, now: Moment, limits: &Limits) -> bool {
+        if self.log_bytes < limits.log_bytes_max {
+            return true;
+        }
+        if !std::mem::replace(&mut self.is_cut, true) {
+            self.warn(now, "The run said too much; further lines are left out.".to_owned());
+        }
+        false
+    }
+
+    fn push_log(&mut self, data: LogData) {
+        let bytes = data.msg.len();
+        self.log_bytes += bytes + FRAME_OVERHEAD;
+        self.push(Body::Log(data), bytes);
+    }
+
+    fn partial(&mut self, limits: &Limits, outputs: Object) -> Result<(), Overflow> {
+        // Everything is measured before anything is kept, so that a refusal changes nothing.
+        let whole = json_bytes(&outputs) + FRAME_OVERHEAD;
+        let new: usize = outputs.iter().map(|(key, value)| self.new_bytes(key, value)).sum();
+        let total = self.output_bytes.saturating_add(new).saturating_add(FRAME_OVERHEAD);
+        if whole > limits.frame_bytes_max || total > limits.output_bytes_max {
+            return Err(Overflow);
+        }
+        self.output_bytes = total;
+        let pieces = outputs.into_iter().map(|(key, value)| self.keep(key, value)).collect();
+        self.push(Body::Partial(pieces), whole);
+        Ok(())
+    }
+
+    fn new_bytes(&self, key: &str, value: &Value) -> usize {
+        match value {
+            Value::String(text) => match self.latest(key).and_then(|old| text.strip_prefix(old)) {
+                Some(delta) => key.len() + delta.len(),
+                None => key.len() + text.len(),
+            },
+            other => key.len() + json_bytes(other),
+        }
+    }
+
+    fn latest(&self, key: &str) -> Option<&str> {
+        self.texts.get(key)?.last().map(String::as_str)
+    }
+
+    fn keep(&mut self, key: String, value: Value) -> (String, Piece) {
+        let Value::String(text) = value else { return (key, Piece::Value(value)) };
+        let versions = self.texts.entry(key.clone()).or_default();
+        let end = text.len();
+        let start = match versions.last_mut() {
+            Some(old) if text.starts_with(old.as_str()) => {
+                let start = old.len();
+                old.push_str(&text[start..]);
+                start
+            }
+            _ => {
+                versions.push(text);
+                0
+            }
+        };
+        (key, Piece::Text { version: versions.len() - 1, start, end })
+    }
+
+    fn push(&mut self, body: Body, bytes: usize) {
+        self.frames.push(Kept { body, bytes: bytes + FRAME_OVERHEAD });
+    }
+
+    /// The texts of the frame at an index: the frame itself, and what the dialect puts beside it.
+    pub(super) fn written(&self, index: usize) -> Vec<String> {
+        let Some(kept) = self.frames.get(index) else { return Vec::new() };
+        let seq = Some(index as u64 + 1);
+        let control = || Control { run_id: Some(self.run_id.clone()), seq };
+        let frame = match &kept.body {
+            Body::Log(data) => Frame::Log(Log { control: control(), data: data.clone() }),
+            Body::Event(data) => Frame::Event(Event { control: control(), data: data.clone() }),
+            Body::Final(response) => {
+                let mut response = Response::clone(response);
+                response.control.run_id = Some(self.run_id.clone());
+                response.control.seq = seq;
+                Frame::Response(response)
+            }
+            Body::Partial(pieces) => Frame::Response(Response {
+                control: ResponseControl {
+                    run_id: Some(self.run_id.clone()),
+                    seq,
+                    ..ResponseControl::default()
+                },
+                outputs: pieces.iter().map(|(key, piece)| self.whole(key, piece)).collect(),
+                error: None,
+            }),
+        };
+        let mut texts = vec![self.profile.encode(&frame)];
+        if let (Profile::Upstream, Body::Partial(pieces)) = (self.profile, &kept.body) {
+            texts
+                .extend(pieces.iter().filter_map(|(key, piece)| self.delta(key, piece)).map(token));
+        }
+        texts
+    }
+
+    fn whole(&self, key: &str, piece: &Piece) -> (String, Value) {
+        let value = match piece {
+            Piece::Value(value) => value.clone(),
+            Piece::Text { version, end, .. } => Value::from(self.text(key, *version, 0, *end)),
+        };
+        (key.to_owned(), value)
+    }
+
+    fn delta(&self, key: &str, piece: &Piece) -> Option<&str> {
+        match piece {
+            Piece::Text { version, start, end } if start < end => {
+                Some(self.text(key, *version, *start, *end))
+            }
+            Piece::Text { .. } | Piece::Value(_) => None,
+        }
+    }
+
+    fn text(&self, key: &str, version: usize, start: usize, end: usize) -> &str {
+        let text = self.texts.get(key).and_then(|versions| versions.get(version));
+        text.and_then(|text| text.get(start..end)).unwrap_or_default()
+    }
+}
+
+fn seconds(now: Moment) -> f64 {
+    now.at.0 as f64 / 1000.0
+}
+
+/// A line of bearable length.
+fn shortened(mut text: String) -> String {
+    if text.len() > LINE_BYTES_MAX {
+        let end = (0..=LINE_BYTES_MAX).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or(0));
+        text.push('…');
+    }
+    text
+}
+
+/// How long a value is as JSON, without writing it anywhere.
+pub(super) fn json_bytes(value: &impl serde::Serialize) -> usize {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    match serde_json::to_writer(&mut counter, value) {
+        Ok(()) => counter.0,
+        Err(_) => usize::MAX,
+    }
+}

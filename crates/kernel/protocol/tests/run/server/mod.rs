@@ -1,0 +1,75 @@
+//! The end that works.
+
+mod book;
+mod fuzz;
+mod interleavings;
+mod retention;
+mod session;
+mod speech;
+
+use serde_json::{Value, json};
+use wharf_protocol::Moment;
+use wharf_protocol::run::server::{
+    Book, Credential, Ending, Limits, Next, Opened, Profile, RunNo, WatcherNo,
+};
+use wharf_vocab::{Object, Timestamp};
+use wharf_wire::run_v1::{Mode, Request, RequestControl};
+
+fn at(ms: u64) -> Moment {
+    Moment::new(ms, Timestamp(1_700_000_000_000 + ms))
+}
+
+fn object(value: &Value) -> Object {
+    value.as_object().expect("an object").clone()
+}
+
+fn request(run_id: &str, attempt: u32) -> Request {
+    let mut control = RequestControl::new(run_id, Mode::Mock);
+    control.attempt = attempt;
+    Request { control, inputs: object(&json!({"a": 1})), outputs: Object::new() }
+}
+
+fn book(limits: Limits) -> Book {
+    Book::new(limits, Profile::Default)
+}
+
+const ME: Credential = Credential(1);
+
+#[track_caller]
+fn started(book: &mut Book, request: &Request) -> (RunNo, WatcherNo) {
+    match book.open(ME, request, None) {
+        Opened::Started { run, watcher, .. } => (run, watcher),
+        other => panic!("not started but {other:?}"),
+    }
+}
+
+#[track_caller]
+fn attached(book: &mut Book, request: &Request) -> WatcherNo {
+    match book.open(ME, request, None) {
+        Opened::Attached { watcher, .. } => watcher,
+        other => panic!("not attached but {other:?}"),
+    }
+}
+
+/// Everything a reader gets until it has to wait or to close, and the code it is closed with.
+fn drain(book: &mut Book, watcher: WatcherNo) -> (Vec<Value>, Option<u16>) {
+    let mut frames = Vec::new();
+    loop {
+        match book.next(watcher) {
+            Next::Frames(texts) => {
+                frames.extend(texts.iter().map(|text| serde_json::from_str(text).expect("JSON")));
+            }
+            Next::Wait => return (frames, None),
+            Next::Close(refusal) => return (frames, Some(refusal.code)),
+        }
+    }
+}
+
+fn done(outputs: &Value) -> Ending {
+    Ending {
+        result: Ok(object(outputs)),
+        cost: Some(json!(1)),
+        written: Default::default(),
+        missing: Vec::new(),
+    }
+}

@@ -1,0 +1,177 @@
+//! Text to JSON, strictly: bounded in depth, and no key twice at any depth.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
+use wharf_vocab::Object;
+
+use super::close;
+use crate::agent_v1::Malformed;
+use crate::agent_v1::scan::scan;
+
+/// Why a connection is closed: a code of WebSockets and a short reason. It never quotes what the
+/// peer sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// One of [`close`].
+    pub code: u16,
+    /// A few words.
+    pub reason: &'static str,
+}
+
+impl Refusal {
+    /// A refusal.
+    #[must_use]
+    pub const fn new(code: u16, reason: &'static str) -> Self {
+        Self { code, reason }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.reason, self.code)
+    }
+}
+
+/// Reads the one object that a frame consists of. The look over the bytes comes before anything
+/// is allocated for them.
+pub(super) fn read(text: &str) -> Result<Object, Refusal> {
+    scan(text).map_err(|why| match why {
+        Malformed::TooDeep => Refusal::new(close::INVALID, "nested too deeply"),
+        _ => Refusal::new(close::INVALID, "not JSON"),
+    })?;
+    let mut json = serde_json::Deserializer::from_str(text);
+    let Strict(value) = Strict::deserialize(&mut json).map_err(|error| {
+        if error.to_string().starts_with(TWICE) {
+            return Refusal::new(close::INVALID, TWICE);
+        }
+        Refusal::new(close::INVALID, "not JSON")
+    })?;
+    json.end().map_err(|_| Refusal::new(close::INVALID, "not JSON"))?;
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err(Refusal::new(close::PROTOCOL, "not an object")),
+    }
+}
+
+const TWICE: &str = "a key stands twice";
+
+/// A value in which no key stands twice.
+struct Strict(Value);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        StrictSeed.deserialize(deserializer).map(Self)
+    }
+}
+
+struct StrictSeed;
+
+impl<'de> DeserializeSeed<'de> for StrictSeed {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for StrictSeed {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E: de::Error>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element_seed(StrictSeed)? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut object = Object::new();
+        while let Some(key) = map.next_key::<String>()? {
+            if object.contains_key(&key) {
+                return Err(de::Error::custom(TWICE));
+            }
+            let value = map.next_value_seed(StrictSeed)?;
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(text: &str, code: u16, reason: &'static str) {
+        assert_eq!(read(text), Err(Refusal::new(code, reason)), "{text:.60}");
+    }
+
+    #[test]
+    fn t005_what_is_no_object_is_told_apart_from_what_is_no_json() {
+        for text in ["", "{", "nope", "{\"a\":1} 2", "{'a':1}", "NaN", "{\"a\":NaN}", "\u{feff}{}"]
+        {
+            refused(text, close::INVALID, "not JSON");
+        }
+        refused(r#"{"a":"\ud83d"}"#, close::INVALID, "not JSON");
+        for text in ["1", "null", "\"Request\"", "[]", "[{\"kind\":\"Request\"}]", "true"] {
+            refused(text, close::PROTOCOL, "not an object");
+        }
+    }
+
+    #[test]
+    fn a_key_stands_once_at_any_depth() {
+        refused(r#"{"a":1,"a":1}"#, close::INVALID, TWICE);
+        refused(r#"{"a":[{"b":1,"\u0062":2}]}"#, close::INVALID, TWICE);
+        assert!(read(r#"{"a":{"b":1},"b":{"b":2}}"#).is_ok());
+    }
+
+    #[test]
+    fn depth_is_bounded_before_the_parser_recurses() {
+        let deep = |n: usize| format!("{{\"a\":{}{}}}", "[".repeat(n), "]".repeat(n));
+        assert!(read(&deep(super::super::limits::NESTING_MAX - 1)).is_ok());
+        refused(&deep(super::super::limits::NESTING_MAX), close::INVALID, "nested too deeply");
+        refused(&deep(1_000_000), close::INVALID, "nested too deeply");
+    }
+
+    #[test]
+    fn every_kind_of_value_is_kept() {
+        let text = r#"{"a":[null,true,-1,18446744073709551615,0.5,"x",{}]}"#;
+        let read = Value::Object(read(text).expect("reads"));
+        assert_eq!(read, serde_json::from_str::<Value>(text).expect("JSON"));
+    }
+}

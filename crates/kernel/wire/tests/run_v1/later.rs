@@ -1,0 +1,32 @@
+//! Frames behind the first.
+
+use wharf_wire::run_v1::limits::FRAME_BYTES_MAX;
+use wharf_wire::run_v1::{Later, close, decode_later};
+
+#[track_caller]
+fn check(text: &str, expect: Result<Option<&str>, u16>) {
+    let read = match decode_later(text, FRAME_BYTES_MAX) {
+        Ok(Later::Cancel(cancel)) => Ok(Some(cancel.control.run_id.unwrap_or_default())),
+        Ok(Later::Unknown) => Ok(None),
+        Err(refusal) => Err(refusal.code),
+    };
+    assert_eq!(read, expect.map(|run_id| run_id.map(str::to_owned)), "{text}");
+}
+
+#[test]
+fn t019_a_cancel_may_name_its_run() {
+    check(r#"{"kind":"Cancel","control":{"run_id":"r1"}}"#, Ok(Some("r1")));
+    check(r#"{"kind":"Cancel"}"#, Ok(Some("")));
+    check(r#"{"kind":"Cancel","control":null}"#, Ok(Some("")));
+    check(r#"{"kind":"Cancel","control":{"run_id":1}}"#, Err(close::PROTOCOL));
+}
+
+#[test]
+fn unknown_kinds_are_ignored_and_a_second_request_is_not() {
+    check(r#"{"kind":"Ping"}"#, Ok(None));
+    check(r#"{"kind":"Request","control":{"run_id":"r2"}}"#, Err(close::PROTOCOL));
+    check("{}", Err(close::PROTOCOL));
+    check("[]", Err(close::PROTOCOL));
+    check("x", Err(close::INVALID));
+    assert_eq!(decode_later("{} ", 2).expect_err("too large").code, close::TOO_LARGE);
+}

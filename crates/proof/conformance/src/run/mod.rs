@@ -1,0 +1,93 @@
+//! Checks whether a tool server keeps the run protocol, over the wire only: [`check`] speaks to
+//! any server and says which requirements it kept, which it broke, and which were skipped.
+//!
+//! It does not know what the tool does. It sends the inputs it is given, reads every frame, and
+//! judges what it saw by rules that hold for every run; beside that it sends what no core ever
+//! would. Every wait has an end, and every connection is closed.
+
+mod checks;
+mod frames;
+mod requirements;
+mod rules;
+mod server;
+mod session;
+
+use std::time::Duration;
+
+use wharf_vocab::Object;
+pub use wharf_wire::run_v1::Mode;
+
+use crate::error::Error;
+use crate::report::Report;
+
+/// Which requirements are checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// All of them.
+    #[default]
+    Full,
+    /// Those of the original protocol, without Wharf's additions.
+    Seed,
+}
+
+/// How a tool server is checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// Where it is: `http://`, `https://`, `ws://` or `wss://` with host and port, or `unix:` and
+    /// the path of a socket.
+    pub url: String,
+    /// The bearer token it asks for.
+    pub token: Option<String>,
+    /// Inputs of an ordinary run.
+    pub inputs: Object,
+    /// Inputs of a run that takes long; what needs one is skipped without them.
+    pub slow_inputs: Option<Object>,
+    /// The mode of the one ordinary run; everything else pretends.
+    pub mode: Mode,
+    /// Which requirements are checked.
+    pub profile: Profile,
+    /// Whether to check what takes many seconds.
+    pub slow: bool,
+    /// The largest frame the server takes.
+    pub frame_bytes_max: usize,
+    /// How long the server waits for the first frame.
+    pub first_frame: Duration,
+    /// How long a run may be silent.
+    pub silence: Duration,
+    /// How long a run may take to end after it was canceled.
+    pub canceled: Duration,
+    /// How long one run may take.
+    pub reply: Duration,
+    /// What is added to every bound of the protocol, because machines are busy at times.
+    pub slack: Duration,
+}
+
+impl Options {
+    /// The usual check of the server at `url`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            token: None,
+            inputs: Object::new(),
+            slow_inputs: None,
+            mode: Mode::Mock,
+            profile: Profile::Full,
+            slow: false,
+            frame_bytes_max: 8 * 1024 * 1024,
+            first_frame: Duration::from_secs(10),
+            silence: Duration::from_secs(10),
+            canceled: Duration::from_secs(7),
+            reply: Duration::from_secs(30),
+            slack: Duration::from_millis(300),
+        }
+    }
+}
+
+/// Checks the tool server at `options.url`.
+pub async fn check(options: Options) -> Result<Report, Error> {
+    let profile = options.profile;
+    let server = server::Server::new(options)?;
+    server.reachable().await?;
+    let report = Report::new(&requirements::RUN, checks::all(&server).await);
+    Ok(if profile == Profile::Seed { report.without_additions() } else { report })
+}

@@ -1,0 +1,215 @@
+"""A tool on a tool server: `@tool` above a function is all there is to write.
+
+    from wharf_sdk import tool
+
+    @tool
+    def shout(text: str) -> dict:
+        "Says it louder."
+        return {"text": text.upper() + "!"}
+
+The function's parameters are the inputs, what it gives are the outputs. The tool stands in its
+module as `entry(payload, emit, ctrl)`, which is what any server of the run protocol calls.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable, Dict, Mapping, Optional, Union, overload
+
+from . import _host
+from .context import LEVELS, Context, to_json
+from .fault import Canceled, Fault, InvalidInput
+from .files import Written
+from .function import Function, Result
+from .schema import Schema
+
+__all__ = ["Context", "Result", "Tool", "tool"]
+
+Frame = Dict[str, Any]
+Emit = Callable[[Frame], Any]
+
+
+class Tool:
+    """A function that a tool server can run."""
+
+    def __init__(self, work: Callable[..., Any], stream: str = "text") -> None:
+        self.function = Function(work, stream)
+        self.__name__, self.__doc__ = work.__name__, work.__doc__
+        self.__module__, self.__wrapped__ = work.__module__, work
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self.function.name
+
+    @property
+    def description(self) -> str:
+        """What the function's documentation says first."""
+        return self.function.description
+
+    def schema(self) -> Schema:
+        """The JSON Schema of the inputs."""
+        return self.function.input_schema()
+
+    def output_schema(self) -> Optional[Schema]:
+        """The JSON Schema of the outputs, if the function says what it gives."""
+        return self.function.output_schema()
+
+    def __call__(
+        self, payload: Mapping[str, Any], emit: Optional[Emit] = None, ctrl: Any = None
+    ) -> Frame:
+        """Runs it as a handler of the run protocol: takes a payload, gives a final Response."""
+        context = ToolContext(payload, emit, ctrl)
+        try:
+            outputs = self._outputs(payload, context)
+        except Canceled:
+            fault = Fault("ERR_CANCELED", "The run was canceled.")
+            return context.failed(fault)
+        except InvalidInput as wrong:
+            return context.failed(Fault("ERR_INPUTS", wrong.message))
+        except Fault as fault:
+            return context.failed(fault)
+        except Exception as error:  # Its text may hold anything; only the server's log gets it.
+            _host.installed().trouble()
+            return context.failed(Fault("ERR_HANDLER", type(error).__name__))
+        return context.response("success", outputs)
+
+    def _outputs(self, payload: Mapping[str, Any], context: ToolContext) -> Dict[str, Any]:
+        inputs = payload.get("inputs") or {}
+        refs = payload.get("refs")
+        context.emit_event("started", None)
+
+        def is_reference(name: str) -> bool:
+            if refs is None:
+                return context._host.is_reference(name, inputs[name])
+            return _host.is_reference(name, inputs[name], refs)
+
+        outputs = self.function.run(self.function.bind(inputs, is_reference, context), context)
+        if "cost_micro" in outputs:
+            # Handlers give their price among the outputs where the protocol began.
+            context.cost(_whole(outputs.pop("cost_micro")))
+        return context.settle(outputs)
+
+    def __repr__(self) -> str:
+        return "Tool(%r)" % self.name
+
+
+class ToolContext(Context):
+    """A run on a tool server: what is said goes out as frames of the run protocol."""
+
+    def __init__(self, payload: Mapping[str, Any], emit: Optional[Emit], ctrl: Any) -> None:
+        super().__init__(
+            str(payload.get("run_id", "")),
+            str(payload.get("mode", "mock")),
+            int(payload.get("attempt", 1)),
+            dict(payload.get("outputs") or {}),
+            _host.installed(),
+        )
+        self._emit = emit if emit is not None else _nobody
+        self._ctrl = ctrl if ctrl is not None else threading.Event()
+
+    @property
+    def canceled(self) -> bool:
+        return bool(self._ctrl.is_set())
+
+    def log(self, text: str, level: str = "info") -> None:
+        if level not in LEVELS:
+            raise ValueError("A level is one of %s." % ", ".join(LEVELS))
+        data = {"msg": str(text), "level": level, "timestamp": time.time()}
+        self._emit({"kind": "Log", "control": {"run_id": self.run_id}, "data": data})
+
+    def progress(self, fraction: float, text: str = "") -> None:
+        self.check()
+        if text:
+            self.log(text)
+        self.emit_event("checkpoint", min(max(float(fraction), 0.0), 1.0))
+
+    def emit_event(self, phase: str, fraction: Optional[float]) -> None:
+        """Sends an Event of the run protocol."""
+        data: Dict[str, Any] = {"phase": phase}
+        if fraction is not None and fraction == fraction:
+            data["progress"] = fraction
+        self._emit({"kind": "Event", "control": {"run_id": self.run_id}, "data": data})
+
+    def _show(self, outputs: Mapping[str, Any]) -> None:
+        control = {"run_id": self.run_id, "final": False}
+        self._emit({"kind": "Response", "control": control, "outputs": dict(outputs)})
+
+    def _wait(self, seconds: float) -> bool:
+        wait = getattr(self._ctrl, "wait", None)
+        if wait is not None:
+            return bool(wait(seconds))
+        until = time.monotonic() + seconds
+        while not self.canceled and time.monotonic() < until:
+            time.sleep(min(0.02, max(until - time.monotonic(), 0)))
+        return self.canceled
+
+    def settle(self, outputs: Mapping[str, Any]) -> Dict[str, Any]:
+        """Writes what the run wants as files, and gives what the Response says of each output."""
+        settled: Dict[str, Any] = {}
+        for name, value in outputs.items():
+            if value is not None and name in self.outputs and not isinstance(value, Written):
+                value = self.write(name, value)
+            if isinstance(value, Written):
+                settled[name] = self.outputs[name]
+            else:
+                settled[name] = to_json(value, name)
+        return settled
+
+    def response(
+        self, status: str, outputs: Mapping[str, Any], error: Optional[Fault] = None
+    ) -> Frame:
+        """The final Response."""
+        control = {"run_id": self.run_id, "status": status, "cost_micro": self.cost_micro}
+        frame: Frame = {"kind": "Response", "control": dict(control, final=True)}
+        frame["outputs"] = dict(outputs)
+        if error is not None:
+            frame["error"] = error.to_json()
+        return frame
+
+    def failed(self, fault: Fault) -> Frame:
+        """The final Response of a run that did not succeed. What it cost stays."""
+        return self.response("error", {}, fault)
+
+
+@overload
+def tool(work: Callable[..., Any]) -> Tool: ...
+@overload
+def tool(*, stream: str = "text") -> Callable[[Callable[..., Any]], Tool]: ...
+def tool(
+    work: Optional[Callable[..., Any]] = None, *, stream: str = "text"
+) -> Union[Tool, Callable[[Callable[..., Any]], Tool]]:
+    """Makes a tool of a function. `stream` names the output that yielded text belongs to."""
+
+    def make(work: Callable[..., Any]) -> Tool:
+        made = Tool(work, stream)
+        _expose(made, work)
+        return made
+
+    return make if work is None else make(work)
+
+
+def _expose(made: Tool, work: Callable[..., Any]) -> None:
+    """Lets the tool stand in its module as `entry`; a file holds one tool."""
+    if "<locals>" in work.__qualname__:
+        return
+    module: Dict[str, Any] = getattr(work, "__globals__", {})
+    there = module.get("entry")
+    if isinstance(there, Tool) and there.name != made.name:
+        text = "A handler file has one tool; this one has `%s` and `%s`."
+        raise TypeError(text % (there.name, made.name))
+    module["entry"] = made
+
+
+def _whole(cost: Any) -> int:
+    """A cost that formulas with fractions gave is taken when it is whole."""
+    if isinstance(cost, float) and cost.is_integer():
+        return int(cost)
+    if isinstance(cost, bool) or not isinstance(cost, int) or cost < 0:
+        raise Fault("ERR_COST", "`cost_micro` must be a whole number that is not negative.")
+    return cost
+
+
+def _nobody(_: Frame) -> None:
+    """Takes what a tool says when nobody listens."""
