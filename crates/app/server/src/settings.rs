@@ -2,6 +2,7 @@
 
 mod agents;
 pub(crate) mod artifacts;
+mod operators;
 mod policy;
 mod tools;
 
@@ -45,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) artifacts: artifacts::Artifacts,
     /// How tool servers are run.
     pub(crate) tools: tools::Tools,
+    /// What operators are told, and how long seats wait.
+    pub(crate) operators: operators::Operators,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -79,6 +82,7 @@ struct File {
     approvals: policy::Approvals,
     policy: Vec<policy::Rule>,
     tools: tools::File,
+    operators: operators::File,
     log: LogFile,
 }
 
@@ -135,6 +139,7 @@ impl Settings {
             policy: policy::to_policy(&file.approvals, file.policy),
             artifacts: file.artifacts.settle(home.path(), var)?,
             tools: file.tools.into(),
+            operators: file.operators.read()?,
             log: Log {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),
