@@ -246,6 +246,7 @@ impl Station {
             attempt,
             server: self.server.clone(),
             shelf: self.shelf.clone(),
+            launched: self.process.launched.clone(),
             // The launch's folders must not go while something is written there.
             _places: Arc::clone(&self.process.places),
             bytes_max: self.bytes_max,

@@ -53,6 +53,7 @@ async fn t042_a_server_that_dies_loses_its_run_and_is_started_for_the_next() {
     let stage = Stage::ready("").await;
     let fault = stage.fault(&*stage.run(json!({"op": "crash"})).await).await;
     assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    assert!(fault.message.ends_with("while it worked on the run: exit code 3."), "{fault}");
     let next = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
     assert_eq!(next["text"], "A");
     assert_eq!(stage.launcher.specs().len(), 2);
