@@ -141,6 +141,20 @@ async fn t043_a_server_whose_files_were_changed_takes_no_run() {
 }
 
 #[tokio::test]
+async fn t042_a_run_of_a_launched_server_is_lost_with_its_core_and_said_to_be() {
+    let stage = Stage::ready("").await;
+    let run = stage.run(json!({"op": "wait"})).await;
+    let asked = || stage.launcher.specs().first().map_or(0, |spec| seen(spec).lines().count());
+    stage.until(|_| asked() == 1).await;
+    let stage = stage.restarted().await;
+    let fault = stage.fault(&run).await;
+    assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    assert_eq!(fault.details["executed"], "maybe");
+    let next = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    assert_eq!(next["text"], "A", "the tool is enabled still");
+}
+
+#[tokio::test]
 async fn t042_when_the_core_stops_no_server_is_left() {
     let stage = Stage::ready("").await;
     let outputs = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
