@@ -69,8 +69,16 @@ pub(super) const ROWS: &[Row] = &[
         crates: &["edges/agent", "edges/run"],
         may_use: &[VOCAB, WIRE, PROTOCOL, DOMAIN, ENGINE, HOSTING],
     },
-    Row { crates: &["authors/sdk", "authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL] },
-    Row { crates: &["examples/agents/hello"], may_use: &[SDK] },
+    Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL] },
+    // An author's own tool server is served by the same library as `wharf tool serve`.
+    Row {
+        crates: &["authors/sdk"],
+        may_use: &[VOCAB, WIRE, PROTOCOL, Crate("authors/toolserver")],
+    },
+    Row {
+        crates: &["examples/agents/hello", "examples/tools/rust/text/words/1"],
+        may_use: &[SDK],
+    },
     Row { crates: &["authors/embedded"], may_use: &[VOCAB, SDK, ENGINE, Group("adapters")] },
     Row {
         crates: &["app/server"],

@@ -8,7 +8,7 @@ use wharf_vocab::Code;
 
 use crate::commands::{
     agents, answer, approve, artifacts, audit, completions, conformance, costs, deny, doctor,
-    inbox, migrate, run, runs, secret, sim, token, tools, up, worlds,
+    inbox, migrate, run, runs, secret, sim, token, tool, tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -63,6 +63,8 @@ enum Command {
     Runs(runs::Args),
     /// Look at the tools there are
     Tools(tools::Args),
+    /// Serve a tool to any core
+    Tool(tool::Args),
     /// Look at agents, add, approve, start and stop them
     Agents(agents::Args),
     /// See what waits for an answer or an approval
@@ -149,6 +151,10 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
             let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
             runtime.block_on(up::run(args, context))
         }
+        Command::Tool(args) => {
+            let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
+            runtime.block_on(tool::run(args, context))
+        }
         Command::Conformance(args) => {
             let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
             runtime.block_on(conformance::run(args, context))
@@ -186,6 +192,7 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Token(args) => token::run(args, context).await,
         Command::Secret(args) => secret::run(args, context).await,
         Command::Up(_)
+        | Command::Tool(_)
         | Command::Conformance(_)
         | Command::Migrate(_)
         | Command::Doctor(_)
@@ -241,6 +248,11 @@ mod tests {
             "wharf runs watch r1 --after 3 --json",
             "wharf runs cancel r1 --reason enough",
             "wharf runs purge r1 r2 --yes",
+            "wharf tool serve --handler handler.py",
+            "wharf tool serve --exec ./tool --listen unix:/tmp/x --profile upstream --token-file t \
+             --tls-cert c --tls-key k --allow-origin http://127.0.0.1:1 --artifacts d \
+             --concurrency 4 --queue 0 --timeout 10m --memory 1Gi --digest x --json",
+            "wharf tool serve --handler h.py --cold --python /usr/bin/python3",
             "wharf tools",
             "wharf tools show wharf/count",
             "wharf tools diff",

@@ -42,5 +42,9 @@ fn main() -> std::process::ExitCode {
     if wharf_launcher::shim::is_asked_for() {
         return wharf_launcher::shim::main();
     }
+    // A tool server starts this program again as the parent of each program that it runs.
+    if wharf_toolserver::worker::keeper::is_asked_for() {
+        return wharf_toolserver::worker::keeper::main();
+    }
     cli::main()
 }

@@ -32,6 +32,9 @@
 //! }
 //! ```
 //!
+//! A tool with a server of its own, `ns/name@1`, is written with the module `toolserver`, which
+//! the feature of that name brings.
+//!
 //! Beside this crate an agent needs `serde` and `schemars`, whose derive macros name them.
 //!
 //! Invariants:
@@ -56,6 +59,8 @@ mod execute;
 mod schema;
 mod service;
 mod tool;
+#[cfg(feature = "toolserver")]
+pub mod toolserver;
 
 pub use agent::{Adjusting, Agent, Plain};
 pub use cx::{

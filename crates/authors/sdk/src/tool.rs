@@ -103,7 +103,8 @@ pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
     (1..=bytes_max).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-fn output_of(output: &impl Serialize) -> Result<Object, Fault> {
+/// An output as the object it has to be.
+pub(crate) fn output_of(output: &impl Serialize) -> Result<Object, Fault> {
     match serde_json::to_value(output) {
         Ok(Value::Object(output)) => Ok(output),
         Ok(Value::Null) => Ok(Object::new()),

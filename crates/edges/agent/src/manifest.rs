@@ -3,13 +3,11 @@
 //! Fields this core knows nothing of are left alone, because authors add some. Fields it only
 //! shows are bounded and never believed.
 
-mod quantity;
-
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde_json::Value;
-use wharf_domain::agent::{AgentLimits, AgentManifest, Entrypoint, Usage};
+use wharf_domain::agent::{AgentLimits, AgentManifest, Entrypoint, Usage, quantity};
 use wharf_domain::permission::Permission;
 use wharf_hosting::{ManifestFile, ReadManifest, open_plain};
 use wharf_vocab::{AgentId, Code, Digest, Fault, Isolation, Object};

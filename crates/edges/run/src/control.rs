@@ -14,13 +14,12 @@ use wharf_engine::launcher::LogLine;
 use wharf_hosting::{Control, Kind, provider};
 use wharf_vocab::{AgentId, Fault, SandboxLevel, ToolId};
 
+use crate::equip::TIMEOUT_MS;
 use crate::options::Options;
 use crate::tools::{Tools, server_of};
 
 /// What a launch may take beyond the time its server has to get well.
 const CONNECT_SLACK: Duration = Duration::from_secs(10);
-/// How long a run may take when its tool does not say.
-const TIMEOUT_MS: u64 = 600_000;
 
 /// The edge that faces tool servers. Cloning it is cheap.
 #[derive(Debug, Clone)]

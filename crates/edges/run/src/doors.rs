@@ -75,7 +75,7 @@ impl link::Doors for Doors {
         async move {
             if let Some(why) = self.closed.borrow().clone() {
                 let message = format!("The {} went away: {why}.", self.tools.word());
-                return Err(Fault::new(Code::ToolAgentLost, message));
+                return Err(Fault::new(Code::ToolWorkerLost, message));
             }
             Ok(self.endpoint.clone().with_bearer(self.bearer().await?))
         }

@@ -232,7 +232,7 @@ impl Station {
         if taken_up_again && self.process.launched.is_some() {
             // Whoever worked on it went with the core that launched it.
             let message = "The tool server was ended while it worked on the run.";
-            let fault = Fault::new(Code::ToolAgentLost, message);
+            let fault = Fault::new(Code::ToolWorkerLost, message);
             return self.refuse(&attempt, fault, Executed::Maybe).await;
         }
         if self.open.len() >= ATTEMPTS_WAITING_MAX {
@@ -246,6 +246,7 @@ impl Station {
             attempt,
             server: self.server.clone(),
             shelf: self.shelf.clone(),
+            launched: self.process.launched.clone(),
             // The launch's folders must not go while something is written there.
             _places: Arc::clone(&self.process.places),
             bytes_max: self.bytes_max,
@@ -306,7 +307,7 @@ impl Station {
     async fn turn_back(&self, dispatch: Dispatch) {
         let executed = if dispatch.reattach { Executed::Maybe } else { Executed::No };
         let attempt = Attempt::new(handle(&self.tools).clone(), dispatch);
-        let fault = Fault::new(Code::ToolAgentLost, "The tool server went away.");
+        let fault = Fault::new(Code::ToolWorkerLost, "The tool server went away.");
         self.refuse(&attempt, fault, executed).await;
     }
 
@@ -335,7 +336,7 @@ fn endpoint(tools: &Tools, process: &Process, server: &ToolServer) -> Result<End
         return Endpoint::parse(url);
     }
     let address = tools.address(&process.launch);
-    let gone = || Fault::new(Code::ToolAgentLost, "The tool server went away.");
+    let gone = || Fault::new(Code::ToolWorkerLost, "The tool server went away.");
     Ok(Endpoint::new(address.ok_or_else(gone)?).of_life(tools.next_life()))
 }
 

@@ -15,6 +15,7 @@ mod played;
 mod process;
 mod raw;
 mod report;
+mod toolserver;
 mod watch;
 
 use std::path::PathBuf;
@@ -102,6 +103,9 @@ fn main() -> anyhow::Result<()> {
         if wanted("idle") {
             idle::measure(scale, &mut report).await?;
         }
+        if wanted("toolserver") {
+            toolserver::measure(scale, &mut report).await?;
+        }
         anyhow::Ok(())
     })?;
     drop(runtime);
@@ -122,8 +126,19 @@ struct Wanted {
     only: Option<String>,
 }
 
-const PARTS: [&str; 10] =
-    ["raw", "calls", "http", "agents", "fence", "books", "watch", "idle", "files", "process"];
+const PARTS: [&str; 11] = [
+    "raw",
+    "calls",
+    "http",
+    "agents",
+    "fence",
+    "books",
+    "watch",
+    "idle",
+    "toolserver",
+    "files",
+    "process",
+];
 
 fn arguments() -> anyhow::Result<Wanted> {
     let mut scale = FULL;

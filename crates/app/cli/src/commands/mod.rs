@@ -20,6 +20,7 @@ pub(crate) mod runs;
 pub(crate) mod secret;
 pub(crate) mod sim;
 pub(crate) mod token;
+pub(crate) mod tool;
 pub(crate) mod tools;
 pub(crate) mod up;
 pub(crate) mod worlds;

@@ -191,8 +191,8 @@ async fn read_inputs(args: &Args, tool: &ToolId, client: &Client) -> Result<Valu
 
 /// The tool's input schema; none if the token may run the tool but not look at it.
 async fn schema_of(tool: &ToolId, client: &Client) -> Result<Option<Value>> {
-    let provider = tool.provider();
-    let path = ["v1", "tools", provider.as_str(), tool.name()];
+    let namespace = tool.as_str().split_once('/').map_or("", |(namespace, _)| namespace);
+    let path = ["v1", "tools", namespace, tool.name()];
     match client.get::<Tool>(&path, &[]).await {
         Ok(tool) => Ok(Some(tool.input_schema)),
         Err(failure) if failure.is(Code::PermissionDenied) => Ok(None),

@@ -113,7 +113,7 @@ fn start(order: &Order, descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
         .args(&order.argv)
         .current_dir(&order.cwd)
         .env_clear()
-        .envs(order.environment.iter().map(|(name, value)| (name, value)))
+        .envs(order.environment.iter().cloned())
         .stdin(Stdio::from(channel))
         .stdout(Stdio::from(out))
         .stderr(Stdio::from(err))

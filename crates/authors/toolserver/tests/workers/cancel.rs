@@ -113,7 +113,7 @@ import os, signal, subprocess
 def entry(p):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     far = subprocess.Popen(["sleep", "600"], start_new_session=True)
-    print("pids", os.getppid(), os.getpid(), far.pid)
+    print("pids", os.getpid(), far.pid)
     while True: pass
 "#,
     );

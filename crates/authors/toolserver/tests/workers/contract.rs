@@ -198,3 +198,11 @@ def entry(p):
         seen.extend([outputs["random"].clone(), outputs["pid"].clone()]);
     }
 }
+
+#[tokio::test]
+async fn t015_what_the_file_opened_when_it_was_imported_is_open_in_runs() {
+    let tool = Tool::python(
+        "OPENED = open(__file__)\ndef entry(p):\n    return {'start': OPENED.read(6), 'cost_micro': 0}\n",
+    );
+    assert_eq!(tool.run(json!({})).await.outputs(), json!({"start": "OPENED"}));
+}

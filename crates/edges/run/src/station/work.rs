@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_engine::launcher::Launched;
 use wharf_engine::{Attempt, Handle};
 use wharf_hosting::{Places, over, unwanted};
 use wharf_vocab::{Code, Executed, Fault};
@@ -13,12 +15,17 @@ use wharf_vocab::{Code, Executed, Fault};
 use crate::folder::{RunFolder, Shelf};
 use crate::link::{Files, Server, Stop};
 
+/// How long a process whose connection broke may take to be known as ended.
+const EXIT_PATIENCE: Duration = Duration::from_secs(1);
+
 /// One attempt and what it takes to bring it to its end.
 pub(super) struct Work {
     pub(super) handle: Handle,
     pub(super) attempt: Attempt,
     pub(super) server: Server,
     pub(super) shelf: Option<Arc<Shelf>>,
+    /// The process that works on it, if it is one of this core.
+    pub(super) launched: Option<Arc<dyn Launched>>,
     pub(super) _places: Arc<Places>,
     pub(super) bytes_max: u64,
     /// Only so many attempts have their turn at once.
@@ -76,6 +83,16 @@ impl Work {
         Ok(folder)
     }
 
+    /// A connection that broke because the process ended says little; how that ended says more.
+    async fn name_cause(&self, fault: &mut Fault) {
+        let Some(launched) = &self.launched else { return };
+        if let Ok(exit) = tokio::time::timeout(EXIT_PATIENCE, launched.exited()).await {
+            // What it wrote last may say more than callers should know; its log has it.
+            fault.message =
+                format!("The tool server ended while it worked on the run: {}.", exit.how);
+        }
+    }
+
     async fn drive(&self, folder: Option<&Arc<RunFolder>>) -> AttemptReport {
         let files = match (folder, &self.shelf) {
             (Some(folder), _) => {
@@ -84,7 +101,12 @@ impl Work {
             (None, Some(_)) => Files::Paths { inputs: BTreeMap::new(), outputs: BTreeMap::new() },
             (None, None) => Files::Addresses,
         };
-        let report = self.server.drive(&self.attempt, &files, &self.stop).await;
+        let mut report = self.server.drive(&self.attempt, &files, &self.stop).await;
+        if let Err(AttemptError::Failed(fault, _)) = &mut report.result
+            && fault.is(Code::ToolWorkerLost)
+        {
+            self.name_cause(fault).await;
+        }
         match (folder, &report.result) {
             (Some(folder), Ok(outputs)) => {
                 let data = self.attempt.data();

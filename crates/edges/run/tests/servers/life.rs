@@ -53,6 +53,7 @@ async fn t042_a_server_that_dies_loses_its_run_and_is_started_for_the_next() {
     let stage = Stage::ready("").await;
     let fault = stage.fault(&*stage.run(json!({"op": "crash"})).await).await;
     assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    assert!(fault.message.ends_with("while it worked on the run: exit code 3."), "{fault}");
     let next = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
     assert_eq!(next["text"], "A");
     assert_eq!(stage.launcher.specs().len(), 2);
@@ -137,6 +138,20 @@ async fn t043_a_server_whose_files_were_changed_takes_no_run() {
     assert!(stage.launcher.specs().is_empty(), "{view:?}");
     let lines = stage.edge.drift(id()).await.expect("compared");
     assert_eq!(lines, ["server.py was changed"]);
+}
+
+#[tokio::test]
+async fn t042_a_run_of_a_launched_server_is_lost_with_its_core_and_said_to_be() {
+    let stage = Stage::ready("").await;
+    let run = stage.run(json!({"op": "wait"})).await;
+    let asked = || stage.launcher.specs().first().map_or(0, |spec| seen(spec).lines().count());
+    stage.until(|_| asked() == 1).await;
+    let stage = stage.restarted().await;
+    let fault = stage.fault(&run).await;
+    assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    assert_eq!(fault.details["executed"], "maybe");
+    let next = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    assert_eq!(next["text"], "A", "the tool is enabled still");
 }
 
 #[tokio::test]

@@ -32,6 +32,8 @@ pub(crate) struct Stage {
     pub(crate) launcher: Arc<Children>,
     pub(crate) vault: Arc<Kept>,
     pub(crate) dir: tempfile::TempDir,
+    store: Arc<MemoryStore>,
+    objects: MemoryObjects,
 }
 
 impl Stage {
@@ -43,19 +45,36 @@ impl Stage {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock.clone()));
         let dir = tempfile::tempdir().expect("a folder");
-        let node = NodeId::new("test").expect("valid");
-        let mut engine = wharf_engine::Options::new(node, store, clock.clone(), 1);
-        engine.objects = Some(Arc::new(MemoryObjects::new(clock)));
-        let handle = Handle::start(engine).await.expect("starts");
+        let stage = Self::on(store, MemoryObjects::new(clock), dir, adjust).await;
         let settings = WorldSettings::default();
-        handle.create_world(&owner(), world("default"), settings).await.expect("made");
+        stage.handle.create_world(&owner(), world("default"), settings).await.expect("made");
+        stage.write("server.py", include_str!("server.py"));
+        stage
+    }
+
+    async fn on(
+        store: Arc<MemoryStore>,
+        objects: MemoryObjects,
+        dir: tempfile::TempDir,
+        adjust: impl FnOnce(&mut Options),
+    ) -> Self {
+        let node = NodeId::new("test").expect("valid");
+        let clock = Arc::new(SystemClock);
+        let mut engine = wharf_engine::Options::new(node, store.clone(), clock, 1);
+        engine.objects = Some(Arc::new(objects.clone()));
+        let handle = Handle::start(engine).await.expect("starts");
         let (launcher, vault) = (Arc::new(Children::default()), Arc::new(Kept::default()));
         let mut options = options(&handle, dir.path(), &launcher, &vault);
         adjust(&mut options);
         let edge = RunEdge::start(options).await.expect("starts");
-        let stage = Self { handle, edge, launcher, vault, dir };
-        stage.write("server.py", include_str!("server.py"));
-        stage
+        Self { handle, edge, launcher, vault, dir, store, objects }
+    }
+
+    /// Stops the core and starts another one on what it has written.
+    pub(crate) async fn restarted(self) -> Self {
+        self.handle.stop(Duration::from_millis(1)).await;
+        self.edge.stop().await;
+        Self::on(self.store, self.objects, self.dir, |_| {}).await
     }
 
     /// The server's folder.

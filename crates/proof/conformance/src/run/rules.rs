@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::frames::{is_final, is_partial, kind};
+use super::frames::{is_final, is_partial, is_phase, kind};
 use super::session::{End, Seen};
 use crate::findings::Findings;
 
@@ -87,14 +87,21 @@ fn ack(seen: &Seen, asked: &Asked<'_>, findings: &mut Findings) -> bool {
     true
 }
 
-/// Numbers rise within an attempt.
+/// Numbers rise within an attempt. A request that was refused at once never became one, and a
+/// sign of life belongs to the connection, not to the attempt.
 fn numbers(seen: &Seen, findings: &mut Findings) {
+    let refused = |message: &Value| is_final(message) && message["control"]["status"] == "error";
+    if seen.messages().all(|message| kind(message) == "Ack" || refused(message)) {
+        return;
+    }
     let mut before = 0;
     for message in seen.messages() {
         if !matches!(kind(message), "Log" | "Event" | "Response") {
             continue;
         }
+        let life = is_phase(message, "checkpoint") && message["data"]["progress"].is_null();
         match message["control"]["seq"].as_u64() {
+            None if life => {}
             None => findings.fail(17, format!("{} has no control.seq.", a_frame(message))),
             Some(seq) if seq <= before => {
                 findings.fail(17, format!("control.seq {seq} comes after {before}."));

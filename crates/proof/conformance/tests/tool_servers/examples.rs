@@ -40,7 +40,7 @@ impl Drop for Served {
 }
 
 #[expect(clippy::print_stderr, reason = "whoever reads the test log must see what was left out")]
-fn is_missing(program: &str) -> bool {
+pub(crate) fn is_missing(program: &str) -> bool {
     let missing = Command::new(program).arg("--version").output().is_err();
     if missing {
         eprintln!("SKIPPED: {program} is not installed, so its example could not be checked");

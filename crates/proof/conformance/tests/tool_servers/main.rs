@@ -3,6 +3,7 @@
 
 mod examples;
 mod execution;
+mod ours;
 mod scripted;
 
 use std::time::Duration;

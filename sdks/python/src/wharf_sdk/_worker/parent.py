@@ -1,8 +1,8 @@
-"""The parent of workers: imports the handler once and forks for every run.
+"""The parent of workers: imports the handler once, so that every run can begin with a fork.
 
 It takes orders over the socket that is its standard input, one byte each, with the descriptors of
-a run: how its keeper is reached, the run's channel, and where its output and errors go. When that
-socket closes it ends, and the keepers end their runs.
+a run, and hands them to keepers, each of which forks for one run after the other. When that socket
+closes it ends, and the keepers end their runs.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Dict, List, NoReturn, Optional
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional
 
 from . import kernel
-from .keeper import keep
+from .keeper import DESCRIPTORS, Work, serve
 from .load import Unusable, load
 from .run import leave, work
 
-DESCRIPTORS = 4
+# Keepers that may wait for a run.
+IDLE_MAX = 32
 Entry = Callable[..., Any]
 
 
@@ -46,7 +48,14 @@ def main(mode: str, file: str) -> NoReturn:
     _say(orders, {"ready": ready})
     if mode != "check":
         _settle()
-        _serve(orders, file, entry)
+
+        def handle(channel: int, out: int, err: int) -> int:
+            _own_ways(out, err)
+            found = (lambda: load(file)) if entry is None else (lambda: entry)
+            leave(work(socket.socket(fileno=channel), found))
+            return 1
+
+        Keepers(handle).serve(orders)
     leave(0)
     raise SystemExit  # For readers only: the process is gone.
 
@@ -79,59 +88,87 @@ def _settle() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 
 
-def _serve(orders: socket.socket, file: str, entry: Optional[Entry]) -> None:
-    while True:
+class Keepers:
+    """Hands each run to a keeper that has none, and forks another keeper when all are busy."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._all: Dict[int, socket.socket] = {}
+        self._idle: List[socket.socket] = []
+
+    def serve(self, orders: socket.socket) -> None:
+        """Until the server is gone."""
+        poll = select.poll()
+        poll.register(orders, select.POLLIN)
+        while True:
+            for number, _ in poll.poll():
+                if number != orders.fileno():
+                    self._hear(poll, self._all[number])
+                elif not self._order(poll, orders):
+                    return
+
+    def _order(self, poll: select.poll, orders: socket.socket) -> bool:
         try:
             order, descriptors, _, _ = socket.recv_fds(orders, 1, DESCRIPTORS)
-        except InterruptedError:
-            continue
         except OSError:
-            return
-        if not order:
-            return
-        if len(descriptors) == DESCRIPTORS:
-            _fork(orders, list(descriptors), file, entry)
+            return False
+        given = False
+        while order and not given:
+            keeper = self._idle.pop() if self._idle else self._fork(poll, orders, descriptors)
+            if keeper is None:
+                break  # The server sees the end of the run's sockets.
+            try:
+                socket.send_fds(keeper, [order], list(descriptors))
+                given = True
+            except OSError:
+                self._forget(poll, keeper)
         for number in descriptors:
             os.close(number)
+        return bool(order)
 
+    def _hear(self, poll: select.poll, keeper: socket.socket) -> None:
+        """A keeper is done with its run, or gone."""
+        try:
+            said = keeper.recv(1)
+        except OSError:
+            said = b""
+        if said and len(self._idle) < IDLE_MAX:
+            self._idle.append(keeper)
+        else:
+            self._forget(poll, keeper)
 
-def _fork(orders: socket.socket, descriptors: List[int], file: str, entry: Optional[Entry]) -> None:
-    parent = os.getpid()
-    try:
-        if os.fork() != 0:
-            return
-    except OSError:
-        return  # The server sees the end of the run's sockets.
-    try:
-        orders.close()
-        _begin(parent, descriptors, file, entry)
-    except BaseException:
-        # Nobody above knows of it; the parent's errors go to the server's log.
-        traceback.print_exc()
-    finally:
-        os._exit(1)
+    def _forget(self, poll: select.poll, keeper: socket.socket) -> None:
+        poll.unregister(keeper)
+        del self._all[keeper.fileno()]
+        if keeper in self._idle:
+            self._idle.remove(keeper)
+        keeper.close()
 
-
-def _begin(
-    parent: int, descriptors: List[int], file: str, entry: Optional[Entry]
-) -> NoReturn:
-    """In the forked process: becomes the keeper, whose own fork runs the handler."""
-    for number in descriptors:
-        os.set_inheritable(number, False)
-    gc.disable()
-    os.setsid()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    control = socket.socket(fileno=descriptors[0])
-    channel, out, err = descriptors[1:]
-
-    def handle() -> int:
-        _own_ways(out, err)
-        find = (lambda: load(file)) if entry is None else (lambda: entry)
-        status = work(socket.socket(fileno=channel), find)
-        leave(status)
-        return status
-
-    keep(parent, control, [channel, out, err], handle)
+    def _fork(
+        self, poll: select.poll, orders: socket.socket, descriptors: Iterable[int]
+    ) -> Optional[socket.socket]:
+        parent = os.getpid()
+        ours, theirs = socket.socketpair()
+        try:
+            child = os.fork()
+        except OSError:
+            return None
+        if child == 0:
+            try:
+                for other in (ours, orders, *self._all.values()):
+                    other.close()
+                for number in descriptors:
+                    os.close(number)
+                serve(parent, theirs, self._work)
+            except BaseException:
+                # Nobody above knows of it; these errors go to the server's log.
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        theirs.close()
+        poll.register(ours, select.POLLIN)
+        self._all[ours.fileno()] = ours
+        return ours
 
 
 def _own_ways(out: int, err: int) -> None:

@@ -191,7 +191,7 @@ def _arguments(
     """As many arguments as the handler takes, by name where it uses the usual names."""
     try:
         # An object that wraps a function is called itself, whatever the function takes.
-        called = entry if inspect.isroutine(entry) else entry.__call__
+        called = entry if inspect.isroutine(entry) else getattr(entry, "__call__", entry)
         parameters = inspect.signature(called).parameters
     except (TypeError, ValueError):
         return [payload, emit, ctrl], {}

@@ -1,4 +1,4 @@
-//! The parent of workers: one interpreter that has imported the handler and forks for each run.
+//! The parent of workers: one interpreter that has imported the handler; each run is a fork of it.
 
 use std::io;
 use std::os::fd::AsFd;

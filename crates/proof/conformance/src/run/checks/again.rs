@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{judged, rule};
 use crate::findings::Findings;
-use crate::run::frames::{kind, request, run_id, with};
+use crate::run::frames::{request, run_id, with};
 use crate::run::rules::how;
 use crate::run::server::Server;
 use crate::run::session::{End, Seen};
@@ -28,8 +28,7 @@ pub(super) async fn check(server: &Server, findings: &mut Findings) {
 
 /// All that has a number.
 fn numbered(seen: &Seen) -> Vec<&Value> {
-    let counted = |message: &&Value| matches!(kind(message), "Log" | "Event" | "Response");
-    seen.messages().filter(counted).collect()
+    seen.messages().filter(|message| message["control"]["seq"].is_u64()).collect()
 }
 
 async fn replayed(server: &Server, run: &str, ask: &Value, first: &Seen, findings: &mut Findings) {
@@ -79,7 +78,7 @@ async fn presigned_anew(server: &Server, findings: &mut Findings) {
     let signed = |signature: &str| {
         let link = format!("https://storage.invalid/a?signature={signature}");
         let mut ask = request(&run, &with(&server.options.inputs, "wharf_link", link));
-        ask["control"]["refs"] = json!([]);
+        ask["control"]["refs"] = json!(["wharf_link"]);
         ask
     };
     let first = server.exchange(&signed("1")).await;

@@ -83,3 +83,18 @@ fn t014_paths_and_traces_are_found_and_what_was_sent_is_not() {
     }
     assert_eq!(safe::fault("/artifacts/x/y is refused.", r#"{"a":"/artifacts/x/y"}"#), None);
 }
+
+#[test]
+fn t017_numbers_rise_and_only_what_was_refused_at_once_has_none() {
+    let mut twice = [ack_frame(), part(1, "Hello"), last(1, 0)];
+    assert_eq!(failed(&seen(&twice, 1000), true), [17]);
+    twice[1]["control"]["seq"] = Value::Null;
+    assert_eq!(failed(&seen(&twice, 1000), true), [17]);
+    let refused = json!({
+        "kind": "Response",
+        "control": { "run_id": "r", "status": "error", "cost_micro": 0, "final": true },
+        "outputs": {},
+        "error": { "code": "ERR_INPUTS", "message": "Inputs must be an object." },
+    });
+    assert_eq!(failed(&seen(&[ack_frame(), refused], 1000), true), [0; 0]);
+}

@@ -1,0 +1,253 @@
+//! `wharf tool serve`: a tool server in the foreground until a signal stops it.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::{EnvFilter, fmt};
+use wharf_toolserver::Handler;
+use wharf_toolserver::server::{Error, Listen, Options, Profile, Server, Tls};
+use wharf_toolserver::transfer::Policy;
+use wharf_toolserver::worker::{ExecHandler, PythonHandler, WorkerSettings};
+use wharf_vocab::Code;
+
+use super::words::split;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::{duration, plain, size};
+
+/// What `wharf tool serve` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf tool serve --handler handler.py
+  wharf tool serve --exec './resize --fast' --listen 127.0.0.1:0
+  wharf tool serve --handler handler.py --listen 0.0.0.0:8000 --token-file tokens \\
+      --tls-cert cert.pem --tls-key key.pem --allow-origin https://s3.example.com
+  wharf tool serve --handler handler.py --listen unix:/run/my-tool.sock --artifacts ./artifacts
+
+The server answers GET /healthz and takes runs at /run. Callers on other machines need a token
+from the token file. Ctrl-C or SIGTERM lets running runs end first; a second one does not wait.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    what: What,
+    /// Where to listen: HOST:PORT (port 0 picks a free one) or unix:PATH
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
+    listen: Listen,
+    /// Which dialect to write; upstream adds what older peers look for
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    profile: Dialect,
+    /// A file with the tokens that callers may show, one per line
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// The certificate for encrypted connections, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's key, as PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    #[command(flatten)]
+    files: Files,
+    #[command(flatten)]
+    bounds: Bounds,
+    /// What its health says is served [default: a hash of the handler]
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<String>,
+    /// What to log: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log: String,
+}
+
+/// The tool itself.
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// A Python file with an `entry` function, run in a process of its own for each run
+    #[arg(long, value_name = "FILE.py")]
+    handler: Option<PathBuf>,
+    /// A program that is started once for each run
+    #[arg(long, value_name = "CMD")]
+    exec: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Files of runs")]
+struct Files {
+    /// Storage that runs may fetch from and write to; may be given several times
+    #[arg(long = "allow-origin", value_name = "URL")]
+    origins: Vec<String>,
+    /// Let names lead to addresses of private networks
+    #[arg(long)]
+    allow_private: bool,
+    /// The folder that /artifacts/ stands for
+    #[arg(long, value_name = "DIR")]
+    artifacts: Option<PathBuf>,
+    /// A proxy that all requests for files go through
+    #[arg(long, value_name = "URL")]
+    proxy: Option<String>,
+    /// Certificates to trust beside the usual ones, as PEM
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+struct Bounds {
+    /// How many runs are executed at once [default: 8 for each core, at least 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    concurrency: Option<u32>,
+    /// How many runs may wait for their turn; further ones are told to come back
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    queue: u32,
+    /// How long a run may take
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration::parse)]
+    timeout: Duration,
+    /// How much memory the processes of one run may use [default: 4Gi]
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    memory: Option<u64>,
+    /// Start a new interpreter for each run of a Python handler
+    #[arg(long, requires = "handler")]
+    cold: bool,
+    /// The interpreter of a Python handler
+    #[arg(long, value_name = "PATH", default_value = "python3", requires = "handler")]
+    python: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Dialect {
+    /// The protocol and nothing else
+    Default,
+    /// Also what peers of the half-migrated wire look for
+    Upstream,
+}
+
+/// Serves until a signal comes.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    begin_log(&args.log, context.output)?;
+    let handler = handler(&args)?;
+    let mut signals = Signals::new()?;
+    let server = Server::bind(options(args)).await.map_err(|error| refused(&error))?;
+    let address = server.address();
+    handler.prepare().await.map_err(|failure| refused(&Error::Handler(failure)))?;
+    // A server goes on even when nobody reads what it prints.
+    let _ = greet(context.output, &address, &handler.digest());
+    let mut again = Signals::new()?;
+    let stop = async move { signals.next().await };
+    tokio::select! {
+        () = server.serve_prepared(handler, stop) => Ok(Exit::Done),
+        () = async { again.next().await; again.next().await } => Ok(Exit::Failed),
+    }
+}
+
+fn handler(args: &Args) -> Result<Arc<dyn Handler>> {
+    let mut settings = WorkerSettings::default();
+    if let Some(memory) = args.bounds.memory {
+        settings.memory_bytes_max = Some(memory);
+    }
+    if let Some(file) = &args.what.handler {
+        let (python, cold) = (&args.bounds.python, args.bounds.cold);
+        let handler = PythonHandler::new(file, python, cold, settings);
+        let handler = handler.map_err(|failure| refused(&Error::Handler(failure)))?;
+        return Ok(Arc::new(handler));
+    }
+    let command = args.what.exec.as_deref().unwrap_or_default();
+    let argv = split(command).map_err(|why| Failure::usage(format!("--exec: {why}")))?;
+    let cwd = std::env::current_dir()
+        .map_err(|error| Failure::unreadable("the current folder", &error))?;
+    Ok(Arc::new(ExecHandler::new(argv, cwd, settings)))
+}
+
+fn options(args: Args) -> Options {
+    let usual = Options::default();
+    let Files { origins, allow_private, artifacts, proxy, trust } = args.files;
+    let files = Policy {
+        origins,
+        artifacts,
+        proxy,
+        private_names: allow_private,
+        trusted: trust,
+        ..Policy::default()
+    };
+    let number = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+    Options {
+        listen: args.listen,
+        profile: match args.profile {
+            Dialect::Default => Profile::Default,
+            Dialect::Upstream => Profile::Upstream,
+        },
+        token_file: args.token_file,
+        tls: args.tls_cert.zip(args.tls_key).map(|(cert, key)| Tls { cert, key }),
+        files,
+        digest: args.digest,
+        concurrency: args.bounds.concurrency.map_or(usual.concurrency, number),
+        queue: number(args.bounds.queue),
+        timeout: args.bounds.timeout,
+        ..usual
+    }
+}
+
+/// Says where it is, once it is ready.
+fn greet(output: Output, address: &Listen, digest: &str) -> Result<()> {
+    if output.is_json() {
+        return output.json(&json!({"address": address.to_string(), "digest": digest}));
+    }
+    let address = plain::line(&address.to_string());
+    output.line(&format!("serving at {}", output.out_paint().strong(&address)))
+}
+
+fn refused(error: &Error) -> Failure {
+    match error {
+        Error::Address(_) | Error::Open(_) | Error::File { .. } | Error::Files(_) => {
+            Failure::usage(error.to_string())
+        }
+        Error::Bind { .. } | Error::Handler(_) => {
+            Failure::failed(Code::ConfigInvalid, error.to_string())
+        }
+    }
+}
+
+/// Begins to log to standard error.
+fn begin_log(level: &str, output: Output) -> Result<()> {
+    let filter = EnvFilter::try_new(level)
+        .map_err(|_| Failure::usage("--log takes error, warn, info, debug or trace"))?;
+    let lines = fmt::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // An error means that somebody logs already, and that is well.
+    let _ = if output.is_json() {
+        lines.json().flatten_event(true).try_init()
+    } else {
+        lines.with_ansi(std::io::stderr().is_terminal()).try_init()
+    };
+    Ok(())
+}
+
+/// The signals that ask a server to stop.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| {
+                Failure::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
+            })
+        };
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
