@@ -14,6 +14,7 @@ use wharf_engine::agents::AgentControl;
 use wharf_engine::vault::Vault;
 use wharf_http::{CoreInfo, Limits, Listener, Mount, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
+use wharf_operator::OperatorEdge;
 use wharf_ports::{Clock, SystemClock};
 use wharf_run::RunEdge;
 use wharf_store_sqlite::SqliteStore;
@@ -72,6 +73,7 @@ pub struct Core {
     handle: Handle,
     agents: AgentEdge,
     tools: RunEdge,
+    operators: OperatorEdge,
     server: Server,
     store: Arc<SqliteStore>,
     storage: Storage,
@@ -134,6 +136,15 @@ impl Core {
                 return Err(fault);
             }
         };
+        let base_url = settings.operators.base_url.clone();
+        let base_url = base_url.unwrap_or_else(|| url_of(listener.addr()));
+        let operators = match operators(&settings, &handle, base_url).await {
+            Ok(operators) => operators,
+            Err(fault) => {
+                handle.stop(Duration::ZERO).await;
+                return Err(fault);
+            }
+        };
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
         let steered: Arc<dyn AgentControl> = Arc::new(agents.clone());
@@ -144,7 +155,7 @@ impl Core {
             agents: Some(steered),
             tools: Some(served),
             vault: Some(vault),
-            mounts: vec![Mount::new("/graphql", wharf_graphql::router(handle.clone()))],
+            mounts: mounts(&handle, &operators),
             limits,
         };
         let server = listener.serve(handle.clone(), edge);
@@ -155,6 +166,7 @@ impl Core {
             handle,
             agents,
             tools,
+            operators,
             server,
             store,
             storage,
@@ -182,12 +194,7 @@ impl Core {
     /// The base address of its HTTP API, as a client on this machine uses it.
     #[must_use]
     pub fn http_url(&self) -> String {
-        let mut addr = self.server.addr();
-        if addr.ip().is_unspecified() {
-            let loopback = if addr.is_ipv4() { [127, 0, 0, 1].into() } else { LOOPBACK_V6 };
-            addr.set_ip(loopback);
-        }
-        format!("http://{addr}")
+        url_of(self.server.addr())
     }
 
     /// The way into its engine.
@@ -223,6 +230,7 @@ impl Core {
         }
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
+        self.operators.stop();
         // What agents and tool servers still do is taken up again at the next start, or given up there.
         tokio::join!(self.agents.stop(), self.tools.stop());
         self.server.stop(self.drain).await;
@@ -247,6 +255,43 @@ impl Core {
         let written = files::replace(&self.home.core_file(), &text);
         written.map_err(|error| self.home.unwritable(&error))
     }
+}
+
+/// The address of an API that listens there, as a client on this machine uses it.
+fn url_of(mut addr: SocketAddr) -> String {
+    if addr.ip().is_unspecified() {
+        let loopback = if addr.is_ipv4() { [127, 0, 0, 1].into() } else { LOOPBACK_V6 };
+        addr.set_ip(loopback);
+    }
+    format!("http://{addr}")
+}
+
+/// The edge that faces operators, as it is set.
+async fn operators(
+    settings: &Settings,
+    handle: &Handle,
+    base_url: String,
+) -> Result<OperatorEdge, Fault> {
+    let mut options = wharf_operator::Options::new(handle.clone(), base_url);
+    if let Some(directive) = &settings.operators.directive {
+        options.directive.clone_from(directive);
+    }
+    if let Some(hours) = settings.operators.away_hours {
+        options.away_max = Duration::from_secs(hours.saturating_mul(60 * 60));
+    }
+    OperatorEdge::start(options).await
+}
+
+/// Other edges on the same listener.
+fn mounts(handle: &Handle, operators: &OperatorEdge) -> Vec<Mount> {
+    let seats = Mount { own_doors: true, ..Mount::new("/v1/operators", operators.seats()) };
+    let workers = Mount::new("/v1/worker", operators.workers());
+    vec![
+        Mount::new("/graphql", wharf_graphql::router(handle.clone())),
+        seats,
+        Mount::new("/v1/tasks", operators.tasks()),
+        Mount { own_doors: true, streams: true, ..workers },
+    ]
 }
 
 const LOOPBACK_V6: std::net::IpAddr = std::net::IpAddr::V6(std::net::Ipv6Addr::LOCALHOST);
