@@ -117,11 +117,10 @@ impl RunFiles {
     /// A null counts as not produced. A value that is the place itself says that the handler has
     /// written it by its own means; a local file is then looked at, and storage is believed.
     pub async fn settle(&self, mut outputs: Object) -> Result<(Object, Vec<String>), Failure> {
-        let asked: Vec<_> = self.targets.iter().map(|(key, target)| (key, target)).collect();
         let mut due = Vec::new();
-        for (key, _) in &asked {
+        for key in self.targets.keys() {
             if !self.is_written(key) {
-                due.push(((*key).clone(), outputs.remove(*key).unwrap_or(Value::Null)));
+                due.push((key.clone(), outputs.remove(key).unwrap_or(Value::Null)));
             }
         }
         let settled = stream::iter(due)
@@ -132,7 +131,7 @@ impl RunFiles {
             .buffer_unordered(WRITES_AT_ONCE);
         let settled: BTreeMap<String, bool> = settled.try_collect().await?;
         let mut missing = Vec::new();
-        for (key, target) in asked {
+        for (key, target) in &self.targets {
             let is_there = settled.get(key).copied().unwrap_or(true);
             let value = if is_there { Value::String(target.text.clone()) } else { Value::Null };
             outputs.insert(key.clone(), value);

@@ -171,8 +171,13 @@ impl Stage {
 }
 
 pub(crate) fn request(run_id: &str, inputs: Value) -> Value {
-    json!({"kind": "Request", "control": {"run_id": run_id, "mode": "mock"},
-        "inputs": inputs, "outputs": {}})
+    let control = json!({"run_id": run_id, "mode": "mock"});
+    let parts = [("control", control), ("inputs", inputs), ("outputs", json!({}))];
+    let mut request = json!({"kind": "Request"});
+    for (name, part) in parts {
+        request[name] = part;
+    }
+    request
 }
 
 /// A client of a server.
@@ -248,13 +253,10 @@ impl Client {
         }
     }
 
-    #[track_caller]
-    pub(crate) fn frame(&mut self) -> impl Future<Output = Value> + '_ {
-        async {
-            match self.next().await {
-                Got::Frame(frame) => frame,
-                Got::Close(code) => panic!("closed with {code:?}"),
-            }
+    pub(crate) async fn frame(&mut self) -> Value {
+        match self.next().await {
+            Got::Frame(frame) => frame,
+            Got::Close(code) => panic!("closed with {code:?}"),
         }
     }
 

@@ -131,11 +131,12 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     begin_log(&args.log, context.output)?;
     let handler = handler(&args)?;
     let mut signals = Signals::new()?;
+    let digest = args.digest.clone().unwrap_or_else(|| handler.digest());
     let server = Server::bind(options(args)).await.map_err(|error| refused(&error))?;
     let address = server.address();
     handler.prepare().await.map_err(|failure| refused(&Error::Handler(failure)))?;
     // A server goes on even when nobody reads what it prints.
-    let _ = greet(context.output, &address, &handler.digest());
+    let _ = greet(context.output, &address, &digest);
     let mut again = Signals::new()?;
     let stop = async move { signals.next().await };
     tokio::select! {
