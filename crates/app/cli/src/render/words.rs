@@ -5,6 +5,7 @@ use wharf_vocab::{AskKind, RunStatus};
 use wharf_wire::rest_v1::{Ask, AttemptEvent, DecidedEvent, GapEvent, PartialEvent, Run};
 
 use crate::moment;
+use crate::money;
 use crate::paint::Paint;
 use crate::plain;
 use crate::shape::Shape;
@@ -111,6 +112,9 @@ pub(super) fn finished(run: &Run, paint: Paint) -> String {
     let took = moment::between(&run.created_at, ended);
     let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
     let mut text = format!("{}{took}", run.status);
+    if run.cost_micro > 0 {
+        text = format!("{text}, cost {}", money::dollars(run.cost_micro));
+    }
     if let Some(error) = &run.error {
         let (message, code) = (plain::line(&error.message), plain::line(&error.code));
         text = format!("{text}: {message} [{code}]");
