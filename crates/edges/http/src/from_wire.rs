@@ -10,7 +10,7 @@ use wharf_domain::run::RunContext;
 use wharf_domain::{Resolution, Scope};
 use wharf_engine::{NewRun, RunSeats};
 use wharf_vocab::{
-    AgentId, AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, ToolId, WorldId,
+    AgentId, AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, SeatId, ToolId, WorldId,
 };
 use wharf_wire::rest_v1::{self as wire, AnswerQuestion, CreateRun, DecideApproval};
 
@@ -51,8 +51,27 @@ pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
         budget_micro: request.budget_micro,
         durability: request.durability,
         parent: None,
-        seats: RunSeats::default(),
+        seats: seats(request.operator)?,
         context: context(request.context)?,
+    })
+}
+
+/// Seats that have a say in a run.
+fn seats(operator: Option<wire::RunOperator>) -> Result<RunSeats, Fault> {
+    let wire::RunOperator { gate, senior, deadline_ms } = operator.unwrap_or_default();
+    let seat = |name: &str, text: Option<String>| {
+        let read =
+            |text: String| SeatId::new(text).map_err(|error| invalid(name, &format!("{error}.")));
+        text.map(read).transpose()
+    };
+    if deadline_ms == Some(0) {
+        let message = "The field `operator.deadline_ms` must be more than 0.";
+        return Err(invalid("operator.deadline_ms", message));
+    }
+    Ok(RunSeats {
+        gate: seat("operator.gate", gate)?,
+        senior: seat("operator.senior", senior)?,
+        deadline_ms,
     })
 }
 
@@ -174,6 +193,22 @@ mod tests {
 
     fn read(body: Value) -> Result<NewRun, Fault> {
         new_run(serde_json::from_value(body).expect("a request"))
+    }
+
+    #[test]
+    fn o013_a_run_can_name_the_seats_that_have_a_say() {
+        let operator = json!({"gate": "S-1", "senior": "S-2", "deadline_ms": 5});
+        let new = read(json!({"tool": "a/b", "operator": operator})).expect("fits");
+        assert_eq!(new.seats.gate, SeatId::new("S-1").ok());
+        assert_eq!((new.seats.senior, new.seats.deadline_ms), (SeatId::new("S-2").ok(), Some(5)));
+        for (wrong, field) in [
+            (json!({"gate": "S 1"}), "operator.gate"),
+            (json!({"senior": ""}), "operator.senior"),
+            (json!({"deadline_ms": 0}), "operator.deadline_ms"),
+        ] {
+            let fault = read(json!({"tool": "a/b", "operator": wrong})).expect_err("refused");
+            assert_eq!(fault.details.get("field"), Some(&json!(field)));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use wharf_vocab::{Code, Direction, Durability, Mode, RunStatus, ToolId};
-use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, Tool};
+use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator, Tool};
 
 use crate::client::Client;
 use crate::commands::choices;
@@ -82,6 +82,12 @@ pub(crate) struct Args {
     /// The most the run and its children may cost, in millionths of a dollar
     #[arg(long, value_name = "N")]
     budget_micro: Option<u64>,
+    /// The operator's seat that must let the run pass
+    #[arg(long, value_name = "SEAT")]
+    gate: Option<String>,
+    /// The operator's seat that is asked when a worker fails
+    #[arg(long, value_name = "SEAT")]
+    senior: Option<String>,
     /// Say nothing on standard error while the run goes on
     #[arg(long, short)]
     quiet: bool,
@@ -155,6 +161,11 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
         (None, None) => Some(uuid::Uuid::now_v7().to_string()),
         (given, _) => given,
     };
+    let operator = (args.gate.is_some() || args.senior.is_some()).then_some(RunOperator {
+        gate: args.gate,
+        senior: args.senior,
+        deadline_ms: None,
+    });
     Ok(CreateRun {
         tool: args.tool,
         inputs,
@@ -169,6 +180,7 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
         budget_micro: args.budget_micro,
         durability: args.durability,
         context,
+        operator,
     })
 }
 

@@ -83,6 +83,24 @@ pub struct CreateRun {
     /// What surrounds the call, for providers that ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<RunContext>,
+    /// Seats of operators that have a say in the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operator: Option<RunOperator>,
+}
+
+/// Seats of operators that have a say in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunOperator {
+    /// The seat that must let the run pass, unless a rule asks somebody else anyway.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// The seat that is asked when a worker fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub senior: Option<String>,
+    /// How long the gating seat is waited for before others may decide; 5 minutes when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
 }
 
 /// What surrounds a call. It tells a provider where its caller stands, and permits nothing.
