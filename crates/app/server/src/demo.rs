@@ -1,4 +1,5 @@
-//! `wharf up --demo`: the example agents, added, approved and started.
+//! `wharf up --demo`: the example agents, added, approved and started, and an example tool server
+//! that starts with its first run.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,6 +7,7 @@ use std::time::Duration;
 use wharf_agent::AgentEdge;
 use wharf_domain::Caller;
 use wharf_engine::agents::{AgentControl, AgentState, AgentView, Approve};
+use wharf_run::RunEdge;
 use wharf_vocab::{AgentId, Code, Fault};
 
 use crate::{Home, files};
@@ -29,6 +31,23 @@ macro_rules! python {
     };
 }
 
+macro_rules! tool {
+    ($file:literal) => {
+        ($file, include_str!(concat!("../../../../examples/tools/llm/litellm/1/", $file)))
+    };
+}
+
+/// The example tool server.
+const TOOL: [(&str, &str); 8] = [
+    tool!("wharf.tool.toml"),
+    tool!("README.md"),
+    tool!("handler.py"),
+    tool!("chat.py"),
+    tool!("prices.py"),
+    tool!("prices.json"),
+    tool!("input.schema.json"),
+    tool!("output.schema.json"),
+];
 const HELLO_MANIFEST: &str =
     include_str!("../../../../examples/agents/hello/opensentience.agent.json");
 /// The Python examples: all of each is in this program.
@@ -44,11 +63,19 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// The Rust example, as it is built beside this program.
 const HELLO_PROGRAM: &str = "hello-agent";
 
-/// Adds, approves and starts the example agents. One that cannot be had here is left out, and
-/// the log says why.
-pub(crate) async fn furnish(home: &Home, agents: &AgentEdge) {
+/// Adds, approves and starts the examples. One that cannot be had here is left out, and the log
+/// says why.
+pub(crate) async fn furnish(home: &Home, agents: &AgentEdge, tools: &RunEdge) {
+    let folder = home.path().join("tools").join("demo").join("litellm");
+    let enabled = match written(&folder, &TOOL) {
+        Ok(folder) => approved(tools, folder).await.map(drop),
+        Err(fault) => Err(fault),
+    };
+    if let Err(fault) = enabled {
+        tracing::warn!(code = %fault.code, "the example tool is left out: {}", fault.message);
+    }
     let folder = home.path().join("agents").join("demo");
-    let python = PYTHON.iter().map(|(name, files)| in_python(&folder.join(name), files));
+    let python = PYTHON.iter().map(|(name, files)| written(&folder.join(name), files));
     for prepared in std::iter::once(hello(&folder)).chain(python) {
         let started = match prepared {
             Ok(folder) => start(agents, folder).await,
@@ -60,19 +87,25 @@ pub(crate) async fn furnish(home: &Home, agents: &AgentEdge) {
     }
 }
 
-async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
+/// Adds and approves an example, unless it was before; which one it is now.
+async fn approved(edge: &impl AgentControl, folder: PathBuf) -> Result<Option<AgentId>, Fault> {
     let owner = Caller::owner();
-    let view = match agents.add(owner.clone(), folder.clone()).await {
+    let view = match edge.add(owner.clone(), folder.clone()).await {
         Err(fault) if fault.is(Code::AgentRunning) => {
-            let Some(id) = changed(agents, &folder).await? else { return Ok(()) };
-            AgentControl::stop(agents, owner.clone(), id).await?;
-            agents.add(owner.clone(), folder).await?
+            let Some(id) = changed(edge, &folder).await? else { return Ok(None) };
+            edge.stop(owner.clone(), id).await?;
+            edge.add(owner.clone(), folder).await?
         }
         other => other?,
     };
     let id = view.agent.id;
-    agents.approve(owner.clone(), id.clone(), Approve::default()).await?;
-    AgentControl::start(agents, owner, id.clone()).await?;
+    edge.approve(owner, id.clone(), Approve::default()).await?;
+    Ok(Some(id))
+}
+
+async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
+    let Some(id) = approved(agents, folder).await? else { return Ok(()) };
+    AgentControl::start(agents, Caller::owner(), id.clone()).await?;
     // Their tools are to be there when the core says that it is ready.
     let deadline = tokio::time::Instant::now() + READY_WITHIN;
     while agents.show(&id)?.state != AgentState::Running && tokio::time::Instant::now() < deadline {
@@ -83,12 +116,12 @@ async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
 
 /// The example in a folder that runs since the last start, if it is not the same any more: this
 /// program brings its examples with it, so a newer one brings others.
-async fn changed(agents: &AgentEdge, folder: &Path) -> Result<Option<AgentId>, Fault> {
+async fn changed(edge: &impl AgentControl, folder: &Path) -> Result<Option<AgentId>, Fault> {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let in_folder = |view: &AgentView| Path::new(&view.agent.folder) == folder;
-    let Some(view) = agents.list().into_iter().find(in_folder) else { return Ok(None) };
+    let Some(view) = edge.list().into_iter().find(in_folder) else { return Ok(None) };
     let id = view.agent.id;
-    let differs = !agents.drift(id.clone()).await?.is_empty();
+    let differs = !edge.drift(id.clone()).await?.is_empty();
     Ok(differs.then_some(id))
 }
 
@@ -110,7 +143,7 @@ fn hello(folder: &Path) -> Result<PathBuf, Fault> {
     Ok(folder)
 }
 
-fn in_python(folder: &Path, files: &[(&str, &str)]) -> Result<PathBuf, Fault> {
+fn written(folder: &Path, files: &[(&str, &str)]) -> Result<PathBuf, Fault> {
     for (name, text) in files {
         write(folder, name, text)?;
     }

@@ -50,7 +50,7 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     let options = CoreOptions { listen, behind_proxy, ..CoreOptions::new(home.clone()) };
     let core = Core::start(options).await?;
     if demo {
-        demo::furnish(&home, core.agents()).await;
+        demo::furnish(&home, core.agents(), core.tools()).await;
     }
     let tools = core.handle().tools().len();
     let ready = Ready { http: core.http_url(), home: path, tools };

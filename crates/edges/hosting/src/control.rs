@@ -133,11 +133,11 @@ impl Control {
     }
 
     async fn add_folder(&self, caller: &Caller, folder: PathBuf) -> Result<AgentView, Fault> {
+        let file = self.kind.manifest_file();
         let canonical = tokio::fs::canonicalize(&folder).await.map_err(|_| {
-            let message = format!("There is no folder {}.", folder.display());
-            Fault::new(Code::AgentManifestInvalid, message)
+            Fault::new(file.invalid, format!("There is no folder {}.", folder.display()))
         })?;
-        let (folder, file) = (canonical.clone(), self.kind.manifest_file());
+        let folder = canonical.clone();
         let read = blocking(move || (file.read)(&folder)).await?;
         self.kind.check(&read)?;
         let input = AgentInput::Add {

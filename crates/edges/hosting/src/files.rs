@@ -17,7 +17,7 @@ use std::path::{Component, Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 use wharf_domain::Agent;
 use wharf_domain::agent::{Approval, Entrypoint};
-use wharf_vocab::{Code, Digest, Fault};
+use wharf_vocab::{Digest, Fault};
 
 use crate::kind::ManifestFile;
 use crate::plain::open_plain;
@@ -49,17 +49,18 @@ pub(crate) fn digests(
     let mut left = BYTES_MAX;
     let mut digests = BTreeMap::new();
     for name in named(folder, entrypoint) {
-        let digest = digest(&folder.join(&name), &mut left).map_err(|why| unpinned(&name, why))?;
+        let digest =
+            digest(&folder.join(&name), &mut left).map_err(|why| unpinned(file, &name, why))?;
         digests.insert(name, digest);
         if digests.len() > FILES_MAX {
             let message = format!("The entrypoint names more than {FILES_MAX} files.");
-            return Err(Fault::new(Code::AgentManifestInvalid, message));
+            return Err(Fault::new(file.invalid, message));
         }
     }
     let Some(all) = folder::list(folder, file.name) else { return Ok(digests) };
     for (name, entry) in &all {
         if !digests.contains_key(name) {
-            let digest = entry.digest(&mut left).map_err(|why| unpinned(name, why))?;
+            let digest = entry.digest(&mut left).map_err(|why| unpinned(file, name, why))?;
             digests.insert(name.clone(), digest);
         }
     }
@@ -68,8 +69,8 @@ pub(crate) fn digests(
     Ok(digests)
 }
 
-fn unpinned(name: &str, why: &str) -> Fault {
-    Fault::new(Code::AgentManifestInvalid, format!("The file {name} {why}."))
+fn unpinned(file: ManifestFile, name: &str, why: &str) -> Fault {
+    Fault::new(file.invalid, format!("The file {name} {why}."))
 }
 
 /// The files an entrypoint names: its program if that is a path, and what arguments name below

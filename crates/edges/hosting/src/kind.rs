@@ -35,6 +35,8 @@ pub struct ReadManifest {
 pub struct ManifestFile {
     /// The file's name in a provider's folder.
     pub name: &'static str,
+    /// What is wrong with a folder that cannot be taken.
+    pub invalid: Code,
     /// Reads the manifest in a folder. It blocks, but only on a plain file.
     pub read: fn(&Path) -> Result<ReadManifest, Fault>,
 }

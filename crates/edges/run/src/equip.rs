@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use wharf_domain::Agent;
 use wharf_domain::agent::{Serving, ToolServer};
+use wharf_domain::permission::Permission;
 use wharf_engine::Reach;
 use wharf_engine::launcher::{Inbound, LaunchSpec};
 use wharf_hosting::{Places, Sockets};
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, SandboxLevel};
 
 use crate::folder;
 use crate::link::Address;
@@ -16,6 +17,8 @@ use crate::options::Options;
 
 /// How long a run may take when its tool does not say.
 pub(crate) const TIMEOUT_MS: u64 = 600_000;
+/// Tells a program which storage it may reach.
+const ORIGINS: &str = "WHARF_ALLOW_ORIGINS";
 /// What stands for the port in a program's arguments.
 const PORT: &str = "{port}";
 /// What stands for the shared folder in a container's command.
@@ -49,10 +52,14 @@ pub(crate) fn equip(
             if *cold {
                 spec.args.push("--cold".to_owned());
             }
+            spec.args.extend(approved(agent, spec));
             Ok(Address::Unix(socket))
         }
         Serving::Program { argv } => {
             let (socket, port) = way_in(spec, sockets)?;
+            if reach == Reach::Storage {
+                spec.env.insert(ORIGINS.to_owned(), options.storage.origin.clone());
+            }
             let word = |word: &String| word.replace(PORT, &port.to_string());
             spec.program = argv.first().map(word).unwrap_or_default().into();
             spec.args = argv.iter().skip(1).map(word).collect();
@@ -120,6 +127,25 @@ fn serve(
     args.extend(["--artifacts".to_owned(), artifacts.display().to_string()]);
     args.extend(["--digest".to_owned(), agent.manifest_hash.to_string()]);
     args.extend(["--allow-origin".to_owned(), options.storage.origin.clone()]);
+    args
+}
+
+/// What a handler may see and reach beside the usual: variables by their names, and hosts by the
+/// way out that a fence opens and names in the environment.
+fn approved(agent: &Agent, spec: &LaunchSpec) -> Vec<String> {
+    let mut args = Vec::new();
+    let is_fenced = spec.fence.level > SandboxLevel::Basic;
+    let permissions = agent.permissions();
+    if is_fenced && permissions.iter().any(|one| matches!(one, Permission::Egress(_))) {
+        args.extend(["--proxy", "env"].map(str::to_owned));
+    }
+    for permission in permissions {
+        if let Permission::Env(name) = permission
+            && spec.env.contains_key(&name)
+        {
+            args.extend(["--env".to_owned(), name]);
+        }
+    }
     args
 }
 

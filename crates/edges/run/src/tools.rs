@@ -33,7 +33,8 @@ pub(crate) struct Tools {
 }
 
 /// Where manifests of tool servers stand.
-const FILE: ManifestFile = ManifestFile { name: manifest::FILE_NAME, read };
+const FILE: ManifestFile =
+    ManifestFile { name: manifest::FILE_NAME, invalid: Code::ToolManifestInvalid, read };
 
 fn read(folder: &Path) -> Result<ReadManifest, Fault> {
     let manifest::Read { id, hash, manifest } = manifest::read(folder)?;

@@ -6,6 +6,17 @@ use std::time::Duration;
 
 /// What workers see of the server's own environment. Everything else is kept from them.
 const PASSED_ON: [&str; 6] = ["PATH", "HOME", "TMPDIR", "LANG", "TZ", "WHARF_SECRETS_DIR"];
+/// The way out, if there is one. Programs ask for either spelling.
+const WAY_OUT: [&str; 8] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+];
 
 /// How workers are started and bounded.
 #[derive(Debug, Clone)]
@@ -48,7 +59,8 @@ impl Default for WorkerSettings {
 impl WorkerSettings {
     /// The whole environment of a worker.
     pub(super) fn variables(&self) -> Vec<(OsString, OsString)> {
-        let passed = PASSED_ON.iter().filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
+        let names = PASSED_ON.iter().chain(&WAY_OUT);
+        let passed = names.filter_map(|name| Some(((*name).into(), env::var_os(name)?)));
         passed.chain(self.environment.iter().cloned()).collect()
     }
 }

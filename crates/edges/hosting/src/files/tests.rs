@@ -4,10 +4,11 @@ use super::*;
 use crate::kind::ReadManifest;
 use wharf_domain::agent::{AgentEntry, AgentInput, AgentLimits, AgentManifest, Terms};
 use wharf_domain::{Caller, Severity};
-use wharf_vocab::{AgentId, Timestamp};
+use wharf_vocab::{AgentId, Code, Timestamp};
 
 /// Manifests as these tests write them: as much as pins have to do with.
-const FILE: ManifestFile = ManifestFile { name: "test.manifest.json", read };
+const FILE: ManifestFile =
+    ManifestFile { name: "test.manifest.json", invalid: Code::AgentManifestInvalid, read };
 
 fn read(folder: &Path) -> Result<ReadManifest, Fault> {
     let invalid = || Fault::new(Code::AgentManifestInvalid, "The manifest cannot be read.");

@@ -1,5 +1,6 @@
 //! `wharf tool serve`: a tool server in the foreground until a signal stops it.
 
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -55,6 +56,9 @@ pub(crate) struct Args {
     files: Files,
     #[command(flatten)]
     bounds: Bounds,
+    /// A variable that runs may see; may be given several times
+    #[arg(long = "env", value_name = "NAME")]
+    environment: Vec<OsString>,
     /// What its health says is served [default: a hash of the handler]
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
@@ -87,7 +91,7 @@ struct Files {
     /// The folder that /artifacts/ stands for
     #[arg(long, value_name = "DIR")]
     artifacts: Option<PathBuf>,
-    /// A proxy that all requests for files go through
+    /// A proxy that all requests for files go through; env takes the one that HTTP_PROXY names
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
     /// Certificates to trust beside the usual ones, as PEM
@@ -150,6 +154,8 @@ fn handler(args: &Args) -> Result<Arc<dyn Handler>> {
     if let Some(memory) = args.bounds.memory {
         settings.memory_bytes_max = Some(memory);
     }
+    let given = |name: &OsString| Some((name.clone(), std::env::var_os(name)?));
+    settings.environment = args.environment.iter().filter_map(given).collect();
     if let Some(file) = &args.what.handler {
         let (python, cold) = (&args.bounds.python, args.bounds.cold);
         let handler = PythonHandler::new(file, python, cold, settings);
@@ -166,6 +172,10 @@ fn handler(args: &Args) -> Result<Arc<dyn Handler>> {
 fn options(args: Args) -> Options {
     let usual = Options::default();
     let Files { origins, allow_private, artifacts, proxy, trust } = args.files;
+    let proxy = match proxy.as_deref() {
+        Some("env") => std::env::var("HTTP_PROXY").ok(),
+        _ => proxy,
+    };
     let files = Policy {
         origins,
         artifacts,
