@@ -2,8 +2,9 @@
 # Makes sure that what Wharf is built with is there, and says clearly what is not.
 #
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
-#   scripts/setup.sh check   the same, rustfmt and clippy, Python and Node for the examples, and
-#                            what the tests need besides (tests/requirements.txt, into target/tools)
+#   scripts/setup.sh check   the same, rustfmt and clippy, Python with venv, Node for an example,
+#                            and what the tests need besides (tests/requirements.txt, into
+#                            target/tools)
 #
 # It may be run any number of times and takes a moment when nothing is missing.
 set -euo pipefail
@@ -83,14 +84,19 @@ check_component() {
     fail "$2 is missing. Run: rustup component add $2 (or install it with the package your Rust came from)."
 }
 
-# The example agents in Python are tried by the tests; without Python those tests say so.
+# The Python package and the examples in Python are tried by the tests, which also install the
+# package into an environment of its own. Debian has what makes one in a package apart.
+python_works() {
+    python3 -c 'import venv, ensurepip' >/dev/null 2>&1
+}
+
 check_python() {
-    have python3 && return 0
+    python_works && return 0
     if have apt-get; then
-        echo "setup: python3 is missing; installing it"
-        apt_install python3 && return 0
+        echo "setup: python3 or its venv module is missing; installing them"
+        apt_install python3 python3-venv && python_works && return 0
     fi
-    echo "setup: python3 is missing, so the Python examples are not tried" >&2
+    fail "python3 with its venv module is missing; the tests need it. Install it and try again."
 }
 
 # One example of a tool server is written for Node; without it its test says so.
@@ -111,15 +117,10 @@ check_test_tools() {
     tools="$root/target/tools/python"
     wanted="$root/tests/requirements.txt"
     cmp -s "$wanted" "$tools/requirements.txt" && return 0
-    have python3 || fail "python3 is missing; the tests need it to fetch their tools."
     echo "setup: fetching what tests need (tests/requirements.txt)"
     rm -rf "$tools"
-    if ! python3 -m venv "$tools" >/dev/null 2>&1; then
-        rm -rf "$tools"
-        if have apt-get; then apt_install python3-venv || true; fi
-        python3 -m venv "$tools" >/dev/null ||
-            fail "python3 cannot make a virtual environment. Install its venv module and try again."
-    fi
+    python3 -m venv "$tools" >/dev/null ||
+        fail "python3 cannot make a virtual environment. Install its venv module and try again."
     "$tools/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
         --only-binary :all: --require-hashes -r "$wanted" ||
         fail "what tests need could not be fetched; is there a way to the Python registry?"
