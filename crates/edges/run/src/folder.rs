@@ -2,14 +2,16 @@
 //!
 //! Each run has a folder of its own in it: `/artifacts/{run}/{path}` is a local file of the run,
 //! `/artifacts/{run}/@world/{path}` one of the world, and `/artifacts/{run}/@{other}/{path}` a
-//! local file of another run that this one may read. Inputs are copied there before the server
-//! is asked; what it says it has written is copied to the artifact store afterwards.
+//! local file of another run that this one may read. Ids of runs are unique in their world only:
+//! while a run of another world has the name, the folder is `/artifacts/~{world}/{run}`. Inputs
+//! are copied there before the server is asked; what it says it has written is copied to the
+//! artifact store afterwards.
 //!
 //! The server may do what it likes there, also while the core works in it. So the core goes step
 //! by step from handles it holds, follows no link, opens nothing but ordinary files, and copies
 //! what it has opened.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,13 +19,13 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use wharf_domain::is_written;
 use wharf_domain::scope::WorldPath;
 use wharf_engine::AttemptData;
 use wharf_hosting::{FILES_MAX, Places, blocking, copy_in, copy_out, invalid_output, put_away};
-use wharf_vocab::{Code, Executed, Fault, Object, RunId};
+use wharf_vocab::{Code, Executed, Fault, Object, RunId, RunKey};
 
 /// Where a server finds the folder.
 const MOUNTED: &str = "/artifacts";
@@ -37,8 +39,8 @@ const FOLDER: OFlags =
 pub(crate) struct Shelf {
     root: OwnedFd,
     gone: PathBuf,
-    /// Runs that have a folder in it.
-    runs: Mutex<HashSet<RunId>>,
+    /// Runs that have a folder in it, and whether it lies among those of their world.
+    runs: Mutex<HashMap<RunKey, bool>>,
 }
 
 /// Where the folder of a launch lies.
@@ -60,17 +62,18 @@ impl Shelf {
     /// An empty folder for a run, with the places of its files.
     pub(crate) fn take(
         self: &Arc<Self>,
-        run: &RunId,
+        key: &RunKey,
         data: &AttemptData,
     ) -> Result<RunFolder, Fault> {
-        if !self.with(|runs| runs.insert(run.clone())) {
-            // Ids of runs are unique in their world only, and an earlier attempt may still end.
-            let message = "The tool server still has files of a run with the same id.";
+        let run = &key.run;
+        let Some(apart) = self.with(|runs| name(runs, key)) else {
+            // An earlier attempt may still end.
+            let message = "The tool server still has files of the run's last attempt.";
             return Err(Fault::new(Code::ToolBusy, message));
-        }
-        let taken = Taken { shelf: Arc::clone(self), run: run.clone() };
+        };
+        let mut taken = Taken { shelf: Arc::clone(self), key: key.clone(), apart, within: None };
         let unusable = |error: io::Error| unusable(&error);
-        let root = self.make(run).map_err(unusable)?;
+        let root = self.make(&mut taken).map_err(unusable)?;
         let mut folder =
             RunFolder { root, inputs: BTreeMap::new(), outputs: BTreeMap::new(), taken };
         for (name, _) in data.input_files() {
@@ -94,31 +97,68 @@ impl Shelf {
     }
 
     /// Makes the folder of a run. Whatever bears its name already is put away.
-    fn make(&self, run: &RunId) -> io::Result<OwnedFd> {
-        if let Err(Errno::EXIST) = rustix::fs::mkdirat(&self.root, run.as_str(), Mode::RWXU) {
-            put_away(&self.root, run.as_str(), &self.gone)?;
-            rustix::fs::mkdirat(&self.root, run.as_str(), Mode::RWXU)?;
+    fn make(&self, taken: &mut Taken) -> io::Result<OwnedFd> {
+        if taken.apart {
+            let world = of_world(&taken.key);
+            match rustix::fs::mkdirat(&self.root, &world, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            taken.within = Some(rustix::fs::openat(&self.root, &world, FOLDER, Mode::empty())?);
         }
-        Ok(rustix::fs::openat(&self.root, run.as_str(), FOLDER, Mode::empty())?)
+        let (within, run) = (taken.within.as_ref().unwrap_or(&self.root), taken.key.run.as_str());
+        if let Err(Errno::EXIST) = rustix::fs::mkdirat(within, run, Mode::RWXU) {
+            put_away(within, run, &self.gone)?;
+            rustix::fs::mkdirat(within, run, Mode::RWXU)?;
+        }
+        Ok(rustix::fs::openat(within, run, FOLDER, Mode::empty())?)
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut HashSet<RunId>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<RunKey, bool>) -> T) -> T {
         work(&mut self.runs.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// Takes a name for a run: whether it lies among those of its world. `None` if the run has one.
+fn name(runs: &mut HashMap<RunKey, bool>, key: &RunKey) -> Option<bool> {
+    if runs.contains_key(key) {
+        return None;
+    }
+    let apart = runs.iter().any(|(other, apart)| !apart && other.run == key.run);
+    runs.insert(key.clone(), apart);
+    Some(apart)
+}
+
+/// The folder for runs of a world whose names others have. No run can have such a name.
+fn of_world(key: &RunKey) -> String {
+    format!("~{}", key.world)
 }
 
 /// A run's name in the folder. What bears it is removed when this is dropped.
 #[derive(Debug)]
 struct Taken {
     shelf: Arc<Shelf>,
-    run: RunId,
+    key: RunKey,
+    /// Whether it lies among those of its world.
+    apart: bool,
+    /// The folder of its world.
+    within: Option<OwnedFd>,
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
         // What the server has moved or removed itself needs no removing.
-        let _ = put_away(&self.shelf.root, self.run.as_str(), &self.shelf.gone);
-        self.shelf.with(|runs| runs.remove(&self.run));
+        let (shelf, run) = (&self.shelf, self.key.run.as_str());
+        match &self.within {
+            None if self.apart => {}
+            None => drop(put_away(&shelf.root, run, &shelf.gone)),
+            Some(within) => {
+                let _ = put_away(within, run, &shelf.gone);
+                // It stays while other runs of the world have folders in it.
+                let _ = rustix::fs::unlinkat(&shelf.root, of_world(&self.key), AtFlags::REMOVEDIR);
+            }
+        }
+        shelf.with(|runs| runs.remove(&self.key));
     }
 }
 
@@ -150,8 +190,12 @@ impl Place {
     }
 
     /// As the server names it.
-    fn told(&self, run: &RunId) -> String {
-        format!("{MOUNTED}/{run}/{}", self.segments.join("/"))
+    fn told(&self, taken: &Taken) -> String {
+        let (run, path) = (&taken.key.run, self.segments.join("/"));
+        if taken.apart {
+            return format!("{MOUNTED}/{}/{run}/{path}", of_world(&taken.key));
+        }
+        format!("{MOUNTED}/{run}/{path}")
     }
 }
 
@@ -167,7 +211,7 @@ impl RunFolder {
     }
 
     fn told(&self, places: &BTreeMap<String, Place>) -> BTreeMap<String, String> {
-        let told = |(name, place): (&String, &Place)| (name.clone(), place.told(&self.taken.run));
+        let told = |(name, place): (&String, &Place)| (name.clone(), place.told(&self.taken));
         places.iter().map(told).collect()
     }
 

@@ -53,6 +53,7 @@ pub(crate) fn order(
         attempt: dispatch.attempt,
         // The list stands even when it is empty: then no text is taken for an address.
         refs: Some(data.refs()),
+        world: Some(dispatch.run.world.as_str().to_owned()),
         deadline_ms: dispatch.deadline.map(|deadline| deadline.ms_since(now).max(1)),
         required: required.to_vec(),
         ..RequestControl::new(dispatch.run.run.as_str(), mode)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, info_span, warn};
 use wharf_protocol::run::server::{Ending, RunNo, Said};
@@ -21,8 +21,6 @@ use crate::{Call, Done, Failure, Report, Reporter};
 
 /// What a handler may have said before somebody listened.
 const REPORTS_MAX: usize = 64;
-/// How long a run waits, all in all, for readers that are behind.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Executes a run to its end.
 pub(super) fn execute(
@@ -35,7 +33,7 @@ pub(super) fn execute(
     let span = info_span!("run", run_id = control.run_id, attempt = control.attempt);
     async move {
         let since = Instant::now();
-        let attempt = Attempt { hub: Arc::clone(&hub), run, live, patience: PATIENCE };
+        let attempt = Attempt { hub: Arc::clone(&hub), run, live };
         let ending = attempt.drive(request).await;
         let took_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         match &ending.result {
@@ -53,7 +51,6 @@ struct Attempt {
     hub: Arc<Hub>,
     run: RunNo,
     live: Arc<Live>,
-    patience: Duration,
 }
 
 /// What a handler left behind.
@@ -63,7 +60,7 @@ struct Outcome {
 }
 
 impl Attempt {
-    async fn drive(mut self, request: Request) -> Ending {
+    async fn drive(self, request: Request) -> Ending {
         let wish = request.control.deadline_ms;
         let deadline = wish.map(|ms| Instant::now() + Duration::from_millis(ms.min(MONTH_MS)));
         let slots = Arc::clone(&self.hub.slots);
@@ -76,16 +73,7 @@ impl Attempt {
         let Ok(_turn) = turn else { return self.canceled() };
         let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
         let reporter = Reporter::new(reports_in);
-        let control = &request.control;
-        let files = self.hub.transfer.for_run(
-            &control.run_id,
-            control.attempt,
-            &request.inputs,
-            &request.outputs,
-            control.refs.as_deref(),
-            reporter.clone(),
-        );
-        let files = match files {
+        let files = match self.hub.transfer.for_run(&request, reporter.clone()) {
             Ok(files) => Arc::new(files),
             Err(failure) => return failed(failure),
         };
@@ -104,7 +92,7 @@ impl Attempt {
         }
         let wall = Instant::now() + self.hub.options.timeout;
         let wall = deadline.map_or(wall, |deadline| deadline.min(wall));
-        let required = control.required.clone();
+        let required = request.control.required.clone();
         let stop = CancellationToken::new();
         let call = Call {
             run_id: request.control.run_id,
@@ -125,7 +113,7 @@ impl Attempt {
 
     /// Follows the handler until it is done, or has been stopped.
     async fn supervise(
-        &mut self,
+        &self,
         mut work: Work,
         mut reports: mpsc::Receiver<Report>,
         wall: Instant,
@@ -140,7 +128,7 @@ impl Attempt {
                 () = live.cancel.cancelled(), if ended_at.is_none() => self.canceled(),
                 () = sleep_until(wall), if ended_at.is_none() => timed_out(),
                 () = until(ended_at), if ended_at.is_some() => break None,
-                Some(report) = reports.recv() => match self.report(report).await {
+                Some(report) = reports.recv() => match self.report(report) {
                     Ok(()) => continue,
                     Err(ending) if ended_at.is_none() => ending,
                     Err(_) => continue,
@@ -151,7 +139,7 @@ impl Attempt {
             stopped = Some((ending, Instant::now() + self.hub.options.cancel_grace));
         };
         while let Ok(report) = reports.try_recv() {
-            if let (Err(ending), None) = (self.report(report).await, &stopped) {
+            if let (Err(ending), None) = (self.report(report), &stopped) {
                 stopped = Some((ending, wall));
             }
         }
@@ -176,8 +164,8 @@ impl Attempt {
         }
     }
 
-    /// Passes on what the handler says.
-    async fn report(&mut self, report: Report) -> Result<(), Ending> {
+    /// Passes on what the handler says. It never waits: readers that fall behind are cut.
+    fn report(&self, report: Report) -> Result<(), Ending> {
         let said = match report {
             Report::Log { level, text, at } => Said::Log { level, text, at },
             Report::Event { phase: Phase::Checkpoint, progress } => {
@@ -188,15 +176,7 @@ impl Attempt {
             Report::Event { progress, .. } => Said::Event { phase: Phase::Checkpoint, progress },
             Report::Partial(outputs) => Said::Partial(outputs),
         };
-        self.hub.say(self.run, said).map_err(|_| overflowed())?;
-        let mut waited = Duration::ZERO;
-        while !self.patience.is_zero() && self.hub.press(self.run, waited) {
-            let since = Instant::now();
-            sleep(Duration::from_millis(2)).await;
-            waited = since.elapsed();
-            self.patience = self.patience.saturating_sub(waited);
-        }
-        Ok(())
+        self.hub.say(self.run, said).map_err(|_| overflowed())
     }
 
     fn canceled(&self) -> Ending {

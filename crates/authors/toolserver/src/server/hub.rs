@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -194,16 +193,6 @@ impl Hub {
             live.said.notify_waiters();
         }
         Ok(())
-    }
-
-    /// Whether readers of a run are about to become too slow; those that were waited for long
-    /// enough are given up.
-    pub(super) fn press(&self, run: RunNo, waited: Duration) -> bool {
-        let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-        let mut state = self.state();
-        let (is_pressed, slow) = state.book.press(run, waited_ms);
-        state.cut(&slow);
-        is_pressed
     }
 
     /// A run is over.

@@ -39,8 +39,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::io::{AsyncRead, ReadBuf};
-use wharf_vocab::Object;
-use wharf_wire::run_v1::code;
+use wharf_wire::run_v1::{Request, code};
 
 pub use run::RunFiles;
 
@@ -141,18 +140,8 @@ impl Transfer {
 
     /// The files of one attempt of a run. With `refs` only those inputs are references; without,
     /// prefixes decide. Outputs must be addresses or paths.
-    pub fn for_run(
-        &self,
-        run_id: &str,
-        attempt: u32,
-        inputs: &Object,
-        outputs: &Object,
-        refs: Option<&[String]>,
-        report: Reporter,
-    ) -> Result<RunFiles, Failure> {
-        let shared = Arc::clone(&self.shared);
-        let refs = refs.map(|refs| refs.iter().cloned().collect());
-        Ok(RunFiles::new(shared, run_id, attempt, inputs, outputs, refs, report))
+    pub fn for_run(&self, request: &Request, report: Reporter) -> Result<RunFiles, Failure> {
+        Ok(RunFiles::new(Arc::clone(&self.shared), request, report))
     }
 }
 

@@ -78,9 +78,12 @@ impl LocalPath {
         Ok(Self { parts })
     }
 
-    /// The run whose file it is.
-    pub(super) fn run_id(&self) -> &str {
-        &self.parts[0]
+    /// Whether it is a file of this run: beneath `/artifacts/{run}`, or beneath
+    /// `/artifacts/~{world}/{run}` where a run of another world has that name.
+    pub(super) fn is_of(&self, run_id: &str, world: Option<&str>) -> bool {
+        let (first, second) = (self.parts[0].as_str(), self.parts[1].as_str());
+        let of_world = || world.is_some() && first.strip_prefix('~') == world;
+        first == run_id || (of_world() && second == run_id && self.parts.len() > 2)
     }
 
     /// The folders on the way.
@@ -131,6 +134,23 @@ mod tests {
         for path in ["/artifacts/r1/x", "/artifacts/r1/a b/ö.txt", "/artifacts/r1/..x/%2e%2e"] {
             assert_eq!(code_of(path), None, "{path:?}");
         }
+    }
+
+    #[test]
+    fn t026_a_file_belongs_to_a_run_of_a_world() {
+        let is_of = |path: &str, run_id, world| match Place::parse(path) {
+            Ok(Place::Local(path)) => path.is_of(run_id, world),
+            _ => panic!("{path} is no path"),
+        };
+        assert!(is_of("/artifacts/r/x", "r", None));
+        assert!(is_of("/artifacts/r/x", "r", Some("w")));
+        assert!(is_of("/artifacts/~w/r/x", "r", Some("w")));
+        for path in ["/artifacts/s/x", "/artifacts/~v/r/x", "/artifacts/~w/s/x", "/artifacts/~w/r"]
+        {
+            assert!(!is_of(path, "r", Some("w")), "{path}");
+        }
+        assert!(!is_of("/artifacts/~w/r/x", "r", None));
+        assert!(!is_of("/artifacts/~/r/x", "r", None));
     }
 
     #[test]

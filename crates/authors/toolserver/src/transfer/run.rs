@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use wharf_vocab::Object;
-use wharf_wire::run_v1::{Written, code};
+use wharf_wire::run_v1::{Request, Written, code};
 
 use super::content::Content;
 use super::place::{LocalPath, Place};
@@ -31,6 +31,7 @@ pub struct RunFiles {
     pub(super) shared: Arc<Shared>,
     pub(super) fetched: Mutex<BTreeMap<String, Arc<OnceCell<Fetched>>>>,
     run_id: String,
+    world: Option<String>,
     attempt: u32,
     /// The keys that are references, when they were listed.
     refs: Option<BTreeSet<String>>,
@@ -51,21 +52,15 @@ struct Target {
 }
 
 impl RunFiles {
-    pub(super) fn new(
-        shared: Arc<Shared>,
-        run_id: &str,
-        attempt: u32,
-        inputs: &Object,
-        outputs: &Object,
-        refs: Option<BTreeSet<String>>,
-        report: Reporter,
-    ) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, request: &Request, report: Reporter) -> Self {
+        let Request { control, inputs, outputs } = request;
         let mut files = Self {
             shared,
             fetched: Mutex::default(),
-            run_id: run_id.to_owned(),
-            attempt,
-            refs,
+            run_id: control.run_id.clone(),
+            world: control.world.clone(),
+            attempt: control.attempt,
+            refs: control.refs.as_ref().map(|refs| refs.iter().cloned().collect()),
             references: BTreeMap::new(),
             targets: BTreeMap::new(),
             report,
@@ -257,7 +252,7 @@ impl RunFiles {
     }
 
     fn is_own(&self, path: &LocalPath) -> bool {
-        path.run_id() == self.run_id
+        path.is_of(&self.run_id, self.world.as_deref())
     }
 }
 

@@ -14,6 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 use wharf_toolserver::transfer::{Policy, RunFiles, Transfer};
 use wharf_toolserver::{Report, Reporter};
 use wharf_vocab::Object;
+use wharf_wire::run_v1::{Mode, Request, RequestControl};
 
 /// A request as storage saw it.
 #[derive(Debug, Clone)]
@@ -234,11 +235,10 @@ pub(crate) fn files(
 ) -> (RunFiles, mpsc::Receiver<Report>) {
     let (sender, reports) = mpsc::channel(1_000);
     let object = |value: Value| -> Object { serde_json::from_value(value).expect("an object") };
-    let refs: Option<Vec<String>> =
-        refs.map(|refs| refs.iter().map(|&key| key.to_owned()).collect());
-    let (inputs, outputs) = (object(inputs), object(outputs));
-    let report = Reporter::new(sender);
-    let files = transfer.for_run("r1", 1, &inputs, &outputs, refs.as_deref(), report);
+    let mut control = RequestControl::new("r1", Mode::Real);
+    control.refs = refs.map(|refs| refs.iter().map(|&key| key.to_owned()).collect());
+    let request = Request { control, inputs: object(inputs), outputs: object(outputs) };
+    let files = transfer.for_run(&request, Reporter::new(sender));
     (files.expect("files"), reports)
 }
 

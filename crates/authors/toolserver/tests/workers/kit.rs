@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_toolserver::transfer::{Policy, RunFiles, Transfer};
 use wharf_toolserver::worker::{ExecHandler, PythonHandler, WorkerSettings};
 use wharf_toolserver::{Call, Done, Failure, Handler, Report, Reporter};
-use wharf_wire::run_v1::Mode;
+use wharf_wire::run_v1::{Mode, Request, RequestControl};
 
 /// How long anything may take before a test gives up on it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -89,10 +89,10 @@ impl Tool {
         let report = Reporter::new(sender);
         let inputs = inputs.as_object().expect("inputs").clone();
         let outputs = outputs.as_object().expect("outputs").clone();
-        let files = self
-            .transfer
-            .for_run("run-1", 1, &inputs, &outputs, None, report.clone())
-            .expect("files");
+        let control = RequestControl::new("run-1", Mode::Real);
+        let (asked_in, asked_out) = (inputs.clone(), outputs.clone());
+        let request = Request { control, inputs: asked_in, outputs: asked_out };
+        let files = self.transfer.for_run(&request, report.clone()).expect("files");
         let files = Arc::new(files);
         let cancel = CancellationToken::new();
         let call = Call {

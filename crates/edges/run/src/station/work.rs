@@ -78,7 +78,7 @@ impl Work {
 
     async fn fill(&self, shelf: &Arc<Shelf>) -> Result<Arc<RunFolder>, Fault> {
         let data = self.attempt.data();
-        let folder = Arc::new(shelf.take(&self.attempt.dispatch().run.run, &data)?);
+        let folder = Arc::new(shelf.take(&self.attempt.dispatch().run, &data)?);
         folder.fill(&data).await?;
         Ok(folder)
     }

@@ -50,13 +50,17 @@ pub fn decode_first(text: &str, bytes_max: usize) -> Result<First, Refusal> {
     if run_id.is_empty() {
         return Err(Refusal::new(close::POLICY, "control.run_id is empty"));
     }
-    if run_id.len() > RUN_ID_BYTES_MAX || run_id.chars().any(char::is_control) {
+    if !is_id(&run_id) {
         return Err(Refusal::new(close::POLICY, "control.run_id is not an id"));
     }
     Ok(match request(run_id.clone(), &control, &mut frame) {
         Ok(request) => First::Request(request),
         Err(message) => First::Unfit(Unfit { run_id, code: code::INPUTS, message }),
     })
+}
+
+fn is_id(text: &str) -> bool {
+    (1..=RUN_ID_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 /// Reads a first frame of the usual size.
@@ -87,6 +91,11 @@ fn request(run_id: String, control: &Object, frame: &mut Object) -> Result<Reque
         refs: match present(control, "refs") {
             None => None,
             Some(value) => Some(keys(value).ok_or("The refs must be a list of keys.")?),
+        },
+        world: match present(control, "world") {
+            None => None,
+            Some(Value::String(world)) if is_id(world) => Some(world.clone()),
+            Some(_) => return Err("The world must be an id."),
         },
         after: match present(control, "after") {
             None => None,

@@ -62,8 +62,13 @@ pub struct RequestControl {
     /// An addition: keys of inputs that are references; without it prefixes decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<String>>,
-    /// An addition: send only what comes after this number. A server that does not know the attempt
-    /// then refuses it (close 1008 `run unknown`) instead of beginning it a second time.
+    /// An addition: the world that the run belongs to, since ids of runs are unique in their world
+    /// only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub world: Option<String>,
+    /// An addition: send only what comes after this number. Whoever gives one, 0 included, asks for
+    /// a run that was begun: a server that does not know it answers `ERR_WORKER` instead of
+    /// beginning it a second time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
     /// An addition: how long the attempt may run, in milliseconds from now.
@@ -82,6 +87,7 @@ impl RequestControl {
             mode,
             attempt: first_attempt(),
             refs: None,
+            world: None,
             after: None,
             deadline_ms: None,
             required: Vec::new(),

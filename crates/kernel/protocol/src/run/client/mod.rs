@@ -14,7 +14,6 @@
 //! - A server that says nothing for a while is asked for a sign of life, and then given up.
 
 mod config;
-mod cost;
 mod event;
 mod pace;
 mod receive;
@@ -24,7 +23,6 @@ use std::collections::VecDeque;
 use wharf_wire::run_v1::{Cancel, Control, Frame, Request, close, encode};
 
 pub use config::Config;
-pub use cost::{Cost, judge};
 pub use event::{Closed, Ended, Event, Outgoing};
 
 use crate::Moment;

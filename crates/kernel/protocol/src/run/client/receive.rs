@@ -6,9 +6,9 @@ use wharf_wire::run_v1::{
     decode_from_server,
 };
 
-use super::cost::{Cost, judge};
 use super::{Ended, Event, Outgoing, Session, State};
 use crate::Moment;
+use crate::run::cost::judge;
 
 impl Session {
     /// A text message arrived.
@@ -133,32 +133,28 @@ impl Session {
         if !self.few_enough(&response.outputs) {
             return;
         }
-        let cost = judge(response.control.cost_micro.as_ref());
+        let said = response.control.cost_micro.as_ref().filter(|cost| !cost.is_null());
+        let cost = said.map(judge).transpose();
         let ended = match (response.control.status, cost) {
             (None, _) => {
                 return self.breach("The final response says neither success nor error.");
             }
-            (Some(_), Cost::Invalid) => Ended::Broken {
-                code: code::COST,
-                message: "The tool server reported a cost that is not a whole number of \
-                          micro-dollars."
-                    .to_owned(),
-            },
-            (Some(Status::Success), cost) => {
-                if cost == Cost::Missing {
+            (Some(_), Err(why)) => Ended::Broken { code: code::COST, message: why.to_string() },
+            (Some(Status::Success), Ok(cost)) => {
+                if cost.is_none() {
                     let text = "The tool server reported no cost; it counts as 0.".to_owned();
                     self.events.push_back(Event::Log { level: LogLevel::Warn, text });
                 }
                 let (outputs, written) = (response.outputs, response.control.written);
-                Ended::Succeeded { outputs, written, cost_micro: micro(cost) }
+                Ended::Succeeded { outputs, written, cost_micro: cost.unwrap_or(0) }
             }
-            (Some(Status::Error), cost) => {
+            (Some(Status::Error), Ok(cost)) => {
                 let error = response.error;
                 let (code, message) = error.map_or_else(
                     || (code::UNKNOWN.to_owned(), String::new()),
                     |error| (error.code, error.message),
                 );
-                Ended::Failed { code, message, cost_micro: micro(cost) }
+                Ended::Failed { code, message, cost_micro: cost.unwrap_or(0) }
             }
         };
         self.end(ended);
@@ -179,13 +175,6 @@ impl Session {
 pub(super) fn left_out(count: u64) -> Event {
     let text = format!("{count} lines came too fast and were left out.");
     Event::Log { level: LogLevel::Warn, text }
-}
-
-fn micro(cost: Cost) -> u64 {
-    match cost {
-        Cost::Micro(micro) => micro,
-        Cost::Missing | Cost::Invalid => 0,
-    }
 }
 
 /// Cuts a text at a character, so that it has at most so many bytes.

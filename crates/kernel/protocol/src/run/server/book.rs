@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use wharf_wire::run_v1::{Phase, Refusal, Request, Status, Unfit, close, code};
+use wharf_wire::run_v1::{Phase, Refusal, Request, RequestControl, Status, Unfit, close, code};
 
 use super::ending::Ending;
 use super::identity::digest;
@@ -62,6 +62,10 @@ pub enum Next {
 const OVER: Refusal = Refusal::new(close::NORMAL, "the run is over");
 const SLOW: Refusal = Refusal::new(close::TRY_AGAIN, "the reader is too slow");
 
+fn name(credential: Credential, control: &RequestControl, attempt: u32) -> super::record::Name {
+    (credential, control.world.clone(), control.run_id.clone(), attempt)
+}
+
 /// The runs of a tool server.
 #[derive(Debug)]
 pub struct Book {
@@ -106,7 +110,7 @@ impl Book {
         full: Option<&'static str>,
     ) -> Opened {
         let control = &request.control;
-        let name = (credential, control.run_id.clone(), control.attempt);
+        let name = name(credential, control, control.attempt);
         let digest = digest(request);
         if let Some(run) = self.names.get(&name).copied() {
             let Some(record) = self.runs.get(&run) else { return Opened::Refused(OVER) };
@@ -116,14 +120,15 @@ impl Book {
             let watcher = self.watch(run, control.after);
             return Opened::Attached { run, watcher };
         }
-        let attempts = self.attempts(credential, &control.run_id);
+        let attempts = self.attempts(credential, control);
         if attempts.iter().any(|(attempt, _)| *attempt > control.attempt) {
             return Opened::Refused(Refusal::new(close::POLICY, "a newer attempt took over"));
         }
         let unfit =
             |code, message| Opened::Unfit(Unfit { run_id: control.run_id.clone(), code, message });
-        // Who has heard something of the run wants to hear the rest of it, not a second one.
-        if control.after.is_some_and(|after| after > 0) {
+        // Who was told that the run began wants to hear the rest of it, not a second one. Also
+        // when nothing else was heard of it, as by a core that was restarted.
+        if control.after.is_some() {
             return unfit(code::WORKER, "The run is not known here any more.");
         }
         if let Some(why) = full {
@@ -141,10 +146,9 @@ impl Book {
         Opened::Started { run, watcher, superseded }
     }
 
-    fn attempts(&self, credential: Credential, run_id: &str) -> Vec<(u32, RunNo)> {
-        let from = (credential, run_id.to_owned(), 0);
-        let to = (credential, run_id.to_owned(), u32::MAX);
-        self.names.range(from..=to).map(|((_, _, attempt), run)| (*attempt, *run)).collect()
+    fn attempts(&self, credential: Credential, control: &RequestControl) -> Vec<(u32, RunNo)> {
+        let all = name(credential, control, 0)..=name(credential, control, u32::MAX);
+        self.names.range(all).map(|((.., attempt), run)| (*attempt, *run)).collect()
     }
 
     fn number(&mut self) -> u64 {
@@ -161,8 +165,7 @@ impl Book {
             }
             let live_from = record.speech.len();
             let next = usize::try_from(after.unwrap_or(0)).unwrap_or(usize::MAX).min(live_from);
-            let watcher =
-                Watcher { run, next, live_from, waiting_bytes: 0, is_slow: false, waited_ms: 0 };
+            let watcher = Watcher { run, next, live_from, waiting_bytes: 0, is_slow: false };
             self.watchers.insert(no, watcher);
         }
         no
@@ -191,38 +194,12 @@ impl Book {
             let frames = record.speech.len() - watcher.next.max(watcher.live_from);
             // One frame alone never makes a reader slow, however large it is.
             let is_behind = watcher.waiting_bytes > self.limits.queue_bytes_max && frames > 1;
-            if (is_behind || frames > self.limits.queue_frames_max) && !watcher.is_slow {
+            if is_behind && !watcher.is_slow {
                 watcher.is_slow = true;
                 slow.push(*no);
             }
         }
         slow
-    }
-
-    /// Whether some reader of the run has more than half of what makes a reader slow, so that it
-    /// is good to wait a little. `waited_ms` is how long that was since the last time; readers
-    /// that were waited for long enough and took nothing are given back as slow.
-    pub fn press(&mut self, run: RunNo, waited_ms: u64) -> (bool, Vec<WatcherNo>) {
-        let (mut is_pressed, mut slow) = (false, Vec::new());
-        let Some(record) = self.runs.get(&run) else { return (is_pressed, slow) };
-        for no in &record.watchers {
-            let Some(watcher) = self.watchers.get_mut(no).filter(|watcher| !watcher.is_slow) else {
-                continue;
-            };
-            let frames = record.speech.len() - watcher.next.max(watcher.live_from);
-            if watcher.waiting_bytes <= self.limits.queue_bytes_max / 2
-                && frames <= self.limits.queue_frames_max / 2
-            {
-                continue;
-            }
-            watcher.waited_ms = watcher.waited_ms.saturating_add(waited_ms);
-            watcher.is_slow = watcher.waited_ms >= self.limits.patience_ms;
-            is_pressed |= !watcher.is_slow;
-            if watcher.is_slow {
-                slow.push(*no);
-            }
-        }
-        (is_pressed, slow)
     }
 
     /// Ends a run: warnings, the final response, and that it is over. Only the first ending
@@ -261,7 +238,6 @@ impl Book {
         if reader.next < record.speech.len() {
             let index = reader.next;
             reader.next += 1;
-            reader.waited_ms = 0;
             if index >= reader.live_from {
                 let bytes = record.speech.frame_bytes(index);
                 reader.waiting_bytes = reader.waiting_bytes.saturating_sub(bytes);

@@ -6,9 +6,9 @@ use serde_json::Value;
 use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{Failure, Frame, Response, ResponseControl, Status, Unfit, Written, code};
 
-use super::cost::judge;
 use super::speech::json_bytes;
 use super::{Limits, Profile};
+use crate::run::cost::judge;
 
 /// What a run left behind.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,32 +4,34 @@ use serde_json::Value;
 use wharf_vocab::{Digest, Object};
 use wharf_wire::run_v1::{Mode, Request};
 
-/// The digest of what a request asks for: mode, inputs and outputs. The query of an address is
-/// left out, since a core that was restarted signs anew.
+/// The digest of what a request asks for: mode, inputs and outputs. The query of every address is
+/// left out, whether it is listed as a reference or not, since a core that was restarted signs
+/// anew.
 #[must_use]
 pub fn digest(request: &Request) -> Digest {
-    let refs = request.control.refs.as_ref();
-    let is_ref = |key: &str| refs.is_none_or(|refs| refs.iter().any(|one| one == key));
     let mode = match request.control.mode {
         Mode::Mock => "mock",
         Mode::Real => "real",
     };
-    let inputs = Digest::of_object(&without_queries(&request.inputs, is_ref));
-    let outputs = Digest::of_object(&without_queries(&request.outputs, |_| true));
+    let inputs = Digest::of_object(&without_queries(&request.inputs));
+    let outputs = Digest::of_object(&without_queries(&request.outputs));
     Digest::of(&[mode.as_bytes(), inputs.as_str().as_bytes(), outputs.as_str().as_bytes()])
 }
 
-fn without_queries(object: &Object, is_ref: impl Fn(&str) -> bool) -> Object {
-    let entry = |(key, value): (&String, &Value)| {
-        let value = match value {
-            Value::String(text) if is_ref(key) && is_address(text) => {
-                Value::from(text.split('?').next().unwrap_or_default())
-            }
-            other => other.clone(),
-        };
-        (key.clone(), value)
-    };
-    object.iter().map(entry).collect()
+fn without_queries(object: &Object) -> Object {
+    object.iter().map(|(key, value)| (key.clone(), without_query(value))).collect()
+}
+
+/// A value without the queries of the addresses in it, however deep they stand.
+fn without_query(value: &Value) -> Value {
+    match value {
+        Value::String(text) if is_address(text) => {
+            Value::from(text.split('?').next().unwrap_or_default())
+        }
+        Value::Array(list) => list.iter().map(without_query).collect(),
+        Value::Object(object) => Value::Object(without_queries(object)),
+        other => other.clone(),
+    }
 }
 
 fn is_address(text: &str) -> bool {
@@ -82,11 +84,18 @@ mod tests {
     }
 
     #[test]
-    fn t024_what_is_not_a_reference_is_compared_as_it_is() {
-        let mut one = request(Mode::Mock, json!({"prompt": "https://s/x?a"}), json!({}));
+    fn t017_queries_are_left_out_wherever_an_address_stands() {
+        let mut one = request(
+            Mode::Mock,
+            json!({"a": "https://s/x?1", "b": [{"c": "http://s?1"}]}),
+            json!({}),
+        );
         one.control.refs = Some(Vec::new());
         let mut two = one.clone();
-        two.inputs["prompt"] = json!("https://s/x?b");
-        assert_ne!(digest(&one), digest(&two));
+        two.inputs["a"] = json!("https://s/x?2");
+        two.inputs["b"] = json!([{"c": "http://s?2"}]);
+        assert_eq!(digest(&one), digest(&two));
+        two.inputs["b"] = json!([{"c": "see http://s?2"}]);
+        assert_ne!(digest(&one), digest(&two), "text that only contains an address is text");
     }
 }

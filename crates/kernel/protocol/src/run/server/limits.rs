@@ -11,12 +11,9 @@ pub struct Limits {
     pub keep_alive_ms: u64,
     /// Largest frame, in both directions.
     pub frame_bytes_max: usize,
-    /// What may wait for a reader before it counts as slow.
+    /// What may wait for a reader before it counts as slow. A run never waits for readers. Of a
+    /// text that grows only what is new counts, as it is kept.
     pub queue_bytes_max: usize,
-    /// How many frames may wait for a reader before it counts as slow.
-    pub queue_frames_max: usize,
-    /// How long a run waits for a reader that is about to become slow and takes nothing.
-    pub patience_ms: u64,
     /// What a run may give as partial and final outputs.
     pub output_bytes_max: usize,
     /// What a run may say as lines and events; more is left out.
@@ -36,8 +33,6 @@ impl Default for Limits {
             keep_alive_ms: 9_000,
             frame_bytes_max: wire::limits::FRAME_BYTES_MAX,
             queue_bytes_max: 8 * 1024 * 1024,
-            queue_frames_max: 4096,
-            patience_ms: 1_000,
             output_bytes_max: 16 * 1024 * 1024,
             log_bytes_max: 1024 * 1024,
             retain_ms: 3_600_000,

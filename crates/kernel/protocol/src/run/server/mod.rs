@@ -6,7 +6,6 @@
 //! the time.
 
 mod book;
-mod cost;
 mod ending;
 mod identity;
 mod limits;
@@ -15,7 +14,6 @@ mod session;
 mod speech;
 
 pub use book::{Book, Credential, Next, Opened, RunNo, WatcherNo};
-pub use cost::{CostError, judge as judge_cost};
 pub use ending::{Ending, answer};
 pub use identity::digest;
 pub use limits::{Limits, Profile};

@@ -7,8 +7,8 @@ use wharf_vocab::Digest;
 use super::speech::Speech;
 use super::{Credential, RunNo, WatcherNo};
 
-/// What names a run: who asked, its id, and which attempt.
-pub(super) type Name = (Credential, String, u32);
+/// What names a run: who asked, the world it belongs to, its id, and which attempt.
+pub(super) type Name = (Credential, Option<String>, String, u32);
 
 #[derive(Debug)]
 pub(super) struct Record {
@@ -37,8 +37,6 @@ pub(super) struct Watcher {
     pub(super) live_from: usize,
     pub(super) waiting_bytes: usize,
     pub(super) is_slow: bool,
-    /// How long the run has waited for it since it took something.
-    pub(super) waited_ms: u64,
 }
 
 impl Record {

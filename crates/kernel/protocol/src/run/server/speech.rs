@@ -64,7 +64,7 @@ pub(super) struct Speech {
 #[derive(Debug)]
 struct Kept {
     body: Body,
-    /// About what it takes when it is written.
+    /// About what it takes here; what it repeats of a text is kept once.
     bytes: usize,
 }
 
@@ -111,7 +111,7 @@ impl Speech {
         self.run_id.len() + self.output_bytes + self.log_bytes + overhead + 2 * FRAME_OVERHEAD
     }
 
-    /// About how much the frame at an index takes when it is written.
+    /// About how much the frame at an index takes here.
     pub(super) fn frame_bytes(&self, index: usize) -> usize {
         self.frames.get(index).map_or(0, |kept| kept.bytes)
     }
@@ -200,7 +200,7 @@ impl Speech {
         }
         self.output_bytes = total;
         let pieces = outputs.into_iter().map(|(key, value)| self.keep(key, value)).collect();
-        self.push(Body::Partial(pieces), whole);
+        self.push(Body::Partial(pieces), new);
         Ok(())
     }
 

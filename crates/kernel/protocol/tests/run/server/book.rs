@@ -173,7 +173,11 @@ fn t017_who_heard_of_a_run_that_is_not_known_does_not_start_a_second_one() {
     let Opened::Unfit(unfit) = book.open(ME, &again, None) else { panic!("not answered") };
     assert_eq!(unfit.code, code::WORKER);
     assert_eq!(book.open_runs(), 0);
+    // Whoever knows only that the run began, as a core that was restarted, says 0.
     again.control.after = Some(0);
+    let Opened::Unfit(unfit) = book.open(ME, &again, None) else { panic!("not answered") };
+    assert_eq!((unfit.code, book.open_runs()), (code::WORKER, 0));
+    again.control.after = None;
     started(&mut book, &again);
 }
 
@@ -191,6 +195,29 @@ fn t020_beyond_the_queue_the_answer_is_busy_and_nothing_is_kept() {
     started(&mut book, &request("r", 1));
     let known = book.open(ME, &request("known", 1), full);
     assert!(matches!(known, Opened::Attached { run: one, .. } if one == run));
+}
+
+#[test]
+fn t017_t022_runs_of_two_worlds_with_one_id_are_two_runs() {
+    let mut book = book(Limits::default());
+    let of = |world: Option<&str>, attempt| {
+        let mut request = request("r", attempt);
+        request.control.world = world.map(str::to_owned);
+        request
+    };
+    let (nowhere, _) = started(&mut book, &of(None, 1));
+    let (red, heard) = started(&mut book, &of(Some("red"), 1));
+    let mut blue = of(Some("blue"), 1);
+    blue.inputs["a"] = json!("another request");
+    let (blue, _) = started(&mut book, &blue);
+    assert!(nowhere != red && red != blue);
+    let Opened::Started { superseded, .. } = book.open(ME, &of(Some("blue"), 2), None) else {
+        panic!("not started")
+    };
+    assert_eq!(superseded, [blue], "an attempt takes over in its own world only");
+    attached(&mut book, &of(Some("red"), 1));
+    book.finish(at(1), blue, done(&json!({"secret": 1})));
+    assert_eq!(drain(&mut book, heard), (vec![], None));
 }
 
 #[test]

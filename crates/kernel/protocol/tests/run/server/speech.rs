@@ -96,7 +96,7 @@ fn lines_over_the_limit_are_left_out_and_that_is_said_once() {
 
 #[test]
 fn t018_a_slow_reader_is_given_up_and_nobody_else_notices() {
-    let limits = Limits { queue_frames_max: 10, ..Limits::default() };
+    let limits = Limits { queue_bytes_max: 2_000, ..Limits::default() };
     let mut book = book(limits);
     let (run, fast) = started(&mut book, &request("r", 1));
     let slow = attached(&mut book, &request("r", 1));
@@ -126,25 +126,21 @@ fn t018_a_reader_is_slow_by_bytes_too_but_never_for_what_was_there_before() {
         drain(&mut book, first);
     }
     let late = attached(&mut book, &request("r", 1));
-    assert_eq!(book.press(run, 10_000), (false, vec![]));
     let large = |n: u32| partial(&json!({"a": format!("{n}{}", "x".repeat(6_000))}));
     assert_eq!(book.say(at(1), run, large(1)), Ok(vec![]));
-    assert_eq!(book.press(run, 0), (true, vec![]));
     assert_eq!(book.say(at(1), run, large(2)), Ok(vec![first, late]));
 }
 
 #[test]
-fn t018_a_run_waits_only_for_readers_that_go_on_reading() {
-    let mut book = book(Limits { queue_frames_max: 10, ..Limits::default() });
-    let (run, steady) = started(&mut book, &request("r", 1));
-    let stuck = attached(&mut book, &request("r", 1));
-    for n in 0..8 {
-        book.say(at(n), run, line("x")).expect("room");
+fn t018_a_text_that_grows_counts_by_what_is_new() {
+    let mut book = book(Limits { queue_bytes_max: 100_000, ..Limits::default() });
+    let (run, reader) = started(&mut book, &request("r", 1));
+    let mut text = String::new();
+    for n in 0..500 {
+        text.push_str("twenty bytes of text");
+        let slow = book.say(at(n), run, partial(&json!({"text": text}))).expect("room");
+        assert_eq!(slow, [], "{n}");
     }
-    assert_eq!(book.press(run, 900), (true, vec![]));
-    assert!(matches!(book.next(steady), wharf_protocol::run::server::Next::Frames(_)));
-    assert_eq!(book.press(run, 100), (true, vec![stuck]), "one took something, one did not");
-    drain(&mut book, steady);
-    assert_eq!(book.press(run, 100), (false, vec![]));
-    assert_eq!(drain(&mut book, stuck).1, Some(close::TRY_AGAIN));
+    let (frames, _) = drain(&mut book, reader);
+    assert_eq!(frames.last().expect("the last")["outputs"]["text"], json!(text));
 }
