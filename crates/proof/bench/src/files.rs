@@ -31,7 +31,7 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn skipped(mib: u64) -> String {
+pub(crate) fn skipped(mib: u64) -> String {
     format!("{mib} MiB: left out, the disk is too small")
 }
 
@@ -89,14 +89,14 @@ fn one_size(dir: &Path, mib: u64, report: &mut Report) -> anyhow::Result<()> {
 }
 
 /// The command line against one core.
-struct Cli<'a> {
-    wharf: &'a Path,
-    home: &'a Path,
+pub(crate) struct Cli<'a> {
+    pub(crate) wharf: &'a Path,
+    pub(crate) home: &'a Path,
 }
 
 impl Cli<'_> {
     /// How long a command takes, and the most memory it had.
-    fn timed(&self, arguments: &[&str]) -> anyhow::Result<(Duration, f64)> {
+    pub(crate) fn timed(&self, arguments: &[&str]) -> anyhow::Result<(Duration, f64)> {
         let started = Instant::now();
         let mut child = Command::new(self.wharf)
             .args(arguments)
@@ -131,7 +131,7 @@ fn agent(dir: &Path, cli: &Cli<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn make(path: &Path, mib: u64) -> anyhow::Result<()> {
+pub(crate) fn make(path: &Path, mib: u64) -> anyhow::Result<()> {
     let mut file = File::create(path)?;
     let mut chunk = vec![0_u8; 1 << 20];
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -146,11 +146,11 @@ fn make(path: &Path, mib: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn bare_put(from: &Path, to: &Path) -> anyhow::Result<Duration> {
+pub(crate) fn bare_put(from: &Path, to: &Path) -> anyhow::Result<Duration> {
     stream(from, to, true)
 }
 
-fn bare_get(from: &Path, to: &Path) -> anyhow::Result<Duration> {
+pub(crate) fn bare_get(from: &Path, to: &Path) -> anyhow::Result<Duration> {
     stream(from, to, false)
 }
 
@@ -189,16 +189,16 @@ fn copy(from: &mut impl Read, to: &mut impl Write) -> std::io::Result<()> {
     }
 }
 
-fn rate(mib: u64, took: Duration) -> f64 {
+pub(crate) fn rate(mib: u64, took: Duration) -> f64 {
     (mib << 20) as f64 / 1e6 / took.as_secs_f64()
 }
 
-fn free_mib(path: &Path) -> anyhow::Result<u64> {
+pub(crate) fn free_mib(path: &Path) -> anyhow::Result<u64> {
     let found = rustix::fs::statvfs(path)?;
     Ok(found.f_bavail.saturating_mul(found.f_frsize) >> 20)
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
     let path: &PathBuf = &path.to_owned();
     Ok(path.to_str().context("a path that is not text")?.to_owned())
 }

@@ -90,6 +90,7 @@ async fn many_callers(
 /// The least HTTP client that can keep a connection open.
 pub(crate) struct Client {
     stream: BufReader<TcpStream>,
+    addr: SocketAddr,
     head: String,
 }
 
@@ -97,8 +98,12 @@ impl Client {
     pub(crate) async fn connect(addr: SocketAddr, token: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(addr).await?;
         stream.set_nodelay(true)?;
-        let head = format!("Host: {addr}\r\nAuthorization: Bearer {token}\r\n");
-        Ok(Self { stream: BufReader::new(stream), head })
+        Ok(Self { stream: BufReader::new(stream), addr, head: head(addr, token) })
+    }
+
+    /// Shows another token from now on.
+    pub(crate) fn be(&mut self, token: &str) {
+        self.head = head(self.addr, token);
     }
 
     pub(crate) async fn request(
@@ -141,4 +146,8 @@ impl Client {
         self.stream.read_exact(&mut body).await?;
         Ok((status, body))
     }
+}
+
+fn head(addr: SocketAddr, token: &str) -> String {
+    format!("Host: {addr}\r\nAuthorization: Bearer {token}\r\n")
 }

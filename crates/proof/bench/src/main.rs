@@ -11,10 +11,12 @@ mod fence;
 mod files;
 mod http;
 mod idle;
+mod operators;
 mod played;
 mod process;
 mod raw;
 mod report;
+mod served_files;
 mod toolserver;
 mod watch;
 
@@ -106,9 +108,15 @@ fn main() -> anyhow::Result<()> {
         if wanted("toolserver") {
             toolserver::measure(scale, &mut report).await?;
         }
+        if wanted("operators") {
+            operators::measure(scale, &mut report).await?;
+        }
         anyhow::Ok(())
     })?;
     drop(runtime);
+    if wanted("toolserver") {
+        served_files::measure(scale, &mut report)?;
+    }
     if wanted("files") {
         files::measure(scale, &mut report)?;
     }
@@ -126,7 +134,7 @@ struct Wanted {
     only: Option<String>,
 }
 
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "raw",
     "calls",
     "http",
@@ -136,6 +144,7 @@ const PARTS: [&str; 11] = [
     "watch",
     "idle",
     "toolserver",
+    "operators",
     "files",
     "process",
 ];

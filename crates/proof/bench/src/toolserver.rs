@@ -62,11 +62,12 @@ async fn load(
     for callers in [1, MANY] {
         let started = Instant::now();
         let mut tasks = Vec::new();
+        let each = (count / callers).max(2);
         for _ in 0..callers {
             let inputs = inputs.clone();
             tasks.push(tokio::spawn(async move {
                 let mut took = Vec::new();
-                for _ in 0..count / callers {
+                for _ in 0..each {
                     let started = Instant::now();
                     one(address, &inputs).await?;
                     took.push(started.elapsed());
