@@ -1,5 +1,6 @@
 //! One attempt from its request to its end, over as many connections as it takes.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
@@ -15,7 +16,7 @@ use wharf_vocab::{Executed, Fault};
 use super::dial::{Socket, Unreached};
 use super::known::Known;
 use super::server::away;
-use super::{Files, Server, Stop};
+use super::{Endpoint, Files, Server, Stop};
 use crate::from_wire;
 use crate::to_wire::{self, Order};
 
@@ -29,6 +30,12 @@ const SEND_MAX: Duration = Duration::from_secs(10);
 const LINGER: Duration = Duration::from_secs(2);
 /// Messages that are taken in one go before their progress is written.
 const MESSAGES_AT_ONCE: usize = 64;
+/// Bytes that are taken in one go, but for one message that is larger.
+const BYTES_AT_ONCE: usize = 1024 * 1024;
+/// A connection that lasted so long was worth making, whatever came of it.
+const WORTH: Duration = Duration::from_secs(5);
+/// Shorter tokens could be a word of any message.
+const TOKEN_BYTES_MIN: usize = 8;
 /// What a provider is given beyond its grace to say how it ended.
 const SLACK: Duration = Duration::from_millis(500);
 
@@ -44,6 +51,12 @@ pub(super) struct Drive<'a> {
     life: Option<u64>,
     /// When an attempt that is to stop is given up.
     stop_by: Option<Instant>,
+    /// The token that the server was shown.
+    token: Option<String>,
+    /// Since when connections are made and nothing comes of them.
+    in_vain: Option<Instant>,
+    /// The pause before the next connection.
+    pause: Duration,
     report: Option<AttemptReport>,
 }
 
@@ -73,8 +86,20 @@ impl<'a> Drive<'a> {
         } else {
             (Session::new(config, order.request.clone()), Known::nothing())
         };
-        let (life, stop_by, report) = (None, None, None);
-        Ok(Self { server, attempt, stop, session, order, known, life, stop_by, report })
+        Ok(Self {
+            server,
+            attempt,
+            stop,
+            session,
+            order,
+            known,
+            life: None,
+            stop_by: None,
+            token: None,
+            in_vain: None,
+            pause: PAUSE_MIN,
+            report: None,
+        })
     }
 
     pub(super) async fn run(mut self) -> AttemptReport {
@@ -83,8 +108,10 @@ impl<'a> Drive<'a> {
             let socket = if connected { self.again().await } else { self.first().await };
             connected = true;
             if let Some(socket) = socket {
+                let (since, number) = (Instant::now(), self.session.last_number());
                 self.session.connected(self.server.now());
                 self.talk(socket).await;
+                self.weigh(since, self.session.last_number() > number);
             }
             // Nothing is lost by this when the attempt goes on.
             self.tell().await;
@@ -103,7 +130,7 @@ impl<'a> Drive<'a> {
             }
             let endpoint = self.server.endpoint().await?;
             let dialed = self.server.dial(&endpoint).await;
-            Ok((endpoint.life, dialed.map_err(|why| away(&why.0))?))
+            Ok((endpoint, dialed.map_err(|why| away(&why.0))?))
         };
         let made = tokio::select! {
             made = made => made,
@@ -115,8 +142,9 @@ impl<'a> Drive<'a> {
             }
         };
         match made {
-            Ok((life, socket)) => {
-                self.life = Some(life);
+            Ok((endpoint, socket)) => {
+                self.life = Some(endpoint.life);
+                self.token = token(&endpoint);
                 Some(socket)
             }
             Err(fault) => {
@@ -127,11 +155,27 @@ impl<'a> Drive<'a> {
         }
     }
 
+    /// Whether a connection that is over was worth making. A server that only hangs up is asked
+    /// ever more rarely, and given up like one that is not there.
+    fn weigh(&mut self, since: Instant, brought_news: bool) {
+        if brought_news || since.elapsed() >= WORTH {
+            (self.in_vain, self.pause) = (None, PAUSE_MIN);
+        } else {
+            self.in_vain.get_or_insert(since);
+        }
+    }
+
     /// A connection to a server that works on the attempt already.
     async fn again(&mut self) -> Option<Socket> {
-        let give_up_at = Instant::now() + self.server.settings().apart_max;
-        let mut pause = PAUSE_MIN;
+        let apart_since = self.in_vain.unwrap_or_else(Instant::now);
+        let give_up_at = apart_since + self.server.settings().apart_max;
+        let mut cause = self.in_vain.map(|_| "it closes every connection at once".to_owned());
         loop {
+            if let Some(cause) = cause.take()
+                && !self.rest(cause, give_up_at).await
+            {
+                return None;
+            }
             let until = self.stop_by.map_or(give_up_at, |at| at.min(give_up_at));
             let (stop, stopping) = (self.stop, self.stop_by.is_some());
             let reached = tokio::select! {
@@ -142,24 +186,30 @@ impl<'a> Drive<'a> {
                 }
             };
             let slow = || Err(Trouble::Passing("it did not answer in time".to_owned()));
-            let cause = match reached.unwrap_or_else(|_| slow()) {
+            match reached.unwrap_or_else(|_| slow()) {
                 Ok(socket) => return Some(socket),
                 Err(Trouble::Lasting(cause)) => {
                     self.session.give_up(cause);
                     return None;
                 }
-                Err(Trouble::Passing(cause)) => cause,
-            };
-            if Instant::now() + pause >= until {
-                self.session.give_up(cause);
-                return None;
+                Err(Trouble::Passing(why)) => cause = Some(why),
             }
-            tokio::select! {
-                () = tokio::time::sleep(pause) => {}
-                grace = self.stop.wanted(), if self.stop_by.is_none() => self.stop_within(grace),
-            }
-            pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Pauses before the next connection; `false` if the attempt is given up.
+    async fn rest(&mut self, cause: String, give_up_at: Instant) -> bool {
+        let until = self.stop_by.map_or(give_up_at, |at| at.min(give_up_at));
+        if Instant::now() + self.pause >= until {
+            self.session.give_up(cause);
+            return false;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(self.pause) => {}
+            grace = self.stop.wanted(), if self.stop_by.is_none() => self.stop_within(grace),
+        }
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        true
     }
 
     async fn reach(&mut self) -> Result<Socket, Trouble> {
@@ -174,6 +224,7 @@ impl<'a> Drive<'a> {
         let dialed = self.server.dial(&endpoint).await;
         let socket = dialed.map_err(|Unreached(why)| Trouble::Passing(why))?;
         self.life = Some(endpoint.life);
+        self.token = token(&endpoint);
         Ok(socket)
     }
 
@@ -199,12 +250,13 @@ impl<'a> Drive<'a> {
             let wake = self.session.next_deadline().map(|ms| self.server.at(ms));
             tokio::select! {
                 message = socket.next() => {
-                    self.take(message);
+                    let mut bytes = self.take(message);
                     for _ in 1..MESSAGES_AT_ONCE {
-                        match socket.next().now_or_never() {
-                            Some(message) => self.take(message),
-                            None => break,
+                        if bytes >= BYTES_AT_ONCE {
+                            break;
                         }
+                        let Some(message) = socket.next().now_or_never() else { break };
+                        bytes += self.take(message);
                     }
                 }
                 () = sleep_until(wake) => self.session.tick(self.server.now()),
@@ -240,10 +292,15 @@ impl<'a> Drive<'a> {
         true
     }
 
-    fn take(&mut self, message: Option<Result<Message, Error>>) {
+    /// Takes a message; how many bytes it had.
+    fn take(&mut self, message: Option<Result<Message, Error>>) -> usize {
         let now = self.server.now();
+        let bytes = message.as_ref().and_then(|it| it.as_ref().ok()).map_or(0, Message::len);
         match message {
-            Some(Ok(Message::Text(text))) => self.session.received(now, text.as_str()),
+            Some(Ok(Message::Text(text))) => {
+                let text = without(text.as_str(), self.token.as_deref());
+                self.session.received(now, &text);
+            }
             Some(Ok(Message::Binary(_))) => self.session.received_binary(),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.session.heard(now),
             Some(Ok(Message::Close(frame))) => {
@@ -260,6 +317,7 @@ impl<'a> Drive<'a> {
         if self.session.is_numbered() && !self.server.replays() {
             self.server.learn_replays();
         }
+        bytes
     }
 
     /// Writes what the server said as progress, and keeps how the attempt ended.
@@ -291,6 +349,21 @@ impl<'a> Drive<'a> {
             let canceled = self.session.is_canceled();
             self.report = Some(from_wire::ended(ended, canceled, &self.order.places));
         }
+    }
+}
+
+/// The token that a server is shown, if it is long enough to be recognised.
+fn token(endpoint: &Endpoint) -> Option<String> {
+    let bearer = endpoint.bearer.as_ref()?.expose().trim_ascii();
+    let token = std::str::from_utf8(bearer).ok()?;
+    (token.len() >= TOKEN_BYTES_MIN).then(|| token.to_owned())
+}
+
+/// A message without the token, which a careless server may repeat.
+fn without<'t>(text: &'t str, token: Option<&str>) -> Cow<'t, str> {
+    match token {
+        Some(token) if text.contains(token) => text.replace(token, "***").into(),
+        _ => text.into(),
     }
 }
 

@@ -204,3 +204,28 @@ async fn t013_a_silent_server_that_answers_pings_is_left_in_peace() {
     actor.succeed(json!({})).await;
     assert_eq!(stage.end_of(&run).await.status(), RunStatus::Succeeded);
 }
+
+#[tokio::test]
+async fn t042_a_server_that_hangs_up_at_once_is_asked_ever_more_rarely_and_then_given_up() {
+    let troupe = Troupe::tcp().await;
+    let adjust = |settings: &mut wharf_run::link::Settings| {
+        settings.replays = true;
+        settings.apart_max = Duration::from_secs(1);
+    };
+    let stage = Plan::new(troupe.endpoint()).with(adjust).open().await;
+    let run = stage.start(json!({})).await;
+    let mut connections = 0;
+    let hang_up = async {
+        loop {
+            let (mut actor, _) = troupe.take().await;
+            connections += 1;
+            actor.close(1001, "later").await;
+        }
+    };
+    let fault = tokio::select! {
+        () = hang_up => unreachable!("it goes on for ever"),
+        fault = stage.fault_of(&run) => fault,
+    };
+    assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    assert!(connections < 10, "{connections} connections in a second");
+}

@@ -74,3 +74,18 @@ async fn t044_neither_token_nor_address_is_logged_however_a_run_goes() {
         assert!(!format!("{fault:?}").contains(canary), "{fault}");
     }
 }
+
+#[tokio::test]
+async fn t044_a_token_that_a_server_repeats_is_not_kept() {
+    let troupe = Troupe::tcp().await;
+    let bearer = Some(Secret::new(b"token-canary\n".to_vec()));
+    let stage = Plan::new(troupe.endpoint().with_bearer(bearer)).open().await;
+    let run = stage.start(json!({})).await;
+    let (mut actor, _) = troupe.take().await;
+    actor.log("I was shown token-canary").await;
+    actor.stream(json!({"token": "token-canary"})).await;
+    actor.succeed(json!({"token-canary": ["token-canary"]})).await;
+    let kept = format!("{:?}{:?}", stage.end_of(&run).await, stage.progress_of(&run).await);
+    assert!(kept.contains("I was shown ***"), "{kept}");
+    assert!(!kept.contains("canary"), "{kept}");
+}

@@ -1,11 +1,12 @@
 //! Files of runs whose server is fenced in: it finds them in a folder, and leaves them there.
 
 use serde_json::json;
+use wharf_engine::NewRun;
 use wharf_engine::agents::Approve;
-use wharf_vocab::{Code, SandboxLevel};
+use wharf_vocab::{Code, RunId, SandboxLevel};
 
 use crate::launcher::seen;
-use crate::stage::Stage;
+use crate::stage::{Stage, object, owner, tool, world};
 
 /// What a server found under `/artifacts`, and what is left of it.
 fn left_in_artifacts(stage: &Stage) -> Vec<String> {
@@ -42,6 +43,41 @@ async fn t033_t036_local_files_are_a_runs_own_and_a_later_run_may_read_them() {
     stage.outputs(&second).await;
     let run = second.key.run.as_str();
     assert_eq!(stage.file(&format!("/@{run}/state/s.txt")).await.expect("written"), "STATE");
+}
+
+#[tokio::test]
+async fn t033_runs_of_two_worlds_with_one_id_have_folders_of_their_own() {
+    let stage = Stage::ready("").await;
+    let settings = wharf_domain::WorldSettings::default();
+    stage.handle.create_world(&owner(), world("other"), settings).await.expect("made");
+    let go = stage.dir.path().join("go");
+    let start = |name: &str| {
+        let inputs = json!({"op": "hold and write", "until": go.display().to_string()});
+        let mut new = NewRun::new(tool(), object(inputs), world(name));
+        new.outputs = object(json!({"out.local": "/o.txt"}));
+        new.run_id = Some(RunId::new("same").expect("valid"));
+        let handle = stage.handle.clone();
+        async move { handle.create_run(&owner(), new).await.expect("accepted").run }
+    };
+    let (one, two) = (start("default").await, start("other").await);
+    // Both are at work before either may end.
+    while stage.launcher.specs().first().is_none_or(|spec| seen(spec).lines().count() < 2) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    std::fs::write(&go, "").expect("written");
+    let one = stage.outputs(&one).await;
+    let two = stage.outputs(&two).await;
+    assert_eq!(one["out"], "world://default/@same/o.txt");
+    assert_eq!(two["out"], "world://other/@same/o.txt");
+    let said = seen(&stage.launcher.specs()[0]);
+    let places: Vec<String> = said
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"))
+        .map(|request| request["outputs"]["out"].as_str().expect("a place").to_owned())
+        .collect();
+    assert_ne!(places[0], places[1]);
+    assert!(places.iter().any(|place| place == "/artifacts/same/o.txt"), "{places:?}");
+    assert_eq!(left_in_artifacts(&stage), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -153,6 +153,12 @@ def work(inputs, outputs, stop):
         while not os.path.exists(inputs["until"]):
             time.sleep(0.005)
         return {"most": AT_ONCE["most"]}
+    if op == "hold and write":
+        while not os.path.exists(inputs["until"]):
+            time.sleep(0.005)
+        with open(local(outputs["out"]), "w") as file:
+            file.write("written")
+        return {"out": outputs["out"]}
     if op == "secret":
         with open(os.path.join(os.environ["WHARF_SECRETS_DIR"], inputs["name"])) as file:
             secret = file.read().strip()

@@ -215,6 +215,12 @@ impl Session {
         self.state == (State::Over { until: None })
     }
 
+    /// The number of the last message that was taken; 0 if there was none.
+    #[must_use]
+    pub fn last_number(&self) -> u64 {
+        self.last
+    }
+
     /// Whether the server is known to number its messages.
     #[must_use]
     pub fn is_numbered(&self) -> bool {
