@@ -60,7 +60,7 @@ struct Connection<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn follow(&mut self, credential: Credential) -> End {
         let joined = match self.first().await {
-            Ok(First::Request(request)) => self.hub.join(credential, request),
+            Ok(First::Request(request, bytes)) => self.hub.join(credential, request, bytes),
             Ok(First::Unfit(unfit)) => Joined::Unfit(unfit),
             Err(end) => return end,
         };
@@ -73,7 +73,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Err(end) => end,
             },
             Joined::Seat(seat) => {
-                let reader = Reader { hub, session: &self.session, stream: &mut self.stream };
+                let (session, stream) = (&self.session, &mut self.stream);
+                let reader = Reader { hub, session, stream, bytes: 0 };
                 tokio::select! {
                     end = writer.pass_on(&seat) => end,
                     end = reader.listen(&seat) => end,
@@ -85,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The request, which has to come in time.
     async fn first(&mut self) -> Result<First, End> {
         let (hub, session) = (&*self.hub, &self.session);
-        let mut reader = Reader { hub, session, stream: &mut self.stream };
+        let mut reader = Reader { hub, session, stream: &mut self.stream, bytes: 0 };
         loop {
             let deadline = lock(session).deadline_ms();
             let heard = tokio::select! {
@@ -98,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             };
             match heard {
-                Heard::Request(request) => return Ok(First::Request(request)),
+                Heard::Request(request) => return Ok(First::Request(request, reader.bytes)),
                 Heard::Unfit(unfit) => return Ok(First::Unfit(unfit)),
                 Heard::Close(refusal) => return Err(End::Close(refusal)),
                 Heard::Cancel | Heard::Nothing => {}
@@ -121,7 +122,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 }
 
 enum First {
-    Request(Request),
+    /// A request, and how many bytes it had.
+    Request(Request, usize),
     Unfit(Unfit),
 }
 
@@ -134,6 +136,8 @@ struct Reader<'a, S> {
     hub: &'a Hub,
     session: &'a Mutex<Session>,
     stream: &'a mut SplitStream<WebSocketStream<S>>,
+    /// How many bytes the last text had.
+    bytes: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
@@ -141,7 +145,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
         let read = self.stream.next().await;
         let mut session = lock(self.session);
         Ok(match read {
-            Some(Ok(Message::Text(text))) => session.text(self.hub.clock.now(), text.as_str()),
+            Some(Ok(Message::Text(text))) => {
+                self.bytes = text.len();
+                session.text(self.hub.clock.now(), text.as_str())
+            }
             Some(Ok(Message::Binary(_))) => session.binary(),
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Heard::Nothing,
             Some(Err(Error::Capacity(CapacityError::MessageTooLong { .. }))) => session.too_large(),

@@ -5,18 +5,24 @@
 //! neither, or the server's own address.
 
 use hyper::HeaderMap;
-use hyper::header::{HOST, ORIGIN};
+use hyper::header::{HOST, HeaderName, ORIGIN};
 
 /// Whether a request without a token comes from a program on this machine.
 pub(super) fn is_local_program(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
-    let host = text(HOST).unwrap_or_default();
-    if !is_this_machine(host) {
+    let (Some(host), Some(origin)) = (only(headers, &HOST), only(headers, &ORIGIN)) else {
         return false;
-    }
-    match text(ORIGIN) {
-        None => true,
-        Some(origin) => origin.split_once("://").is_some_and(|(_, named)| named == host),
+    };
+    let is_own = origin.split_once("://").is_some_and(|(_, named)| named == host);
+    (host.is_empty() || is_this_machine(host)) && (origin.is_empty() || is_own)
+}
+
+/// The value of a header, empty if it is not there; `None` if there are several or it is no text.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Some(""),
+        (Some(value), None) => value.to_str().ok(),
+        (Some(_), Some(_)) => None,
     }
 }
 
@@ -26,7 +32,7 @@ fn is_this_machine(host: &str) -> bool {
         None => host.split(':').next().unwrap_or_default(),
     };
     let address = name.parse::<std::net::IpAddr>();
-    name.is_empty() || name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -56,6 +62,19 @@ mod tests {
         check("localhost:8000", Some("http://localhost:9000"), false);
         check("evil.example:8000", None, false);
         check("evil.example:8000", Some("http://evil.example:8000"), false);
+        check(":evil.example", None, false);
         assert!(is_local_program(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn t022_two_hosts_or_two_origins_are_nobodys() {
+        for name in [HOST, ORIGIN] {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, HeaderValue::from_static("localhost"));
+            headers.insert(ORIGIN, HeaderValue::from_static("http://localhost"));
+            assert!(is_local_program(&headers));
+            headers.append(&name, HeaderValue::from_static("http://evil.example"));
+            assert!(!is_local_program(&headers), "{name}");
+        }
     }
 }

@@ -39,6 +39,8 @@ struct State {
     live: BTreeMap<RunNo, Arc<Live>>,
     /// How a reader is told that it is too slow.
     cuts: BTreeMap<WatcherNo, CancellationToken>,
+    /// How large the requests of live runs are together.
+    request_bytes: usize,
 }
 
 impl State {
@@ -57,6 +59,8 @@ pub(super) struct Live {
     pub(super) cancel: CancellationToken,
     /// Why it is to stop, in a sentence.
     why: OnceLock<&'static str>,
+    /// How large its request is.
+    request_bytes: usize,
     /// Told whenever it says something.
     said: Arc<Notify>,
 }
@@ -117,7 +121,7 @@ pub(super) enum Joined {
 impl Hub {
     pub(super) fn new(options: Options, handler: Arc<dyn Handler>, transfer: Transfer) -> Self {
         let book = Book::new(options.limits.clone(), options.profile);
-        let state = State { book, live: BTreeMap::new(), cuts: BTreeMap::new() };
+        let state = State { book, live: BTreeMap::new(), cuts: BTreeMap::new(), request_bytes: 0 };
         Self {
             clock: Clock::new(),
             handler,
@@ -151,15 +155,15 @@ impl Hub {
         self.runs.close();
     }
 
-    /// Starts a run or attaches to it.
-    pub(super) fn join(self: &Arc<Self>, credential: Credential, request: Request) -> Joined {
+    /// Starts a run or attaches to it. The request had so many bytes.
+    pub(super) fn join(
+        self: &Arc<Self>,
+        credential: Credential,
+        request: Request,
+        request_bytes: usize,
+    ) -> Joined {
         let mut state = self.state();
-        let room = self.options.concurrency.max(1) + self.options.queue;
-        let full = match (self.is_draining(), state.book.open_runs() >= room) {
-            (true, _) => Some("The server is shutting down."),
-            (false, true) => Some("Too many runs wait already; try again later."),
-            (false, false) => None,
-        };
+        let full = self.full(&state, request_bytes);
         let (run, watcher) = match state.book.open(credential, &request, full) {
             Opened::Unfit(unfit) => return Joined::Unfit(unfit),
             Opened::Refused(refusal) => return Joined::Refused(refusal),
@@ -170,7 +174,8 @@ impl Hub {
                         live.stop("A newer attempt took over.");
                     }
                 }
-                let live = Arc::new(Live::default());
+                let live = Arc::new(Live { request_bytes, ..Live::default() });
+                state.request_bytes += request_bytes;
                 state.live.insert(run, Arc::clone(&live));
                 self.runs.spawn(execute(Arc::clone(self), run, live, request));
                 (run, watcher)
@@ -180,6 +185,19 @@ impl Hub {
         state.cuts.insert(watcher, cut.clone());
         let said = state.live.get(&run).map(|live| Arc::clone(&live.said)).unwrap_or_default();
         Joined::Seat(Seat { hub: Arc::clone(self), run, watcher, said, cut })
+    }
+
+    /// Why no further run is taken, if so.
+    fn full(&self, state: &State, request_bytes: usize) -> Option<&'static str> {
+        let room = self.options.concurrency.max(1) + self.options.queue;
+        let bytes = state.request_bytes.saturating_add(request_bytes);
+        if self.is_draining() {
+            return Some("The server is shutting down.");
+        }
+        // A request alone is taken however large it is; a frame has its own limit.
+        let is_large = bytes > self.options.requests_bytes_max && state.request_bytes > 0;
+        let is_full = state.book.open_runs() >= room || is_large;
+        is_full.then_some("Too many runs wait already; try again later.")
     }
 
     /// A run says something.
@@ -200,6 +218,8 @@ impl Hub {
         let mut state = self.state();
         state.book.finish(self.clock.now(), run, ending);
         let live = state.live.remove(&run);
+        let request_bytes = live.as_ref().map_or(0, |live| live.request_bytes);
+        state.request_bytes = state.request_bytes.saturating_sub(request_bytes);
         drop(state);
         if let Some(live) = live {
             live.said.notify_waiters();

@@ -32,6 +32,8 @@ pub struct Options {
     pub concurrency: usize,
     /// How many runs may wait for their turn.
     pub queue: usize,
+    /// How large the requests of all runs that are not over may be together.
+    pub requests_bytes_max: usize,
     /// How long a run may take.
     pub timeout: Duration,
     /// How long a run that is to stop may take for that.
@@ -55,6 +57,7 @@ impl Default for Options {
             connections_max: 1024,
             concurrency: (cores * 8).max(16),
             queue: 256,
+            requests_bytes_max: 128 * 1024 * 1024,
             timeout: Duration::from_secs(600),
             cancel_grace: Duration::from_secs(5),
             drain: Duration::from_secs(30),

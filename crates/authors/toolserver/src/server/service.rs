@@ -1,8 +1,9 @@
 //! A server from its first connection to its last.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -123,8 +124,34 @@ async fn tick(hub: &Hub) {
     }
 }
 
-/// Accepts connections for as long as it is polled. A place is taken before a connection is
-/// accepted, so that more than the limit wait in the operating system.
+/// Connections that have not become a WebSocket yet, the oldest first.
+#[derive(Debug, Default)]
+struct Greeted(Mutex<(u64, BTreeMap<u64, CancellationToken>)>);
+
+impl Greeted {
+    fn add(&self, end: &CancellationToken) -> u64 {
+        let mut greeted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        greeted.0 += 1;
+        let number = greeted.0;
+        greeted.1.insert(number, end.clone());
+        number
+    }
+
+    fn remove(&self, number: u64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&number);
+    }
+
+    /// Ends the oldest one: who means well needs no long time to say what is wanted.
+    fn end_oldest(&self) {
+        let oldest = self.0.lock().unwrap_or_else(PoisonError::into_inner).1.pop_first();
+        if let Some((_, end)) = oldest {
+            end.cancel();
+        }
+    }
+}
+
+/// Accepts connections for as long as it is polled. When all places are taken, a new connection
+/// gets the place of the oldest that has not said what it wants.
 async fn accept_all(
     listener: Listener,
     tls: Option<TlsAcceptor>,
@@ -132,9 +159,8 @@ async fn accept_all(
     over: CancellationToken,
 ) {
     let max = front.hub.options.connections_max + SPARE_CONNECTIONS;
-    let places = Arc::new(Semaphore::new(max));
+    let (places, greeted) = (Arc::new(Semaphore::new(max)), Arc::new(Greeted::default()));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok(stream) => stream,
             Err(error) => {
@@ -143,12 +169,19 @@ async fn accept_all(
                 continue;
             }
         };
-        let (front, tls, over) = (Arc::clone(&front), tls.clone(), over.clone());
+        if places.available_permits() == 0 {
+            greeted.end_oldest();
+        }
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let end = over.child_token();
+        let number = greeted.add(&end);
+        let (front, tls, greeted) = (Arc::clone(&front), tls.clone(), Arc::clone(&greeted));
         tokio::spawn(async move {
             tokio::select! {
-                () = over.cancelled() => {}
+                () = end.cancelled() => {}
                 () = greet(stream, tls, front) => {}
             }
+            greeted.remove(number);
             drop(place);
         });
     }

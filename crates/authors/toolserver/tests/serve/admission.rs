@@ -64,3 +64,38 @@ async fn connections_that_say_nothing_take_nobodys_place() {
     let mut client = stage.ask(&request("r", json!({}))).await;
     client.until("started").await;
 }
+
+#[tokio::test]
+async fn t020_requests_are_bounded_by_their_bytes_together() {
+    let stage = Stage::with(wait, |options| options.requests_bytes_max = 100_000).await;
+    let large = json!({"x": "y".repeat(60_000)});
+    let mut running = stage.ask(&request("r1", large.clone())).await;
+    running.until("started").await;
+    let busy = stage.run(&request("r2", large.clone())).await;
+    assert_eq!((busy.code(), busy.close), ("ERR_BUSY", Some(1000)));
+    let mut small = stage.ask(&request("r3", json!({}))).await;
+    small.until("started").await;
+    let mut again = stage.ask(&request("r1", large.clone())).await;
+    again.until("started").await;
+    running.send(&json!({"kind": "Cancel"})).await;
+    assert_eq!(running.rest().await.code(), "ERR_CANCELED");
+    let mut taken = stage.ask(&request("r2", large)).await;
+    taken.until("started").await;
+}
+
+#[tokio::test]
+async fn t001_connections_that_never_finish_their_request_do_not_keep_others_out() {
+    use tokio::io::AsyncWriteExt as _;
+    let stage = Stage::with(wait, |options| options.connections_max = 1).await;
+    let mut stuck = Vec::new();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(&stage.address).await.expect("accepted");
+        // The server may have given it up already.
+        let _ = stream.write_all(b"GET /run HTTP/1.1\r\nHost: loc").await;
+        stuck.push(stream);
+    }
+    // The stuck ones would be given up by themselves after twice this time.
+    let patience = std::time::Duration::from_secs(5);
+    let health = tokio::time::timeout(patience, stage.http("GET /healthz HTTP/1.1")).await;
+    assert_eq!(health.expect("in time").0, 200);
+}

@@ -96,3 +96,22 @@ async fn t017_who_comes_back_to_a_server_that_forgot_is_told() {
         assert_eq!((heard.code(), heard.close), ("ERR_WORKER", Some(1000)), "{after}");
     }
 }
+
+#[tokio::test]
+async fn t017_runs_of_two_worlds_with_one_id_are_two_runs() {
+    let stage = Stage::new(echo).await;
+    let of = |world: &str| {
+        let mut asked = request("r", json!({"of": world}));
+        asked["control"]["world"] = json!(world);
+        asked
+    };
+    for world in ["red", "blue", "red"] {
+        let heard = stage.run(&of(world)).await;
+        assert_eq!(heard.end()["outputs"]["of"], world, "{heard:?}");
+    }
+    for odd in [json!(""), json!(7), json!("a\nb")] {
+        let mut asked = request("r", json!({}));
+        asked["control"]["world"] = odd;
+        assert_eq!(stage.run(&asked).await.code(), "ERR_INPUTS");
+    }
+}
