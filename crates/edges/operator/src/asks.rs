@@ -7,14 +7,15 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use wharf_domain::run::AttemptError;
-use wharf_domain::{Ask, Audience, AuditRecord, Level, Resolution};
+use wharf_domain::{Ask, Audience, AuditRecord, Resolution};
 use wharf_engine::AskNews;
-use wharf_vocab::{AskKind, Code, Executed, Fault, SeatId};
+use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey, SeatId};
 use wharf_wire::operator_v1::OperatorMessage;
 
-use crate::desk::{Desk, Order, Waiting};
+use crate::credential::Found;
+use crate::desk::{Desk, Waiting};
 use crate::edge::Shared;
-use crate::task::{Final, Stand, Task, failed};
+use crate::task::{Final, Stand, TASK_PREFIX, Task, failed};
 use crate::to_wire;
 
 /// Asks that are read at once.
@@ -107,10 +108,7 @@ fn over(shared: &Arc<Shared>, ask: &Ask) {
     let (req_id, task_id) = (to_wire::ask_req_id(ask), to_wire::ask_task_id(ask));
     let how = ask.resolved.as_ref().map_or("over", |(resolution, _)| resolution.as_str());
     for desk in shared.desks() {
-        if desk.remove(&req_id).is_some() {
-            let reason = format!("decided elsewhere: {how}");
-            desk.tell(Order::Withdraw { req_id: req_id.clone(), task_id: task_id.clone(), reason });
-        }
+        desk.withdraw(&req_id, &task_id, &format!("decided elsewhere: {how}"));
     }
     let allowed = matches!(ask.resolved, Some((Resolution::Allow { .. }, _)));
     if let (true, Audience::Seat(seat)) = (allowed, &ask.spec.audience)
@@ -168,24 +166,53 @@ pub(crate) async fn reply(
             decide(shared, desk, &req_id, Resolution::Deny { reason }).await
         }
         OperatorMessage::SpawnAck { value, ok, error, stats, .. } => {
-            let Some(task) = task_of(shared, desk, &req_id) else { return Ok(()) };
-            acknowledge(shared, &task, Ack { value, ok, error, stats }).await
+            let contradicts = !ok || error.is_some();
+            match task_of(shared, desk, &req_id) {
+                Known::Open(task) => {
+                    acknowledge(shared, &task, Ack { value, ok, error, stats }).await
+                }
+                Known::Past { run, id, given: true } if contradicts => {
+                    conflict(shared, &desk.seat.id, &run, &id).await;
+                    Ok(())
+                }
+                Known::Past { .. } | Known::Unknown => Ok(()),
+            }
         }
-        OperatorMessage::SpawnHalt { value, reason, .. } => {
-            let Some(task) = task_of(shared, desk, &req_id) else { return Ok(()) };
-            halt(shared, &task, value, reason).await
-        }
+        OperatorMessage::SpawnHalt { value, reason, .. } => match task_of(shared, desk, &req_id) {
+            Known::Open(task) => halt(shared, &task, value, reason).await,
+            Known::Past { run, id, given: true } => {
+                conflict(shared, &desk.seat.id, &run, &id).await;
+                Ok(())
+            }
+            Known::Past { .. } | Known::Unknown => Ok(()),
+        },
     }
 }
 
-fn task_of(shared: &Shared, desk: &Desk, req_id: &str) -> Option<Arc<Task>> {
-    match desk.get(req_id) {
-        Some(Waiting::Spawn(task)) => Some(task),
-        _ => {
-            // The final came first; what the operator says of it changes nothing.
-            let attempt = req_id.strip_prefix("sp-")?;
-            shared.tasks.of_attempt(&wharf_vocab::AttemptId::new(attempt).ok()?)
+/// A task as a reply finds it.
+enum Known {
+    Open(Arc<Task>),
+    /// It is over; the operator's word changes nothing.
+    Past {
+        run: RunKey,
+        id: String,
+        given: bool,
+    },
+    Unknown,
+}
+
+fn task_of(shared: &Shared, desk: &Desk, req_id: &str) -> Known {
+    if let Some(Waiting::Spawn(task)) = desk.get(req_id) {
+        return Known::Open(task);
+    }
+    let id = req_id.strip_prefix("sp-").map(|attempt| format!("{TASK_PREFIX}{attempt}"));
+    let found = id.and_then(|id| Some((shared.tasks.find(&id)?, id)));
+    match found {
+        Some((Found::Task(task), _)) => Known::Open(task),
+        Some((Found::Past(past), id)) => {
+            Known::Past { run: past.run, id, given: past.given.is_some() }
         }
+        None => Known::Unknown,
     }
 }
 
@@ -228,7 +255,7 @@ async fn acknowledge(shared: &Arc<Shared>, task: &Arc<Task>, ack: Ack) -> Result
     }
     if matches!(task.stand(), Stand::Final(_) | Stand::Over) {
         if !ok || error.is_some() {
-            conflict(shared, task).await;
+            conflict(shared, &task.seat, task.run(), &task.id).await;
         }
         return Ok(());
     }
@@ -244,6 +271,9 @@ async fn acknowledge(shared: &Arc<Shared>, task: &Arc<Task>, ack: Ack) -> Result
         task.fail(AttemptError::Failed(failed(""), Executed::Maybe)).await?;
     } else if empty {
         // The worker has the word; its final is waited for until the deadline.
+        if let Some(desk) = shared.desk(&task.seat) {
+            desk.taken(&task.req_id());
+        }
         return Ok(());
     } else {
         task.conclude(Final { value, ok, cost_micro: cost_micro.unwrap_or(0) }).await?;
@@ -259,7 +289,7 @@ async fn halt(
     reason: Option<String>,
 ) -> Result<(), Fault> {
     if task.stand() != Stand::Open {
-        conflict(shared, task).await;
+        conflict(shared, &task.seat, task.run(), &task.id).await;
         return Ok(());
     }
     let text = failed(reason.as_deref().unwrap_or("The operator ended the run.")).message;
@@ -279,18 +309,15 @@ pub(crate) fn ended(shared: &Shared, task: &Arc<Task>) {
         desk.remove(&task.req_id());
     }
     if !waits_for_senior {
-        shared.tasks.over(task);
+        shared.tasks.over(&shared.options.handle, task);
     }
 }
 
 /// The operator says something else than its worker. The final stands, and the audit says so.
-async fn conflict(shared: &Shared, task: &Task) {
-    let record =
-        AuditRecord::new("operator.ack_conflict", format!("seat:{}", task.seat), "task:conflict")
-            .fact("task_id", task.id.as_str())
-            .fact("run_id", task.run().run.as_str());
+async fn conflict(shared: &Shared, seat: &SeatId, run: &RunKey, task_id: &str) {
+    let record = AuditRecord::new("operator.ack_conflict", format!("seat:{seat}"), "task:conflict")
+        .fact("task_id", task_id)
+        .fact("run_id", run.run.as_str());
     // When the engine is gone nothing can be written any more.
-    let _ = shared.options.handle.record(&task.run().stream(), record).await;
-    task.note(Level::Warn, "The operator contradicts its worker; the result stands.".to_owned())
-        .await;
+    let _ = shared.options.handle.record(&run.stream(), record).await;
 }

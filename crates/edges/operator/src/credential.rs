@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wharf_domain::grant::worker::{CREDENTIAL_BYTES_MAX, HANDLE_PREFIX};
 use wharf_domain::grant::{WorkerGrant, WorkerScope};
+use wharf_domain::permission::ToolPattern;
 use wharf_engine::Handle;
 use wharf_vocab::{AttemptId, Code, Digest, Fault, RunKey, Timestamp};
 
@@ -13,7 +14,7 @@ use crate::task::{Stand, TASK_PREFIX, Task};
 
 /// Tasks that are over and still known, so that their workers learn why.
 const PAST_MAX: usize = 16_384;
-/// Failures from one address within a minute; further ones are turned away unread.
+/// Failures from one address within a minute; further ones get another answer.
 const FAILURES_MAX: u32 = 60;
 const FAILURE_MS: u64 = 60_000;
 /// Addresses whose failures are counted.
@@ -26,6 +27,19 @@ pub(crate) struct Past {
     pub(crate) attempt: u32,
     /// The final that was given, if one was.
     pub(crate) given: Option<Digest>,
+    /// What its short credential is known by.
+    handle: Option<Digest>,
+}
+
+impl Past {
+    /// What is known of a task when it is over.
+    pub(crate) fn of(task: &Task) -> Self {
+        let given = match task.stand() {
+            Stand::Final(digest) => Some(digest),
+            Stand::Open | Stand::Over => None,
+        };
+        Self { run: task.run().clone(), attempt: task.number(), given, handle: None }
+    }
 }
 
 /// What a credential leads to.
@@ -73,12 +87,9 @@ impl Tasks {
     }
 
     /// A task is over; what is known of it is small.
-    pub(crate) fn over(&self, task: &Task) {
-        let given = match task.stand() {
-            Stand::Final(digest) => Some(digest),
-            Stand::Open | Stand::Over => None,
-        };
-        let past = Past { run: task.run().clone(), attempt: task.number(), given };
+    pub(crate) fn over(&self, handle: &Handle, task: &Task) {
+        let short = handle.worker_handle(&task.id, task.number()).map(|text| digest(&text));
+        let past = Past { handle: short, ..Past::of(task) };
         let mut state = self.lock();
         if state.open.remove(&task.id).is_none() {
             return;
@@ -87,9 +98,9 @@ impl Tasks {
         state.order.push_back(task.id.clone());
         if state.order.len() > PAST_MAX
             && let Some(oldest) = state.order.pop_front()
+            && let Some(Past { handle: Some(short), .. }) = state.past.remove(&oldest)
         {
-            state.past.remove(&oldest);
-            state.handles.retain(|_, task| *task != oldest);
+            state.handles.remove(&short);
         }
     }
 
@@ -128,8 +139,7 @@ impl Tasks {
             return Err(Fault::new(Code::PermissionDenied, message));
         }
         if task_id.is_some_and(|task_id| task_id != grant.task_id) {
-            let message = "This credential is for another task.";
-            return Err(Fault::new(Code::PermissionDenied, message));
+            return Err(another_task());
         }
         Ok((found, grant))
     }
@@ -139,9 +149,10 @@ impl Tasks {
         let found = self.find(&task_id).ok_or_else(unknown)?;
         let grant = match &found {
             Found::Task(task) => grant(handle, task),
+            // Nothing can be done with it, whatever it once gave; so all that is left is to say why.
             Found::Past(past) => WorkerGrant {
                 agent_id: String::new(),
-                scopes: usual_scopes(),
+                scopes: [usual_scopes(), vec![WorkerScope::Invoke(ToolPattern::any())]].concat(),
                 task_id,
                 attempt: past.attempt,
                 issued_at: 0,
@@ -152,34 +163,28 @@ impl Tasks {
         Ok((grant, found))
     }
 
-    fn find(&self, task_id: &str) -> Option<Found> {
+    pub(crate) fn find(&self, task_id: &str) -> Option<Found> {
         let state = self.lock();
         let open = state.open.get(task_id).cloned().map(Found::Task);
         open.or_else(|| state.past.get(task_id).cloned().map(Found::Past))
     }
 
-    /// Whether an address may still try.
-    pub(crate) fn may_try(&self, source: IpAddr, now: Timestamp) -> bool {
+    /// Counts a failure; `false` if the address has failed too often within a minute.
+    pub(crate) fn may_fail(&self, source: IpAddr, now: Timestamp) -> bool {
         let mut state = self.lock();
-        match state.failures.get(&source) {
-            Some((since, count)) if now.ms_since(*since) < FAILURE_MS => *count < FAILURES_MAX,
-            Some(_) => {
-                state.failures.remove(&source);
-                true
+        let recent = |since: Timestamp| now.ms_since(since) < FAILURE_MS;
+        if state.failures.len() >= SOURCES_MAX && !state.failures.contains_key(&source) {
+            state.failures.retain(|_, (since, _)| recent(*since));
+            if state.failures.len() >= SOURCES_MAX {
+                return false;
             }
-            None => true,
         }
-    }
-
-    /// Counts a failure.
-    pub(crate) fn failed(&self, source: IpAddr, now: Timestamp) {
-        let mut state = self.lock();
-        if state.failures.len() >= SOURCES_MAX {
-            state.failures.retain(|_, (since, _)| now.ms_since(*since) < FAILURE_MS);
+        let (since, count) = state.failures.entry(source).or_insert((now, 0));
+        if !recent(*since) {
+            (*since, *count) = (now, 0);
         }
-        if state.failures.len() < SOURCES_MAX || state.failures.contains_key(&source) {
-            state.failures.entry(source).or_insert((now, 0)).1 += 1;
-        }
+        *count = count.saturating_add(1);
+        *count <= FAILURES_MAX
     }
 }
 
@@ -218,6 +223,11 @@ const LONGER_S: u64 = wharf_vocab::limits::QUESTION_DEADLINE_MS / 1_000;
 
 fn digest(text: &str) -> Digest {
     Digest::of(&[text.as_bytes()])
+}
+
+/// A good credential at the wrong door.
+pub(crate) fn another_task() -> Fault {
+    Fault::new(Code::PermissionDenied, "This credential is for another task.")
 }
 
 /// The one answer to everything that is not a credential.

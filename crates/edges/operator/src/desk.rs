@@ -23,8 +23,6 @@ pub(crate) const ORDERS_MAX: usize = 1_024;
 pub(crate) enum Order {
     /// Send this.
     Send(Box<CoreMessage>),
-    /// Nobody waits for this any more.
-    Withdraw { req_id: String, task_id: String, reason: String },
     /// End.
     Close { code: u16, reason: String },
 }
@@ -54,6 +52,8 @@ struct Request {
     waiting: Waiting,
     /// Whether it may have been sent before, perhaps by an earlier core.
     sent: bool,
+    /// Whether the operator has taken it, so that only its worker is waited for.
+    taken: bool,
     parent: Option<String>,
 }
 
@@ -124,6 +124,7 @@ impl Desk {
             order,
             waiting: waiting.clone(),
             sent: sent || connected,
+            taken: false,
             parent: parent.clone(),
         };
         state.requests.insert(req_id.to_owned(), request);
@@ -133,6 +134,27 @@ impl Desk {
     /// Whether a request waits.
     pub(crate) fn get(&self, req_id: &str) -> Option<Waiting> {
         self.lock().requests.get(req_id).map(|request| request.waiting.clone())
+    }
+
+    /// The operator took a request whose end is somebody else's to tell: it is not sent again.
+    pub(crate) fn taken(&self, req_id: &str) {
+        if let Some(request) = self.lock().requests.get_mut(req_id) {
+            request.taken = true;
+        }
+    }
+
+    /// Nobody waits for a request any more. An operator that may have it is told so, now or when
+    /// it is back.
+    pub(crate) fn withdraw(&self, req_id: &str, task_id: &str, reason: &str) {
+        let Some(request) = self.lock().requests.remove(req_id) else { return };
+        if !request.sent {
+            return;
+        }
+        self.notify(CoreMessage::Cancel {
+            req_id: req_id.to_owned(),
+            task_id: task_id.to_owned(),
+            reason: reason.to_owned(),
+        });
     }
 
     /// A request is over.
@@ -169,7 +191,7 @@ impl Desk {
         let epoch = state.epoch;
         let notices = std::mem::take(&mut state.notices).into();
         let mut due: Vec<(u64, Due)> = Vec::with_capacity(state.requests.len());
-        for request in state.requests.values_mut() {
+        for request in state.requests.values_mut().filter(|request| !request.taken) {
             due.push((
                 request.order,
                 Due {

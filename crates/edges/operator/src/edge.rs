@@ -163,7 +163,7 @@ impl Shared {
             if let Err(fault) = task.fail(failed).await {
                 tracing::warn!(task = %task.id, code = %fault.code, "a task's end was not kept");
             }
-            self.tasks.over(&task);
+            self.tasks.over(&self.options.handle, &task);
         }
         asks::seat_closed(self, id).await;
         self.options.handle.remove_provider(provider(id)?).await
@@ -197,11 +197,7 @@ impl Shared {
     /// Nobody waits for a task's operator any more.
     pub(crate) fn withdraw(&self, task: &Task, reason: &str) {
         let Some(desk) = self.desk(&task.seat) else { return };
-        let req_id = task.req_id();
-        if desk.remove(&req_id).is_some() {
-            let (task_id, reason) = (task.id.clone(), reason.to_owned());
-            desk.tell(Order::Withdraw { req_id, task_id, reason });
-        }
+        desk.withdraw(&task.req_id(), &task.id, reason);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use serde_json::Value;
 use wharf_domain::Resolution;
 use wharf_domain::run::AttemptError;
 use wharf_engine::{Attempt, Dispatch, ProviderSink};
@@ -32,6 +33,10 @@ impl ProviderSink for Sink {
         let attempt = Attempt::new(shared.options.handle.clone(), dispatch);
         let task = Arc::new(Task::new(self.seat.clone(), attempt));
         shared.tasks.open(&shared.options.handle, &task);
+        if again && let Some(value) = asked_before(&shared, &task) {
+            task.failed_before(value);
+            return Ok(());
+        }
         shared.offer(&desk, &task.req_id(), crate::desk::Waiting::Spawn(task), again);
         Ok(())
     }
@@ -44,7 +49,7 @@ impl ProviderSink for Sink {
             let fault = Fault::new(Code::ToolCanceled, "The task was canceled.");
             // When the engine is gone there is nobody left to tell.
             let _ = task.fail(AttemptError::Canceled(fault)).await;
-            shared.tasks.over(&task);
+            shared.tasks.over(&shared.options.handle, &task);
         });
     }
 
@@ -63,7 +68,18 @@ impl ProviderSink for Sink {
             });
             task.senior_answered(original.unwrap_or_default(), &resolution).await;
             shared.withdraw(&task, "the senior answered");
-            shared.tasks.over(&task);
+            shared.tasks.over(&shared.options.handle, &task);
         });
     }
+}
+
+/// What the worker gave when it failed, if the senior was asked about it before the core was
+/// started again.
+fn asked_before(shared: &Shared, task: &Task) -> Option<Value> {
+    let run = shared.options.handle.live_run(task.run())?;
+    let attempt = &task.attempt.dispatch().attempt_id;
+    let active = run.active.as_ref().is_some_and(|active| active.id == *attempt);
+    let mut asks = run.asks.iter().map(|raised| &raised.ask);
+    let ask = asks.find(|ask| active && ask.is_open() && ask.spec.key == SENIOR)?;
+    Some(ask.spec.detail.clone().unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use futures::{SinkExt, StreamExt};
 use tokio::time::Instant;
 use wharf_protocol::Moment;
 use wharf_protocol::operator::{Closed, Incoming, Outgoing, SeatSession};
-use wharf_wire::operator_v1::close;
+use wharf_wire::operator_v1::{CoreMessage, close};
 
 use crate::asks;
 use crate::desk::{Desk, Order, Taken};
@@ -110,10 +110,12 @@ impl Connection {
 
     fn obey(&mut self, order: Order) {
         match order {
-            Order::Send(message) => self.session.send(&message),
-            Order::Withdraw { req_id, task_id, reason } => {
-                self.session.withdraw(&req_id, &task_id, &reason);
-            }
+            Order::Send(message) => match *message {
+                CoreMessage::Cancel { req_id, task_id, reason } => {
+                    self.session.withdraw(&req_id, &task_id, &reason);
+                }
+                message => self.session.send(&message),
+            },
             Order::Close { code, reason } => self.session.close(code, &reason),
         }
     }

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
-use wharf_domain::{Audience, Level, Progress, Resolution};
+use wharf_domain::{Audience, Progress, Resolution};
 use wharf_engine::Attempt;
 use wharf_vocab::limits::SEAT_DEADLINE_MS;
 use wharf_vocab::{AskKind, Code, Digest, Executed, Fault, Object, RunKey, SeatId};
@@ -31,6 +31,8 @@ pub(crate) struct Task {
     /// The attempt.
     pub(crate) attempt: Attempt,
     state: Mutex<State>,
+    /// Whether no final is being written down at this moment.
+    settled: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -92,7 +94,7 @@ pub(crate) enum Taken {
 impl Task {
     pub(crate) fn new(seat: SeatId, attempt: Attempt) -> Self {
         let id = format!("{TASK_PREFIX}{}", attempt.dispatch().attempt_id);
-        Self { id, seat, attempt, state: Mutex::default() }
+        Self { id, seat, attempt, state: Mutex::default(), settled: watch::Sender::new(true) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -144,21 +146,18 @@ impl Task {
     /// leaves the task open. When this answers, the final is kept for good.
     pub(crate) async fn conclude(&self, given: Final) -> Result<Taken, Fault> {
         let digest = given.digest();
-        if given.ok {
-            match self.stand() {
-                Stand::Open => self.attempt.check_outputs(&given.outputs()).await?,
-                Stand::Final(first) if first == digest => return Ok(Taken::Repeat),
-                Stand::Final(_) => return Err(already_final()),
-                Stand::Over => return Err(over()),
+        loop {
+            if given.ok && self.stand() == Stand::Open {
+                self.attempt.check_outputs(&given.outputs()).await?;
             }
-        }
-        {
-            let mut state = self.lock();
-            match &state.stand {
-                Stand::Open => state.stand = Stand::Final(digest.clone()),
-                Stand::Final(first) if *first == digest => return Ok(Taken::Repeat),
-                Stand::Final(_) => return Err(already_final()),
-                Stand::Over => return Err(over()),
+            if self.claim(&digest)? {
+                break;
+            }
+            // The same was given before; it counts once it is kept.
+            let mut settled = self.settled.subscribe();
+            let _ = settled.wait_for(|settled| *settled).await;
+            if self.stand() != Stand::Open {
+                return Ok(Taken::Repeat);
             }
         }
         let kept = match self.attempt.dispatch().spec.senior.clone() {
@@ -173,7 +172,31 @@ impl Task {
             // Nothing was kept, so whoever gave it may give it again.
             self.lock().stand = Stand::Open;
         }
+        self.settled.send_replace(true);
         kept.map(|()| Taken::First)
+    }
+
+    /// Makes this the final, if there is none; `false` if it is the final already.
+    fn claim(&self, digest: &Digest) -> Result<bool, Fault> {
+        let mut state = self.lock();
+        match &state.stand {
+            Stand::Open => {
+                state.stand = Stand::Final(digest.clone());
+                self.settled.send_replace(false);
+                Ok(true)
+            }
+            Stand::Final(first) if first == digest => Ok(false),
+            Stand::Final(_) => Err(already_final()),
+            Stand::Over => Err(over()),
+        }
+    }
+
+    /// The worker failed before the core was started, and its senior has been asked since.
+    pub(crate) fn failed_before(&self, value: Value) {
+        let digest = Final { value, ok: false, cost_micro: 0 }.digest();
+        let mut state = self.lock();
+        state.stand = Stand::Final(digest);
+        state.asked_senior = true;
     }
 
     /// Ends the task without a final.
@@ -239,7 +262,6 @@ impl Task {
                 Executed::Yes,
             )),
         };
-        self.lock().stand = Stand::Over;
         if let Err(fault) = self.end(AttemptReport::new(result, 0)).await {
             tracing::warn!(task = %self.id, code = %fault.code, "an answer was not kept");
         }
@@ -265,11 +287,6 @@ impl Task {
         let piece = Progress::Partial { key: Some("stats".to_owned()), value: stats };
         // An attempt that is over takes no more; then the numbers are only in the log.
         let _ = self.attempt.progress(vec![piece]).await;
-    }
-
-    /// Writes a line to the run's log.
-    pub(crate) async fn note(&self, level: Level, text: String) {
-        let _ = self.attempt.progress(vec![Progress::Log { level, text }]).await;
     }
 }
 

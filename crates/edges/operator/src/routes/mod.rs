@@ -1,5 +1,6 @@
 //! HTTP: seats, tasks, workers.
 
+mod call;
 mod seats;
 mod tasks;
 mod worker;

@@ -11,7 +11,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use wharf_domain::{Caller, Outcome, Run};
 use wharf_engine::{NewRun, RunSeats};
-use wharf_vocab::{Code, Durability, Fault, Object, RunId, RunStatus, SeatId, ToolId, WorldId};
+use wharf_vocab::{
+    Code, Durability, Fault, Object, RunId, RunStatus, SeatId, ToolId, Verb, WorldId,
+};
 use wharf_wire::operator_v1::{NewTask, TaskStarted};
 
 use super::{Answer, caller, read, seats};
@@ -28,7 +30,7 @@ pub(super) async fn create(
 ) -> Answer {
     let caller = caller(offered)?;
     let task: NewTask = read(&body)?;
-    let new = request(&shared, &task).await?;
+    let new = request(&shared, &caller, &task).await?;
     let handle = &shared.options.handle;
     let detached = task.detach == Some(true);
     let wait = task.timeout_secs.map_or(WAIT_MAX, |secs| Duration::from_secs(secs).min(WAIT_MAX));
@@ -63,7 +65,7 @@ fn answer(run: &Run) -> Answer {
     Ok((status, Json(started)).into_response())
 }
 
-async fn request(shared: &Shared, task: &NewTask) -> Result<NewRun, Fault> {
+async fn request(shared: &Shared, caller: &Caller, task: &NewTask) -> Result<NewRun, Fault> {
     let wrong = |field: &str, why: &str| {
         let message = format!("`{field}` cannot be used: {why}.");
         Fault::new(Code::RequestInvalid, message).with("field", field)
@@ -74,10 +76,15 @@ async fn request(shared: &Shared, task: &NewTask) -> Result<NewRun, Fault> {
         let parse = |text: &String| SeatId::new(text).map_err(|_| wrong(field, "it is no seat"));
         text.as_ref().map(parse).transpose()
     };
+    let world = task.world.as_deref().unwrap_or("default");
+    let world = WorldId::new(world).map_err(|error| wrong("world", &error.to_string()))?;
     let tool = match seat("operator_sid", &task.operator_sid)? {
         Some(seat) => {
             let def = seats::agent(&seat, agent)?;
             let tool = def.tool.clone();
+            // Nobody adds to what a seat executes who may not run it.
+            caller.rights.check(Verb::Run, &world)?;
+            caller.rights.check_tool(&tool)?;
             shared.add_tool(&seat, def).await?;
             tool
         }
@@ -89,8 +96,6 @@ async fn request(shared: &Shared, task: &NewTask) -> Result<NewRun, Fault> {
         Some(text @ Value::String(_)) => Object::from_iter([("prompt".to_owned(), text)]),
         Some(other) => Object::from_iter([("value".to_owned(), other)]),
     };
-    let world = task.world.as_deref().unwrap_or("default");
-    let world = WorldId::new(world).map_err(|error| wrong("world", &error.to_string()))?;
     let run_id = match &task.run_id {
         Some(id) => RunId::new(id).map_err(|error| wrong("run_id", &error.to_string()))?,
         None => RunId::new(format!("R-{}", random::hex(16)?))

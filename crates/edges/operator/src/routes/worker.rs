@@ -1,76 +1,45 @@
 //! What a worker fetches and posts. Every route begins with the same check.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{ConnectInfo, Query, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use axum::{Extension, Json};
-use bytes::Bytes;
-use futures::StreamExt;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wharf_domain::grant::{WorkerGrant, WorkerScope};
+use wharf_domain::grant::WorkerScope;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::NewAsk;
 use wharf_domain::{Audience, Progress, Resolution};
-use wharf_engine::{NewRun, ObjectError, ObjectErrorKind};
+use wharf_engine::NewRun;
+use wharf_vocab::limits::FILE_BYTES_MAX;
 use wharf_vocab::{AskKind, Code, Fault, Object, RunStatus, ToolId};
 use wharf_wire::operator_v1::{WorkerPrompt, WorkerResult};
 
-use super::{Answer, bearer, read};
+use super::call::{Call, arriving};
+use super::{Answer, Refused, read};
 use crate::asks;
-use crate::credential::{Found, Past};
+use crate::credential::{Found, Past, another_task};
 use crate::edge::Shared;
 use crate::task::{Final, Stand, Task, already_final};
 
 /// Largest result that a worker posts.
 const SUBMIT_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Largest body around such a result.
+const RESULT_BYTES_MAX: usize = SUBMIT_BYTES_MAX + 4 * 1024;
+/// Largest body of other requests.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// How long a question or a child run is waited for in one request.
 const WAIT_MAX_MS: u64 = 60_000;
-
-/// What stands in the query of worker routes.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Asked {
-    task_id: Option<String>,
-    ok: Option<bool>,
-    name: Option<String>,
-}
-
-type Peer = Option<Extension<ConnectInfo<SocketAddr>>>;
-
-/// Who works on what, if the credential is good.
-fn check(
-    shared: &Shared,
-    headers: &HeaderMap,
-    peer: &Peer,
-    scope: &WorkerScope,
-    task_id: Option<&str>,
-) -> Result<(Found, WorkerGrant), Fault> {
-    let source = peer.as_ref().map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.0.ip());
-    let now = shared.options.handle.now();
-    if !shared.tasks.may_try(source, now) {
-        let message = "Too many credentials from this address were wrong; wait a minute.";
-        return Err(Fault::new(Code::ToolRateLimited, message));
-    }
-    let checked = shared.tasks.check(&shared.options.handle, bearer(headers), scope, task_id);
-    if checked.as_ref().is_err_and(|fault| fault.is(Code::AuthInvalid)) {
-        shared.tasks.failed(source, now);
-    }
-    checked
-}
 
 /// The task, if it is still open; else why not.
 async fn open(shared: &Shared, found: Found) -> Result<Arc<Task>, Fault> {
     match found {
         Found::Task(task) if task.stand() == Stand::Open => Ok(task),
-        Found::Task(task) => {
-            let past = Past { run: task.run().clone(), attempt: task.number(), given: None };
-            Err(gone(shared, &past).await)
-        }
+        Found::Task(task) => Err(gone(shared, &Past::of(&task)).await),
         Found::Past(past) => Err(gone(shared, &past).await),
     }
 }
@@ -90,14 +59,8 @@ async fn gone(shared: &Shared, past: &Past) -> Fault {
     if canceled { fault.with("canceled", true) } else { fault }
 }
 
-pub(super) async fn prompt(
-    State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-    peer: Peer,
-) -> Answer {
-    let task_id = asked.task_id.as_deref();
-    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::PromptRead, task_id)?;
+pub(super) async fn prompt(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+    let (found, _) = call.check(&shared, &WorkerScope::PromptRead)?;
     let task = open(&shared, found).await?;
     let data = task.attempt.data();
     let mut inputs = data.inputs_with_addresses()?;
@@ -121,20 +84,12 @@ pub(super) async fn prompt(
     Ok(Json(answer).into_response())
 }
 
-pub(super) async fn submit(
-    State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-    peer: Peer,
-    body: Bytes,
-) -> Answer {
-    let task_id = asked.task_id.as_deref();
-    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::ResultWrite, task_id)?;
-    if body.len() > SUBMIT_BYTES_MAX {
-        return Err(too_large().into());
-    }
-    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+pub(super) async fn submit(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+    let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
+    let ok = call.asked().ok.unwrap_or(true);
+    let kind = call.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let is_json = kind.starts_with("application/json") || kind.contains("+json");
+    let body = call.bytes(SUBMIT_BYTES_MAX).await?;
     let value = if is_json || wants_json(&found) {
         read(&body)?
     } else {
@@ -143,7 +98,7 @@ pub(super) async fn submit(
         })?;
         Value::String(text)
     };
-    conclude(&shared, found, Final { value, ok: asked.ok.unwrap_or(true), cost_micro: 0 }).await
+    conclude(&shared, found, Final { value, ok, cost_micro: 0 }).await
 }
 
 /// Whether a tool's outputs have a schema, so that they must be JSON.
@@ -154,20 +109,13 @@ fn wants_json(found: &Found) -> bool {
     }
 }
 
-pub(super) async fn result(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    peer: Peer,
-    body: Bytes,
-) -> Answer {
+pub(super) async fn result(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
     // The credential is looked at before the body is believed to be anything.
-    check(&shared, &headers, &peer, &WorkerScope::ResultWrite, None)?;
-    if body.len() > SUBMIT_BYTES_MAX {
-        return Err(too_large().into());
+    let (found, grant) = call.check(&shared, &WorkerScope::ResultWrite)?;
+    let given: WorkerResult = read(&call.bytes(RESULT_BYTES_MAX).await?)?;
+    if given.task_id != grant.task_id {
+        return Err(another_task().into());
     }
-    let given: WorkerResult = read(&body)?;
-    let scope = WorkerScope::ResultWrite;
-    let (found, grant) = check(&shared, &headers, &peer, &scope, Some(&given.task_id))?;
     if given.attempt.is_some_and(|attempt| attempt != grant.attempt) {
         let message = "A later attempt has taken this one's place.";
         return Err(Fault::new(Code::WorkerSuperseded, message).into());
@@ -179,8 +127,24 @@ pub(super) async fn result(
 async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
     match found {
         Found::Task(task) => {
-            task.conclude(given).await?;
-            asks::ended(shared, &task);
+            // Whoever breaks off here must not leave a final that is neither kept nor given up.
+            let shared = Arc::clone(shared);
+            let kept = tokio::spawn(async move {
+                task.conclude(given).await?;
+                asks::ended(&shared, &task);
+                Ok::<_, Fault>(())
+            });
+            let broken = |_| Fault::new(Code::CoreInternal, "The result could not be kept.");
+            match kept.await.map_err(broken)? {
+                Ok(()) => {}
+                // A worker may mend what it sent, so it is told as a mistake of its own.
+                Err(fault) if fault.is(Code::ToolInvalidOutput) => {
+                    let mut response = Refused(fault).into_response();
+                    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+                    return Ok(response);
+                }
+                Err(fault) => return Err(fault.into()),
+            }
         }
         Found::Past(past) => match &past.given {
             Some(first) if *first == given.digest() => {}
@@ -200,17 +164,10 @@ struct Told {
     fraction: Option<f64>,
 }
 
-pub(super) async fn progress(
-    State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-    peer: Peer,
-    body: Bytes,
-) -> Answer {
-    let task_id = asked.task_id.as_deref();
-    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::ResultWrite, task_id)?;
+pub(super) async fn progress(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+    let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
     let task = open(&shared, found).await?;
-    let told: Told = read(&body)?;
+    let told: Told = read(&call.bytes(BODY_BYTES_MAX).await?)?;
     let mut pieces = Vec::new();
     if let Some(text) = told.text {
         let channel = told.channel.unwrap_or_else(|| "status".to_owned());
@@ -227,28 +184,22 @@ pub(super) async fn progress(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-pub(super) async fn artifact(
-    State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-    peer: Peer,
-    body: axum::body::Body,
-) -> Answer {
-    let task_id = asked.task_id.as_deref();
-    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::ArtifactWrite, task_id)?;
+pub(super) async fn artifact(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+    let (found, _) = call.check(&shared, &WorkerScope::ArtifactWrite)?;
     let task = open(&shared, found).await?;
     let missing =
         |field: &str, message: &str| Fault::new(Code::RequestInvalid, message).with("field", field);
+    let asked = call.asked();
     let name = asked.name.as_deref().filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| missing("name", "`name` says which file it is."))?;
-    let length = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    let length: Option<u64> = length.and_then(|text| text.parse().ok());
-    let length = length.ok_or_else(|| missing("content-length", "The length must be told."))?;
-    let stream = body.into_data_stream().map(|piece| {
-        let cut = "the worker broke off";
-        piece.map_err(|_| ObjectError::new(ObjectErrorKind::Interrupted, cut))
-    });
-    task.attempt.data().write(name, length, stream.boxed()).await?;
+    let length =
+        call.length().ok_or_else(|| missing("content-length", "The length must be told."))?;
+    if length > FILE_BYTES_MAX {
+        let message = format!("A file may have {FILE_BYTES_MAX} bytes.");
+        return Err(Fault::new(Code::RequestTooLarge, message).into());
+    }
+    let stream = arriving(call.body);
+    task.attempt.data().write(name, length, stream).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -264,17 +215,10 @@ struct Question {
     wait_ms: Option<u64>,
 }
 
-pub(super) async fn ask(
-    State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-    peer: Peer,
-    body: Bytes,
-) -> Answer {
-    let task_id = asked.task_id.as_deref();
-    let (found, _) = check(&shared, &headers, &peer, &WorkerScope::Ask, task_id)?;
+pub(super) async fn ask(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+    let (found, _) = call.check(&shared, &WorkerScope::Ask)?;
     let task = open(&shared, found).await?;
-    let question: Question = read(&body)?;
+    let question: Question = read(&call.bytes(BODY_BYTES_MAX).await?)?;
     let key = question.key.unwrap_or_else(|| question.question.chars().take(100).collect());
     let answer = task.await_answer(&key);
     task.attempt
@@ -322,17 +266,11 @@ struct Invocation {
     wait_ms: Option<u64>,
 }
 
-pub(super) async fn invoke(
-    State(shared): State<Arc<Shared>>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-    peer: Peer,
-    body: Bytes,
-) -> Answer {
+pub(super) async fn invoke(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
     let scope = WorkerScope::Invoke(ToolPattern::any());
-    let (found, grant) = check(&shared, &headers, &peer, &scope, asked.task_id.as_deref())?;
+    let (found, grant) = call.check(&shared, &scope)?;
     let task = open(&shared, found).await?;
-    let wanted: Invocation = read(&body)?;
+    let wanted: Invocation = read(&call.bytes(BODY_BYTES_MAX).await?)?;
     let tool = ToolId::new(&wanted.tool)
         .map_err(|error| Fault::new(Code::RequestInvalid, format!("{error}.")))?;
     if !grant.may_invoke(&tool) {
@@ -361,9 +299,4 @@ pub(super) async fn invoke(
     }
     let status = if run.is_over() { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(body)).into_response())
-}
-
-fn too_large() -> Fault {
-    let message = format!("A result may have {SUBMIT_BYTES_MAX} bytes.");
-    Fault::new(Code::RequestTooLarge, message)
 }

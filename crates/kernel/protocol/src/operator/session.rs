@@ -132,10 +132,10 @@ impl SeatSession {
         self.push(message);
     }
 
-    /// Says that a request needs no reply any more. One that was never sent here is left alone.
+    /// Says that a request needs no reply any more, once. An operator that took it before, also on
+    /// an earlier connection, is told to stop what came of it.
     pub fn withdraw(&mut self, req_id: &str, task_id: &str, reason: &str) {
-        let open = |request: &Request| matches!(request, Request::Open(_) | Request::Judged(..));
-        if !self.requests.get(req_id).is_some_and(open) {
+        if matches!(self.requests.get(req_id), Some(Request::Withdrawn)) {
             return;
         }
         self.settle(req_id, Request::Withdrawn);
@@ -317,7 +317,10 @@ impl SeatSession {
     }
 
     fn settle(&mut self, req_id: &str, how: Request) {
-        self.requests.insert(req_id.to_owned(), how);
+        let before = self.requests.insert(req_id.to_owned(), how);
+        if matches!(before, Some(Request::Taken(_) | Request::Withdrawn)) {
+            return;
+        }
         self.over.push_back(req_id.to_owned());
         if self.over.len() > self.limits.replies_kept_max
             && let Some(oldest) = self.over.pop_front()

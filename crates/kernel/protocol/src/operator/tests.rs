@@ -151,7 +151,6 @@ fn o016_a_request_that_others_answered_is_withdrawn_and_a_late_reply_is_no_fault
     session.send(&ask("q1"));
     session.withdraw("q1", "ST-1", "answered elsewhere");
     session.withdraw("q1", "ST-1", "answered elsewhere");
-    session.withdraw("q2", "ST-1", "never sent here");
     let frames = sent(&mut session);
     assert_eq!(frames.len(), 2);
     assert_eq!(frames[1]["type"], "cancel");
@@ -160,6 +159,23 @@ fn o016_a_request_that_others_answered_is_withdrawn_and_a_late_reply_is_no_fault
         session.receive(Incoming::Text(&late), at(n));
     }
     assert_eq!((session.closed(), session.next_reply()), (None, None));
+}
+
+#[test]
+fn o026_an_operator_that_took_a_request_is_told_once_to_stop_what_came_of_it() {
+    let mut first = session();
+    first.send(&hook("h1"));
+    first.receive(Incoming::Text(r#"{"type":"hook_ack","req_id":"h1","ok":true}"#), at(1));
+    assert!(first.next_reply().is_some());
+    first.taken("h1");
+    first.withdraw("h1", "ST-1", "canceled");
+    first.withdraw("h1", "ST-1", "canceled");
+    let frames = sent(&mut first);
+    assert_eq!((frames.len(), &frames[1]["type"]), (2, &serde_json::json!("cancel")));
+
+    let mut later = session();
+    later.withdraw("h1", "ST-1", "taken on an earlier connection");
+    assert_eq!(sent(&mut later)[0]["reason"], "taken on an earlier connection");
 }
 
 #[test]

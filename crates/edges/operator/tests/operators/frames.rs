@@ -1,0 +1,60 @@
+//! What operators send that cannot be used.
+
+use crate::stage::{Stage, word};
+use futures::SinkExt;
+use serde_json::json;
+use tokio_tungstenite::tungstenite::Message;
+
+#[tokio::test]
+async fn o012_what_cannot_be_used_gets_an_error_and_consumes_nothing() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let run = stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    let req_id = word(&spawn, "req_id").to_owned();
+    let wrong_kind = json!({ "type": "answer", "req_id": req_id, "value": 1 }).to_string();
+    let large = format!(r#"{{"type":"answer","req_id":"x","value":"{}"}}"#, "x".repeat(1 << 20));
+    for (text, code) in [
+        ("{oops", "protocol.malformed"),
+        ("[]", "protocol.invalid_envelope"),
+        (r#"{"type":"dance","req_id":"x"}"#, "protocol.unknown_type"),
+        (r#"{"type":"hook_ack","req_id":"x"}"#, "protocol.invalid_envelope"),
+        (r#"{"type":"answer","req_id":"x","value":1}"#, "operator.request_unknown"),
+        (wrong_kind.as_str(), "operator.reply_mismatch"),
+        (large.as_str(), "protocol.frame_too_large"),
+    ] {
+        seat.stream.send(Message::Text(text.to_owned().into())).await.expect("sends");
+        assert_eq!(seat.hear("error").await["code"], code, "{}", &text[..text.len().min(60)]);
+    }
+    seat.stream.send(Message::Binary(vec![1, 2].into())).await.expect("sends");
+    assert_eq!(seat.hear("error").await["code"], "protocol.malformed");
+    seat.say(json!({ "type": "spawn_ack", "req_id": req_id, "value": 7, "extra": [] })).await;
+    assert_eq!(stage.until(&run, "succeeded").await["outputs"]["value"], 7);
+}
+
+#[tokio::test]
+async fn o012_too_many_violations_end_the_connection_and_lose_nothing() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    for _ in 0..21 {
+        seat.stream.send(Message::Text("oops".into())).await.expect("sends");
+    }
+    let (code, reason) = seat.closed().await;
+    assert_eq!((code, reason.is_empty()), (1008, false));
+    let mut seat = stage.open(&key).await;
+    assert_eq!(seat.hear("spawn").await["req_id"], spawn["req_id"]);
+}
+
+#[tokio::test]
+async fn o010_a_reply_counts_within_its_own_seat_only() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let (_, mut other) = stage.sit().await;
+    let run = stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    other.say(json!({ "type": "spawn_ack", "req_id": spawn["req_id"], "value": 1 })).await;
+    assert_eq!(other.hear("error").await["code"], "operator.request_unknown");
+    assert_eq!(stage.run(&run).await["status"], "running");
+}

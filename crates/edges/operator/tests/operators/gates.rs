@@ -1,0 +1,203 @@
+//! Seats that gate runs and answer questions.
+
+use crate::stage::{Seat, SeatKey, Stage, eventually, word};
+use serde_json::{Value, json};
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::{Audience, Caller, Rule, When, WorldSettings};
+use wharf_vocab::{SeatId, WorldId};
+
+fn gated(key: &SeatKey) -> Value {
+    json!({ "operator": { "spawn_hook_id": key.sid } })
+}
+
+async fn hook_ack(seat: &mut Seat, hook: &Value, more: Value) {
+    let mut ack = json!({ "type": "hook_ack", "req_id": hook["req_id"] });
+    for (name, value) in more.as_object().expect("an object") {
+        ack[name] = value.clone();
+    }
+    seat.say(ack).await;
+}
+
+/// Lets a rule of the world name a seat.
+async fn rule(stage: &Stage, tool: &str, key: &SeatKey) {
+    let rule = Rule {
+        tool: ToolPattern::parse(tool).expect("a pattern"),
+        when: When::Always,
+        approve: true,
+        audience: Audience::Seat(SeatId::new(&key.sid).expect("a seat")),
+    };
+    let settings = WorldSettings { policy: vec![rule], ..WorldSettings::default() };
+    let world = WorldId::new("default").expect("valid");
+    stage.handle.set_world(&Caller::owner(), world, settings).await.expect("changed");
+}
+
+async fn begin(stage: &Stage, tool: &str, inputs: Value) -> String {
+    let request = json!({ "tool": tool, "inputs": inputs });
+    let answer = stage.call("POST /v1/runs", &request).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    word(&answer.body, "run_id").to_owned()
+}
+
+#[tokio::test]
+async fn o013_a_launch_names_the_seat_that_lets_it_pass() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let (gate_key, mut gate) = stage.sit().await;
+    let run = stage.task(&key.sid, gated(&gate_key)).await;
+    let hook = gate.hear("hook_before").await;
+    assert_eq!(hook["attempt"], 1, "{hook}");
+    assert!(word(&hook, "agent").ends_with("coder") && word(&hook, "task_id").starts_with("ST-"));
+    assert!(hook["deadline_ms"].as_u64().is_some_and(|ms| ms <= 300_000), "{hook}");
+    assert_eq!(hook["run_id"], json!(run));
+    seat.is_quiet().await;
+    hook_ack(&mut gate, &hook, json!({ "ok": true })).await;
+    let spawn = seat.hear("spawn").await;
+    assert_eq!(stage.submit(&spawn, "done").await.status, 204);
+    stage.until(&run, "succeeded").await;
+    let after = gate.hear("hook_after").await;
+    assert_eq!((&after["result"], &after["agent"]), (&json!({ "value": "done" }), &hook["agent"]));
+}
+
+#[tokio::test]
+async fn o013_a_seat_that_says_no_refuses_the_run_and_nothing_is_spawned() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    for (more, reason) in [
+        (json!({ "ok": false, "reason": "not today" }), "not today"),
+        (json!({ "ok": false }), "rejected by operator"),
+        (json!({ "ok": false, "reason": "" }), "rejected by operator"),
+    ] {
+        let run = stage.task(&key.sid, gated(&key)).await;
+        let hook = seat.hear("hook_before").await;
+        hook_ack(&mut seat, &hook, more).await;
+        let run = stage.until(&run, "refused").await;
+        assert!(word(&run["error"], "message").contains(reason), "{run}");
+        assert_eq!(run["error"]["code"], "ask.denied");
+        seat.is_quiet().await;
+    }
+}
+
+#[tokio::test]
+async fn o013_a_rule_of_the_world_gates_every_provider() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    rule(&stage, "wharf/echo", &key).await;
+    let run = begin(&stage, "wharf/echo", json!({ "text": "hi" })).await;
+    let hook = seat.hear("hook_before").await;
+    assert_eq!(hook["agent"], "wharf/echo");
+    assert_eq!(stage.run(&run).await["status"], "waiting");
+    hook_ack(&mut seat, &hook, json!({ "ok": true })).await;
+    stage.until(&run, "succeeded").await;
+    let after = seat.hear("hook_after").await;
+    assert_eq!(after["result"]["text"], "hi");
+
+    let run = begin(&stage, "wharf/echo", json!({ "text": "hi" })).await;
+    let hook = seat.hear("hook_before").await;
+    hook_ack(&mut seat, &hook, json!({ "ok": false })).await;
+    stage.until(&run, "refused").await;
+    seat.is_quiet().await;
+}
+
+#[tokio::test]
+async fn o014_a_notice_waits_for_a_seat_that_is_away_and_tells_of_failure() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let (gate_key, mut gate) = stage.sit().await;
+    let run = stage.task(&key.sid, gated(&gate_key)).await;
+    let hook = gate.hear("hook_before").await;
+    hook_ack(&mut gate, &hook, json!({ "ok": true })).await;
+    let spawn = seat.hear("spawn").await;
+    drop(gate);
+    let away = async || {
+        let shown = stage.call(&format!("GET /v1/operators/{}", gate_key.sid), &Value::Null).await;
+        (shown.body["connected"] == false).then_some(())
+    };
+    eventually(away).await;
+    let failed = json!({ "type": "spawn_ack", "req_id": spawn["req_id"], "error": "no" });
+    seat.say(failed).await;
+    stage.until(&run, "failed").await;
+    let mut gate = stage.open(&gate_key).await;
+    let after = gate.hear("hook_after").await;
+    assert_eq!(after["result"]["error"]["code"], "operator.failed");
+}
+
+#[tokio::test]
+async fn o016_the_first_valid_answer_wins_and_the_others_get_a_cancel() {
+    let stage = Stage::start().await;
+    let (_one_key, mut one) = stage.sit().await;
+    let (_two_key, mut two) = stage.sit().await;
+    let schema = json!({ "type": "integer" });
+    let inputs = json!({ "question": "How many?", "schema": schema });
+    let run = begin(&stage, "wharf/ask", inputs.clone()).await;
+    let (ask, same) = (one.hear("ask").await, two.hear("ask").await);
+    assert_eq!(ask["req_id"], same["req_id"]);
+    assert_eq!(
+        (&ask["question"]["title"], &ask["question"]["schema"]),
+        (&json!("How many?"), &schema)
+    );
+    let answer =
+        |value: Value| json!({ "type": "answer", "req_id": ask["req_id"], "value": value });
+    one.say(answer(json!("three"))).await;
+    let error = one.hear("error").await;
+    assert_eq!((&error["code"], &error["req_id"]), (&json!("ask.answer_invalid"), &ask["req_id"]));
+    one.say(answer(json!(3))).await;
+    let cancel = two.hear("cancel").await;
+    assert_eq!(cancel["req_id"], ask["req_id"]);
+    assert_eq!(stage.until(&run, "succeeded").await["outputs"]["answer"], 3);
+    two.say(answer(json!(4))).await;
+    assert_eq!(two.hear("error").await["code"], "operator.request_withdrawn");
+    one.is_quiet().await;
+
+    let run = begin(&stage, "wharf/ask", inputs).await;
+    let ask = one.hear("ask").await;
+    two.hear("ask").await;
+    let id = word(&ask, "req_id").trim_start_matches("q-");
+    let line = format!("POST /v1/questions/{id}/answer");
+    assert_eq!(stage.call(&line, &json!({ "value": 5 })).await.status, 204);
+    assert_eq!(one.hear("cancel").await["req_id"], ask["req_id"]);
+    two.hear("cancel").await;
+    assert_eq!(stage.until(&run, "succeeded").await["outputs"]["answer"], 5);
+}
+
+#[tokio::test]
+async fn o016_a_token_cannot_let_its_own_run_pass_through_a_seat_it_made() {
+    let stage = Stage::start().await;
+    let token = stage.token(json!({ "verbs": ["operate", "approve", "answer", "run", "read"] }));
+    let token = token.await;
+    let made = stage.call_as(&token, "POST /v1/operators", &json!({})).await;
+    assert_eq!(made.status, 200, "{made:?}");
+    let (sid, own) = (word(&made.body, "sid").to_owned(), word(&made.body, "token").to_owned());
+    let key = SeatKey { sid, token: own };
+    let mut seat = stage.open(&key).await;
+    rule(&stage, "wharf/echo", &key).await;
+    let request = json!({ "tool": "wharf/echo", "inputs": { "text": "hi" } });
+    let run = stage.call_as(&token, "POST /v1/runs", &request).await;
+    assert_eq!(run.status, 202, "{run:?}");
+    seat.is_quiet().await;
+    let run = word(&run.body, "run_id");
+    let shown = stage.run(run).await;
+    assert_eq!(shown["status"], "waiting");
+    let line = format!("POST /v1/approvals/{}/decide", word(&shown["ask"], "ask_id"));
+    let allow = json!({ "decision": "allow" });
+    for credential in [&token, &key.token] {
+        let refused = stage.call_as(credential, &line, &allow).await;
+        assert!(matches!(refused.status, 401 | 403), "{refused:?}");
+    }
+    assert_eq!(stage.run(run).await["status"], "waiting");
+    assert_eq!(stage.call(&line, &allow).await.status, 204, "a person may");
+    stage.until(run, "succeeded").await;
+}
+
+#[tokio::test]
+async fn o013_an_unknown_seat_is_told_when_the_task_is_launched() {
+    let stage = Stage::start().await;
+    let (key, _seat) = stage.sit().await;
+    let request = json!({
+        "agent": "coder", "operator_sid": key.sid, "operator": { "spawn_hook_id": "S-nothing" },
+    });
+    let answer = stage.call("POST /v1/tasks", &request).await;
+    assert_eq!(answer.refused(), (404, "seat.not_found"));
+    let request = json!({ "agent": "coder", "operator_sid": "S-nothing" });
+    let answer = stage.call("POST /v1/tasks", &request).await;
+    assert_eq!(answer.refused(), (404, "seat.not_found"));
+}

@@ -1,0 +1,10 @@
+//! Operators and their workers over real sockets, with the memory store behind the core.
+
+mod credentials;
+mod frames;
+mod gates;
+mod seats;
+mod stage;
+mod tasks;
+mod work;
+mod worker;
