@@ -8,7 +8,7 @@ use wharf_vocab::Code;
 
 use crate::commands::{
     agents, answer, approve, artifacts, audit, completions, conformance, costs, deny, doctor,
-    inbox, migrate, run, runs, secret, sim, token, tool, tools, up, worlds,
+    inbox, migrate, operator, run, runs, secret, sim, token, tool, tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -75,6 +75,8 @@ enum Command {
     Approve(approve::Args),
     /// Deny what waits for an approval
     Deny(deny::Args),
+    /// Sit on a seat: answer, let runs pass, carry out what is delegated
+    Operator(Box<operator::Args>),
     /// Look at worlds, make them, change settings and budgets; put files in and get them out
     Worlds(Box<worlds::Args>),
     /// List files and trace where they come from and where they went
@@ -185,6 +187,7 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Answer(args) => answer::run(args, context).await,
         Command::Approve(args) => approve::run(args, context).await,
         Command::Deny(args) => deny::run(args, context).await,
+        Command::Operator(args) => operator::run(*args, context).await,
         Command::Worlds(args) => worlds::run(*args, context).await,
         Command::Artifacts(args) => artifacts::run(args, context).await,
         Command::Costs(args) => costs::run(args, context).await,
@@ -309,6 +312,9 @@ mod tests {
             "wharf answer c3 --text no",
             "wharf approve c3 --reason fine",
             "wharf deny c3 --reason no",
+            "wharf operator --desc x --role a --role b --execute coder=./x --approve-all --json",
+            "wharf operator --keep --token-file f --deny-all --jobs 2",
+            "wharf operator --seat S-1 --token-file f",
             "wharf worlds",
             "wharf worlds create w --limit-micro 5 --default-hold-micro 1",
             "wharf worlds budget w --limit-micro 5",

@@ -10,6 +10,7 @@ mod faults;
 mod graphql;
 #[cfg(target_os = "linux")]
 mod hostile;
+mod operators;
 mod processes;
 mod python_sdk;
 mod quickstart;

@@ -1,0 +1,355 @@
+//! What waits for the operator, what was said to it, and which workers run.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use wharf_vocab::Code;
+use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
+
+use super::command::{self, Rule};
+use super::job::{Ended, Job};
+use super::show::{self, Show};
+use crate::failure::Result;
+
+/// Replies that are remembered, so that they can be given again after a lost connection.
+const REPLIES_MAX: usize = 4_096;
+
+/// What is done without being asked.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    pub(super) approve_all: bool,
+    pub(super) deny_all: bool,
+    pub(super) execute: Vec<Rule>,
+}
+
+#[derive(Debug)]
+struct Request {
+    number: usize,
+    message: CoreMessage,
+    /// Ends the worker that runs for it.
+    worker: Option<Arc<Notify>>,
+}
+
+/// A worker that is to be started.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) job: Job,
+    pub(super) stop: Arc<Notify>,
+}
+
+/// What waits, and what was said to it.
+#[derive(Debug)]
+pub(super) struct Desk {
+    rules: Rules,
+    requests: BTreeMap<String, Request>,
+    next: usize,
+    replies: HashMap<String, (Request, OperatorMessage)>,
+    order: VecDeque<String>,
+    out: mpsc::Sender<OperatorMessage>,
+    starts: Vec<Start>,
+    /// Where things are shown.
+    pub(super) show: Show,
+}
+
+impl Desk {
+    pub(super) fn new(rules: Rules, out: mpsc::Sender<OperatorMessage>, show: Show) -> Self {
+        Self {
+            rules,
+            requests: BTreeMap::new(),
+            next: 1,
+            replies: HashMap::new(),
+            order: VecDeque::new(),
+            out,
+            starts: Vec::new(),
+            show,
+        }
+    }
+
+    /// Workers that are to be started now.
+    pub(super) fn take_starts(&mut self) -> Vec<Start> {
+        std::mem::take(&mut self.starts)
+    }
+
+    /// Takes a message of the core.
+    pub(super) fn hear(&mut self, message: CoreMessage) -> Result<()> {
+        match &message {
+            CoreMessage::Ask { req_id, .. }
+            | CoreMessage::HookBefore { req_id, .. }
+            | CoreMessage::Spawn { req_id, .. } => {
+                let req_id = req_id.clone();
+                self.request(&req_id, message)
+            }
+            CoreMessage::Cancel { req_id, .. } => {
+                let over = self.requests.remove(req_id);
+                self.replies.remove(req_id);
+                if let Some(worker) = over.as_ref().and_then(|over| over.worker.as_ref()) {
+                    worker.notify_one();
+                }
+                self.show.message(over.map(|over| over.number), &message)
+            }
+            CoreMessage::Error { req_id, code, .. } => {
+                let number = req_id.as_deref().and_then(|req_id| self.refused(req_id, code));
+                self.show.message(number, &message)
+            }
+            CoreMessage::HookAfter { .. } => self.show.message(None, &message),
+        }
+    }
+
+    /// A request, perhaps one that came before.
+    fn request(&mut self, req_id: &str, message: CoreMessage) -> Result<()> {
+        if let Some((_, reply)) = self.replies.get(req_id) {
+            // It was lost on its way; an equal one changes nothing.
+            let _ = self.out.try_send(reply.clone());
+            return Ok(());
+        }
+        if let Some(request) = self.requests.get_mut(req_id) {
+            request.message = message;
+            return Ok(());
+        }
+        let number = self.next;
+        self.next += 1;
+        self.show.message(Some(number), &message)?;
+        let request = Request { number, message, worker: None };
+        self.requests.insert(req_id.to_owned(), request);
+        self.apply_rules(req_id)
+    }
+
+    fn apply_rules(&mut self, req_id: &str) -> Result<()> {
+        let Some(request) = self.requests.get(req_id) else { return Ok(()) };
+        match &request.message {
+            CoreMessage::HookBefore { .. } if self.rules.approve_all => {
+                self.decide(req_id, true, None)
+            }
+            CoreMessage::HookBefore { .. } if self.rules.deny_all => {
+                self.decide(req_id, false, Some("this seat lets nothing pass".to_owned()))
+            }
+            CoreMessage::Spawn { agent, .. } => {
+                let command = command::command_for(&self.rules.execute, agent);
+                let Some(command) = command.map(str::to_owned) else { return Ok(()) };
+                self.start(req_id, command)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A reply was not taken. The request waits again, unless it is over.
+    fn refused(&mut self, req_id: &str, code: &str) -> Option<usize> {
+        let over = [
+            Code::AskDecided,
+            Code::AskNotFound,
+            Code::AskExpired,
+            Code::OperatorRequestUnknown,
+            Code::OperatorRequestWithdrawn,
+            Code::OperatorAlreadyAnswered,
+        ];
+        let is_over = over.iter().any(|over| over.as_str() == code);
+        match self.replies.remove(req_id) {
+            Some((request, _)) if !is_over => {
+                let number = request.number;
+                self.requests.insert(req_id.to_owned(), request);
+                Some(number)
+            }
+            Some((request, _)) => Some(request.number),
+            None => self.requests.get(req_id).map(|request| request.number),
+        }
+    }
+
+    /// The request that was typed: its number, its id, or the beginning of one id.
+    pub(super) fn find(&self, typed: &str) -> std::result::Result<String, String> {
+        if self.requests.contains_key(typed) {
+            return Ok(typed.to_owned());
+        }
+        let typed = typed.strip_prefix('#').unwrap_or(typed);
+        let numbered = typed.parse::<usize>().ok();
+        let by_number = |request: &&Request| Some(request.number) == numbered;
+        if let Some((id, _)) = self.requests.iter().find(|(_, request)| by_number(request)) {
+            return Ok(id.clone());
+        }
+        let mut fitting = self.requests.keys().filter(|id| id.starts_with(typed));
+        match (fitting.next(), fitting.next()) {
+            (Some(id), None) => Ok(id.clone()),
+            (Some(_), Some(_)) => Err(format!("{typed} may mean several requests; type more")),
+            (None, _) => Err(format!("no request {typed:?} waits; see them with: list")),
+        }
+    }
+
+    /// The question's words and schema; `None` if the request is none.
+    pub(super) fn question(&self, req_id: &str) -> Option<(String, Option<Value>)> {
+        match &self.requests.get(req_id)?.message {
+            CoreMessage::Ask { question, .. } => {
+                let (title, schema) = show::question(question);
+                Some((title, schema.cloned()))
+            }
+            _ => None,
+        }
+    }
+
+    /// Answers a question.
+    pub(super) fn answer(&mut self, req_id: &str, value: Value) -> Result<()> {
+        if self.question(req_id).is_none() {
+            return self.mismatch(req_id, "is no question");
+        }
+        self.reply(OperatorMessage::Answer { req_id: req_id.to_owned(), value }, "answered")
+    }
+
+    /// Lets a run pass, or not.
+    pub(super) fn decide(&mut self, req_id: &str, ok: bool, reason: Option<String>) -> Result<()> {
+        let asks = self.requests.get(req_id).map(|request| &request.message);
+        if !matches!(asks, Some(CoreMessage::HookBefore { .. })) {
+            return self.mismatch(req_id, "asks for no approval");
+        }
+        let word = if ok { "approved" } else { "denied" };
+        self.reply(OperatorMessage::HookAck { req_id: req_id.to_owned(), ok, reason }, word)
+    }
+
+    /// Says that a job failed, or ends its run.
+    pub(super) fn give_up(
+        &mut self,
+        req_id: &str,
+        reason: Option<String>,
+        for_good: bool,
+    ) -> Result<()> {
+        let Some(request) = self.job(req_id) else { return self.mismatch(req_id, "is no job") };
+        if let Some(worker) = request.worker.take() {
+            worker.notify_one();
+        }
+        let req_id = req_id.to_owned();
+        if for_good {
+            return self
+                .reply(OperatorMessage::SpawnHalt { req_id, value: None, reason }, "halted");
+        }
+        let error = Some(reason.unwrap_or_else(|| "the operator gave no reason".to_owned()));
+        let failed =
+            OperatorMessage::SpawnAck { req_id, value: Value::Null, ok: false, error, stats: None };
+        self.reply(failed, "failed")
+    }
+
+    fn job(&mut self, req_id: &str) -> Option<&mut Request> {
+        let is_job = |request: &&mut Request| matches!(request.message, CoreMessage::Spawn { .. });
+        self.requests.get_mut(req_id).filter(is_job)
+    }
+
+    /// Lets a command carry out a job.
+    pub(super) fn start(&mut self, req_id: &str, command: String) -> Result<()> {
+        let Some(request) = self.job(req_id) else { return self.mismatch(req_id, "is no job") };
+        if request.worker.is_some() {
+            return self.mismatch(req_id, "has a worker already");
+        }
+        let CoreMessage::Spawn { task_id, agent, capability_token, worker_handle, .. } =
+            &request.message
+        else {
+            return Ok(());
+        };
+        let stop = Arc::new(Notify::new());
+        let job = Job {
+            req_id: req_id.to_owned(),
+            task_id: task_id.clone(),
+            agent: agent.clone(),
+            handle: worker_handle.as_ref().unwrap_or(capability_token).clone(),
+            command,
+        };
+        request.worker = Some(Arc::clone(&stop));
+        let (number, words) = (request.number, format!("#{} is carried out", request.number));
+        self.starts.push(Start { job, stop });
+        let event = json!({ "type": "worker_started", "req_id": req_id, "number": number });
+        self.show.say(&words, &event)
+    }
+
+    /// A worker ended.
+    pub(super) fn worker_ended(&mut self, req_id: &str, ended: &Ended) -> Result<()> {
+        // Of a request that is over only the worker's end is told.
+        let number = self.job(req_id).map(|request| {
+            request.worker = None;
+            request.number
+        });
+        let (how, words) = match ended {
+            Ended::Given { ok: true } => ("given", "the result is given".to_owned()),
+            Ended::Given { ok: false } => ("failed", "the worker failed".to_owned()),
+            Ended::ByItself => ("by_itself", "the worker gave the result itself".to_owned()),
+            Ended::Late(why) => ("late", why.clone()),
+            Ended::Failed(why) => ("failed", why.clone()),
+            Ended::Stopped => ("stopped", "the worker was stopped".to_owned()),
+        };
+        let event = json!({ "type": "worker_ended", "req_id": req_id, "number": number,
+            "how": how, "message": words });
+        let which = number.map(|number| format!("#{number}: ")).unwrap_or_default();
+        self.show.say(&format!("{which}{words}"), &event)?;
+        if number.is_none() {
+            return Ok(());
+        }
+        let empty = Value::Object(serde_json::Map::new());
+        let ack = |ok: bool, value: Value, error: Option<String>| {
+            let req_id = req_id.to_owned();
+            OperatorMessage::SpawnAck { req_id, value, ok, error, stats: None }
+        };
+        match ended {
+            Ended::Given { .. } | Ended::ByItself => self.reply(ack(true, empty, None), "done"),
+            Ended::Failed(why) => self.reply(ack(false, Value::Null, Some(why.clone())), "failed"),
+            Ended::Late(_) => {
+                self.requests.remove(req_id);
+                Ok(())
+            }
+            Ended::Stopped => Ok(()),
+        }
+    }
+
+    /// Sends a reply and remembers it.
+    fn reply(&mut self, reply: OperatorMessage, word: &str) -> Result<()> {
+        let req_id = reply.req_id().to_owned();
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.out.try_send(reply.clone()) {
+            return self.show.wrong("core.busy", "too much waits to be sent; say it again");
+        }
+        let Some(request) = self.requests.remove(&req_id) else { return Ok(()) };
+        let number = request.number;
+        if self.replies.insert(req_id.clone(), (request, reply)).is_none() {
+            self.order.push_back(req_id.clone());
+        }
+        while self.order.len() > REPLIES_MAX {
+            let oldest = self.order.pop_front().unwrap_or_default();
+            self.replies.remove(&oldest);
+        }
+        let event = json!({ "type": "sent", "req_id": req_id, "number": number, "reply": word });
+        self.show.say(&format!("#{number}: {word}"), &event)
+    }
+
+    fn mismatch(&mut self, req_id: &str, why: &str) -> Result<()> {
+        let number = self.requests.get(req_id).map_or(0, |request| request.number);
+        let code = Code::OperatorReplyMismatch;
+        self.show.wrong(code.as_str(), &format!("#{number} {why}"))
+    }
+
+    /// Shows all that waits, oldest first.
+    pub(super) fn list(&mut self) -> Result<()> {
+        let mut waiting: Vec<&Request> = self.requests.values().collect();
+        waiting.sort_by_key(|request| request.number);
+        let items: Vec<Value> = waiting
+            .iter()
+            .map(|request| {
+                let mut item = show::event(Some(request.number), &request.message);
+                item["working"] = request.worker.is_some().into();
+                item
+            })
+            .collect();
+        let lines: Vec<String> = waiting
+            .iter()
+            .map(|request| {
+                let text = show::words(Some(request.number), &request.message);
+                let working = if request.worker.is_some() { " – a worker runs" } else { "" };
+                format!("{}{working}", text.lines().next().unwrap_or_default())
+            })
+            .collect();
+        let words = if lines.is_empty() { "nothing waits".to_owned() } else { lines.join("\n") };
+        self.show.say(&words, &json!({ "type": "waiting", "items": items }))
+    }
+
+    /// Ends all workers.
+    pub(super) fn stop_all(&mut self) {
+        for request in self.requests.values_mut() {
+            if let Some(worker) = request.worker.take() {
+                worker.notify_one();
+            }
+        }
+    }
+}

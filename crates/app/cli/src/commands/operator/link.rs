@@ -1,0 +1,211 @@
+//! The connection to a seat. It is made again for as long as the seat is there; the core sends
+//! everything again that waits.
+
+use std::time::Duration;
+
+use futures::{SinkExt as _, StreamExt as _};
+use reqwest::header::{CONNECTION, HeaderValue, UPGRADE};
+use reqwest::header::{SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION};
+use reqwest::{Method, StatusCode, Upgraded};
+use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use wharf_vocab::Code;
+use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Seat, close};
+use wharf_wire::rest_v1::ErrorBody;
+
+use super::seat::{Taken, bearer};
+use crate::client::Client;
+use crate::failure::{Failure, Result};
+
+/// Largest message that is read.
+const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How long making a connection and sending a message may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The core pings every half minute; without anything for this long the connection is dead.
+const SILENCE: Duration = Duration::from_secs(90);
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// What comes from a seat.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// A connection was made; what waits follows.
+    Connected,
+    Frame(Box<CoreMessage>),
+    /// A frame that this program does not know.
+    Unknown,
+    /// The connection is gone and will be made again.
+    Lost(String),
+    /// The seat cannot be sat on any more.
+    Ended(Failure),
+}
+
+type Socket = WebSocketStream<Upgraded>;
+
+/// Why a connection ended.
+enum Why {
+    /// Nobody listens here any more.
+    Left,
+    Lost(String),
+    /// The core ended it on purpose.
+    Closed(String),
+}
+
+/// Keeps a connection until nobody listens or the seat is gone.
+pub(super) async fn keep(
+    client: Client,
+    taken: Taken,
+    heard: mpsc::Sender<Heard>,
+    mut replies: mpsc::Receiver<OperatorMessage>,
+) {
+    let mut pause = PAUSE_MIN;
+    let mut away = false;
+    loop {
+        let lost = match open(&client, &taken).await {
+            Ok(socket) => {
+                (pause, away) = (PAUSE_MIN, false);
+                while replies.try_recv().is_ok() {}
+                if heard.send(Heard::Connected).await.is_err() {
+                    return;
+                }
+                match serve(socket, &heard, &mut replies).await {
+                    Why::Left => return,
+                    Why::Lost(why) => why,
+                    Why::Closed(why) => match taken_away(&client, &taken, &why).await {
+                        Some(failure) => return end(&heard, failure).await,
+                        None => why,
+                    },
+                }
+            }
+            Err(failure) if failure.is_outage() => failure.message().to_owned(),
+            Err(failure) => return end(&heard, failure).await,
+        };
+        if !std::mem::replace(&mut away, true) && heard.send(Heard::Lost(lost)).await.is_err() {
+            return;
+        }
+        if rest(pause, &mut replies).await {
+            return;
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// Rests for a while; `true` if nobody has anything to say any more. What is said meanwhile is
+/// said again when the core asks again.
+async fn rest(pause: Duration, replies: &mut mpsc::Receiver<OperatorMessage>) -> bool {
+    let mut resting = std::pin::pin!(tokio::time::sleep(pause));
+    loop {
+        tokio::select! {
+            () = &mut resting => return false,
+            reply = replies.recv() => if reply.is_none() { return true },
+        }
+    }
+}
+
+async fn end(heard: &mpsc::Sender<Heard>, failure: Failure) {
+    // When nobody listens nobody needs to know.
+    let _ = heard.send(Heard::Ended(failure)).await;
+}
+
+/// Why the seat cannot be sat on again after the core closed the connection, if so.
+async fn taken_away(client: &Client, taken: &Taken, why: &str) -> Option<Failure> {
+    let client = client.found_again().ok()?;
+    let path = ["v1", "operators", taken.sid.as_str()];
+    let request = client.request(Method::GET, &path, &[]).ok()?.timeout(PATIENCE);
+    let seat: Result<Seat> = client.exchange(request.headers(bearer(&taken.token).ok()?)).await;
+    match seat {
+        Ok(seat) if seat.connected => {
+            let message = format!("the seat is not ours any more: {why}");
+            Some(Failure::failed(Code::SeatNotFound, message))
+        }
+        Err(failure) if !failure.is_outage() => Some(failure),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+async fn open(client: &Client, taken: &Taken) -> Result<Socket> {
+    let client = client.found_again()?;
+    let broken = || Failure::new(Code::CoreUnreachable, "the core broke off the connection");
+    let path = ["v1", "operators", taken.sid.as_str(), "ws"];
+    let key = generate_key();
+    let mut headers = bearer(&taken.token)?;
+    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
+    headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::try_from(key.as_str()).map_err(|_| broken())?);
+    let sent = client.request(Method::GET, &path, &[])?.headers(headers).send();
+    let answer = tokio::time::timeout(PATIENCE, sent).await.map_err(|_| broken())?;
+    let answer = answer.map_err(|error| client.lost(&error))?;
+    let status = answer.status();
+    if status != StatusCode::SWITCHING_PROTOCOLS {
+        let body = answer.bytes().await.map_err(|error| client.lost(&error))?;
+        return Err(match serde_json::from_slice::<ErrorBody>(&body) {
+            Ok(body) => Failure::answered(status.as_u16(), body),
+            Err(_) if status.is_server_error() => broken(),
+            Err(_) => {
+                Failure::new(Code::CoreInternal, format!("the core answers {status} to a seat"))
+            }
+        });
+    }
+    let accepted = answer.headers().get(SEC_WEBSOCKET_ACCEPT);
+    if accepted.is_none_or(|value| value != derive_accept_key(key.as_bytes()).as_str()) {
+        return Err(Failure::new(Code::CoreInternal, "what answers is no WebSocket"));
+    }
+    let upgraded = answer.upgrade().await.map_err(|error| client.lost(&error))?;
+    let limits = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE_BYTES_MAX))
+        .max_frame_size(Some(MESSAGE_BYTES_MAX));
+    Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(limits)).await)
+}
+
+async fn serve(
+    socket: Socket,
+    heard: &mpsc::Sender<Heard>,
+    replies: &mut mpsc::Receiver<OperatorMessage>,
+) -> Why {
+    let gone = || Why::Lost("the connection to the core was lost".to_owned());
+    let (mut sink, mut source) = socket.split();
+    let mut leaving = false;
+    loop {
+        tokio::select! {
+            message = tokio::time::timeout(SILENCE, source.next()) => {
+                let frame = match message {
+                    Ok(Some(Ok(Message::Text(text)))) => match serde_json::from_str(&text) {
+                        Ok(frame) => Heard::Frame(Box::new(frame)),
+                        Err(_) => Heard::Unknown,
+                    },
+                    Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) if leaving => return Why::Left,
+                    Ok(Some(Ok(Message::Close(Some(frame))))) => {
+                        let reason = frame.reason.to_string();
+                        let final_word = u16::from(frame.code) == close::NORMAL;
+                        return if final_word { Why::Closed(reason) } else { Why::Lost(reason) };
+                    }
+                    Ok(Some(Ok(Message::Close(None)) | Err(_)) | None) | Err(_) => return gone(),
+                    Ok(Some(Ok(_))) => continue,
+                };
+                if heard.send(frame).await.is_err() {
+                    return Why::Left;
+                }
+            }
+            reply = replies.recv(), if !leaving => {
+                let message = match reply.map(|reply| serde_json::to_string(&reply)) {
+                    Some(Ok(text)) => Message::Text(text.into()),
+                    Some(Err(_)) => continue,
+                    // The core has read everything before it answers this.
+                    None => {
+                        leaving = true;
+                        Message::Close(None)
+                    }
+                };
+                let sent = sink.send(message);
+                if !matches!(tokio::time::timeout(PATIENCE, sent).await, Ok(Ok(()))) {
+                    return gone();
+                }
+            }
+        }
+    }
+}

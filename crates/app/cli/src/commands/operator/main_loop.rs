@@ -1,0 +1,283 @@
+//! Brings together what the core says, what is typed and what workers do.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinHandle, JoinSet};
+use wharf_vocab::Code;
+
+use super::Args;
+use super::command::{self, Command};
+use super::desk::{Desk, Rules};
+use super::job::{self, Ended};
+use super::lines::{self, Line, Lines, Typed};
+use super::link::{self, Heard};
+use super::seat::Taken;
+use super::show::Show;
+use crate::client::Client;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::form::Form;
+use crate::output::Output;
+use crate::plain;
+
+/// How long workers and the last words to the core may take when somebody leaves.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// A form that is being filled in; it gives back the lines it read from.
+type Filling = JoinHandle<(Lines, io::Result<Option<Value>>)>;
+
+struct Operator {
+    desk: Desk,
+    client: Client,
+    workers: JoinSet<(String, Ended)>,
+    places: Arc<Semaphore>,
+    lines: Option<Lines>,
+    filling: Option<(String, Filling)>,
+    output: Output,
+    automatic: bool,
+    /// Whether the seat was ever connected; nothing that is typed is read before.
+    ready: bool,
+}
+
+/// What comes after a step.
+enum Next {
+    On,
+    Leave(Exit),
+}
+
+/// Sits on the seat until somebody leaves or it is taken away.
+pub(super) async fn run(
+    args: &Args,
+    client: &Client,
+    taken: &Taken,
+    output: Output,
+) -> Result<Exit> {
+    let (heard_sender, mut heard) = mpsc::channel(256);
+    let (out, replies) = mpsc::channel(4_096);
+    let link = link::keep(client.clone(), taken.clone(), heard_sender, replies);
+    let mut link = tokio::spawn(link);
+    let rules = Rules {
+        approve_all: args.approve_all,
+        deny_all: args.deny_all,
+        execute: args.execute.clone(),
+    };
+    let unreadable = |error| Failure::unreadable("standard input", &error);
+    let mut operator = Operator {
+        desk: Desk::new(rules, out, Show::new(output)),
+        client: client.clone(),
+        workers: JoinSet::new(),
+        places: Arc::new(Semaphore::new(usize::from(args.jobs))),
+        lines: Some(lines::read().map_err(unreadable)?),
+        filling: None,
+        output,
+        automatic: args.is_automatic(),
+        ready: false,
+    };
+    operator.greet(taken)?;
+    let ended = operator.turn(&mut heard).await;
+    operator.desk.stop_all();
+    let Operator { desk, mut workers, .. } = operator;
+    // What was typed last reaches the core before the seat is left.
+    drop(desk);
+    let farewell = async {
+        while workers.join_next().await.is_some() {}
+        loop {
+            tokio::select! {
+                _ = &mut link => return,
+                message = heard.recv() => if message.is_none() { return },
+            }
+        }
+    };
+    if tokio::time::timeout(FAREWELL, farewell).await.is_err() {
+        link.abort();
+    }
+    ended
+}
+
+impl Operator {
+    fn greet(&mut self, taken: &Taken) -> Result<()> {
+        let words = format!("on the seat {}; type help to see what can be said", taken.sid);
+        let event = json!({ "type": "seat", "sid": taken.sid, "made": taken.made });
+        self.desk.show.say(&words, &event)
+    }
+
+    async fn turn(&mut self, heard: &mut mpsc::Receiver<Heard>) -> Result<Exit> {
+        let unable = |error: io::Error| {
+            Failure::failed(Code::CoreInternal, format!("cannot wait for signals: {error}"))
+        };
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(unable)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(unable)?;
+        loop {
+            let next = tokio::select! {
+                _ = interrupt.recv() => return Ok(Exit::Done),
+                _ = terminate.recv() => return Ok(Exit::Done),
+                message = heard.recv() => self.hear(message)?,
+                line = typed(&mut self.lines), if self.ready => self.read(line)?,
+                filled = filled(&mut self.filling) => self.filled(filled)?,
+                Some(ended) = self.workers.join_next() => {
+                    let (req_id, ended) = ended.map_err(|_| {
+                        Failure::failed(Code::CoreInternal, "a worker's task broke down")
+                    })?;
+                    self.desk.worker_ended(&req_id, &ended)?;
+                    Next::On
+                }
+            };
+            if let Next::Leave(exit) = next {
+                return Ok(exit);
+            }
+            self.start_workers();
+        }
+    }
+
+    fn start_workers(&mut self) {
+        for start in self.desk.take_starts() {
+            let (client, places) = (self.client.clone(), Arc::clone(&self.places));
+            self.workers.spawn(async move {
+                let req_id = start.job.req_id.clone();
+                (req_id, job::run(start.job, client, places, start.stop).await)
+            });
+        }
+    }
+
+    fn hear(&mut self, heard: Option<Heard>) -> Result<Next> {
+        match heard {
+            Some(Heard::Connected) => {
+                self.ready = true;
+                self.desk.show.say("connected", &json!({ "type": "connected" }))?;
+            }
+            Some(Heard::Lost(why)) => {
+                let event = json!({ "type": "disconnected", "reason": why });
+                self.desk.show.say(&format!("{why}; trying again"), &event)?;
+            }
+            Some(Heard::Frame(message)) => self.desk.hear(*message)?,
+            Some(Heard::Unknown) => {
+                let message = "the core sent something this version does not know";
+                self.desk.show.wrong("protocol.unknown_type", message)?;
+            }
+            Some(Heard::Ended(failure)) => return Err(failure),
+            None => return Err(Failure::failed(Code::CoreInternal, "the connection is over")),
+        }
+        Ok(Next::On)
+    }
+
+    fn read(&mut self, line: Option<Line>) -> Result<Next> {
+        let text = match line {
+            Some(Line::Typed(text)) => text,
+            // Without anybody to type, what is automatic goes on; the rest has no purpose.
+            Some(Line::End) | None if self.automatic && !self.output.can_ask() => {
+                self.lines = None;
+                return Ok(Next::On);
+            }
+            Some(Line::End) | None => return Ok(Next::Leave(Exit::Done)),
+        };
+        match command::read(&text) {
+            Ok(command) => self.obey(command),
+            Err(why) => {
+                self.desk.show.wrong(Code::RequestInvalid.as_str(), &why)?;
+                Ok(Next::On)
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command) -> Result<Next> {
+        let req = match &command {
+            Command::Nothing => return Ok(Next::On),
+            Command::Quit => return Ok(Next::Leave(Exit::Done)),
+            Command::List => return self.desk.list().map(|()| Next::On),
+            Command::Help => {
+                let event = json!({ "type": "help", "commands": command::HELP });
+                return self.desk.show.say(command::HELP, &event).map(|()| Next::On);
+            }
+            Command::Answer { req, .. }
+            | Command::Approve { req }
+            | Command::Deny { req, .. }
+            | Command::Take { req, .. }
+            | Command::Fail { req, .. }
+            | Command::Halt { req, .. } => req,
+        };
+        let req_id = match self.desk.find(req) {
+            Ok(req_id) => req_id,
+            Err(why) => {
+                let code = Code::OperatorRequestUnknown;
+                return self.desk.show.wrong(code.as_str(), &why).map(|()| Next::On);
+            }
+        };
+        match command {
+            Command::Answer { words, .. } if words.is_empty() => self.form(req_id)?,
+            Command::Answer { words, .. } => {
+                let schema = self.desk.question(&req_id).and_then(|(_, schema)| schema);
+                self.desk.answer(&req_id, command::value(&words, schema.as_ref()))?;
+            }
+            Command::Approve { .. } => self.desk.decide(&req_id, true, None)?,
+            Command::Deny { reason, .. } => self.desk.decide(&req_id, false, reason)?,
+            Command::Take { command, .. } => self.desk.start(&req_id, command)?,
+            Command::Fail { reason, .. } => self.desk.give_up(&req_id, reason, false)?,
+            Command::Halt { reason, .. } => self.desk.give_up(&req_id, reason, true)?,
+            Command::Nothing | Command::Quit | Command::List | Command::Help => {}
+        }
+        Ok(Next::On)
+    }
+
+    /// Asks for the answer in a form. What comes meanwhile is shown afterwards.
+    fn form(&mut self, req_id: String) -> Result<()> {
+        let Some((title, schema)) = self.desk.question(&req_id) else {
+            return self.desk.answer(&req_id, Value::Null);
+        };
+        if !self.output.can_ask() {
+            let message = "there is no terminal to ask on; type: answer REQ VALUE";
+            return self.desk.show.wrong(Code::RequestInvalid.as_str(), message);
+        }
+        let Some(mut lines) = self.lines.take() else { return Ok(()) };
+        self.desk.show.hold();
+        let filling = tokio::task::spawn_blocking(move || {
+            let mut form = Form::new(Typed::new(&mut lines), io::stderr());
+            let answer = form.fill(&title, schema.as_ref());
+            (lines, answer)
+        });
+        self.filling = Some((req_id, filling));
+        Ok(())
+    }
+
+    fn filled(&mut self, filled: Option<Filled>) -> Result<Next> {
+        self.filling = None;
+        self.desk.show.release()?;
+        let Some((req_id, lines, answer)) = filled else {
+            return Err(Failure::failed(Code::CoreInternal, "the form broke down"));
+        };
+        self.lines = Some(lines);
+        match answer.map_err(|error| Failure::unreadable("the terminal", &error))? {
+            None => self.output.note("left without an answer"),
+            Some(_) if self.desk.question(&req_id).is_none() => {
+                self.output.note(&format!("{} was answered meanwhile", plain::line(&req_id)));
+            }
+            Some(value) => self.desk.answer(&req_id, value)?,
+        }
+        Ok(Next::On)
+    }
+}
+
+type Filled = (String, Lines, io::Result<Option<Value>>);
+
+/// The next line, once somebody types one and no form reads it.
+async fn typed(lines: &mut Option<Lines>) -> Option<Line> {
+    match lines {
+        Some(lines) => lines.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What was filled in, once a form is open and over.
+async fn filled(filling: &mut Option<(String, Filling)>) -> Option<Filled> {
+    match filling {
+        Some((req_id, filling)) => {
+            let (lines, answer) = filling.await.ok()?;
+            Some((req_id.clone(), lines, answer))
+        }
+        None => std::future::pending().await,
+    }
+}

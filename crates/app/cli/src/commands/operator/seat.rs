@@ -1,0 +1,115 @@
+//! The seat: made or taken, and given up.
+
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use serde_json::json;
+use wharf_wire::operator_v1::{NewSeat, SeatMade};
+
+use super::Args;
+use crate::client::Client;
+use crate::failure::{Failure, Result};
+use crate::output::Output;
+use crate::plain;
+
+/// A seat that is sat on.
+#[derive(Debug, Clone)]
+pub(super) struct Taken {
+    pub(super) sid: String,
+    pub(super) token: String,
+    /// Whether it was made here.
+    pub(super) made: bool,
+}
+
+/// Makes a seat, or takes the one that was named.
+pub(super) async fn take(args: &Args, client: &Client) -> Result<Taken> {
+    if let (Some(sid), Some(file)) = (&args.seat, &args.token_file) {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::unreadable(file.display(), &error))?;
+        return Ok(Taken { sid: sid.clone(), token: text.trim().to_owned(), made: false });
+    }
+    let make = |path| make_file(path).map(|file| (path, file));
+    let file = args.token_file.as_deref().map(make).transpose()?;
+    let named: Vec<&str> =
+        args.execute.iter().map(|rule| rule.agent.as_str()).filter(|agent| *agent != "*").collect();
+    let new = NewSeat {
+        desc: args.desc.clone(),
+        roles: (!args.roles.is_empty()).then(|| args.roles.clone()),
+        exclusive_roles: None,
+        capability_manifest: (!named.is_empty()).then(|| json!({ "tools": named })),
+    };
+    let made: Result<SeatMade> = client.send_json(Method::POST, &["v1", "operators"], &new).await;
+    let made = match (made, file) {
+        (Ok(made), Some((path, mut file))) => {
+            writeln!(file, "{}", made.token)
+                .map_err(|error| Failure::unwritable(path.display(), &error))?;
+            made
+        }
+        (Ok(made), None) => made,
+        (Err(failure), file) => {
+            if let Some((path, _)) = file {
+                // It is empty; that it stays harms nobody.
+                let _ = std::fs::remove_file(path);
+            }
+            return Err(failure);
+        }
+    };
+    Ok(Taken { sid: made.sid, token: made.token, made: true })
+}
+
+/// A new file that only its owner reads. One that is there may hold another seat's token.
+fn make_file(path: &Path) -> Result<std::fs::File> {
+    let mut options = std::fs::File::options();
+    options.write(true).create_new(true).mode(0o600);
+    options.open(path).map_err(|error| {
+        Failure::usage(format!("cannot make {} for the token: {error}", path.display()))
+    })
+}
+
+/// Gives a seat up that was made here, unless it is to be kept.
+pub(super) async fn leave(
+    args: &Args,
+    client: &Client,
+    taken: &Taken,
+    output: Output,
+) -> Result<()> {
+    if !taken.made {
+        return Ok(());
+    }
+    if args.keep {
+        let file = args.token_file.as_deref().unwrap_or(Path::new("FILE")).display().to_string();
+        output.note(&format!(
+            "the seat is kept; come back with: wharf operator --seat {} --token-file {}",
+            plain::line(&taken.sid),
+            plain::line(&file),
+        ));
+        return Ok(());
+    }
+    let given_up = match client.found_again() {
+        Ok(client) => client.delete(&["v1", "operators", &taken.sid], &[]).await,
+        Err(failure) => Err(failure),
+    };
+    if let Some(file) = &args.token_file {
+        // The token opens nothing any more.
+        let _ = std::fs::remove_file(file);
+    }
+    match given_up {
+        Err(failure) if failure.is(wharf_vocab::Code::SeatNotFound) => Ok(()),
+        Err(failure) if failure.is_outage() => {
+            output.note("the core is away, so the seat was not given up; it expires by itself");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// Headers with another token than the caller's.
+pub(super) fn bearer(token: &str) -> Result<HeaderMap> {
+    let mut value = HeaderValue::try_from(format!("Bearer {token}"))
+        .map_err(|_| Failure::usage("the token holds characters that it cannot have"))?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+}

@@ -1,0 +1,148 @@
+//! What an operator sees: sentences for people, a line of JSON for programs.
+
+use serde_json::{Value, json};
+use wharf_wire::operator_v1::{CoreMessage, Pending};
+
+use crate::failure::Result;
+use crate::output::Output;
+use crate::plain;
+
+/// Lines that are kept while a form is open.
+const HELD_MAX: usize = 1_000;
+
+/// Where an operator sees things.
+#[derive(Debug)]
+pub(super) struct Show {
+    output: Output,
+    /// What came while a form is open.
+    held: Option<Vec<String>>,
+}
+
+impl Show {
+    pub(super) fn new(output: Output) -> Self {
+        Self { output, held: None }
+    }
+
+    /// Says something in words, or the same as JSON.
+    pub(super) fn say(&mut self, words: &str, event: &Value) -> Result<()> {
+        if self.output.is_json() {
+            return self.output.json_line(event);
+        }
+        let line = plain::text(words);
+        match &mut self.held {
+            Some(held) if held.len() < HELD_MAX => held.push(line),
+            Some(_) => {}
+            None => self.output.line(&line)?,
+        }
+        Ok(())
+    }
+
+    /// Says that something typed or sent was wrong.
+    pub(super) fn wrong(&mut self, code: &str, message: &str) -> Result<()> {
+        let event = json!({ "type": "error", "code": code, "message": message });
+        self.say(&format!("{message} [{code}]"), &event)
+    }
+
+    /// Holds everything back until the form is closed.
+    pub(super) fn hold(&mut self) {
+        self.held = Some(Vec::new());
+    }
+
+    /// Shows what was held back.
+    pub(super) fn release(&mut self) -> Result<()> {
+        let held = self.held.take().unwrap_or_default();
+        held.iter().try_for_each(|line| self.output.line(line))
+    }
+
+    /// Shows a message of the core; a request has a number.
+    pub(super) fn message(&mut self, number: Option<usize>, message: &CoreMessage) -> Result<()> {
+        let words = words(number, message);
+        self.say(&words, &event(number, message))
+    }
+}
+
+/// A message without what opens something.
+pub(super) fn event(number: Option<usize>, message: &CoreMessage) -> Value {
+    let mut event = serde_json::to_value(message).unwrap_or_default();
+    if let Value::Object(fields) = &mut event {
+        // The directive names the handle.
+        for secret in ["capability_token", "worker_handle", "directive"] {
+            fields.remove(secret);
+        }
+        if let Some(number) = number {
+            fields.insert("number".to_owned(), number.into());
+        }
+    }
+    event
+}
+
+/// What is asked, and what its answer must look like.
+pub(super) fn question(question: &Value) -> (String, Option<&Value>) {
+    match question {
+        Value::String(text) => (text.clone(), None),
+        Value::Object(fields) => {
+            let title = fields.get("title").and_then(Value::as_str).unwrap_or("?");
+            (title.to_owned(), fields.get("schema"))
+        }
+        other => (other.to_string(), None),
+    }
+}
+
+pub(super) fn words(number: Option<usize>, message: &CoreMessage) -> String {
+    let n = number.unwrap_or_default();
+    match message {
+        CoreMessage::Ask { question: asked, pending, .. } => {
+            let title = plain::cut(&question(asked).0, 200);
+            let about = match asked.get("detail") {
+                Some(detail) => format!("\n   about: {}", plain::cut(&detail.to_string(), 400)),
+                None => String::new(),
+            };
+            format!("#{n} question: {title}{}{about}\n   answer {n}", facts(pending))
+        }
+        CoreMessage::HookBefore { agent, attempt, pending, .. } => {
+            let see = pending.run_id.as_deref().unwrap_or("RUN");
+            format!(
+                "#{n} approval: {agent} is about to run{}{}\n   approve {n}, or deny {n} REASON; \
+                 its inputs: wharf runs show {see}",
+                attempts(*attempt),
+                facts(pending),
+            )
+        }
+        CoreMessage::Spawn { agent, attempt, pending, .. } => {
+            let (attempt, facts) = (attempts(*attempt), facts(pending));
+            format!("#{n} job for {agent}{attempt}{facts}\n   take {n} COMMAND")
+        }
+        CoreMessage::HookAfter { agent, result, .. } => {
+            format!("{agent} ended: {}", plain::cut(&result.to_string(), 400))
+        }
+        CoreMessage::Cancel { reason, .. } => format!("#{n} needs nobody any more: {reason}"),
+        CoreMessage::Error { code, message, .. } => {
+            let which = number.map(|n| format!("#{n}: ")).unwrap_or_default();
+            format!("{which}{message} [{code}]")
+        }
+    }
+}
+
+fn attempts(attempt: u32) -> String {
+    if attempt > 1 { format!(", attempt {attempt}") } else { String::new() }
+}
+
+/// What is known of a request, in brackets.
+fn facts(pending: &Pending) -> String {
+    let mut facts = Vec::new();
+    if let Some(run) = &pending.run_id {
+        facts.push(format!("run {}", plain::line(run)));
+    }
+    if let Some(world) = pending.world.as_deref().filter(|world| *world != "default") {
+        facts.push(format!("world {}", plain::line(world)));
+    }
+    if let Some(ms) = pending.deadline_ms {
+        let seconds = ms / 1_000;
+        facts.push(match seconds {
+            0..120 => format!("{seconds}s left"),
+            120..7_200 => format!("{}m left", seconds / 60),
+            _ => format!("{}h left", seconds / 3_600),
+        });
+    }
+    if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) }
+}
