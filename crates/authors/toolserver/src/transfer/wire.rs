@@ -89,6 +89,9 @@ impl Wire {
                     if next.origin() != target.origin() {
                         return Err(Trouble::egress("its storage leads to another origin"));
                     }
+                    if !next.username().is_empty() || next.password().is_some() {
+                        return Err(Trouble::egress("its storage leads to an address with a user"));
+                    }
                     next
                 }
                 None => return Err(self.refused(answer, url).await),

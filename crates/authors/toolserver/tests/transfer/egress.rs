@@ -56,6 +56,10 @@ async fn t025_redirects_stay_within_the_origin() {
     let storage = Storage::start(move |_, seen| match seen.target.as_str() {
         "/near" => Reply::new(302, "").header("Location", "/there?token=1"),
         "/there?token=1" => Reply::new(200, "found"),
+        "/named" => {
+            let there = format!("http://user:word@{}/there?token=1", seen.header("host"));
+            Reply::new(302, "").header("Location", there)
+        }
         "/far" => Reply::new(302, "").header("Location", elsewhere.clone()),
         "/sideways" => Reply::new(307, "").header("Location", "https://127.0.0.1/y"),
         _ => Reply::new(308, "").header("Location", "/circle"),
@@ -64,7 +68,7 @@ async fn t025_redirects_stay_within_the_origin() {
     let bench = Bench::of(&storage);
     let near = bench.input(&storage.url("/near")).read("x", 100).await;
     assert_eq!(near.expect("found"), "found");
-    for place in ["/far", "/sideways", "/circle"] {
+    for place in ["/far", "/sideways", "/circle", "/named"] {
         let failure = bench.input(&storage.url(place)).fetch("x").await.expect_err(place);
         assert_eq!(failure.code, "ERR_EGRESS", "{place}");
     }
