@@ -19,7 +19,7 @@ fn follow(home: &TestHome, name: &str) -> Vec<String> {
 
 /// Runs a line as a reader of the page would, beside a folder of examples.
 #[track_caller]
-fn shell(home: &TestHome, line: &str) -> String {
+pub(crate) fn shell(home: &TestHome, line: &str) -> String {
     let place = place(home);
     let wharf = Path::new(env!("CARGO_BIN_EXE_wharf"));
     let mut paths = vec![wharf.parent().expect("a folder").to_owned()];
@@ -39,7 +39,7 @@ fn shell(home: &TestHome, line: &str) -> String {
 }
 
 /// Where commands are run: what they write stays out of the sources.
-fn place(home: &TestHome) -> PathBuf {
+pub(crate) fn place(home: &TestHome) -> PathBuf {
     let place = home.path().parent().expect("a folder").join("place");
     if !place.exists() {
         std::fs::create_dir(&place).expect("made");
@@ -49,7 +49,7 @@ fn place(home: &TestHome) -> PathBuf {
     place
 }
 
-fn json_of(text: &str) -> Value {
+pub(crate) fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
@@ -57,7 +57,7 @@ fn file(home: &TestHome, path: &str) -> String {
     home.run(&["worlds", "get", "default", path, "-"]).code(0).stdout
 }
 
-fn trace(home: &TestHome, path: &str) -> Value {
+pub(crate) fn trace(home: &TestHome, path: &str) -> Value {
     home.run(&["artifacts", "trace", "default", path, "--json"]).code(0).json()
 }
 

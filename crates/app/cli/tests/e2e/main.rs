@@ -18,5 +18,6 @@ mod quickstart;
 mod security_page;
 mod support;
 mod tokens;
+mod tool_servers;
 mod trust;
 mod worlds;
