@@ -100,7 +100,11 @@ pub(super) fn words(number: Option<usize>, message: &CoreMessage) -> String {
             format!("#{n} question: {title}{}{about}\n   answer {n}", facts(pending))
         }
         CoreMessage::HookBefore { agent, attempt, pending, .. } => {
-            let see = pending.run_id.as_deref().unwrap_or("RUN");
+            let run = pending.run_id.as_deref().unwrap_or("RUN");
+            let see = match other_world(pending) {
+                Some(world) => format!("{run} --world {world}"),
+                None => run.to_owned(),
+            };
             format!(
                 "#{n} approval: {agent} is about to run{}{}\n   approve {n}, or deny {n} REASON; \
                  its inputs: wharf runs show {see}",
@@ -127,21 +131,26 @@ fn attempts(attempt: u32) -> String {
     if attempt > 1 { format!(", attempt {attempt}") } else { String::new() }
 }
 
+/// The world, when it is not the usual one.
+fn other_world(pending: &Pending) -> Option<&str> {
+    pending.world.as_deref().filter(|world| *world != "default")
+}
+
 /// What is known of a request, in brackets.
 fn facts(pending: &Pending) -> String {
     let mut facts = Vec::new();
     if let Some(run) = &pending.run_id {
         facts.push(format!("run {}", plain::line(run)));
     }
-    if let Some(world) = pending.world.as_deref().filter(|world| *world != "default") {
+    if let Some(world) = other_world(pending) {
         facts.push(format!("world {}", plain::line(world)));
     }
     if let Some(ms) = pending.deadline_ms {
-        let seconds = ms / 1_000;
+        let seconds = ms.div_ceil(1_000);
         facts.push(match seconds {
-            0..120 => format!("{seconds}s left"),
-            120..7_200 => format!("{}m left", seconds / 60),
-            _ => format!("{}h left", seconds / 3_600),
+            0..=120 => format!("{seconds}s left"),
+            121..=7_200 => format!("{}m left", seconds.div_ceil(60)),
+            _ => format!("{}h left", seconds.div_ceil(3_600)),
         });
     }
     if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) }

@@ -137,3 +137,17 @@ fn what_is_shown_opens_nothing() {
     assert!(!shown.contains("secret"), "{shown}");
     assert!(shown.contains("coder"), "{shown}");
 }
+
+#[test]
+fn o007_a_request_says_whose_it_is_and_how_long_it_waits() {
+    let gate = message(json!({"type": "hook_before", "req_id": "h-1", "task_id": "ST-2",
+        "agent": "a/b", "attempt": 2, "run_id": "r-1", "world": "lab", "deadline_ms": 299_500}));
+    let words = show::words(Some(4), &gate);
+    assert!(
+        words.starts_with(
+            "#4 approval: a/b is about to run, attempt 2 (run r-1, world lab, 5m left)"
+        ),
+        "{words}"
+    );
+    assert!(words.ends_with("wharf runs show r-1 --world lab"), "{words}");
+}
