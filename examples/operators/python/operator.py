@@ -105,7 +105,7 @@ class Operator:
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     operator = Operator()
     try:
         operator.run()
