@@ -12,7 +12,7 @@ use wharf_engine::AskNews;
 use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey, SeatId};
 use wharf_wire::operator_v1::OperatorMessage;
 
-use crate::credential::Found;
+use crate::credential::{Found, Past};
 use crate::desk::{Desk, Waiting};
 use crate::edge::Shared;
 use crate::task::{Final, Stand, TASK_PREFIX, Task, failed};
@@ -209,10 +209,10 @@ fn task_of(shared: &Shared, desk: &Desk, req_id: &str) -> Known {
     let found = id.and_then(|id| Some((shared.tasks.find(&id)?, id)));
     match found {
         Some((Found::Task(task), _)) => Known::Open(task),
-        Some((Found::Past(past), id)) => {
-            Known::Past { run: past.run, id, given: past.given.is_some() }
+        Some((Found::Past(Past { run: Some(run), given, .. }), id)) => {
+            Known::Past { run, id, given: given.is_some() }
         }
-        None => Known::Unknown,
+        Some((Found::Past(_), _)) | None => Known::Unknown,
     }
 }
 

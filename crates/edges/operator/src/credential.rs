@@ -17,13 +17,16 @@ const PAST_MAX: usize = 16_384;
 /// Failures from one address within a minute; further ones get another answer.
 const FAILURES_MAX: u32 = 60;
 const FAILURE_MS: u64 = 60_000;
+/// Attempts of a task that a short credential may be of.
+const ATTEMPTS_TRIED: u32 = 16;
 /// Addresses whose failures are counted.
 const SOURCES_MAX: usize = 4_096;
 
 /// A task that is over.
 #[derive(Debug, Clone)]
 pub(crate) struct Past {
-    pub(crate) run: RunKey,
+    /// Its run; unknown if it was over before the core was started.
+    pub(crate) run: Option<RunKey>,
     pub(crate) attempt: u32,
     /// The final that was given, if one was.
     pub(crate) given: Option<Digest>,
@@ -38,7 +41,7 @@ impl Past {
             Stand::Final(digest) => Some(digest),
             Stand::Open | Stand::Over => None,
         };
-        Self { run: task.run().clone(), attempt: task.number(), given, handle: None }
+        Self { run: Some(task.run().clone()), attempt: task.number(), given, handle: None }
     }
 }
 
@@ -52,9 +55,11 @@ pub(crate) enum Found {
 }
 
 /// All tasks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tasks {
     state: Mutex<State>,
+    /// Until when tasks of before the start may still be taken up.
+    settled: Timestamp,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +74,11 @@ struct State {
 }
 
 impl Tasks {
+    /// No tasks. Those of before the start are taken up by then.
+    pub(crate) fn new(settled: Timestamp) -> Self {
+        Self { state: Mutex::default(), settled }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -120,10 +130,13 @@ impl Tasks {
     ) -> Result<(Found, WorkerGrant), Fault> {
         let text = bearer.filter(|text| text.len() <= CREDENTIAL_BYTES_MAX).ok_or_else(unknown)?;
         let (grant, found) = match text.starts_with(HANDLE_PREFIX) {
-            true => self.by_handle(handle, text)?,
+            true => self.by_handle(handle, text, task_id)?,
             false => {
                 let grant = handle.verify_worker(text).ok_or_else(unknown)?;
-                let found = self.find(&grant.task_id).ok_or_else(unknown)?;
+                let found = match self.find(&grant.task_id) {
+                    Some(found) => found,
+                    None => self.of_before(handle, grant.attempt)?,
+                };
                 (grant, found)
             }
         };
@@ -144,9 +157,27 @@ impl Tasks {
         Ok((found, grant))
     }
 
-    fn by_handle(&self, handle: &Handle, text: &str) -> Result<(WorkerGrant, Found), Fault> {
-        let task_id = self.lock().handles.get(&digest(text)).cloned().ok_or_else(unknown)?;
-        let found = self.find(&task_id).ok_or_else(unknown)?;
+    fn by_handle(
+        &self,
+        handle: &Handle,
+        text: &str,
+        named: Option<&str>,
+    ) -> Result<(WorkerGrant, Found), Fault> {
+        let known = self.lock().handles.get(&digest(text)).cloned();
+        let known = known.and_then(|task_id| Some((self.find(&task_id)?, task_id)));
+        let (found, task_id) = match (known, named) {
+            (Some(known), _) => known,
+            // Nobody remembers it, but whoever names its task can show that it was given out.
+            (None, Some(named)) => {
+                let wanted = digest(text);
+                let is_of = |attempt: &u32| {
+                    handle.worker_handle(named, *attempt).is_some_and(|it| digest(&it) == wanted)
+                };
+                let attempt = (1..=ATTEMPTS_TRIED).find(is_of).ok_or_else(unknown)?;
+                (self.of_before(handle, attempt)?, named.to_owned())
+            }
+            (None, None) => return Err(unknown()),
+        };
         let grant = match &found {
             Found::Task(task) => grant(handle, task),
             // Nothing can be done with it, whatever it once gave; so all that is left is to say why.
@@ -161,6 +192,16 @@ impl Tasks {
             },
         };
         Ok((grant, found))
+    }
+
+    /// A task that was given out and that nobody remembers: it is over, unless the core was
+    /// started a moment ago and has not taken it up yet.
+    fn of_before(&self, handle: &Handle, attempt: u32) -> Result<Found, Fault> {
+        if handle.now() < self.settled {
+            let message = "The core was started a moment ago; try again.";
+            return Err(Fault::new(Code::CoreBusy, message));
+        }
+        Ok(Found::Past(Past { run: None, attempt, given: None, handle: None }))
     }
 
     pub(crate) fn find(&self, task_id: &str) -> Option<Found> {

@@ -41,9 +41,11 @@ pub(crate) struct Shared {
 impl OperatorEdge {
     /// Takes up the seats there are and follows what is asked.
     pub async fn start(options: Options) -> Result<Self, Fault> {
+        let settle_ms = u64::try_from(options.settle.as_millis()).unwrap_or(u64::MAX);
+        let settled = options.handle.now().plus_ms(settle_ms);
         let shared = Arc::new(Shared {
             options,
-            tasks: Tasks::default(),
+            tasks: Tasks::new(settled),
             stop: CancellationToken::new(),
             desks: RwLock::default(),
         });

@@ -22,6 +22,8 @@ pub struct Options {
     pub away_max: Duration,
     /// Seats at once.
     pub seats_max: usize,
+    /// How long after the start workers whose tasks are not there yet are asked to try again.
+    pub settle: Duration,
 }
 
 impl Options {
@@ -34,6 +36,7 @@ impl Options {
             limits: SeatLimits::default(),
             away_max: Duration::from_secs(24 * 60 * 60),
             seats_max: 4_096,
+            settle: Duration::from_secs(10),
         }
     }
 }

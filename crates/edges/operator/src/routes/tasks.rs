@@ -115,7 +115,7 @@ async fn request(shared: &Shared, caller: &Caller, task: &NewTask) -> Result<New
         seats: RunSeats {
             gate: seat("operator.spawn_hook_id", &hooks.spawn_hook_id)?,
             senior: seat("operator.senior_bridge_id", &hooks.senior_bridge_id)?,
-            deadline_ms: None,
+            deadline_ms: hooks.deadline_ms,
         },
         ..NewRun::new(tool, inputs, world)
     })

@@ -46,7 +46,10 @@ async fn open(shared: &Shared, found: Found) -> Result<Arc<Task>, Fault> {
 
 /// Why a task takes nothing any more.
 async fn gone(shared: &Shared, past: &Past) -> Fault {
-    let run = shared.options.handle.run(&past.run).await.ok();
+    let run = match &past.run {
+        Some(key) => shared.options.handle.run(key).await.ok(),
+        None => None,
+    };
     let later = run.as_ref().is_some_and(|run| run.attempt > past.attempt);
     if later {
         let message = "A later attempt has taken this one's place.";

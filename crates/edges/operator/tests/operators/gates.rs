@@ -201,3 +201,21 @@ async fn o013_an_unknown_seat_is_told_when_the_task_is_launched() {
     let answer = stage.call("POST /v1/tasks", &request).await;
     assert_eq!(answer.refused(), (404, "seat.not_found"));
 }
+
+#[tokio::test]
+async fn o007_a_seat_that_does_not_answer_in_time_is_not_waited_for_alone() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let (gate_key, mut gate) = stage.sit().await;
+    let hooks = json!({ "spawn_hook_id": gate_key.sid, "deadline_ms": 300 });
+    let run = stage.task(&key.sid, json!({ "operator": hooks })).await;
+    let hook = gate.hear("hook_before").await;
+    assert!(hook["deadline_ms"].as_u64().is_some_and(|ms| ms <= 300), "{hook}");
+    let escalated = seat.hear("hook_before").await;
+    assert_eq!(escalated["req_id"], hook["req_id"]);
+    hook_ack(&mut seat, &escalated, json!({ "ok": true })).await;
+    assert_eq!(gate.hear("cancel").await["req_id"], hook["req_id"]);
+    let spawn = seat.hear("spawn").await;
+    assert_eq!(stage.submit(&spawn, "done").await.status, 204);
+    stage.until(&run, "succeeded").await;
+}

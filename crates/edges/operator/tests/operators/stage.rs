@@ -34,6 +34,7 @@ pub(crate) struct Stage {
     server: Server,
     store: Arc<MemoryStore>,
     pub(crate) objects: MemoryObjects,
+    adjust: Adjust,
 }
 
 /// What can be set before a core starts.
@@ -86,17 +87,17 @@ impl Stage {
             Mount { own_doors: true, streams: true, ..workers },
         ];
         let server = listener.serve(handle.clone(), options);
-        Self { handle, operators, server, store, objects }
+        Self { handle, operators, server, store, objects, adjust }
     }
 
     /// The core as it comes back after it was killed at this moment.
     pub(crate) async fn killed(self) -> Self {
-        let Self { handle, operators, server, store, objects } = self;
+        let Self { handle, operators, server, store, objects, adjust } = self;
         let state = store.state();
         operators.stop();
         drop(handle);
         tokio::spawn(server.stop(Duration::ZERO));
-        Self::on(state, objects, Policy::default(), |_| {}).await
+        Self::on(state, objects, Policy::default(), adjust).await
     }
 
     pub(crate) fn addr(&self) -> std::net::SocketAddr {

@@ -2,6 +2,8 @@
 
 use crate::stage::{Stage, eventually, word};
 use serde_json::{Value, json};
+use std::time::Duration;
+use wharf_domain::Policy;
 
 #[tokio::test]
 async fn o028_a_task_is_answered_with_its_result() {
@@ -139,4 +141,29 @@ async fn o015_a_senior_who_was_asked_before_a_restart_still_decides() {
     let ended = stage.until(&run, "succeeded").await;
     assert_eq!(ended["outputs"], json!({ "original": "stuck", "senior_answer": 42 }));
     seat.is_quiet().await;
+}
+
+#[tokio::test]
+async fn o020_a_worker_of_before_a_restart_learns_that_its_run_is_over() {
+    for (settle, refused) in [(0, (410, "worker.run_over")), (60, (503, "core.busy"))] {
+        let adjust = match settle {
+            0 => |options: &mut wharf_operator::Options| options.settle = Duration::ZERO,
+            _ => |_: &mut wharf_operator::Options| {},
+        };
+        let stage = Stage::with(Policy::default(), adjust).await;
+        let (key, mut seat) = stage.sit().await;
+        let run = stage.task(&key.sid, json!({})).await;
+        let spawn = seat.hear("spawn").await;
+        assert_eq!(stage.submit(&spawn, "done").await.status, 204);
+        stage.until(&run, "succeeded").await;
+        let stage = stage.killed().await;
+        let line = format!("GET /v1/worker/prompt?task_id={}", word(&spawn, "task_id"));
+        for credential in ["worker_handle", "capability_token"] {
+            let answer = stage.worker(word(&spawn, credential), &line, "").await;
+            assert_eq!(answer.refused(), refused, "{credential}");
+        }
+        let other = "GET /v1/worker/prompt?task_id=ST-other";
+        let answer = stage.worker(word(&spawn, "worker_handle"), other, "").await;
+        assert_eq!(answer.refused(), (401, "auth.invalid"));
+    }
 }

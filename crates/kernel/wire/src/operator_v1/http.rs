@@ -102,6 +102,9 @@ pub struct TaskHooks {
     /// The seat that is asked when a worker fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senior_bridge_id: Option<String>,
+    /// An addition: how long the first is waited for before others are asked, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
 }
 
 /// The answer to a task that goes on.
