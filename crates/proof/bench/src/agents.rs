@@ -189,7 +189,7 @@ pub(crate) fn echo(path: &str) -> anyhow::Result<()> {
 }
 
 /// The processor time this process has used.
-fn cpu_us() -> anyhow::Result<f64> {
+pub(crate) fn cpu_us() -> anyhow::Result<f64> {
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat")?;
     let after = stat.rsplit_once(") ").context("an odd stat file")?.1;

@@ -16,7 +16,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
+use crate::agents::cpu_us;
 use crate::http::Client;
+use crate::process::resident_mib;
 use crate::report::{Report, median_us, per_second};
 use crate::{Scale, core};
 
@@ -36,6 +38,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     let operator = Operator::sit(door.address, &mut client).await?;
     tasks(scale, &door, &operator.sid, &mut client, report).await?;
     questions(scale, &door, report).await?;
+    endurance(scale, &door, &operator.sid, report).await?;
     operator.leave();
     core.stop().await?;
     Ok(())
@@ -47,6 +50,7 @@ struct Door {
     token: String,
 }
 
+// bench: O31
 /// From the request of a task over spawn, prompt and result to its end.
 async fn tasks(
     scale: Scale,
@@ -59,9 +63,7 @@ async fn tasks(
     report.floor("HTTP GET /healthz, 1 caller", health, "req/s");
     let of = Some((health / 3.0, "three GETs, 1 caller"));
     for durability in ["memory", "journal"] {
-        let body = json!({ "agent": AGENT, "operator_sid": sid, "durability": durability,
-            "input": { "prompt": "Say hello." }, "timeout_secs": 60 });
-        let body = body.to_string();
+        let body = task(sid, durability);
         // The first ones pay for connections and for the tool's place in the catalog.
         load(door, "/v1/tasks", &body, LOADS[2], LOADS[2]).await?;
         for callers in LOADS {
@@ -80,6 +82,35 @@ async fn tasks(
             report.figure(&format!("  {what}, p99"), slow, "ms", None, goals.1);
         }
     }
+    Ok(())
+}
+
+fn task(sid: &str, durability: &str) -> String {
+    let body = json!({ "agent": AGENT, "operator_sid": sid, "durability": durability,
+        "input": { "prompt": "Say hello." }, "timeout_secs": 60 });
+    body.to_string()
+}
+
+/// Whether many tasks cost more than few: four parts, of which the first fills what is kept.
+async fn endurance(
+    scale: Scale,
+    door: &Door,
+    sid: &str,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let (body, count) = (task(sid, "memory"), scale.files / 4);
+    let mut parts = Vec::new();
+    for _ in 0..4 {
+        let cpu = cpu_us()?;
+        load(door, "/v1/tasks", &body, 16, count).await?;
+        parts.push(((cpu_us()? - cpu) / count as f64, resident_mib(std::process::id())?));
+    }
+    let [(first_cpu, first_mib), .., (last_cpu, last_mib)] = parts[..] else { return Ok(()) };
+    let of = format!("that of the first {count}");
+    let name = format!("processor time of a task, the last {count} of {}", count * 4);
+    report.figure(&name, last_cpu, "µs", Some((first_cpu, &of)), "flat");
+    let name = "  memory of the process at their end";
+    report.figure(name, last_mib, "MiB", Some((first_mib, &of)), "bounded");
     Ok(())
 }
 
