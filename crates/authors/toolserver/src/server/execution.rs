@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, info, info_span, warn};
-use wharf_protocol::run::server::{Ending, RunNo, Said};
+use wharf_protocol::run::server::{Ending, Overflow, RunNo, Said};
 use wharf_vocab::Object;
 use wharf_wire::run_v1::{self as wire, Phase, Request, code};
 
@@ -130,8 +130,8 @@ impl Attempt {
                 () = until(ended_at), if ended_at.is_some() => break None,
                 Some(report) = reports.recv() => match self.report(report) {
                     Ok(()) => continue,
-                    Err(ending) if ended_at.is_none() => ending,
-                    Err(_) => continue,
+                    Err(Overflow) if ended_at.is_none() => overflowed(),
+                    Err(Overflow) => continue,
                 },
                 outcome = &mut work.0 => break Some(outcome),
             };
@@ -139,8 +139,8 @@ impl Attempt {
             stopped = Some((ending, Instant::now() + self.hub.options.cancel_grace));
         };
         while let Ok(report) = reports.try_recv() {
-            if let (Err(ending), None) = (self.report(report), &stopped) {
-                stopped = Some((ending, wall));
+            if let (Err(Overflow), None) = (self.report(report), &stopped) {
+                stopped = Some((overflowed(), wall));
             }
         }
         let outcome = match outcome {
@@ -165,7 +165,7 @@ impl Attempt {
     }
 
     /// Passes on what the handler says. It never waits: readers that fall behind are cut.
-    fn report(&self, report: Report) -> Result<(), Ending> {
+    fn report(&self, report: Report) -> Result<(), Overflow> {
         let said = match report {
             Report::Log { level, text, at } => Said::Log { level, text, at },
             Report::Event { phase: Phase::Checkpoint, progress } => {
@@ -176,7 +176,7 @@ impl Attempt {
             Report::Event { progress, .. } => Said::Event { phase: Phase::Checkpoint, progress },
             Report::Partial(outputs) => Said::Partial(outputs),
         };
-        self.hub.say(self.run, said).map_err(|_| overflowed())
+        self.hub.say(self.run, said)
     }
 
     fn canceled(&self) -> Ending {
