@@ -168,11 +168,13 @@ impl Outcome {
     }
 
     pub(crate) fn lines(&self) -> Vec<&str> {
-        let text = |report| match report {
-            &Report::Log { ref text, .. } => Some(text.as_str()),
-            _ => None,
-        };
-        self.reports.iter().filter_map(text).collect()
+        let mut lines = Vec::new();
+        for report in &self.reports {
+            if let Report::Log { text, .. } = report {
+                lines.push(text.as_str());
+            }
+        }
+        lines
     }
 }
 
