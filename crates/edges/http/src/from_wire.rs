@@ -61,7 +61,7 @@ fn seats(operator: Option<wire::RunOperator>) -> Result<RunSeats, Fault> {
     let wire::RunOperator { gate, senior, deadline_ms } = operator.unwrap_or_default();
     let seat = |name: &str, text: Option<String>| {
         let read =
-            |text: String| SeatId::new(text).map_err(|error| invalid(name, &format!("{error}.")));
+            |text: String| SeatId::new(text).map_err(|error| invalid(name, format!("{error}.")));
         text.map(read).transpose()
     };
     if deadline_ms == Some(0) {

@@ -63,20 +63,17 @@ impl OperatorEdge {
     }
 
     /// The routes below `/v1/operators`; they check seats' own tokens.
-    #[must_use]
     pub fn seats(&self) -> axum::Router {
         routes::seats(Arc::clone(&self.shared))
     }
 
     /// The routes below `/v1/tasks`, for bearers of tokens.
-    #[must_use]
     pub fn tasks(&self) -> axum::Router {
         routes::tasks(Arc::clone(&self.shared))
     }
 
     /// The routes below `/v1/worker`; they check workers' credentials and take bodies as they
     /// come.
-    #[must_use]
     pub fn workers(&self) -> axum::Router {
         routes::workers(Arc::clone(&self.shared))
     }

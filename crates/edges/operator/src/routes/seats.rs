@@ -101,7 +101,7 @@ pub(super) async fn list(
     let all = caller.rights.check_verb(Verb::Admin).is_ok();
     let sees =
         |desk: &Arc<Desk>| all || desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
-    let items: Vec<Seat> = shared.desks().iter().filter(|it| sees(it)).map(|it| seat(it)).collect();
+    let items: Vec<Seat> = shared.desks().iter().filter(|it| sees(it)).map(seat).collect();
     Ok(Json(json!({ "items": items, "next_cursor": null })).into_response())
 }
 

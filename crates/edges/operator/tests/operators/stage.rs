@@ -289,13 +289,10 @@ impl Seat {
     }
 
     /// The next frame, which must be of this type.
-    #[track_caller]
-    pub(crate) fn hear<'a>(&'a mut self, wanted: &'a str) -> impl Future<Output = Value> + 'a {
-        async move {
-            let frame = self.next().await.expect("a frame");
-            assert_eq!(frame["type"], wanted, "{frame}");
-            frame
-        }
+    pub(crate) async fn hear(&mut self, wanted: &str) -> Value {
+        let frame = self.next().await.expect("a frame");
+        assert_eq!(frame["type"], wanted, "{frame}");
+        frame
     }
 
     /// Code and reason of the close.

@@ -3,7 +3,7 @@
 use crate::stage::{Stage, word};
 use serde_json::{Value, json};
 
-fn ack(spawn: &Value, more: Value) -> Value {
+fn ack(spawn: &Value, more: &Value) -> Value {
     let mut ack = json!({ "type": "spawn_ack", "req_id": spawn["req_id"] });
     for (name, value) in more.as_object().expect("an object") {
         ack[name] = value.clone();
@@ -54,7 +54,7 @@ async fn o025_a_final_ends_the_run_and_the_ack_after_it_changes_nothing() {
     assert_eq!(stage.submit(&spawn, "done").await.status, 204);
     let ended = stage.until(&run, "succeeded").await;
     assert_eq!(ended["outputs"]["value"], "done", "{ended}");
-    seat.say(ack(&spawn, json!({ "value": {} }))).await;
+    seat.say(ack(&spawn, &json!({ "value": {} }))).await;
     seat.is_quiet().await;
     assert_eq!(stage.run(&run).await["outputs"]["value"], "done");
 }
@@ -66,7 +66,7 @@ async fn o025_an_empty_ack_before_the_final_waits_for_it() {
     for empty in [json!({ "value": {} }), json!({}), json!({ "value": null })] {
         let run = stage.task(&key.sid, json!({})).await;
         let spawn = seat.hear("spawn").await;
-        seat.say(ack(&spawn, empty)).await;
+        seat.say(ack(&spawn, &empty)).await;
         seat.is_quiet().await;
         assert_eq!(stage.run(&run).await["status"], "running");
         assert_eq!(stage.prompt(&spawn).await.status, 200);
@@ -81,7 +81,7 @@ async fn o025_a_spawn_that_was_taken_is_not_sent_again() {
     let (key, mut seat) = stage.sit().await;
     let run = stage.task(&key.sid, json!({})).await;
     let spawn = seat.hear("spawn").await;
-    seat.say(ack(&spawn, json!({}))).await;
+    seat.say(ack(&spawn, &json!({}))).await;
     seat.is_quiet().await;
     drop(seat);
     let mut seat = stage.open(&key).await;
@@ -102,7 +102,7 @@ async fn o025_a_value_in_the_ack_is_the_final_when_there_is_no_other() {
     ] {
         let run = stage.task(&key.sid, json!({})).await;
         let spawn = seat.hear("spawn").await;
-        seat.say(ack(&spawn, json!({ "value": value }))).await;
+        seat.say(ack(&spawn, &json!({ "value": value }))).await;
         assert_eq!(stage.until(&run, "succeeded").await["outputs"], outputs);
         let late = stage.submit(&spawn, "other").await;
         assert_eq!(late.refused(), (409, "worker.already_final"));
@@ -120,7 +120,7 @@ async fn o025_what_an_operator_says_of_failure_is_kept() {
     ] {
         let run = stage.task(&key.sid, json!({})).await;
         let spawn = seat.hear("spawn").await;
-        seat.say(ack(&spawn, more)).await;
+        seat.say(ack(&spawn, &more)).await;
         let run = stage.until(&run, "failed").await;
         let error = &run["error"];
         assert_eq!((&error["code"], &error["message"]), (&json!("operator.failed"), &json!(text)));
@@ -136,7 +136,7 @@ async fn o025_a_contradiction_after_the_final_is_recorded_and_the_final_stands()
     let run = stage.task(&key.sid, json!({})).await;
     let spawn = seat.hear("spawn").await;
     assert_eq!(stage.submit(&spawn, "done").await.status, 204);
-    seat.say(ack(&spawn, json!({ "ok": false, "error": "no" }))).await;
+    seat.say(ack(&spawn, &json!({ "ok": false, "error": "no" }))).await;
     seat.is_quiet().await;
     assert_eq!(stage.until(&run, "succeeded").await["outputs"]["value"], "done");
     let audit = stage.handle.audit(0, 10_000).await.expect("readable");
@@ -193,7 +193,7 @@ async fn o026_a_cancel_reaches_the_operator_and_its_worker() {
         let run = stage.task(&key.sid, json!({})).await;
         let spawn = seat.hear("spawn").await;
         if taken {
-            seat.say(ack(&spawn, json!({}))).await;
+            seat.say(ack(&spawn, &json!({}))).await;
             seat.is_quiet().await;
         }
         let answer = stage.call(&format!("POST /v1/runs/{run}/cancel"), &json!({})).await;
@@ -205,7 +205,7 @@ async fn o026_a_cancel_reaches_the_operator_and_its_worker() {
             assert_eq!(answer.body["error"]["details"]["canceled"], true, "{answer:?}");
         }
         stage.until(&run, "canceled").await;
-        seat.say(ack(&spawn, json!({ "value": { "late": true } }))).await;
+        seat.say(ack(&spawn, &json!({ "value": { "late": true } }))).await;
         assert_eq!(seat.hear("error").await["code"], "operator.request_withdrawn");
     }
 }
@@ -232,7 +232,7 @@ async fn o027_a_retry_has_new_credentials_and_the_old_ones_are_fenced() {
     let mut seat = stage.open(&key).await;
     let run = stage.task(&key.sid, json!({ "agent": "reader" })).await;
     let first = seat.hear("spawn").await;
-    seat.say(ack(&first, json!({ "error": "try again" }))).await;
+    seat.say(ack(&first, &json!({ "error": "try again" }))).await;
     let second = seat.hear("spawn").await;
     assert_eq!((&first["attempt"], &second["attempt"]), (&json!(1), &json!(2)));
     for field in ["req_id", "task_id", "worker_handle", "capability_token"] {

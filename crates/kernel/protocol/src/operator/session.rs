@@ -1,6 +1,6 @@
 //! One connection of a seat.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use wharf_vocab::Digest;
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, close};
@@ -75,7 +75,7 @@ enum Request {
 #[derive(Debug)]
 pub struct SeatSession {
     limits: SeatLimits,
-    requests: HashMap<String, Request>,
+    requests: BTreeMap<String, Request>,
     /// Requests that are over, oldest first.
     over: VecDeque<String>,
     replies: VecDeque<OperatorMessage>,
@@ -93,7 +93,7 @@ impl SeatSession {
     pub fn new(limits: SeatLimits, now: Moment) -> Self {
         Self {
             limits,
-            requests: HashMap::new(),
+            requests: BTreeMap::new(),
             over: VecDeque::new(),
             replies: VecDeque::new(),
             out: VecDeque::new(),
