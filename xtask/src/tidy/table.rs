@@ -75,10 +75,7 @@ pub(super) const ROWS: &[Row] = &[
         crates: &["authors/sdk"],
         may_use: &[VOCAB, WIRE, PROTOCOL, Crate("authors/toolserver")],
     },
-    Row {
-        crates: &["examples/agents/hello", "examples/tools/rust/text/words/1"],
-        may_use: &[SDK],
-    },
+    Row { crates: &["examples/agents/hello", "examples/tools/rust/text/words/1"], may_use: &[SDK] },
     Row { crates: &["authors/embedded"], may_use: &[VOCAB, SDK, ENGINE, Group("adapters")] },
     Row {
         crates: &["app/server"],

@@ -40,7 +40,8 @@ const SHOWN_FIELDS: [&str; 9] = [
 const SHOWN_BYTES_MAX: usize = 20_000;
 
 /// Where manifests of agents stand.
-pub(crate) const FILE: ManifestFile = ManifestFile { name: FILE_NAME, invalid: Code::AgentManifestInvalid, read };
+pub(crate) const FILE: ManifestFile =
+    ManifestFile { name: FILE_NAME, invalid: Code::AgentManifestInvalid, read };
 
 /// Reads the manifest in a folder. It blocks, but only on a plain file.
 pub(crate) fn read(folder: &Path) -> Result<ReadManifest, Fault> {
