@@ -1,20 +1,22 @@
 //! The events of a run, live and from any point.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use serde_json::Value;
 use wharf_domain::Caller;
 use wharf_engine::Watch;
 use wharf_vocab::{Fault, Seq, Verb};
-use wharf_wire::rest_v1::{ErrorBody, Event};
+use wharf_wire::rest_v1::{ErrorBody, Event, Page};
 
 use super::segments::Segments;
-use crate::answer::{Answer, invalid};
+use crate::answer::{Answer, invalid, json};
 use crate::app::App;
 use crate::params::Params;
 use crate::sse::{self, Sse};
@@ -26,6 +28,9 @@ const RETRY_MS: u64 = 1_000;
 /// How far before the wanted place reading begins, so that the teller knows why the attempt
 /// before failed when a reader comes back right between the two entries.
 const LOOK_BACK: u64 = 8;
+/// Events that a trace lists when nobody says how many, and at most.
+const TRACE_DEFAULT: u64 = 100;
+const TRACE_MAX: u64 = 1_000;
 
 /// Streams the events of a run. Each has its sequence number as `id`, and the data is one line of
 /// JSON. The stream ends after `finished`; whoever comes back with `Last-Event-ID` misses nothing.
@@ -66,6 +71,52 @@ pub(super) async fn stream(
     let farewell = "the core is stopping; come back with Last-Event-ID";
     let allowed = access::still(&app.handle, caller, Verb::Read, key.world);
     Ok(Sse::new(source, farewell, allowed, &app).into_response())
+}
+
+/// Lists the latest events of a run, oldest first: each as it stands in the stream, with its name
+/// under `event`.
+#[utoipa::path(
+    get, path = "/v1/runs/{run_id}/trace", tag = "runs",
+    operation_id = "run_trace",
+    params(
+        ("run_id" = String, Path, description = "The run's id."),
+        ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
+        ("latest" = Option<u64>, Query, description = "How many; 100 when absent, 1000 at most."),
+    ),
+    responses(
+        (status = 200, description = "The events.", body = Object),
+        (status = 404, description = "There is no such run.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn trace(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let key = from_wire::run_key(segments.get("run_id"), &params)?;
+    access::world(&caller, Verb::Read, &key.world)?;
+    let latest = params.number("latest")?.unwrap_or(TRACE_DEFAULT).clamp(1, TRACE_MAX);
+    let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
+    let mut watch = app.handle.watch(&key, Seq(0)).await?;
+    let (mut teller, mut items) = (Teller::new(&run), VecDeque::new());
+    while let Some(event) = watch.next_known().await {
+        let Some(told) = teller.tell(event?) else { continue };
+        items.push_back(told);
+        if items.len() as u64 > latest {
+            items.pop_front();
+        }
+    }
+    let items: Vec<Value> = items.iter().filter_map(listed).collect();
+    Ok(json(StatusCode::OK, &Page { items, next_cursor: None }))
+}
+
+/// An event as one item of a list.
+fn listed(event: &Event) -> Option<Value> {
+    let mut item: Value = serde_json::from_str(&event.to_json().ok()?).ok()?;
+    item.as_object_mut()?.insert("event".to_owned(), event.name().into());
+    Some(item)
 }
 
 /// Where a watch for a reader that has everything up to `after` begins.

@@ -110,6 +110,39 @@ async fn o025_a_value_in_the_ack_is_the_final_when_there_is_no_other() {
 }
 
 #[tokio::test]
+async fn o030_what_a_worker_used_up_is_kept_and_its_cost_is_the_runs() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let run = stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    let stats = json!({ "tokens": 12, "cost_micro": 7 });
+    seat.say(ack(&spawn, &json!({ "value": { "n": 1 }, "stats": stats }))).await;
+    assert_eq!(stage.until(&run, "succeeded").await["cost_micro"], 7);
+    let trace = stage.call(&format!("GET /v1/runs/{run}/trace?latest=50"), &json!(null)).await;
+    let items = trace.body["items"].as_array().expect("items");
+    let kept = items.iter().find(|item| item["event"] == "partial" && item["key"] == "stats");
+    assert_eq!(kept.expect("kept")["value"], stats, "{items:?}");
+}
+
+#[tokio::test]
+async fn o028_the_latest_events_of_a_run_can_be_listed() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let run = stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    let trace = async |latest: u32| {
+        let line = format!("GET /v1/runs/{run}/trace?latest={latest}");
+        let answer = stage.call(&line, &json!(null)).await;
+        let items = answer.body["items"].as_array().expect("items").clone();
+        items.into_iter().map(|item| item["event"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(trace(10).await, [json!("queued"), json!("started")]);
+    assert_eq!(stage.submit(&spawn, "done").await.status, 204);
+    stage.until(&run, "succeeded").await;
+    assert_eq!(trace(1).await, [json!("finished")]);
+}
+
+#[tokio::test]
 async fn o025_what_an_operator_says_of_failure_is_kept() {
     let stage = Stage::start().await;
     let (key, mut seat) = stage.sit().await;

@@ -131,7 +131,7 @@ async fn o023_an_artifact_is_streamed_into_the_runs_world() {
 }
 
 #[tokio::test]
-async fn o023_a_workers_question_is_answered_by_a_seat_while_it_waits() {
+async fn o011_a_workers_question_names_the_spawn_and_is_answered_while_it_waits() {
     let stage = Stage::start().await;
     let (_key, mut seat, run, spawn) = spawned(&stage, json!({})).await;
     let handle = word(&spawn, "worker_handle");
@@ -140,7 +140,7 @@ async fn o023_a_workers_question_is_answered_by_a_seat_while_it_waits() {
         let ask = seat.hear("ask").await;
         assert_eq!(ask["question"], "Which colour?");
         assert_eq!(ask["task_id"], spawn["task_id"]);
-        assert_eq!(ask["parent_req_id"], spawn["req_id"], "o011: it is asked within the spawn");
+        assert_eq!(ask["parent_req_id"], spawn["req_id"], "it is asked within the spawn");
         seat.say(json!({ "type": "answer", "req_id": ask["req_id"], "value": "green" })).await;
     };
     let (answer, ()) = tokio::join!(asking, answering);

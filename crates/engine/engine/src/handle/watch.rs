@@ -73,6 +73,20 @@ impl Watch {
     /// The next event; `None` once the run's end has been shown.
     pub async fn next(&mut self) -> Option<Result<RunEvent, Fault>> {
         loop {
+            if let Some(event) = self.next_known().await {
+                return Some(event);
+            }
+            match self.state {
+                State::Over => return None,
+                State::CatchingUp => {}
+                State::Following => self.follow().await,
+            }
+        }
+    }
+
+    /// The next event that has been committed already; `None` when there is nothing more now.
+    pub async fn next_known(&mut self) -> Option<Result<RunEvent, Fault>> {
+        loop {
             if let Some(event) = self.ready.pop_front() {
                 self.last = event.seq;
                 if event.ended.is_some() {
@@ -81,15 +95,12 @@ impl Watch {
                 }
                 return Some(Ok(event));
             }
-            match self.state {
-                State::Over => return None,
-                State::CatchingUp => {
-                    if let Err(fault) = self.catch_up().await {
-                        self.state = State::Over;
-                        return Some(Err(fault));
-                    }
-                }
-                State::Following => self.follow().await,
+            if self.state != State::CatchingUp {
+                return None;
+            }
+            if let Err(fault) = self.catch_up().await {
+                self.state = State::Over;
+                return Some(Err(fault));
             }
         }
     }
