@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_graphql::Context;
 use wharf_domain::{AuditRecord, Caller, Run};
 use wharf_engine::Handle;
-use wharf_vocab::{Code, Fault, RunKey, ToolId, Verb, WorldId};
+use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
 use crate::error::internal;
 
@@ -58,6 +58,27 @@ impl Session {
         let run = self.handle.run(key).await?;
         self.tool(&run.spec.tool)?;
         Ok(run)
+    }
+
+    /// Whether this may be done with an ask.
+    pub(crate) async fn ask(&self, verb: Verb, id: &AskId) -> Result<(), Fault> {
+        self.verb(verb)?;
+        let out_of_reach = || {
+            let message = "This token is not for the world of this ask, or there is no such ask.";
+            let fault = Fault::new(Code::PermissionDenied, message);
+            self.told(Err(fault.with("ask_id", id.as_str())))
+        };
+        let ask = match self.handle.find_ask(id).await {
+            Err(fault) if fault.is(Code::AskNotFound) && self.caller.rights.worlds.is_some() => {
+                return out_of_reach();
+            }
+            found => found?,
+        };
+        if !self.caller.rights.in_world(&ask.spec.run.world) {
+            return out_of_reach();
+        }
+        self.world(verb, &ask.spec.run.world)?;
+        self.tool(&ask.spec.tool)
     }
 
     /// The worlds to look in when one is named or none. `None` stands for all.

@@ -7,10 +7,10 @@ use serde_json::Value;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::RunContext;
 use wharf_domain::scope::WorldPath;
-use wharf_domain::{Audience, Rule, When, WorldPatch};
+use wharf_domain::{Audience, Resolution, Rule, When, WorldPatch};
 use wharf_engine::NewRun;
 use wharf_vocab::limits::PATH_BYTES_MAX;
-use wharf_vocab::{Code, Fault, IdError, Object, RunId, RunKey, ToolId, WorldId};
+use wharf_vocab::{AskId, Code, Fault, IdError, Object, RunId, RunKey, ToolId, WorldId};
 
 use crate::error::invalid;
 use crate::scalars::Int64;
@@ -212,6 +212,32 @@ fn rules(policy: Vec<PolicyRuleInput>) -> Result<Vec<Rule>, Fault> {
 /// The run that is named by its id and a world.
 pub(crate) fn run_key(id: &str, world: Option<&str>) -> Result<RunKey, Fault> {
     Ok(RunKey { world: world_or_default(world)?, run: run_id("id", id)? })
+}
+
+/// How a question is to end.
+pub(crate) fn answer(
+    value: Option<Value>,
+    status: Option<&str>,
+    text: Option<String>,
+) -> Result<Resolution, Fault> {
+    match (value, status) {
+        (Some(value), None) => Ok(Resolution::Answered { value }),
+        (None, Some("declined")) => Ok(Resolution::Declined),
+        (None, Some("cancelled")) => Ok(Resolution::Cancelled),
+        (None, Some("off_script")) => Ok(Resolution::OffScript { text: text.unwrap_or_default() }),
+        (None, Some(_)) => {
+            let message = "`status` must be `declined`, `cancelled` or `off_script`.";
+            Err(invalid("status", message))
+        }
+        (None, None) | (Some(_), Some(_)) => {
+            Err(invalid("value", "Send either `value` or `status`, and not both."))
+        }
+    }
+}
+
+/// An ask's id.
+pub(crate) fn ask(text: &str) -> Result<AskId, Fault> {
+    field("id", AskId::new(text))
 }
 
 /// A tool's id.

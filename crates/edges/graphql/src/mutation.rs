@@ -1,7 +1,8 @@
 //! Mutations: what can be asked for.
 
-use async_graphql::{Context, Object};
-use wharf_domain::WorldSettings;
+use async_graphql::{Context, Json, Object};
+use serde_json::Value;
+use wharf_domain::{Resolution, WorldSettings};
 use wharf_vocab::{Fault, Verb};
 
 use crate::access::Session;
@@ -36,6 +37,47 @@ impl Mutation {
         session.run(Verb::Run, &key).await?;
         let reason = reason.unwrap_or_default();
         Ok(Run::from(&*session.handle.cancel_run(&session.caller, &key, &reason).await?))
+    }
+
+    /// Answers a question: with a value, or by saying why there is none.
+    async fn answer_question(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The ask's id.")] id: String,
+        #[graphql(desc = "The answer, which must fit the question's schema.")] value: Option<
+            Json<Value>,
+        >,
+        #[graphql(desc = "`declined`, `cancelled` or `off_script`, instead of a value.")]
+        status: Option<String>,
+        #[graphql(desc = "What to say off script.")] text: Option<String>,
+    ) -> Result<Run, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Answer)?;
+        let id = input::ask(&id)?;
+        let resolution = input::answer(value.map(|Json(value)| value), status.as_deref(), text)?;
+        session.ask(Verb::Answer, &id).await?;
+        let run = session.handle.resolve_ask(&session.caller, &id, resolution).await?;
+        Ok(Run::from(&*run))
+    }
+
+    /// Decides an approval.
+    async fn decide_approval(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The ask's id.")] id: String,
+        #[graphql(desc = "Whether it is allowed.")] allow: bool,
+        #[graphql(desc = "Why not.")] reason: Option<String>,
+    ) -> Result<Run, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Approve)?;
+        let id = input::ask(&id)?;
+        let resolution = match allow {
+            true => Resolution::ALLOW,
+            false => Resolution::Deny { reason: reason.unwrap_or_default() },
+        };
+        session.ask(Verb::Approve, &id).await?;
+        let run = session.handle.resolve_ask(&session.caller, &id, resolution).await?;
+        Ok(Run::from(&*run))
     }
 
     /// Makes a world.

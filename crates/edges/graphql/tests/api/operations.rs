@@ -39,6 +39,50 @@ async fn t045_a_run_is_made_shown_and_canceled() {
 }
 
 #[tokio::test]
+async fn o016_questions_are_answered_and_approvals_decided() {
+    let stage = Stage::start().await;
+    let open = async |kind: &str| {
+        let query = "{ inbox { edges { node { askId kind } } } }";
+        eventually(async || {
+            let inbox = stage.ask(query).await.data()["inbox"]["edges"].clone();
+            let asks = inbox.as_array().expect("a list").iter();
+            let ask = asks.map(|edge| &edge["node"]).find(|ask| ask["kind"] == kind)?;
+            Some(ask["askId"].as_str().expect("an id").to_owned())
+        })
+        .await
+    };
+    let start = async |tool: &str, inputs: Value| {
+        let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
+        let input = json!({"tool": tool, "inputs": inputs});
+        let made = stage.ask_as(OWNER, make, json!({"input": input})).await;
+        made.data()["createRun"]["runId"].as_str().expect("an id").to_owned()
+    };
+    let schema = json!({"type": "string", "enum": ["red", "blue"]});
+    start("wharf/ask", json!({"question": "Which?", "schema": schema})).await;
+    let id = open("question").await;
+    let answer = |value: &str| {
+        format!("mutation {{ answerQuestion(id: \"{id}\", {value}) {{ runId status }} }}")
+    };
+    for (wrong, code) in [
+        ("value: \"green\"", "ask.answer_invalid"),
+        ("value: 1, status: \"declined\"", "request.invalid"),
+        ("status: \"maybe\"", "request.invalid"),
+    ] {
+        assert_eq!(stage.ask(&answer(wrong)).await.code(), Some(code), "{wrong}");
+    }
+    assert_eq!(stage.ask(&answer("value: \"red\"")).await.code(), None);
+    assert_eq!(stage.ask(&answer("value: \"blue\"")).await.code(), Some("ask.decided"));
+
+    let run = start("wharf/approve-me", json!({})).await;
+    let id = open("approval").await;
+    let deny = format!(
+        "mutation {{ decideApproval(id: \"{id}\", allow: false, reason: \"no\") {{ runId status }} }}"
+    );
+    let denied = stage.ask(&deny).await;
+    assert_eq!(denied.data()["decideApproval"], json!({"runId": run, "status": "refused"}));
+}
+
+#[tokio::test]
 async fn t045_a_run_is_told_where_its_caller_stands() {
     let stage = Stage::start().await;
     let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";

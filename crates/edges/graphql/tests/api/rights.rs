@@ -56,6 +56,18 @@ const FIELDS: &[Field] = &[
     ),
     field("mutation { cancelRun(id: \"echo\") { runId } }", "POST", "/v1/runs/echo/cancel", ""),
     field(
+        "mutation { answerQuestion(id: \"00none\", value: 1) { runId } }",
+        "POST",
+        "/v1/questions/00none/answer",
+        "{\"value\": 1}",
+    ),
+    field(
+        "mutation { decideApproval(id: \"00none\", allow: true) { runId } }",
+        "POST",
+        "/v1/approvals/00none/decide",
+        "{\"decision\": \"allow\"}",
+    ),
+    field(
         "mutation { createWorld(id: \"w{n}\") { world } }",
         "POST",
         "/v1/worlds",

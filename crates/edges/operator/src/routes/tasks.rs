@@ -110,7 +110,7 @@ async fn request(shared: &Shared, caller: &Caller, task: &NewTask) -> Result<New
     let hooks = task.operator.clone().unwrap_or_default();
     Ok(NewRun {
         run_id: Some(run_id),
-        timeout_ms: task.timeout_secs.map(|secs| secs.saturating_mul(1_000)),
+        timeout_ms: task.timeout_secs.or(task.ttl_secs).map(|secs| secs.saturating_mul(1_000)),
         durability,
         seats: RunSeats {
             gate: seat("operator.spawn_hook_id", &hooks.spawn_hook_id)?,
