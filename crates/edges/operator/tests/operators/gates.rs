@@ -219,3 +219,38 @@ async fn o007_a_seat_that_does_not_answer_in_time_is_not_waited_for_alone() {
     assert_eq!(stage.submit(&spawn, "done").await.status, 204);
     stage.until(&run, "succeeded").await;
 }
+
+#[tokio::test]
+async fn a_thousand_seats_are_asked_at_once_and_hundreds_of_jobs_wait_for_one() {
+    const SEATS: usize = 1_000;
+    const JOBS: usize = 256;
+    let stage = Stage::start().await;
+    let mut seats = Vec::with_capacity(SEATS);
+    for _ in 0..SEATS {
+        seats.push(stage.sit().await);
+    }
+    let run = begin(&stage, "wharf/ask", json!({ "question": "Who is there?" })).await;
+    let mut asked = Value::Null;
+    for (_, seat) in &mut seats {
+        asked = seat.hear("ask").await;
+    }
+    let answer = json!({ "type": "answer", "req_id": asked["req_id"], "value": "me" });
+    seats[SEATS - 1].1.say(answer).await;
+    for (_, seat) in &mut seats[..SEATS - 1] {
+        assert_eq!(seat.hear("cancel").await["req_id"], asked["req_id"]);
+    }
+    assert_eq!(stage.until(&run, "succeeded").await["outputs"]["answer"], "me");
+
+    let (key, seat) = &mut seats[0];
+    let mut runs = Vec::with_capacity(JOBS);
+    for _ in 0..JOBS {
+        runs.push(stage.task(&key.sid, json!({})).await);
+    }
+    for _ in 0..JOBS {
+        let spawn = seat.hear("spawn").await;
+        assert_eq!(stage.submit(&spawn, "done").await.status, 204);
+    }
+    for run in &runs {
+        stage.until(run, "succeeded").await;
+    }
+}
