@@ -85,6 +85,10 @@ class Run(socketserver.StreamRequestHandler):
 
     def converse(self):
         _, data = self.read()
+        # Counted first: whoever reads the note may rely on it.
+        with LOCK:
+            AT_ONCE["now"] += 1
+            AT_ONCE["most"] = max(AT_ONCE["most"], AT_ONCE["now"])
         note(data.decode())
         request = json.loads(data)
         control = request["control"]
@@ -92,9 +96,6 @@ class Run(socketserver.StreamRequestHandler):
         self.send({"kind": "Ack", "control": {"run_id": run_id}})
         stop = threading.Event()
         threading.Thread(target=self.listen, args=(stop,), daemon=True).start()
-        with LOCK:
-            AT_ONCE["now"] += 1
-            AT_ONCE["most"] = max(AT_ONCE["most"], AT_ONCE["now"])
         try:
             done = work(request["inputs"], request["outputs"], stop)
             answer = {"status": "success", "outputs": done}
