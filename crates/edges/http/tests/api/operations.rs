@@ -33,6 +33,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         ("GET", "/v1/runs/{run_id}", "/v1/runs/r1", Read, World, Value::Null),
         ("DELETE", "/v1/runs/{run_id}", "/v1/runs/r1", Admin, World, Value::Null),
         ("GET", "/v1/runs/{run_id}/events", "/v1/runs/none/events", Read, World, Value::Null),
+        ("GET", "/v1/runs/{run_id}/trace", "/v1/runs/none/trace", Read, World, Value::Null),
         ("POST", "/v1/runs/{run_id}/cancel", "/v1/runs/none/cancel", Run, World, Value::Null),
         ("GET", "/v1/tools", "/v1/tools", Read, Any, Value::Null),
         ("GET", "/v1/tools/{provider}/{name}", "/v1/tools/wharf/echo", Read, Any, Value::Null),
