@@ -284,3 +284,19 @@ async fn o027_a_retry_has_new_credentials_and_the_old_ones_are_fenced() {
     assert_eq!(stage.submit(&second, "done").await.status, 204);
     stage.until(&run, "succeeded").await;
 }
+
+#[tokio::test]
+async fn o007_a_job_that_nobody_finishes_in_time_is_over_for_operator_and_worker() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    for acknowledged in [false, true] {
+        let run = stage.task(&key.sid, json!({ "timeout_secs": 1 })).await;
+        let spawn = seat.hear("spawn").await;
+        if acknowledged {
+            seat.say(ack(&spawn, &json!({ "value": {} }))).await;
+        }
+        assert_eq!(stage.until(&run, "failed").await["error"]["code"], "tool.timeout");
+        assert_eq!(seat.hear("cancel").await["req_id"], spawn["req_id"]);
+        assert_eq!(stage.submit(&spawn, "late").await.refused(), (410, "worker.run_over"));
+    }
+}
