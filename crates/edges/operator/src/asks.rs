@@ -137,15 +137,6 @@ fn tell_of_end(shared: &Arc<Shared>, desk: Arc<Desk>, ask: Ask) {
     });
 }
 
-/// A seat is gone: asks that only it could decide are decided by nobody but a person, at once
-/// visible to all who look after asks.
-pub(crate) async fn seat_closed(shared: &Shared, seat: &SeatId) {
-    let record = AuditRecord::new("seat.asks_left", "core", format!("seat:{seat}"));
-    let stream = wharf_vocab::StreamId::Seat(seat.clone());
-    // When the engine is gone nothing can be written any more.
-    let _ = shared.options.handle.record(&stream, record).await;
-}
-
 /// Acts on a reply; an error is told to the operator and leaves the request open.
 pub(crate) async fn reply(
     shared: &Arc<Shared>,
@@ -315,9 +306,10 @@ pub(crate) fn ended(shared: &Shared, task: &Arc<Task>) {
 
 /// The operator says something else than its worker. The final stands, and the audit says so.
 async fn conflict(shared: &Shared, seat: &SeatId, run: &RunKey, task_id: &str) {
-    let record = AuditRecord::new("operator.ack_conflict", format!("seat:{seat}"), "task:conflict")
-        .fact("task_id", task_id)
-        .fact("run_id", run.run.as_str());
+    let record =
+        AuditRecord::new("operator.ack_conflict", format!("seat:{seat}"), format!("run:{run}"))
+            .fact("task_id", task_id)
+            .fact("run_id", run.run.as_str());
     // When the engine is gone nothing can be written any more.
     let _ = shared.options.handle.record(&run.stream(), record).await;
 }

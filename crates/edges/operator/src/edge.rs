@@ -143,7 +143,8 @@ impl Shared {
         self.options.handle.set_tools(&provider(&seat.id)?, seat.tools)
     }
 
-    /// Gives a seat up: its connection ends, what waits for it goes elsewhere or fails.
+    /// Gives a seat up: its connection ends and its tasks fail. Asks that were for it alone stay in
+    /// the inbox, for a person now and for everybody once the seat's time is over.
     pub(crate) async fn close(
         &self,
         caller: &Caller,
@@ -164,7 +165,6 @@ impl Shared {
             }
             self.tasks.over(&self.options.handle, &task);
         }
-        asks::seat_closed(self, id).await;
         self.options.handle.remove_provider(provider(id)?).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use serde_json::Value;
 use wharf_domain::Resolution;
 use wharf_domain::run::AttemptError;
-use wharf_engine::{Attempt, Dispatch, ProviderSink};
+use wharf_engine::{Dispatch, ProviderSink};
 use wharf_vocab::{AttemptId, Code, Fault, SeatId};
 
 use crate::edge::Shared;
@@ -30,8 +30,8 @@ impl ProviderSink for Sink {
         let gone = || Fault::new(Code::ToolUnavailable, "The seat was given up.");
         let desk = shared.desk(&self.seat).ok_or_else(gone)?;
         let again = dispatch.reattach;
-        let attempt = Attempt::new(shared.options.handle.clone(), dispatch);
-        let task = Arc::new(Task::new(self.seat.clone(), attempt));
+        let handle = shared.options.handle.clone();
+        let task = Arc::new(Task::new(self.seat.clone(), handle, dispatch));
         shared.tasks.open(&shared.options.handle, &task);
         if again && let Some(value) = asked_before(&shared, &task) {
             task.failed_before(value);

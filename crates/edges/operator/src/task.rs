@@ -8,7 +8,7 @@ use tokio::sync::{oneshot, watch};
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, Progress, Resolution};
-use wharf_engine::Attempt;
+use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_vocab::limits::SEAT_DEADLINE_MS;
 use wharf_vocab::{AskKind, Code, Digest, Executed, Fault, Object, RunKey, SeatId};
 
@@ -30,6 +30,7 @@ pub(crate) struct Task {
     pub(crate) seat: SeatId,
     /// The attempt.
     pub(crate) attempt: Attempt,
+    handle: Handle,
     state: Mutex<State>,
     /// Whether no final is being written down at this moment.
     settled: watch::Sender<bool>,
@@ -92,9 +93,11 @@ pub(crate) enum Taken {
 }
 
 impl Task {
-    pub(crate) fn new(seat: SeatId, attempt: Attempt) -> Self {
-        let id = format!("{TASK_PREFIX}{}", attempt.dispatch().attempt_id);
-        Self { id, seat, attempt, state: Mutex::default(), settled: watch::Sender::new(true) }
+    pub(crate) fn new(seat: SeatId, handle: Handle, dispatch: Dispatch) -> Self {
+        let id = format!("{TASK_PREFIX}{}", dispatch.attempt_id);
+        let attempt = Attempt::new(handle.clone(), dispatch);
+        let settled = watch::Sender::new(true);
+        Self { id, seat, attempt, handle, state: Mutex::default(), settled }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -224,11 +227,6 @@ impl Task {
     /// Asks the senior what to make of a worker's failure.
     async fn ask_senior(&self, senior: SeatId, given: &Final) -> Result<(), Fault> {
         let dispatch = self.attempt.dispatch();
-        let now_ms = dispatch.spec.timeout_ms.min(SEAT_DEADLINE_MS);
-        let escalates = dispatch.deadline.map(|deadline| {
-            let left = dispatch.spec.timeout_ms.saturating_sub(now_ms);
-            wharf_vocab::Timestamp(deadline.0.saturating_sub(left))
-        });
         self.attempt
             .raise(NewAsk {
                 attempt_id: dispatch.attempt_id.clone(),
@@ -238,7 +236,7 @@ impl Task {
                 schema: None,
                 audience: Audience::Seat(senior),
                 deadline: None,
-                escalates,
+                escalates: Some(self.handle.now().plus_ms(SEAT_DEADLINE_MS)),
                 detail: Some(given.value.clone()),
             })
             .await

@@ -201,14 +201,16 @@ async fn o015_a_senior_is_asked_when_a_worker_failed_and_its_answer_is_the_outco
     let stage = Stage::start().await;
     let (key, mut seat) = stage.sit().await;
     let (senior_key, mut senior) = stage.sit().await;
-    let more = json!({ "operator": { "senior_bridge_id": senior_key.sid } });
-    let run = stage.task(&key.sid, more).await;
+    let operator = json!({ "senior_bridge_id": senior_key.sid });
+    let run = stage.task(&key.sid, json!({ "operator": operator, "timeout_secs": 60 })).await;
     let spawn = seat.hear("spawn").await;
     let line = format!("POST /v1/worker/submit?ok=false&task_id={}", word(&spawn, "task_id"));
     let handle = word(&spawn, "worker_handle");
     assert_eq!(stage.worker(handle, &line, r#"{"why":"stuck"}"#).await.status, 204);
     let ask = senior.hear("ask").await;
     assert_eq!(ask["question"]["detail"], json!({ "why": "stuck" }));
+    let left = ask["deadline_ms"].as_u64().expect("a deadline");
+    assert!(left > 200_000, "a senior's time begins when it is asked, not with the job: {left}");
     assert_eq!(stage.worker(handle, &line, r#"{"why":"stuck"}"#).await.status, 204);
     senior.say(json!({ "type": "answer", "req_id": ask["req_id"], "value": "use 42" })).await;
     let ended = stage.until(&run, "succeeded").await;
