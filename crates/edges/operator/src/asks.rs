@@ -65,7 +65,7 @@ pub(crate) async fn look_again(shared: &Arc<Shared>) {
 fn route(shared: &Arc<Shared>, ask: &Arc<Ask>, sent: bool) {
     let now = shared.options.handle.now();
     for desk in shared.desks() {
-        if concerns(&desk, ask, now) {
+        if concerns(shared, &desk, ask, now) {
             shared.offer(&desk, &to_wire::ask_req_id(ask), Waiting::Ask(Arc::clone(ask)), sent);
         }
     }
@@ -90,14 +90,14 @@ fn escalate(shared: &Arc<Shared>, ask: &Arc<Ask>, after: Duration) {
 }
 
 /// Whether a seat may decide an ask now.
-fn concerns(desk: &Desk, ask: &Ask, now: wharf_vocab::Timestamp) -> bool {
+fn concerns(shared: &Shared, desk: &Desk, ask: &Ask, now: wharf_vocab::Timestamp) -> bool {
     let (resolution, verb) = match ask.spec.kind {
         AskKind::Question => {
             (Resolution::Answered { value: Value::Null }, wharf_vocab::Verb::Answer)
         }
         AskKind::Approval => (Resolution::ALLOW, wharf_vocab::Verb::Approve),
     };
-    let caller = desk.caller();
+    let caller = shared.options.handle.for_ask(&desk.caller(), ask);
     caller.rights.check(verb, &ask.spec.run.world).is_ok()
         && caller.rights.check_tool(&ask.spec.tool).is_ok()
         && ask.may_resolve(&caller, &resolution, now).is_ok()

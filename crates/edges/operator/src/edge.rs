@@ -143,10 +143,10 @@ impl Shared {
         self.options.handle.set_tools(&provider(&seat.id)?, seat.tools)
     }
 
-    /// Gives a seat up: its connection ends and its tasks fail. Asks that were for it alone stay in
-    /// the inbox, for a person now and for everybody once the seat's time is over.
+    /// Gives a seat up: its connection ends, its tasks fail, and asks that were for it alone go to
+    /// all others who may answer asks of the world.
     pub(crate) async fn close(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         id: &SeatId,
         reason: &str,
@@ -165,6 +165,7 @@ impl Shared {
             }
             self.tasks.over(&self.options.handle, &task);
         }
+        asks::look_again(self).await;
         self.options.handle.remove_provider(provider(id)?).await
     }
 

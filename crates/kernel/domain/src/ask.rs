@@ -227,10 +227,16 @@ impl Ask {
             Audience::Person if !caller.person => {
                 Err(Fault::new(Code::PermissionDenied, "Only a person may decide this ask."))
             }
-            Audience::Seat(seat) if !caller.person && !caller.sits_on(&seat) => Err(Fault::new(
-                Code::PermissionDenied,
-                format!("Only the seat {seat} or a person may decide this ask."),
-            )),
+            Audience::Seat(seat)
+                if !caller.person
+                    && !caller.sits_on(&seat)
+                    && caller.stands_in.as_ref() != Some(&seat) =>
+            {
+                Err(Fault::new(
+                    Code::PermissionDenied,
+                    format!("Only the seat {seat} or a person may decide this ask."),
+                ))
+            }
             Audience::Person | Audience::Seat(_) | Audience::Any => Ok(()),
         }
     }

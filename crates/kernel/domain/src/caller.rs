@@ -27,6 +27,8 @@ pub struct Caller {
     pub account: Option<AccountId>,
     /// What the caller may do.
     pub rights: Arc<Rights>,
+    /// The seat that was given up and for which whoever may answer asks of the world stands in.
+    pub stands_in: Option<SeatId>,
 }
 
 /// What kind of peer bears a grant.
@@ -68,6 +70,7 @@ impl Caller {
             kind: CallerKind::Client,
             account: None,
             rights: Arc::new(rights),
+            stands_in: None,
         }
     }
 
@@ -88,6 +91,7 @@ impl Caller {
             kind: CallerKind::Agent,
             account: None,
             rights: Arc::new(rights.narrowed(&narrowing)),
+            stands_in: None,
         }
     }
 
@@ -109,6 +113,7 @@ impl Caller {
             kind: CallerKind::Seat,
             account: None,
             rights: Arc::new(above.rights().narrowed(&narrowing)),
+            stands_in: None,
         }
     }
 
@@ -116,6 +121,12 @@ impl Caller {
     #[must_use]
     pub fn sits_on(&self, seat: &SeatId) -> bool {
         self.kind == CallerKind::Seat && self.grant == seat_grant(seat)
+    }
+
+    /// The caller as one that stands in for a seat that was given up.
+    #[must_use]
+    pub fn standing_in(self, seat: &SeatId) -> Self {
+        Self { stands_in: Some(seat.clone()), ..self }
     }
 
     /// Whether a run was started by this caller, or by somebody whose rights come from it.

@@ -254,3 +254,21 @@ async fn a_thousand_seats_are_asked_at_once_and_hundreds_of_jobs_wait_for_one() 
         stage.until(run, "succeeded").await;
     }
 }
+
+#[tokio::test]
+async fn o003_what_a_seat_that_is_given_up_was_asked_goes_to_the_others_at_once() {
+    let stage = Stage::start().await;
+    let (gone, mut first) = stage.sit().await;
+    let (_key, mut other) = stage.sit().await;
+    let request = json!({ "agent": "wharf/echo", "input": "hello", "detach": true,
+        "operator": { "spawn_hook_id": gone.sid } });
+    let run = stage.call("POST /v1/tasks", &request).await.body["run_id"].clone();
+    let asked = first.hear("hook_before").await;
+    other.is_quiet().await;
+    let line = format!("DELETE /v1/operators/{}", gone.sid);
+    assert_eq!(stage.call(&line, &json!(null)).await.status, 204);
+    let again = other.hear("hook_before").await;
+    assert_eq!(again["req_id"], asked["req_id"]);
+    other.say(json!({ "type": "hook_ack", "req_id": again["req_id"], "ok": true })).await;
+    stage.until(run.as_str().expect("an id"), "succeeded").await;
+}

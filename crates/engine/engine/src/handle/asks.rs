@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Ask, Caller, Entry, Resolution, Run};
+use wharf_domain::{Ask, Audience, Caller, Entry, Resolution, Run};
 use wharf_vocab::limits::REASON_BYTES_MAX;
 use wharf_vocab::{AskId, AskKind, Code, Fault, StreamId, Verb};
 
@@ -56,6 +56,16 @@ impl Handle {
         .ok_or_else(|| Fault::new(Code::AskNotFound, format!("There is no ask {id}.")))
     }
 
+    /// The caller as it faces an ask: for a seat that is gone, everybody who may answer asks of
+    /// the world stands in.
+    #[must_use]
+    pub fn for_ask(&self, caller: &Caller, ask: &Ask) -> Caller {
+        match &ask.spec.audience {
+            Audience::Seat(seat) if self.seat(seat).is_err() => caller.clone().standing_in(seat),
+            _ => caller.clone(),
+        }
+    }
+
     /// Decides an ask; the first valid decision stands.
     pub async fn resolve_ask(
         &self,
@@ -64,6 +74,7 @@ impl Handle {
         resolution: Resolution,
     ) -> Result<Arc<Run>, Fault> {
         let ask = self.find_ask(id).await?;
+        let caller = &self.for_ask(caller, &ask);
         let verb = match ask.spec.kind {
             AskKind::Question => Verb::Answer,
             AskKind::Approval => Verb::Approve,

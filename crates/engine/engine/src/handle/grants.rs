@@ -36,6 +36,7 @@ impl Handle {
             kind: CallerKind::Client,
             account: known.account(),
             rights: Arc::new(bearer.rights),
+            stands_in: None,
         })
     }
 
