@@ -92,6 +92,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<ReadManifest, Fault> {
         inherits_connection: inherits_connection(&fields)?,
         source: source(&fields)?,
         server: None,
+        operative: false,
     };
     Ok(ReadManifest { id, hash: Digest::of_bytes(bytes), manifest })
 }

@@ -108,6 +108,7 @@ pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
             https_only: https_only(&fields)?,
             sandbox: sandbox(&fields)?,
         })),
+        operative: false,
     };
     Ok(Read { id, hash: hash(&read), manifest })
 }

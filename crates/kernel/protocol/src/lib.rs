@@ -12,5 +12,6 @@ pub mod agent;
 mod moment;
 pub mod operator;
 pub mod run;
+pub mod tool;
 
 pub use moment::Moment;

@@ -226,6 +226,10 @@ codes! {
     ToolSchemaTooLarge = "tool.schema_too_large", 413, false;
     /// The provider answered in a way the protocol does not allow.
     ToolProtocolViolation = "tool.protocol_violation", 502, false;
+    /// Whoever was to execute the tool does not want to.
+    ToolDeclined = "tool.declined", 403, false;
+    /// The connection to the other side of a call ended before it answered.
+    TransportLost = "transport.lost", 502, true;
     /// The tool failed and did not say why.
     ToolUnspecified = "tool.unspecified", 502, false;
 

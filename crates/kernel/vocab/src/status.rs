@@ -96,6 +96,8 @@ choice! {
         Approve = "approve",
         /// Start and stop providers and read their logs.
         Operate = "operate",
+        /// Offer tools as an operative, under names that the grant's tools cover.
+        Serve = "serve",
         /// Change worlds, agents, tokens and secrets, and read the audit.
         Admin = "admin",
     }

@@ -7,3 +7,4 @@ pub mod agent_v1;
 pub mod operator_v1;
 pub mod rest_v1;
 pub mod run_v1;
+pub mod tool_v1;

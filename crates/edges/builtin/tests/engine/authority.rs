@@ -194,6 +194,7 @@ async fn agent(bench: &Bench) -> AgentId {
         inherits_connection: false,
         source: None,
         server: None,
+        operative: false,
     };
     let manifest_hash = Digest::of(&[b"manifest"]);
     let add = AgentInput::Add { folder: "agent".into(), manifest_hash, manifest };

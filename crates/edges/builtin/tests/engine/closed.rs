@@ -25,6 +25,7 @@ fn add() -> AgentInput {
         inherits_connection: false,
         source: None,
         server: None,
+        operative: false,
     };
     AgentInput::Add { folder: "agent".into(), manifest_hash: Digest::of(&[b"m"]), manifest }
 }

@@ -132,7 +132,7 @@ async fn t045_every_field_refuses_what_rest_refuses_with_the_same_code() {
     let make = "mutation ($input: CreateRunInput!) { createRun(input: $input) { runId } }";
     stage.ask_as(OWNER, make, input).await.data();
 
-    let every = json!(["run", "read", "answer", "approve", "operate", "admin"]);
+    let every = json!(["run", "read", "answer", "approve", "operate", "serve", "admin"]);
     let (revoked_id, revoked) = stage.token(json!({"verbs": every})).await;
     stage.revoke(&revoked_id).await;
     let mut tokens = vec![
@@ -142,7 +142,7 @@ async fn t045_every_field_refuses_what_rest_refuses_with_the_same_code() {
         ("revoked", revoked),
         ("made up", "nonsense".to_owned()),
     ];
-    for verb in ["run", "read", "answer", "approve", "operate", "admin"] {
+    for verb in ["run", "read", "answer", "approve", "operate", "serve", "admin"] {
         tokens.push((verb, stage.token(json!({"verbs": [verb]})).await.1));
     }
 

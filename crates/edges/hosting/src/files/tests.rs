@@ -37,6 +37,7 @@ fn read(folder: &Path) -> Result<ReadManifest, Fault> {
             inherits_connection: false,
             source: None,
             server: None,
+            operative: false,
         },
     })
 }

@@ -277,6 +277,7 @@ mod tests {
             inherits_connection: false,
             source: None,
             server: None,
+            operative: false,
         };
         let manifest_hash = Digest::of(&[version.as_bytes()]);
         AgentInput::Add { folder: "hello".into(), manifest_hash, manifest }

@@ -35,6 +35,9 @@ pub struct AgentManifest {
     /// What makes it a tool server; an agent has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<ToolServer>>,
+    /// Whether it is an operative: it connects by itself, under a name that its token grants.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operative: bool,
 }
 
 /// How an agent is started: a program and its arguments, never a shell.

@@ -37,6 +37,7 @@ fn add(version: &str, permissions: &[&str]) -> AgentInput {
         inherits_connection: false,
         source: None,
         server: None,
+        operative: false,
     };
     let manifest_hash = Digest::of(&[version.as_bytes()]);
     AgentInput::Add { folder: "hello".into(), manifest_hash, manifest }

@@ -64,6 +64,7 @@ fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
         inherits_connection: false,
         source: None,
         server: None,
+        operative: false,
     };
     Ok((id(name), manifest))
 }

@@ -1,0 +1,396 @@
+//! One end of a connection.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use serde_json::Value;
+use wharf_vocab::limits::VALUE_BYTES_MAX;
+use wharf_vocab::{Code, Executed, Fault};
+use wharf_wire::tool_v1::{Kind, Message, Offer, OfferedTool, Request, Unreadable};
+
+use super::Answer;
+
+/// What one connection may make its owner keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest frame that is read or written.
+    pub frame_bytes_max: usize,
+    /// Calls that may wait for an answer at once.
+    pub calls_max: usize,
+    /// Requests that may be served at once; the next is answered `tool.busy`.
+    pub served_max: usize,
+    /// Longest id of a request.
+    pub id_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // A value of the largest size in its envelope.
+            frame_bytes_max: VALUE_BYTES_MAX + 64 * 1024,
+            calls_max: 4_096,
+            served_max: 256,
+            id_bytes_max: 256,
+        }
+    }
+}
+
+/// Why a call was not made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CallError {
+    /// Too many calls wait for an answer.
+    #[error("too many calls wait for an answer on this connection")]
+    Full,
+    /// A call with this id waits already.
+    #[error("a call with this id waits for an answer already")]
+    Duplicate,
+    /// The input is too large for a frame.
+    #[error("the input is too large for this connection")]
+    TooLarge,
+    /// The connection has ended.
+    #[error("the connection has ended")]
+    Ended,
+}
+
+/// What a session has ignored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Progress, responses and cancels about calls that nobody knows.
+    pub unknown_ids: u64,
+    /// Responses to calls that were answered before.
+    pub duplicate_responses: u64,
+    /// Frames that could not be read.
+    pub unreadable: u64,
+    /// Messages of a type that nobody knows.
+    pub unknown_types: u64,
+}
+
+/// A request that the peer made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Incoming {
+    /// Names it; progress and the answer go under this name.
+    pub id: String,
+    /// What kind of answer is waited for.
+    pub kind: Kind,
+    /// The tool or method.
+    pub method: String,
+    /// Its input.
+    pub payload: Value,
+    /// The call made here that the peer is serving while it asks this.
+    pub of: Option<String>,
+}
+
+/// What happened on a connection.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The peer asks for something.
+    Request(Incoming),
+    /// The peer does not wait for a request any more, or has gone.
+    Canceled {
+        /// The request.
+        id: String,
+    },
+    /// Something on the way to an answer.
+    Progress {
+        /// The call.
+        id: String,
+        /// What the peer says.
+        data: Value,
+    },
+    /// The answer to a call.
+    Answered {
+        /// The call.
+        id: String,
+        /// The answer.
+        answer: Answer,
+    },
+    /// The peer offers these tools, and no others.
+    Offer(Vec<OfferedTool>),
+    /// What became of an offer made here.
+    Offered(Offer),
+}
+
+/// Calls that were answered and may be answered again by mistake; more are not told apart from
+/// calls that never were.
+const ANSWERED_KEPT_MAX: usize = 256;
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Session {
+    /// Whether the peer knows the marker of faults.
+    marked: bool,
+    /// Whether requests are written without their envelope.
+    bare: bool,
+    limits: Limits,
+    calls: HashSet<String>,
+    /// Requests that are served, and whether only their arrival is acknowledged.
+    served: HashMap<String, Kind>,
+    answered: VecDeque<String>,
+    frames: VecDeque<String>,
+    events: VecDeque<Event>,
+    counters: Counters,
+    ended: bool,
+}
+
+impl Session {
+    /// A session on a new connection. `marked` says whether the peer is known to read the marker
+    /// of faults, `bare` whether requests go without an envelope, as over server-sent events.
+    #[must_use]
+    pub fn new(marked: bool, bare: bool, limits: Limits) -> Self {
+        Self {
+            marked,
+            bare,
+            limits,
+            calls: HashSet::new(),
+            served: HashMap::new(),
+            answered: VecDeque::new(),
+            frames: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            ended: false,
+        }
+    }
+
+    /// Makes a call. Its answer comes as an event under the request's id.
+    pub fn call(&mut self, request: Request) -> Result<(), CallError> {
+        let id = request.id.clone();
+        self.send_call(id, &Message::Request(request))
+    }
+
+    /// Makes a call on behalf of a request that is being served here.
+    pub fn call_within(&mut self, of: &str, request: Request) -> Result<(), CallError> {
+        let id = request.id.clone();
+        self.send_call(id, &Message::Child { of: of.to_owned(), request })
+    }
+
+    fn send_call(&mut self, id: String, message: &Message) -> Result<(), CallError> {
+        if self.ended {
+            return Err(CallError::Ended);
+        }
+        if self.calls.len() >= self.limits.calls_max {
+            return Err(CallError::Full);
+        }
+        if self.calls.contains(&id) {
+            return Err(CallError::Duplicate);
+        }
+        let frame = message.write(self.marked, self.bare);
+        if frame.len() > self.limits.frame_bytes_max {
+            return Err(CallError::TooLarge);
+        }
+        // The waiter is there before the request is.
+        self.calls.insert(id);
+        self.frames.push_back(frame);
+        Ok(())
+    }
+
+    /// Takes a call back. The peer is told, and whatever it still says is ignored. `false` if
+    /// the call was over.
+    pub fn cancel(&mut self, id: &str) -> bool {
+        if !self.calls.remove(id) {
+            return false;
+        }
+        self.remember(id.to_owned());
+        if !self.ended {
+            self.write(&Message::Cancel { id: id.to_owned() });
+        }
+        true
+    }
+
+    /// Says something on the way to the answer of a request; `false` if nobody waits for it, or
+    /// it is too large.
+    pub fn progress(&mut self, id: &str, data: Value) -> bool {
+        if !self.served.contains_key(id) {
+            return false;
+        }
+        let frame = Message::Progress { id: id.to_owned(), data }.write(self.marked, self.bare);
+        let fits = frame.len() <= self.limits.frame_bytes_max;
+        if fits {
+            self.frames.push_back(frame);
+        }
+        fits
+    }
+
+    /// Answers a request; `false` if it was answered or called off before. An answer that is too
+    /// large for a frame becomes a failure that says so.
+    pub fn answer(&mut self, id: &str, answer: &Answer) -> bool {
+        if self.served.remove(id).is_none() {
+            return false;
+        }
+        self.respond(id, answer);
+        true
+    }
+
+    fn respond(&mut self, id: &str, answer: &Answer) {
+        let message = |answer: &Answer| Message::Response {
+            id: id.to_owned(),
+            response: answer.to_response(),
+        };
+        let mut frame = message(answer).write(self.marked, self.bare);
+        if frame.len() > self.limits.frame_bytes_max {
+            let fault = Fault::new(Code::ToolOutputTooLarge, "The output is too large to be sent.");
+            let fault = Answer::Failed(fault.executed(Executed::Yes));
+            frame = message(&fault).write(self.marked, self.bare);
+        }
+        self.frames.push_back(frame);
+    }
+
+    /// Offers tools, and no others.
+    pub fn offer(&mut self, tools: Vec<OfferedTool>) {
+        self.write(&Message::Offer(tools));
+    }
+
+    /// Says what became of an offer.
+    pub fn offered(&mut self, offer: Offer) {
+        self.write(&Message::Offered(offer));
+    }
+
+    fn write(&mut self, message: &Message) {
+        self.frames.push_back(message.write(self.marked, self.bare));
+    }
+
+    /// Takes a frame.
+    pub fn receive(&mut self, text: &str) {
+        if self.ended {
+            return;
+        }
+        if text.len() > self.limits.frame_bytes_max {
+            self.counters.unreadable += 1;
+            return;
+        }
+        match Message::read(text) {
+            Ok(message) => self.take(message),
+            Err(unreadable) => self.unread(unreadable),
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Request(request) => self.request(request, None),
+            Message::Child { of, request } => self.request(request, Some(of)),
+            Message::Progress { id, data } if self.calls.contains(&id) => {
+                self.events.push_back(Event::Progress { id, data });
+            }
+            Message::Response { id, response } if self.calls.remove(&id) => {
+                self.remember(id.clone());
+                let answer = Answer::of_response(response);
+                self.events.push_back(Event::Answered { id, answer });
+            }
+            Message::Response { id, .. } if self.answered.contains(&id) => {
+                self.counters.duplicate_responses += 1;
+            }
+            Message::Cancel { id } if self.served.remove(&id).is_some() => {
+                self.events.push_back(Event::Canceled { id });
+            }
+            // A cancel that comes too late is harmless.
+            Message::Progress { .. } | Message::Response { .. } | Message::Cancel { .. } => {
+                self.counters.unknown_ids += 1;
+            }
+            Message::Offer(tools) => self.events.push_back(Event::Offer(tools)),
+            Message::Offered(offer) => self.events.push_back(Event::Offered(offer)),
+            Message::Unknown => self.counters.unknown_types += 1,
+        }
+    }
+
+    fn request(&mut self, request: Request, of: Option<String>) {
+        let Request { id, kind, method, payload } = request;
+        let refuse =
+            |code, message: &str| Answer::Failed(Fault::new(code, message).executed(Executed::No));
+        if id.len() > self.limits.id_bytes_max {
+            self.counters.unreadable += 1;
+            return;
+        }
+        if self.served.contains_key(&id) {
+            // The first one goes on; a second answer under its id would be taken for its own.
+            self.counters.unknown_ids += 1;
+            return;
+        }
+        if of.as_ref().is_some_and(|of| !self.calls.contains(of)) {
+            let message = "The call on whose behalf this was asked is over.";
+            return self.respond(&id, &refuse(Code::PermissionDenied, message));
+        }
+        if self.served.len() >= self.limits.served_max {
+            let message = "Too many calls are under way on this connection.";
+            return self.respond(&id, &refuse(Code::ToolBusy, message));
+        }
+        self.served.insert(id.clone(), kind);
+        self.events.push_back(Event::Request(Incoming { id, kind, method, payload, of }));
+    }
+
+    /// A frame that is none is counted, and answered when somebody waits for an answer. A
+    /// response that cannot be read still ends its call.
+    fn unread(&mut self, unreadable: Unreadable) {
+        self.counters.unreadable += 1;
+        let Unreadable { id: Some(id), is_request, why } = unreadable else { return };
+        let told = |who| format!("The {who} cannot be read: {why}.");
+        if is_request && id.len() <= self.limits.id_bytes_max && !self.served.contains_key(&id) {
+            let fault = Fault::new(Code::ProtocolMalformed, told("request"));
+            self.respond(&id, &Answer::Failed(fault.executed(Executed::No)));
+        } else if self.calls.remove(&id) {
+            self.remember(id.clone());
+            let fault = Fault::new(Code::ToolProtocolViolation, told("response"));
+            let answer = Answer::Failed(fault.executed(Executed::Maybe));
+            self.events.push_back(Event::Answered { id, answer });
+        }
+    }
+
+    fn remember(&mut self, id: String) {
+        if self.answered.len() >= ANSWERED_KEPT_MAX {
+            self.answered.pop_front();
+        }
+        self.answered.push_back(id);
+    }
+
+    /// The connection has ended: every call is lost, and nobody waits for what is served.
+    pub fn end(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
+        self.frames.clear();
+        let lost = self.calls.drain().map(|id| Event::Answered { id, answer: Answer::Lost });
+        self.events.extend(lost);
+        self.events.extend(self.served.drain().map(|(id, _)| Event::Canceled { id }));
+    }
+
+    /// Answers every request that is served with this, before an orderly end.
+    pub fn answer_all(&mut self, answer: &Answer) {
+        let ids: Vec<String> = self.served.drain().map(|(id, _)| id).collect();
+        for id in ids {
+            self.respond(&id, answer);
+            self.events.push_back(Event::Canceled { id });
+        }
+    }
+
+    /// What happened next.
+    pub fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// The next frame to be sent.
+    pub fn next_frame(&mut self) -> Option<String> {
+        self.frames.pop_front()
+    }
+
+    /// How many frames wait to be sent.
+    #[must_use]
+    pub fn frames_waiting(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// How many calls wait for an answer.
+    #[must_use]
+    pub fn calls_waiting(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// How many requests are served.
+    #[must_use]
+    pub fn served(&self) -> usize {
+        self.served.len()
+    }
+
+    /// What was ignored.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+}

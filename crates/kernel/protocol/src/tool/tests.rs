@@ -1,0 +1,166 @@
+//! Both ends against each other, and against peers that keep the rules in their own way.
+
+use serde_json::{Value, json};
+use wharf_vocab::{Code, Fault};
+use wharf_wire::tool_v1::{Kind, Request};
+
+use super::*;
+
+fn request(id: &str) -> Request {
+    let payload = json!({"accuracy": "high"});
+    Request { id: id.to_owned(), kind: Kind::Elicit, method: "get-location".to_owned(), payload }
+}
+
+fn session() -> Session {
+    Session::new(true, false, Limits::default())
+}
+
+fn frame(session: &mut Session) -> Value {
+    serde_json::from_str(&session.next_frame().expect("a frame")).expect("JSON")
+}
+
+/// Carries everything that waits from one end to the other.
+fn carry(from: &mut Session, to: &mut Session) {
+    while let Some(frame) = from.next_frame() {
+        to.receive(&frame);
+    }
+}
+
+#[test]
+fn k023_frames_have_exactly_the_keys_of_the_protocol() {
+    let mut principal = session();
+    principal.call(request("r1")).expect("made");
+    let inner = json!({"id": "r1", "kind": "elicit", "type": "get-location",
+        "payload": {"accuracy": "high"}});
+    assert_eq!(frame(&mut principal), json!({"type": "request", "payload": inner}));
+    principal.cancel("r1");
+    assert_eq!(frame(&mut principal), json!({"type": "cancel", "id": "r1"}));
+
+    let mut bare = Session::new(false, true, Limits::default());
+    bare.call(request("r1")).expect("made");
+    assert_eq!(frame(&mut bare), inner);
+}
+
+#[test]
+fn k025_answers_come_out_of_order_and_each_call_gets_its_own() {
+    let (mut principal, mut operative) = (session(), session());
+    for id in ["a", "b", "c"] {
+        principal.call(request(id)).expect("made");
+    }
+    carry(&mut principal, &mut operative);
+    for id in ["c", "a", "b"] {
+        operative.progress(id, json!(id));
+        operative.answer(id, &Answer::Accepted(json!({"for": id})));
+    }
+    carry(&mut operative, &mut principal);
+    for id in ["c", "a", "b"] {
+        let expected = Event::Progress { id: id.to_owned(), data: json!(id) };
+        assert_eq!(principal.next_event(), Some(expected));
+        let answer = Answer::Accepted(json!({"for": id}));
+        let expected = Event::Answered { id: id.to_owned(), answer };
+        assert_eq!(principal.next_event(), Some(expected));
+    }
+    assert_eq!(principal.calls_waiting(), 0);
+}
+
+#[test]
+fn k025_answers_that_nobody_waits_for_are_counted_and_ignored() {
+    let mut principal = session();
+    principal.call(request("a")).expect("made");
+    assert_eq!(principal.call(request("a")), Err(CallError::Duplicate));
+    let response = |id: &str| {
+        json!({"type": "response", "id": id, "response": {"status": "declined"}}).to_string()
+    };
+    for id in ["a", "a", "never"] {
+        principal.receive(&response(id));
+    }
+    principal.receive(r#"{"type":"progress","id":"a","data":1}"#);
+    let answered = Event::Answered { id: "a".to_owned(), answer: Answer::Declined };
+    assert_eq!(principal.next_event(), Some(answered));
+    assert_eq!(principal.next_event(), None);
+    let counted = principal.counters();
+    assert_eq!((counted.duplicate_responses, counted.unknown_ids), (1, 2));
+}
+
+#[test]
+fn k026_the_end_of_a_connection_ends_every_call_once() {
+    let mut principal = session();
+    principal.call(request("a")).expect("made");
+    principal.end();
+    principal.end();
+    let lost = Event::Answered { id: "a".to_owned(), answer: Answer::Lost };
+    assert_eq!(principal.next_event(), Some(lost));
+    assert_eq!(principal.next_event(), None);
+    assert_eq!(principal.call(request("b")), Err(CallError::Ended));
+    let fault = Answer::Lost.into_output().expect_err("no output");
+    assert!(fault.is(Code::TransportLost));
+}
+
+#[test]
+fn k026_a_late_cancel_is_harmless() {
+    let (mut principal, mut operative) = (session(), session());
+    principal.call(request("a")).expect("made");
+    carry(&mut principal, &mut operative);
+    operative.answer("a", &Answer::Accepted(json!(1)));
+    principal.cancel("a");
+    carry(&mut principal, &mut operative);
+    carry(&mut operative, &mut principal);
+    assert!(matches!(operative.next_event(), Some(Event::Request(_))));
+    assert_eq!(operative.next_event(), None);
+    assert_eq!(principal.next_event(), None);
+    assert!(!operative.answer("a", &Answer::Declined), "one answer is enough");
+}
+
+#[test]
+fn k028_only_peers_that_know_it_are_sent_the_marker() {
+    let fault = Fault::new(Code::ToolFailed, "No satellite.");
+    for (marked, expected) in [(false, Value::Null), (true, json!("tool.failed"))] {
+        let mut operative = Session::new(marked, false, Limits::default());
+        operative.receive(r#"{"id":"a","kind":"elicit","type":"t"}"#);
+        operative.answer("a", &Answer::Failed(fault.clone()));
+        let sent = frame(&mut operative);
+        assert_eq!(sent["response"]["content"], "No satellite.");
+        assert_eq!(sent["response"]["fault"]["code"], expected);
+        let keys = sent["response"].as_object().expect("an object").len();
+        assert_eq!(keys, if marked { 3 } else { 2 });
+    }
+}
+
+#[test]
+fn k027_what_cannot_be_read_is_counted_and_answered_when_it_has_an_id() {
+    let mut operative = session();
+    for junk in ["", "[]", "{", r#"{"id":"x"}"#, r#"{"type":"request"}"#] {
+        operative.receive(junk);
+    }
+    assert_eq!(operative.next_frame(), None);
+    operative.receive(r#"{"type":"request","payload":{"id":"a","kind":"shout","type":"t"}}"#);
+    assert_eq!(frame(&mut operative)["response"]["status"], "other");
+    assert_eq!(operative.counters().unreadable, 6);
+    operative.receive(r#"{"type":"greeting"}"#);
+    assert_eq!(operative.counters().unknown_types, 1);
+    assert_eq!(operative.next_event(), None);
+}
+
+#[test]
+fn k024_a_status_that_nobody_knows_ends_the_call_all_the_same() {
+    let mut principal = session();
+    principal.call(request("a")).expect("made");
+    principal.receive(r#"{"type":"response","id":"a","response":{"status":"maybe"}}"#);
+    let Some(Event::Answered { answer: Answer::Failed(fault), .. }) = principal.next_event() else {
+        panic!("the caller would wait for ever");
+    };
+    assert!(fault.is(Code::ToolProtocolViolation));
+}
+
+#[test]
+fn k030_what_a_peer_can_make_the_session_keep_is_bounded() {
+    let limits = Limits { served_max: 2, calls_max: 1, ..Limits::default() };
+    let mut operative = Session::new(true, false, limits);
+    for id in ["a", "b", "c"] {
+        operative.receive(&format!(r#"{{"id":"{id}","kind":"elicit","type":"t"}}"#));
+    }
+    assert_eq!(operative.served(), 2);
+    assert_eq!(frame(&mut operative)["response"]["fault"]["code"], "tool.busy");
+    operative.call(request("x")).expect("the first");
+    assert_eq!(operative.call(request("y")), Err(CallError::Full));
+}

@@ -1,0 +1,274 @@
+//! Frames, strict in writing and lenient in reading.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::Response;
+
+/// Whether an answer is waited for, or only that the message arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A call: a tool, a question, a completion.
+    Elicit,
+    /// A one-way message.
+    Notify,
+}
+
+/// A call.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Request {
+    /// Names the call; progress and response carry it.
+    pub id: String,
+    /// What kind of answer is waited for.
+    pub kind: Kind,
+    /// The tool or method.
+    #[serde(rename = "type")]
+    pub method: String,
+    /// Its input.
+    pub payload: Value,
+}
+
+/// A typed tool that an operative offers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OfferedTool {
+    /// Its name, without the provider's.
+    pub name: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema of its input.
+    #[serde(default)]
+    pub input: Value,
+    /// JSON Schema of its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// JSON Schema of its progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Value>,
+}
+
+/// What became of an offer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Offer {
+    /// The tools stand in the catalog under these ids.
+    Tools(Vec<String>),
+    /// They do not.
+    Error {
+        /// The error's code.
+        code: String,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// One frame.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message {
+    /// A call.
+    Request(Request),
+    /// An addition: a call that is made while another is served.
+    Child {
+        /// The call that is being served.
+        of: String,
+        /// The call that is made.
+        request: Request,
+    },
+    /// Something on the way to the response.
+    Progress {
+        /// The call.
+        id: String,
+        /// What the operative says.
+        data: Value,
+    },
+    /// The one answer to a call.
+    Response {
+        /// The call.
+        id: String,
+        /// The answer.
+        response: Response,
+    },
+    /// Nobody waits for the call any more.
+    Cancel {
+        /// The call.
+        id: String,
+    },
+    /// An addition: the tools that an operative offers, and no others.
+    Offer(Vec<OfferedTool>),
+    /// An addition: what became of an offer.
+    Offered(Offer),
+    /// A type that nobody here knows.
+    Unknown,
+}
+
+/// A frame that is none. It names the call it was about, if that can be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The call.
+    pub id: Option<String>,
+    /// Whether it looked like a request, so that somebody waits for an answer.
+    pub is_request: bool,
+    /// What is wrong, without anything of the frame.
+    pub why: &'static str,
+}
+
+impl Message {
+    /// Reads a frame. Requests come in an envelope or bare.
+    pub fn read(text: &str) -> Result<Self, Unreadable> {
+        match serde_json::from_str(text) {
+            Ok(Value::Object(frame)) => Self::of(frame),
+            Ok(_) => Err(unreadable("it is no JSON object")),
+            Err(_) => Err(unreadable("it is no JSON")),
+        }
+    }
+
+    fn of(mut frame: Map<String, Value>) -> Result<Self, Unreadable> {
+        if frame.contains_key("kind") {
+            return request(frame).map(Self::Request);
+        }
+        let Some(Value::String(kind)) = frame.remove("type") else {
+            return Err(Unreadable { id: text(&frame, "id"), ..unreadable("it has no type") });
+        };
+        match kind.as_str() {
+            "request" => request(inner(&mut frame)?).map(Self::Request),
+            "child" => {
+                let of = text(&frame, "of");
+                let request = request(inner(&mut frame)?)?;
+                match of {
+                    Some(of) => Ok(Self::Child { of, request }),
+                    None => Err(Unreadable {
+                        id: Some(request.id),
+                        is_request: true,
+                        why: "it does not say which call it belongs to",
+                    }),
+                }
+            }
+            "progress" => {
+                let data = frame.remove("data").unwrap_or_default();
+                Ok(Self::Progress { id: id(&frame)?, data })
+            }
+            "response" => {
+                let id = id(&frame)?;
+                let response = frame.remove("response").unwrap_or_default();
+                match Response::read(response) {
+                    Some(response) => Ok(Self::Response { id, response }),
+                    None => Err(Unreadable { id: Some(id), ..unreadable("its response is none") }),
+                }
+            }
+            "cancel" => Ok(Self::Cancel { id: id(&frame)? }),
+            "offer" => {
+                let tools = frame.remove("tools").unwrap_or_default();
+                let tools = serde_json::from_value(tools);
+                tools.map(Self::Offer).map_err(|_| unreadable("its tools cannot be read"))
+            }
+            "offered" => serde_json::from_value(Value::Object(frame))
+                .map(Self::Offered)
+                .map_err(|_| unreadable("what became of the offer cannot be read")),
+            _ => Ok(Self::Unknown),
+        }
+    }
+
+    /// The frame as it is written. `marked` says whether the peer knows the marker of faults;
+    /// `bare` writes requests without their envelope, as server-sent events and POST have them.
+    #[must_use]
+    pub fn write(&self, marked: bool, bare: bool) -> String {
+        let text = match self {
+            Self::Request(request) if bare => serde_json::to_string(request),
+            Self::Request(request) => serde_json::to_string(&Envelope::of("request", request)),
+            Self::Child { of, request } => {
+                serde_json::to_string(&json!({"type": "child", "of": of, "payload": request}))
+            }
+            Self::Progress { id, data } => {
+                serde_json::to_string(&Progress { kind: "progress", id, data })
+            }
+            Self::Response { id, response } => serde_json::to_string(&Answer {
+                kind: "response",
+                id,
+                response: response.shape(marked),
+            }),
+            Self::Cancel { id } => serde_json::to_string(&json!({"type": "cancel", "id": id})),
+            Self::Offer(tools) => serde_json::to_string(&json!({"type": "offer", "tools": tools})),
+            Self::Offered(Offer::Tools(tools)) => {
+                serde_json::to_string(&json!({"type": "offered", "tools": tools}))
+            }
+            Self::Offered(Offer::Error { code, message }) => serde_json::to_string(
+                &json!({"type": "offered", "error": {"code": code, "message": message}}),
+            ),
+            Self::Unknown => Ok(String::new()),
+        };
+        // Maps with text keys and finite numbers always become JSON.
+        text.unwrap_or_default()
+    }
+}
+
+/// A request in its envelope, written without a copy of its payload.
+#[derive(Serialize)]
+struct Envelope<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    payload: &'a Request,
+}
+
+impl<'a> Envelope<'a> {
+    fn of(kind: &'static str, payload: &'a Request) -> Self {
+        Self { kind, payload }
+    }
+}
+
+#[derive(Serialize)]
+struct Progress<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'a str,
+    data: &'a Value,
+}
+
+#[derive(Serialize)]
+struct Answer<'a, R> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'a str,
+    response: R,
+}
+
+fn inner(frame: &mut Map<String, Value>) -> Result<Map<String, Value>, Unreadable> {
+    match frame.remove("payload") {
+        Some(Value::Object(inner)) => Ok(inner),
+        _ => Err(Unreadable {
+            id: text(frame, "id"),
+            is_request: true,
+            why: "it carries no request",
+        }),
+    }
+}
+
+fn request(mut inner: Map<String, Value>) -> Result<Request, Unreadable> {
+    let id = text(&inner, "id").filter(|id| !id.is_empty());
+    let Some(id) = id else {
+        return Err(Unreadable { id: None, is_request: true, why: "the request has no id" });
+    };
+    let wrong = |why| Unreadable { id: Some(id.clone()), is_request: true, why };
+    let kind = match inner.get("kind").and_then(Value::as_str) {
+        Some("elicit") => Kind::Elicit,
+        Some("notify") => Kind::Notify,
+        _ => return Err(wrong("the request's kind is neither elicit nor notify")),
+    };
+    let Some(method) = text(&inner, "type") else {
+        return Err(wrong("the request does not say what is called"));
+    };
+    let payload = inner.remove("payload").unwrap_or_default();
+    Ok(Request { id, kind, method, payload })
+}
+
+fn id(frame: &Map<String, Value>) -> Result<String, Unreadable> {
+    text(frame, "id").ok_or_else(|| unreadable("it does not say which call it is about"))
+}
+
+fn text(frame: &Map<String, Value>, key: &str) -> Option<String> {
+    frame.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn unreadable(why: &'static str) -> Unreadable {
+    Unreadable { id: None, is_request: false, why }
+}
