@@ -1,90 +1,11 @@
-//! Write an agent in a page of Rust.
-//!
-//! An agent is a process that the core starts and that offers tools. A tool is an async function
-//! from a typed input and a [`Cx`] to a typed output or a [`Fault`]; everything else (connecting,
-//! the handshake, schemas, validation, streams, cancellation, heartbeats, one result for each
-//! call, an orderly end) is done here.
-//!
-//! ```no_run
-//! use serde::{Deserialize, Serialize};
-//! use wharf_sdk::{Agent, Cx, Fault, JsonSchema};
-//!
-//! #[derive(Deserialize, JsonSchema)]
-//! struct Greet {
-//!     name: String,
-//! }
-//!
-//! #[derive(Serialize, JsonSchema)]
-//! struct Greeting {
-//!     text: String,
-//! }
-//!
-//! async fn greet(input: Greet, cx: Cx) -> Result<Greeting, Fault> {
-//!     cx.status("thinking of something nice", 0.5).await?;
-//!     Ok(Greeting { text: format!("Hello, {}!", input.name) })
-//! }
-//!
-//! fn main() -> std::process::ExitCode {
-//!     Agent::new("dev.example.greeter", env!("CARGO_PKG_VERSION"))
-//!         .tool("greet", "Greets somebody.", greet)
-//!         .side_effects(false)
-//!         .run()
-//! }
-//! ```
-//!
-//! A tool with a server of its own, `ns/name@1`, is written with the module `toolserver`, which
-//! the feature of that name brings.
-//!
-//! Beside this crate an agent needs `serde` and `schemars`, whose derive macros name them.
-//!
-//! Invariants:
-//! - The connection has a thread of its own; tools run on others. A tool that blocks delays
-//!   neither heartbeats nor cancels.
-//! - A handler runs only with input that fits its schema, and every call gets exactly one result,
-//!   also when the handler panics.
-//! - Nothing an agent is sent, its token least of all, is printed or logged here.
-//! - A process that [`Agent::run`] serves can be neither traced nor dumped by others of its user,
-//!   since its environment holds the token.
-//! - There is no way back after a lost or refused connection: the process ends, and the core
-//!   decides whether to start it again.
+//! Write typed tools with middleware, and call them in this process, across a socket or through
+//! the core, without changing them.
 
-mod agent;
-mod calls;
-mod connection;
-mod cx;
-mod directive;
-mod endpoint;
-mod error;
-mod execute;
+mod name;
+pub mod process;
 mod schema;
-mod service;
-mod tool;
 #[cfg(feature = "toolserver")]
 pub mod toolserver;
 
-pub use agent::{Adjusting, Agent, Plain};
-pub use cx::{
-    Answer, Called, Calling, Cx, InputFile, LargeText, Written, cannot_read, cannot_write,
-};
-pub use directive::directive_required;
-pub use endpoint::Endpoint;
-pub use error::Error;
 pub use schemars::JsonSchema;
-pub use service::Service;
 pub use wharf_vocab::{Code, Fault, FaultCode, Micro, Mode, Object};
-pub use wharf_wire::agent_v1::{Actor, Caller, Chunk, NoticeLevel, PartyKind, TextChannel};
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_manual_shows_the_agent_that_is_compiled_here() {
-        let manual = include_str!("../../../../docs/agents.md");
-        let (_, rest) = include_str!("lib.rs").split_once("```no_run\n").expect("an example");
-        let (example, _) = rest.split_once("//! ```").expect("its end");
-        let lines =
-            example.lines().map(|line| line.trim_start_matches("//!").trim_start_matches(' '));
-        for line in lines {
-            assert!(manual.contains(line), "{line}");
-        }
-    }
-}

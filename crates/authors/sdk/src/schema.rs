@@ -5,6 +5,7 @@
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wharf_vocab::{Code, Executed, Fault, Object};
@@ -46,6 +47,18 @@ pub(crate) fn read<T: DeserializeOwned>(schema: &Validator, input: Object) -> Re
         let path: String = error.path().iter().map(|step| format!("/{step}")).collect();
         unfit(&path, "")
     })
+}
+
+/// An output as the object it has to be.
+pub(crate) fn output_of(output: &impl Serialize) -> Result<Object, Fault> {
+    match serde_json::to_value(output) {
+        Ok(Value::Object(output)) => Ok(output),
+        Ok(Value::Null) => Ok(Object::new()),
+        _ => {
+            let message = "The tool gave an output that is not a JSON object.";
+            Err(Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes))
+        }
+    }
 }
 
 fn unfit(path: &str, why: &str) -> Fault {

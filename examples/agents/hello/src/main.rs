@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wharf_sdk::{Agent, Chunk, Cx, Fault, JsonSchema, LargeText, Object, Written};
+use wharf_sdk::process::{AgentCx, AgentProcess, Chunk, LargeText, Written};
+use wharf_sdk::{Fault, JsonSchema, Object};
 
 /// More than this is not given by `large_output` inline.
 const INLINE_BYTES_MAX: u64 = 256 * 1024;
@@ -16,7 +17,7 @@ const INLINE_BYTES_MAX: u64 = 256 * 1024;
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 fn main() -> ExitCode {
-    Agent::new("dev.wharf.hello", env!("CARGO_PKG_VERSION"))
+    AgentProcess::new("dev.wharf.hello", env!("CARGO_PKG_VERSION"))
         .keeps_idempotency_keys()
         .tool("hello_world", "Greets by name.", hello_world)
         .side_effects(false)
@@ -47,7 +48,7 @@ struct Greeting {
     greeting: String,
 }
 
-async fn hello_world(input: Greet, _cx: Cx) -> Result<Greeting, Fault> {
+async fn hello_world(input: Greet, _cx: AgentCx) -> Result<Greeting, Fault> {
     let name = input.name.as_deref().unwrap_or("world");
     Ok(Greeting { greeting: format!("Hello, {name}!") })
 }
@@ -68,7 +69,7 @@ struct Counted {
     counted: u32,
 }
 
-async fn stream_counter(input: Count, cx: Cx) -> Result<Counted, Fault> {
+async fn stream_counter(input: Count, cx: AgentCx) -> Result<Counted, Fault> {
     for number in 1..=input.n {
         cx.text(format!("{number}\n")).await?;
         let fraction = f64::from(number) / f64::from(input.n);
@@ -92,7 +93,7 @@ struct Slept {
     slept_ms: u64,
 }
 
-async fn sleep(input: Nap, cx: Cx) -> Result<Slept, Fault> {
+async fn sleep(input: Nap, cx: AgentCx) -> Result<Slept, Fault> {
     cx.sleep(Duration::from_millis(input.ms)).await?;
     Ok(Slept { slept_ms: input.ms })
 }
@@ -108,7 +109,7 @@ struct GivenInteger {
     integer: i64,
 }
 
-async fn invalid_input(input: OnlyInteger, _cx: Cx) -> Result<GivenInteger, Fault> {
+async fn invalid_input(input: OnlyInteger, _cx: AgentCx) -> Result<GivenInteger, Fault> {
     Ok(GivenInteger { integer: input.must_be })
 }
 
@@ -129,7 +130,7 @@ struct Large {
     truncated: bool,
 }
 
-async fn large_output(input: Wanted, cx: Cx) -> Result<Large, Fault> {
+async fn large_output(input: Wanted, cx: AgentCx) -> Result<Large, Fault> {
     let most = if cx.outputs_dir().is_some() { FILE_BYTES_MAX } else { INLINE_BYTES_MAX };
     let given = input.bytes.min(most);
     let text = std::iter::repeat_n('x', usize::try_from(given).unwrap_or(0)).collect();
@@ -155,7 +156,7 @@ struct Relayed {
     output: Object,
 }
 
-async fn relay(input: Relay, cx: Cx) -> Result<Relayed, Fault> {
+async fn relay(input: Relay, cx: AgentCx) -> Result<Relayed, Fault> {
     let mut call = cx.calling(input.tool_id).start(&input.input).await?;
     while let Some(piece) = call.next().await {
         match piece {
@@ -178,6 +179,6 @@ struct Noted {
     note: Written,
 }
 
-async fn write_note(input: Note, cx: Cx) -> Result<Noted, Fault> {
+async fn write_note(input: Note, cx: AgentCx) -> Result<Noted, Fault> {
     Ok(Noted { note: cx.write_output("note", input.text).await? })
 }

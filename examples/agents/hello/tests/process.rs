@@ -1,6 +1,6 @@
 //! The reference agent as a core starts it: a process with an environment.
 
-#[path = "../../../../crates/authors/sdk/tests/agent/core.rs"]
+#[path = "../../../../crates/authors/sdk/tests/process/core.rs"]
 #[expect(dead_code, reason = "the SDK's own tests use more of it")]
 mod core;
 

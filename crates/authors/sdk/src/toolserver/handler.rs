@@ -16,8 +16,8 @@ use wharf_wire::run_v1::code;
 
 use super::hydrate::hydrate;
 use super::{Error, ToolCx};
-use crate::tool::output_of;
-use crate::{Fault, Object, schema};
+use crate::schema::{self, output_of};
+use crate::{Fault, Object};
 
 type Work = BoxFuture<'static, Result<Object, Fault>>;
 type Erased = dyn Fn(&Validator, Object, ToolCx) -> Result<Work, Fault> + Send + Sync;

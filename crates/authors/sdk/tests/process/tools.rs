@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use wharf_protocol::agent::CoreLimits;
-use wharf_sdk::{
-    Adjusting, Agent, Answer, Chunk, Code, Cx, Endpoint, Error, Fault, JsonSchema, LargeText,
-    NoticeLevel, Written, cannot_write, directive_required,
+use wharf_sdk::process::{
+    Adjusting, AgentCx, AgentProcess, Answer, Chunk, Endpoint, Error, LargeText, NoticeLevel,
+    Written, cannot_write, directive_required,
 };
+use wharf_sdk::{Code, Fault, JsonSchema};
 
 use crate::core::{Core, Listener, PATIENCE, TOKEN};
 
@@ -39,11 +40,11 @@ struct Confirm {
 }
 
 /// An agent with all tools of this file.
-pub(crate) fn agent() -> (Agent<Adjusting>, Arc<Shared>) {
+pub(crate) fn agent() -> (AgentProcess<Adjusting>, Arc<Shared>) {
     let gate = Semaphore::new(0);
     let (executed, stopped) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let shared = Arc::new(Shared { gate, executed, stopped });
-    let agent = Agent::new("dev.test.agent", "1.2.3")
+    let agent = AgentProcess::new("dev.test.agent", "1.2.3")
         .tool("double", "Doubles a number.", double)
         .side_effects(false)
         .tool("panic", "Panics.", panics)
@@ -68,8 +69,8 @@ pub(crate) fn agent() -> (Agent<Adjusting>, Arc<Shared>) {
 
 fn with<I, O, Fut>(
     shared: &Arc<Shared>,
-    handler: impl Fn(Arc<Shared>, I, Cx) -> Fut + Send + Sync + 'static,
-) -> impl Fn(I, Cx) -> Fut + Send + Sync + 'static
+    handler: impl Fn(Arc<Shared>, I, AgentCx) -> Fut + Send + Sync + 'static,
+) -> impl Fn(I, AgentCx) -> Fut + Send + Sync + 'static
 where
     Fut: Future<Output = Result<O, Fault>> + Send + 'static,
 {
@@ -77,34 +78,34 @@ where
     move |input, cx| handler(Arc::clone(&shared), input, cx)
 }
 
-async fn double(input: Number, _cx: Cx) -> Result<Number, Fault> {
+async fn double(input: Number, _cx: AgentCx) -> Result<Number, Fault> {
     Ok(Number { n: input.n * 2 })
 }
 
-async fn panics(_input: Nothing, _cx: Cx) -> Result<(), Fault> {
+async fn panics(_input: Nothing, _cx: AgentCx) -> Result<(), Fault> {
     panic!("a panic with a canary in it");
 }
 
-async fn fails(_input: Nothing, _cx: Cx) -> Result<(), Fault> {
+async fn fails(_input: Nothing, _cx: AgentCx) -> Result<(), Fault> {
     Err(Fault::new(Code::ToolFailed, "There is no more ink."))
 }
 
-async fn sleeps(_input: Nothing, cx: Cx) -> Result<(), Fault> {
+async fn sleeps(_input: Nothing, cx: AgentCx) -> Result<(), Fault> {
     cx.sleep(Duration::from_secs(3_600)).await
 }
 
-async fn big(input: Number, _cx: Cx) -> Result<Map<String, Value>, Fault> {
+async fn big(input: Number, _cx: AgentCx) -> Result<Map<String, Value>, Fault> {
     Ok(Map::from_iter([("text".to_owned(), "x".repeat(input.n as usize).into())]))
 }
 
-async fn chatter(input: Number, cx: Cx) -> Result<(), Fault> {
+async fn chatter(input: Number, cx: AgentCx) -> Result<(), Fault> {
     for _ in 0..input.n {
         cx.text("y".repeat(1024)).await?;
     }
     Ok(())
 }
 
-async fn show(_input: Nothing, cx: Cx) -> Result<Map<String, Value>, Fault> {
+async fn show(_input: Nothing, cx: AgentCx) -> Result<Map<String, Value>, Fault> {
     cx.text("out").await?;
     cx.stderr("err").await?;
     cx.log("log").await?;
@@ -123,11 +124,11 @@ async fn show(_input: Nothing, cx: Cx) -> Result<Map<String, Value>, Fault> {
     Ok(facts.map(|(name, fact)| (name.to_owned(), fact.into())).into_iter().collect())
 }
 
-async fn debug(_input: Nothing, cx: Cx) -> Result<Map<String, Value>, Fault> {
+async fn debug(_input: Nothing, cx: AgentCx) -> Result<Map<String, Value>, Fault> {
     Ok(Map::from_iter([("shown".to_owned(), format!("{cx:?}").into())]))
 }
 
-async fn ask(_input: Nothing, cx: Cx) -> Result<Number, Fault> {
+async fn ask(_input: Nothing, cx: AgentCx) -> Result<Number, Fault> {
     cx.notice(NoticeLevel::Info, "about to ask").await?;
     match cx.ask::<Confirm>("Go on?", Duration::from_secs(60)).await? {
         Answer::Given(Confirm { ok: true }) => Ok(Number { n: 1 }),
@@ -135,13 +136,13 @@ async fn ask(_input: Nothing, cx: Cx) -> Result<Number, Fault> {
     }
 }
 
-async fn gated(shared: Arc<Shared>, input: Number, _cx: Cx) -> Result<Number, Fault> {
+async fn gated(shared: Arc<Shared>, input: Number, _cx: AgentCx) -> Result<Number, Fault> {
     shared.executed.fetch_add(1, Ordering::SeqCst);
     shared.gate.acquire_many(input.n).await.expect("never closed").forget();
     Ok(input)
 }
 
-async fn block(shared: Arc<Shared>, _input: Nothing, _cx: Cx) -> Result<(), Fault> {
+async fn block(shared: Arc<Shared>, _input: Nothing, _cx: AgentCx) -> Result<(), Fault> {
     shared.executed.fetch_add(1, Ordering::SeqCst);
     while shared.gate.available_permits() == 0 {
         thread::sleep(Duration::from_millis(5));
@@ -149,7 +150,7 @@ async fn block(shared: Arc<Shared>, _input: Nothing, _cx: Cx) -> Result<(), Faul
     Ok(())
 }
 
-async fn stubborn(shared: Arc<Shared>, _input: Nothing, cx: Cx) -> Result<(), Fault> {
+async fn stubborn(shared: Arc<Shared>, _input: Nothing, cx: AgentCx) -> Result<(), Fault> {
     shared.executed.fetch_add(1, Ordering::SeqCst);
     cx.cancelled().await;
     shared.stopped.fetch_add(1, Ordering::SeqCst);
@@ -160,12 +161,12 @@ async fn stubborn(shared: Arc<Shared>, _input: Nothing, cx: Cx) -> Result<(), Fa
 pub(crate) struct Running(JoinHandle<Result<(), Error>>);
 
 /// Serves an agent on a thread of its own.
-pub(crate) fn start<Last>(agent: Agent<Last>, listener: &Listener) -> Running {
+pub(crate) fn start<Last>(agent: AgentProcess<Last>, listener: &Listener) -> Running {
     start_at(agent, &listener.address(), TOKEN)
 }
 
 /// Serves a core that is found at an address.
-pub(crate) fn start_at<Last>(agent: Agent<Last>, address: &str, token: &str) -> Running {
+pub(crate) fn start_at<Last>(agent: AgentProcess<Last>, address: &str, token: &str) -> Running {
     let service = agent.build().expect("a usable agent");
     let endpoint = Endpoint::new(address, token).expect("an address");
     Running(thread::spawn(move || service.serve(&endpoint)))
@@ -214,7 +215,7 @@ struct Relayed {
     output: Map<String, Value>,
 }
 
-async fn relay(input: Relay, cx: Cx) -> Result<Relayed, Fault> {
+async fn relay(input: Relay, cx: AgentCx) -> Result<Relayed, Fault> {
     let calling = cx.calling(input.tool).timeout(Duration::from_secs(7)).idempotency_key("once");
     let mut call = calling.start(&input.input).await?;
     while let Some(piece) = call.next().await {
@@ -226,7 +227,7 @@ async fn relay(input: Relay, cx: Cx) -> Result<Relayed, Fault> {
 }
 
 /// Drops a call that is under way, then waits as long as the gate says.
-async fn hasty(input: Relay, cx: Cx) -> Result<(), Fault> {
+async fn hasty(input: Relay, cx: AgentCx) -> Result<(), Fault> {
     let call = cx.calling(input.tool).start(&input.input).await?;
     drop(call);
     cx.sleep(Duration::from_secs(3_600)).await
@@ -237,7 +238,7 @@ struct Acted {
     approval: String,
 }
 
-async fn careful(input: Number, cx: Cx) -> Result<Acted, Fault> {
+async fn careful(input: Number, cx: AgentCx) -> Result<Acted, Fault> {
     match cx.approval() {
         Some(approval) => Ok(Acted { approval: approval.to_owned() }),
         None => Err(directive_required(format!("Act {} times", input.n), &input)),
@@ -249,7 +250,7 @@ struct Drawn {
     picture: Written,
 }
 
-async fn draw(_input: Nothing, cx: Cx) -> Result<Drawn, Fault> {
+async fn draw(_input: Nothing, cx: AgentCx) -> Result<Drawn, Fault> {
     let (path, picture) = cx.output_file("picture")?;
     tokio::fs::write(path, "<svg/>").await.map_err(cannot_write)?;
     Ok(Drawn { picture })
@@ -260,7 +261,7 @@ struct Told {
     text: LargeText,
 }
 
-async fn tell(input: Number, cx: Cx) -> Result<Told, Fault> {
+async fn tell(input: Number, cx: AgentCx) -> Result<Told, Fault> {
     let text = "x".repeat(usize::try_from(input.n).expect("small"));
     Ok(Told { text: cx.large_text("text", text).await? })
 }
@@ -270,7 +271,7 @@ struct Turned {
     turned: Written,
 }
 
-async fn turn(_input: wharf_sdk::Object, cx: Cx) -> Result<Turned, Fault> {
+async fn turn(_input: wharf_sdk::Object, cx: AgentCx) -> Result<Turned, Fault> {
     let mut bytes = cx.read_input("given").await?;
     bytes.reverse();
     Ok(Turned { turned: cx.write_output("turned", bytes).await? })

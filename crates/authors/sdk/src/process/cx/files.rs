@@ -11,8 +11,8 @@ use serde::{Serialize, Serializer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, ReadBuf};
 use wharf_vocab::{Code, Fault};
 
-use super::{Cx, address};
-use crate::tool::is_name;
+use super::{AgentCx, address};
+use crate::name::is_name;
 
 /// Text above this size goes into a file, where that is possible.
 const INLINE_BYTES_MAX: usize = 256 * 1024;
@@ -22,12 +22,13 @@ const INLINE_BYTES_MAX: usize = 256 * 1024;
 ///
 /// ```
 /// use serde::Serialize;
-/// use wharf_sdk::{Cx, Fault, JsonSchema, Written};
+/// use wharf_sdk::process::{AgentCx, Written};
+/// use wharf_sdk::{Fault, JsonSchema};
 ///
 /// #[derive(Serialize, JsonSchema)]
 /// struct Drawn { picture: Written }
 ///
-/// async fn draw(cx: &Cx) -> Result<Drawn, Fault> {
+/// async fn draw(cx: &AgentCx) -> Result<Drawn, Fault> {
 ///     Ok(Drawn { picture: cx.write_output("picture", "<svg/>").await? })
 /// }
 /// ```
@@ -66,7 +67,7 @@ impl AsyncRead for InputFile {
     }
 }
 
-impl Cx {
+impl AgentCx {
     /// The folder with files that the call is given, if the core made one.
     #[must_use]
     pub fn inputs_dir(&self) -> Option<&Path> {
@@ -89,14 +90,15 @@ impl Cx {
     /// Opens an input that is a file, wherever it is. In the input's own type it is a `String`.
     ///
     /// Addresses are read over `http://`, which is what a core's own store speaks, and by
-    /// `HTTP_PROXY` where the agent was told of one; for others [`Cx::input_file`] gives the
+    /// `HTTP_PROXY` where the agent was told of one; for others [`AgentCx::input_file`] gives the
     /// address to a client of your own.
     ///
     /// ```
     /// use tokio::io::AsyncReadExt as _;
-    /// use wharf_sdk::{Cx, Fault, cannot_read};
+    /// use wharf_sdk::process::{AgentCx, cannot_read};
+    /// use wharf_sdk::Fault;
     ///
-    /// async fn first_byte(cx: &Cx) -> Result<u8, Fault> {
+    /// async fn first_byte(cx: &AgentCx) -> Result<u8, Fault> {
     ///     cx.open_input("picture").await?.read_u8().await.map_err(cannot_read)
     /// }
     /// ```
@@ -115,7 +117,7 @@ impl Cx {
     }
 
     /// All of an input that is a file. A file may be larger than memory: a tool that need not
-    /// have it at once reads from [`Cx::open_input`].
+    /// have it at once reads from [`AgentCx::open_input`].
     pub async fn read_input(&self, name: &str) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
         let mut file = self.open_input(name).await?;
@@ -124,7 +126,7 @@ impl Cx {
     }
 
     /// Where to write the file of an output, and what to put into the output under the same name.
-    /// An output that goes to an address has no path; [`Cx::write_output`] serves both.
+    /// An output that goes to an address has no path; [`AgentCx::write_output`] serves both.
     pub fn output_file(&self, name: &str) -> Result<(PathBuf, Written), Fault> {
         match self.output_place(name)? {
             Place::Path(path) => Ok((path, Written(()))),

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use wharf_protocol::agent::{CallOutcome, Cancel, CoreEvent, CoreLimits, Goodbye, Refusal};
-use wharf_sdk::{Code, Endpoint, Error};
+use wharf_sdk::Code;
+use wharf_sdk::process::{Endpoint, Error};
 
 use crate::core::{Core, Listener, TOKEN, id};
 use crate::tools::{agent, joined, start, until};

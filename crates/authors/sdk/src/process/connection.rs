@@ -23,10 +23,10 @@ use wharf_protocol::agent::{
 use wharf_vocab::Timestamp;
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, Sdk, SessionToken};
 
-use crate::calls::{Calls, Waiter};
-use crate::cx::{InvokeWaiter, Taken};
-use crate::service::Parts;
-use crate::{Endpoint, Error};
+use crate::process::calls::{Calls, Waiter};
+use crate::process::cx::{InvokeWaiter, Taken};
+use crate::process::service::Parts;
+use crate::process::{Endpoint, Error};
 
 const READ_BYTES: usize = 64 * 1024;
 /// What handlers may have waiting for the connection.

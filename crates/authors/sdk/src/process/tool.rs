@@ -9,13 +9,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wharf_vocab::{Code, Executed, Fault, Object};
+use wharf_vocab::{Fault, Object};
 use wharf_wire::agent_v1::ToolDefinition;
 
-use crate::{Cx, Error, schema};
+use crate::name::is_name;
+use crate::process::{AgentCx, Error};
+use crate::schema::{self, output_of};
 
 type Work = BoxFuture<'static, Result<Object, Fault>>;
-type Handler = dyn Fn(&Validator, Object, Cx) -> Result<Work, Fault> + Send + Sync;
+type Handler = dyn Fn(&Validator, Object, AgentCx) -> Result<Work, Fault> + Send + Sync;
 
 /// A tool before its agent is built.
 pub(crate) struct Draft {
@@ -41,11 +43,11 @@ impl Draft {
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
         O: Serialize + JsonSchema + Send + 'static,
-        F: Fn(I, Cx) -> Fut + Send + Sync + 'static,
+        F: Fn(I, AgentCx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, Fault>> + Send + 'static,
     {
         let handler = Arc::new(handler);
-        let erased = move |input_schema: &Validator, input: Object, cx: Cx| {
+        let erased = move |input_schema: &Validator, input: Object, cx: AgentCx| {
             let input: I = schema::read(input_schema, input)?;
             let handler = Arc::clone(&handler);
             let work: Work = Box::pin(async move { output_of(&handler(input, cx).await?) });
@@ -92,26 +94,8 @@ impl Draft {
 impl Tool {
     /// Checks the input and executes the tool. What is wrong with the input is said before the
     /// handler has seen anything of it.
-    pub(crate) async fn execute(&self, input: Object, cx: Cx) -> Result<Object, Fault> {
+    pub(crate) async fn execute(&self, input: Object, cx: AgentCx) -> Result<Object, Fault> {
         (self.handler)(&self.input, input, cx)?.await
-    }
-}
-
-/// Whether a text is made of the letters that ids and names allow.
-pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
-    let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
-    (1..=bytes_max).contains(&text.len()) && text.bytes().all(is_letter)
-}
-
-/// An output as the object it has to be.
-pub(crate) fn output_of(output: &impl Serialize) -> Result<Object, Fault> {
-    match serde_json::to_value(output) {
-        Ok(Value::Object(output)) => Ok(output),
-        Ok(Value::Null) => Ok(Object::new()),
-        _ => {
-            let message = "The tool gave an output that is not a JSON object.";
-            Err(Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes))
-        }
     }
 }
 

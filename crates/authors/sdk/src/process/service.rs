@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use wharf_wire::agent_v1::ToolDefinition;
 
-use crate::tool::Tool;
-use crate::{Endpoint, Error, connection};
+use crate::process::tool::Tool;
+use crate::process::{Endpoint, Error, connection};
 
 /// How long threads that a tool still blocks are waited for at the end.
 const BLOCKED_MS: u64 = 1_000;
@@ -21,7 +21,7 @@ const WORKERS_MIN: usize = 4;
 
 /// An agent that was checked and can serve a core.
 ///
-/// Most agents never meet it, since [`Agent::run`](crate::Agent::run) does both steps. It is
+/// Most agents never meet it, since [`AgentProcess::run`](crate::process::AgentProcess::run) does both steps. It is
 /// useful in tests and where the core is not found through the environment.
 pub struct Service {
     parts: Parts,
@@ -51,10 +51,10 @@ impl Service {
     /// this thread, which belongs to the connection meanwhile; not to be called from async code.
     ///
     /// ```no_run
-    /// # fn main() -> Result<(), wharf_sdk::Error> {
-    /// use wharf_sdk::{Agent, Endpoint};
+    /// # fn main() -> Result<(), wharf_sdk::process::Error> {
+    /// use wharf_sdk::process::{AgentProcess, Endpoint};
     ///
-    /// let service = Agent::new("dev.example.idle", "1.0.0").build()?;
+    /// let service = AgentProcess::new("dev.example.idle", "1.0.0").build()?;
     /// service.serve(&Endpoint::new("/run/wharf/agents.sock", "a token")?)
     /// # }
     /// ```

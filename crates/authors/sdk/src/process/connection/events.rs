@@ -8,8 +8,8 @@ use wharf_protocol::agent::{AgentEvent, CallOutcome, CallReceived};
 use wharf_vocab::{Code, Fault};
 
 use super::{Command, Connection, LAST_MS};
-use crate::cx::Cx;
-use crate::execute::execute;
+use crate::process::cx::AgentCx;
+use crate::process::execute::execute;
 
 impl Connection {
     /// Handles everything the session has to say.
@@ -83,7 +83,7 @@ impl Connection {
         call.input = refs.map(|(name, value)| (name.clone(), value.clone())).collect();
         let call_id = call.call_id.clone();
         let commands = self.commands.clone();
-        let cx = Cx::new(commands.clone(), call, cancel);
+        let cx = AgentCx::new(commands.clone(), call, cancel);
         let work = async move {
             let report = Box::new(execute(tool, input, cx).await);
             // When the connection is gone there is nobody left to tell.

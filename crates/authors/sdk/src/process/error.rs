@@ -3,9 +3,9 @@
 /// Why an agent cannot work.
 ///
 /// ```
-/// use wharf_sdk::{Agent, Error};
+/// use wharf_sdk::process::{AgentProcess, Error};
 ///
-/// let error = Agent::new("", "1.0.0").build().unwrap_err();
+/// let error = AgentProcess::new("", "1.0.0").build().unwrap_err();
 /// assert!(matches!(error, Error::AgentId));
 /// ```
 #[derive(Debug, thiserror::Error)]

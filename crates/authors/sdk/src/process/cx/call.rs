@@ -10,8 +10,8 @@ use wharf_protocol::agent::{CallOutcome, InvokeRequest, SendError};
 use wharf_vocab::{Code, Fault, Object};
 use wharf_wire::agent_v1::{Chunk, InvokeId};
 
-use super::{Cx, canceled, internal, whole_ms};
-use crate::connection::Command;
+use super::{AgentCx, canceled, internal, whole_ms};
+use crate::process::connection::Command;
 
 /// Pieces of output that wait for whoever reads them; what comes on top is dropped.
 const CHUNKS_WAITING_MAX: usize = 256;
@@ -23,11 +23,11 @@ pub(crate) struct InvokeWaiter {
     pub(crate) end: oneshot::Sender<CallOutcome>,
 }
 
-/// A call of another tool before it is made. [`Cx::calling`] begins one.
+/// A call of another tool before it is made. [`AgentCx::calling`] begins one.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is called before `start`"]
 pub struct Calling {
-    cx: Cx,
+    cx: AgentCx,
     tool: String,
     timeout: Option<Duration>,
     key: Option<String>,
@@ -36,14 +36,14 @@ pub struct Calling {
 /// A call of another tool that is under way. Dropping it calls it off.
 #[derive(Debug)]
 pub struct Called {
-    cx: Cx,
+    cx: AgentCx,
     invoke_id: InvokeId,
     chunks: mpsc::Receiver<Chunk>,
     /// Gone once the end is known.
     end: Option<oneshot::Receiver<CallOutcome>>,
 }
 
-impl Cx {
+impl AgentCx {
     /// Calls another tool and waits for its output. The agent needs the owner's permission for
     /// it: `tool:invoke:` and the tool's id or a pattern. The call belongs to this one: it ends
     /// when this one does, and what it costs counts for both.
@@ -51,12 +51,13 @@ impl Cx {
     /// ```
     /// use serde::Deserialize;
     /// use serde_json::json;
-    /// use wharf_sdk::{Cx, Fault};
+    /// use wharf_sdk::process::AgentCx;
+    /// use wharf_sdk::Fault;
     ///
     /// #[derive(Deserialize)]
     /// struct Greeting { greeting: String }
     ///
-    /// async fn greet(cx: &Cx) -> Result<String, Fault> {
+    /// async fn greet(cx: &AgentCx) -> Result<String, Fault> {
     ///     let input = json!({"name": "Ada"});
     ///     let said: Greeting = cx.call("dev.wharf.hello/hello_world", &input).await?;
     ///     Ok(said.greeting)
@@ -75,9 +76,10 @@ impl Cx {
     /// ```
     /// use std::time::Duration;
     /// use serde_json::{Value, json};
-    /// use wharf_sdk::{Chunk, Cx, Fault};
+    /// use wharf_sdk::process::{AgentCx, Chunk};
+    /// use wharf_sdk::Fault;
     ///
-    /// async fn count(cx: &Cx) -> Result<Value, Fault> {
+    /// async fn count(cx: &AgentCx) -> Result<Value, Fault> {
     ///     let mut call = cx
     ///         .calling("dev.wharf.hello/stream_counter")
     ///         .timeout(Duration::from_secs(10))

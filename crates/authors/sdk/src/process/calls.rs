@@ -13,7 +13,7 @@ use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, PartyKind, QuestionId};
 
-use crate::cx::{Cancel, InvokeWaiter};
+use crate::process::cx::{Cancel, InvokeWaiter};
 
 const KEYS_MAX: usize = 10_000;
 const KEYS_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -9,9 +9,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::service::{Parts, Service, protect, quiet_panics};
-use crate::tool::{Draft, is_name};
-use crate::{Cx, Endpoint, Error, Fault};
+use crate::Fault;
+use crate::name::is_name;
+use crate::process::service::{Parts, Service, protect, quiet_panics};
+use crate::process::tool::Draft;
+use crate::process::{AgentCx, Endpoint, Error};
 
 /// No tool was added last, so there is none to adjust.
 #[derive(Debug)]
@@ -23,12 +25,13 @@ pub struct Adjusting;
 
 /// An agent and the tools it offers.
 ///
-/// What comes right after [`tool`](Agent::tool) adjusts that tool; mistakes are told by
-/// [`build`](Agent::build) or [`run`](Agent::run).
+/// What comes right after [`tool`](AgentProcess::tool) adjusts that tool; mistakes are told by
+/// [`build`](AgentProcess::build) or [`run`](AgentProcess::run).
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
-/// use wharf_sdk::{Agent, Cx, Fault, JsonSchema};
+/// use wharf_sdk::process::{AgentCx, AgentProcess};
+/// use wharf_sdk::{Fault, JsonSchema};
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Numbers { a: i64, b: i64 }
@@ -36,11 +39,11 @@ pub struct Adjusting;
 /// #[derive(Serialize, JsonSchema)]
 /// struct Sum { sum: i64 }
 ///
-/// async fn add(input: Numbers, _cx: Cx) -> Result<Sum, Fault> {
+/// async fn add(input: Numbers, _cx: AgentCx) -> Result<Sum, Fault> {
 ///     Ok(Sum { sum: input.a + input.b })
 /// }
 ///
-/// let service = Agent::new("dev.example.math", "1.0.0")
+/// let service = AgentProcess::new("dev.example.math", "1.0.0")
 ///     .calls_max(8)
 ///     .tool("add", "Adds two numbers.", add)
 ///     .side_effects(false)
@@ -50,7 +53,7 @@ pub struct Adjusting;
 /// assert_eq!(service.tool_ids().collect::<Vec<_>>(), ["dev.example.math/add"]);
 /// ```
 #[derive(Debug)]
-pub struct Agent<Last = Plain> {
+pub struct AgentProcess<Last = Plain> {
     id: String,
     version: String,
     tools: Vec<Draft>,
@@ -59,7 +62,7 @@ pub struct Agent<Last = Plain> {
     last: PhantomData<Last>,
 }
 
-impl Agent {
+impl AgentProcess {
     /// An agent without tools. The id is the one of its manifest.
     #[must_use]
     pub fn new(id: impl Into<String>, version: impl Into<String>) -> Self {
@@ -74,7 +77,7 @@ impl Agent {
     }
 }
 
-impl<Last> Agent<Last> {
+impl<Last> AgentProcess<Last> {
     /// Adds a tool: its name, what it does, and the function that does it. Input and output are
     /// JSON objects; their schemas come from their types. A tool without output returns `()`.
     ///
@@ -86,11 +89,11 @@ impl<Last> Agent<Last> {
         name: impl Into<String>,
         description: impl Into<String>,
         handler: F,
-    ) -> Agent<Adjusting>
+    ) -> AgentProcess<Adjusting>
     where
         I: DeserializeOwned + JsonSchema + Send + 'static,
         O: Serialize + JsonSchema + Send + 'static,
-        F: Fn(I, Cx) -> Fut + Send + Sync + 'static,
+        F: Fn(I, AgentCx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, Fault>> + Send + 'static,
     {
         self.tools.push(Draft::new(name.into(), description.into(), handler));
@@ -155,8 +158,8 @@ impl<Last> Agent<Last> {
         }
     }
 
-    fn becomes<Next>(self) -> Agent<Next> {
-        Agent {
+    fn becomes<Next>(self) -> AgentProcess<Next> {
+        AgentProcess {
             id: self.id,
             version: self.version,
             tools: self.tools,
@@ -167,7 +170,7 @@ impl<Last> Agent<Last> {
     }
 }
 
-impl Agent<Adjusting> {
+impl AgentProcess<Adjusting> {
     /// Whether the tool acts on the world. Without this the core assumes that it does, and does
     /// not repeat a call whose answer was lost.
     #[must_use]
@@ -203,28 +206,28 @@ mod tests {
     #[derive(serde::Deserialize, JsonSchema)]
     struct Nothing {}
 
-    async fn nothing(_input: Nothing, _cx: Cx) -> Result<(), Fault> {
+    async fn nothing(_input: Nothing, _cx: AgentCx) -> Result<(), Fault> {
         Ok(())
     }
 
-    async fn takes_a_list(_input: Vec<String>, _cx: Cx) -> Result<(), Fault> {
+    async fn takes_a_list(_input: Vec<String>, _cx: AgentCx) -> Result<(), Fault> {
         Ok(())
     }
 
-    async fn gives_text(_input: Nothing, _cx: Cx) -> Result<String, Fault> {
+    async fn gives_text(_input: Nothing, _cx: AgentCx) -> Result<String, Fault> {
         Ok(String::new())
     }
 
     #[track_caller]
-    fn check<Last>(agent: Agent<Last>, expect: &str) {
+    fn check<Last>(agent: AgentProcess<Last>, expect: &str) {
         let error = agent.build().expect_err("not a usable agent");
         assert!(error.to_string().contains(expect), "{error}");
     }
 
     #[test]
     fn mistakes_are_told_when_the_agent_is_built() {
-        let agent = || Agent::new("a.b", "1.0.0");
-        check(Agent::new("a/b", "1.0.0"), "an agent's id has");
+        let agent = || AgentProcess::new("a.b", "1.0.0");
+        check(AgentProcess::new("a/b", "1.0.0"), "an agent's id has");
         check(agent().tool("", "x", nothing), "cannot name a tool");
         check(agent().tool("a/b", "x", nothing), "cannot name a tool");
         check(agent().tool("t", "x", nothing).tool("t", "y", nothing), "two tools are called");

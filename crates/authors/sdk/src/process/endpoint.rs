@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use wharf_wire::agent_v1::SessionToken;
 
-use crate::Error;
+use crate::process::Error;
 
 const SOCKET: &str = "OPENSENTIENCE_SOCKET";
 const TOKEN: &str = "OPENSENTIENCE_SESSION_TOKEN";
@@ -23,7 +23,7 @@ const AGENT_ID: &str = "OPENSENTIENCE_AGENT_ID";
 /// Where the core is, and the token that lets the agent in. The token is never shown.
 ///
 /// ```
-/// use wharf_sdk::Endpoint;
+/// use wharf_sdk::process::Endpoint;
 ///
 /// let endpoint = Endpoint::new("/run/wharf/agents.sock", "a token").expect("a path");
 /// assert!(!format!("{endpoint:?}").contains("a token"));

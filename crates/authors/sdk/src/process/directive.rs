@@ -6,14 +6,15 @@ use wharf_vocab::{Code, Executed, Fault};
 
 /// What a tool fails with that wants an approval before it acts. The proposal says what exactly
 /// it would do and has to be a JSON object; the core shows it to a person, and calls the tool
-/// again with the same input and key once it is approved. [`Cx::approval`](crate::Cx::approval)
+/// again with the same input and key once it is approved. [`AgentCx::approval`](crate::AgentCx::approval)
 /// then names the approval.
 ///
 /// ```
 /// use serde_json::json;
-/// use wharf_sdk::{Cx, Fault, directive_required};
+/// use wharf_sdk::process::{AgentCx, directive_required};
+/// use wharf_sdk::Fault;
 ///
-/// async fn send(letters: u32, cx: &Cx) -> Result<(), Fault> {
+/// async fn send(letters: u32, cx: &AgentCx) -> Result<(), Fault> {
 ///     if letters > 10 && cx.approval().is_none() {
 ///         let title = format!("Send {letters} letters");
 ///         return Err(directive_required(title, &json!({"letters": letters})));

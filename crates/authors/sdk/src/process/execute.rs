@@ -7,11 +7,11 @@ use futures::FutureExt as _;
 use wharf_protocol::agent::{CallOutcome, CallReport};
 use wharf_vocab::{Code, Executed, Fault, Object};
 
-use crate::Cx;
-use crate::tool::Tool;
+use crate::process::AgentCx;
+use crate::process::tool::Tool;
 
 /// Executes a call to its end.
-pub(crate) async fn execute(tool: Tool, input: Object, cx: Cx) -> CallReport {
+pub(crate) async fn execute(tool: Tool, input: Object, cx: AgentCx) -> CallReport {
     // The caught panic may leave state of the author's behind that is not whole; that is what
     // `tool.internal` says. Nothing of ours is shared with a handler but through the context.
     let worked = AssertUnwindSafe(work(tool, input, cx.clone())).catch_unwind().await;
@@ -31,7 +31,7 @@ pub(crate) async fn execute(tool: Tool, input: Object, cx: Cx) -> CallReport {
 }
 
 /// Runs the handler. One that does not stop in time after a cancel is dropped where it waits.
-async fn work(tool: Tool, input: Object, cx: Cx) -> Result<Object, Fault> {
+async fn work(tool: Tool, input: Object, cx: AgentCx) -> Result<Object, Fault> {
     let too_late = async {
         cx.cancelled().await;
         tokio::time::sleep(Duration::from_millis(cx.grace_ms())).await;
@@ -58,24 +58,24 @@ mod tests {
     use wharf_wire::agent_v1::{CallId, Echo};
 
     use super::*;
-    use crate::cx::Cancel;
-    use crate::tool::Draft;
+    use crate::process::cx::Cancel;
+    use crate::process::tool::Draft;
 
-    async fn never_stops(_input: Object, _cx: Cx) -> Result<(), Fault> {
+    async fn never_stops(_input: Object, _cx: AgentCx) -> Result<(), Fault> {
         std::future::pending().await
     }
 
-    async fn fails_after_cancel(_input: Object, cx: Cx) -> Result<(), Fault> {
+    async fn fails_after_cancel(_input: Object, cx: AgentCx) -> Result<(), Fault> {
         cx.cancelled().await;
         Err(Fault::new(Code::ToolFailed, "The file was left half written."))
     }
 
-    async fn succeeds_after_cancel(_input: Object, cx: Cx) -> Result<(), Fault> {
+    async fn succeeds_after_cancel(_input: Object, cx: AgentCx) -> Result<(), Fault> {
         cx.cancelled().await;
         Ok(())
     }
 
-    fn context() -> (Cx, Cancel) {
+    fn context() -> (AgentCx, Cancel) {
         let cancel = Cancel::new(CancellationToken::new(), CANCEL_GRACE_MS);
         let call = CallReceived {
             call_id: CallId::new("c").expect("an id"),
@@ -88,7 +88,7 @@ mod tests {
             context: None,
             echo: Echo::default(),
         };
-        (Cx::new(mpsc::channel(1).0, call, cancel.clone()), cancel)
+        (AgentCx::new(mpsc::channel(1).0, call, cancel.clone()), cancel)
     }
 
     async fn canceled_within(draft: Draft, within_ms: u64) -> CallOutcome {

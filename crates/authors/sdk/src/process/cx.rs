@@ -26,7 +26,7 @@ use wharf_protocol::agent::{CallReceived, Question, SendError};
 use wharf_vocab::{Code, Fault, Micro, Mode, Object};
 use wharf_wire::agent_v1::{Actor, Caller, Chunk, NoticeLevel, QuestionId, TextChannel};
 
-use crate::connection::Command;
+use crate::process::connection::Command;
 use crate::schema;
 
 /// Largest piece of text in one message.
@@ -41,12 +41,13 @@ const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// ```
 /// use std::time::Duration;
 /// use serde::{Deserialize, Serialize};
-/// use wharf_sdk::{Cx, Fault, JsonSchema};
+/// use wharf_sdk::process::AgentCx;
+/// use wharf_sdk::{Fault, JsonSchema};
 ///
 /// #[derive(Deserialize, JsonSchema)]
 /// struct Count { to: u32 }
 ///
-/// async fn count(input: Count, cx: Cx) -> Result<(), Fault> {
+/// async fn count(input: Count, cx: AgentCx) -> Result<(), Fault> {
 ///     for n in 1..=input.to {
 ///         cx.text(format!("{n}\n")).await?;
 ///         cx.status("counting", f64::from(n) / f64::from(input.to)).await?;
@@ -56,7 +57,7 @@ const CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Cx {
+pub struct AgentCx {
     inner: Arc<Inner>,
 }
 
@@ -68,7 +69,7 @@ struct Inner {
     tally: Mutex<(Option<Micro>, Object)>,
 }
 
-impl Cx {
+impl AgentCx {
     pub(crate) fn new(commands: mpsc::Sender<Command>, call: CallReceived, cancel: Cancel) -> Self {
         let (asked, tally) = (AtomicU64::new(0), Mutex::default());
         Self { inner: Arc::new(Inner { commands, call, cancel, asked, tally }) }
@@ -115,12 +116,13 @@ impl Cx {
     ///
     /// ```
     /// use serde::Deserialize;
-    /// use wharf_sdk::{Answer, Cx, Fault, JsonSchema};
+    /// use wharf_sdk::process::{AgentCx, Answer};
+    /// use wharf_sdk::{Fault, JsonSchema};
     ///
     /// #[derive(Deserialize, JsonSchema)]
     /// struct Confirm { ok: bool }
     ///
-    /// async fn may_i(cx: &Cx) -> Result<bool, Fault> {
+    /// async fn may_i(cx: &AgentCx) -> Result<bool, Fault> {
     ///     Ok(match cx.ask::<Confirm>("Shall I go on?", None).await? {
     ///         Answer::Given(confirm) => confirm.ok,
     ///         Answer::OffScript(text) => text == "yes",
@@ -177,10 +179,10 @@ impl Cx {
     /// Does something until the call is canceled, then drops it and gives `tool.canceled`.
     ///
     /// ```
-    /// # use wharf_sdk::{Cx, Fault};
+    /// # use wharf_sdk::{AgentCx, Fault};
     /// async fn slow() -> u32 { 42 }
     ///
-    /// async fn work(cx: &Cx) -> Result<u32, Fault> {
+    /// async fn work(cx: &AgentCx) -> Result<u32, Fault> {
     ///     cx.until_cancelled(slow()).await
     /// }
     /// ```
@@ -353,8 +355,8 @@ fn internal() -> Fault {
     Fault::new(Code::ToolInternal, "The tool failed in a way its author did not foresee.")
 }
 
-impl fmt::Debug for Cx {
+impl fmt::Debug for AgentCx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cx").field("call_id", &self.call_id()).finish_non_exhaustive()
+        f.debug_struct("AgentCx").field("call_id", &self.call_id()).finish_non_exhaustive()
     }
 }
