@@ -1,0 +1,52 @@
+/** What a tool and the layers around it see of a call. */
+
+import type { Call, CallOptions } from "./call.js";
+import { Caller } from "./caller.js";
+import type { Schema, Taken } from "./schema.js";
+import type { Scope } from "./scope.js";
+import type { Task } from "./task.js";
+import type { AnyTool, InputOf, OutputOf, ProgressOf } from "./tool.js";
+
+/**
+ * The context of one call.
+ *
+ * Calls made through it belong to the call: they pass the layers of its scope, and end with it.
+ */
+export class Cx<P = unknown> extends Caller {
+  /** Where the call was made. */
+  readonly scope: Scope;
+  /** The tool that is called. */
+  readonly tool: AnyTool;
+  readonly #task: Task;
+  readonly #tell: (progress: P) => void;
+
+  /** @internal */
+  constructor(scope: Scope, tool: AnyTool, task: Task, tell: (progress: P) => void) {
+    super();
+    this.scope = scope;
+    this.tool = tool;
+    this.#task = task;
+    this.#tell = tell;
+  }
+
+  /** Says when to stop. */
+  get signal(): AbortSignal {
+    return this.#task.signal;
+  }
+
+  /** Tells the caller how it goes. It costs nothing when nobody listens. */
+  progress(progress: P): void {
+    this.#tell(progress);
+  }
+
+  /** The configuration of the agent that the tool runs in, by its schema. */
+  config<S extends Schema>(schema: S): Taken<S> {
+    return this.scope.config(schema);
+  }
+
+  call<T extends AnyTool>(tool: T, input: InputOf<T>, options?: CallOptions<ProgressOf<T>>): Call<OutputOf<T>, ProgressOf<T>>;
+  call(name: string, input: unknown, options?: CallOptions): Call<unknown, unknown>;
+  call(tool: AnyTool | string, input: unknown, options?: CallOptions<any>): Call<any, any> {
+    return this.scope.start(tool, input, options, this.#task);
+  }
+}

@@ -1,0 +1,82 @@
+/** Something under way that can be called off. What it started goes with it. */
+
+import { Fault } from "./fault.js";
+
+/** What a request needs to know of being called off. */
+export interface Cancellation {
+  /** Why it was called off, if it was. */
+  readonly canceled: Fault | undefined;
+  /** Calls `stop` when it is called off, unless the function that is given back is called before. */
+  onCancel(stop: (fault: Fault) => void): () => void;
+}
+
+/** @internal One piece of work. */
+export class Task implements Cancellation {
+  #canceled: Fault | undefined;
+  #controller: AbortController | undefined;
+  #stops: Set<(fault: Fault) => void> | undefined;
+  #over = false;
+  #leave: (() => void)[] = [];
+
+  constructor(parent?: Cancellation, signal?: AbortSignal) {
+    if (parent?.canceled) this.#canceled = parent.canceled;
+    else if (parent) this.#leave.push(parent.onCancel((fault) => this.cancel(fault)));
+    if (!signal) return;
+    const abort = (): void => this.cancel(reasonOf(signal));
+    if (signal.aborted) {
+      abort();
+    } else {
+      signal.addEventListener("abort", abort, { once: true });
+      this.#leave.push(() => signal.removeEventListener("abort", abort));
+    }
+  }
+
+  get canceled(): Fault | undefined {
+    return this.#canceled;
+  }
+
+  /** The signal for code that knows only signals. It is made when it is first asked for. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#canceled) this.#controller.abort(this.#canceled);
+    return this.#controller.signal;
+  }
+
+  onCancel(stop: (fault: Fault) => void): () => void {
+    this.#stops ??= new Set();
+    this.#stops.add(stop);
+    return () => this.#stops?.delete(stop);
+  }
+
+  cancel(fault: Fault): void {
+    if (this.#canceled || this.#over) return;
+    this.#canceled = fault;
+    this.#tell(fault);
+  }
+
+  /** Throws when it was called off. */
+  check(): void {
+    if (this.#canceled) throw this.#canceled;
+  }
+
+  /** The work is over: nothing can call it off, and what it left behind is stopped. */
+  end(): void {
+    this.#over = true;
+    for (const leave of this.#leave.splice(0)) leave();
+    if (!this.#canceled) this.#tell(Fault.canceled("What started the call is over."));
+  }
+
+  #tell(fault: Fault): void {
+    this.#controller?.abort(fault);
+    const stops = this.#stops;
+    this.#stops = undefined;
+    for (const stop of stops ?? []) stop(fault);
+  }
+}
+
+function reasonOf(signal: AbortSignal): Fault {
+  const { reason } = signal;
+  if (reason instanceof Fault) return reason;
+  if (reason instanceof Error && reason.name === "TimeoutError") return Fault.from(reason);
+  return new Fault("tool.canceled", "The call was canceled.", { cause: reason });
+}
