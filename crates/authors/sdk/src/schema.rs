@@ -38,11 +38,7 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
 /// Makes a typed input of an object, or says where it does not fit.
 pub(crate) fn read<T: DeserializeOwned>(schema: &Validator, input: Object) -> Result<T, Fault> {
     let input = Value::Object(input);
-    if let Err(error) = schema.validate(&input) {
-        let path = error.instance_path().to_string();
-        // The error's own text can quote the value; the masked form never does.
-        return Err(unfit(&path, &format!(": {}", error.masked())));
-    }
+    check(schema, &input)?;
     serde_path_to_error::deserialize(&input).map_err(|error| {
         let path: String = error.path().iter().map(|step| format!("/{step}")).collect();
         unfit(&path, "")
@@ -61,7 +57,16 @@ pub(crate) fn output_of(output: &impl Serialize) -> Result<Object, Fault> {
     }
 }
 
-fn unfit(path: &str, why: &str) -> Fault {
+/// Says where an input does not fit, if it does not.
+pub(crate) fn check(schema: &Validator, input: &Value) -> Result<(), Fault> {
+    schema.validate(input).map_err(|error| {
+        let path = error.instance_path().to_string();
+        // The error's own text can quote the value; the masked form never does.
+        unfit(&path, &format!(": {}", error.masked()))
+    })
+}
+
+pub(crate) fn unfit(path: &str, why: &str) -> Fault {
     let place = if path.is_empty() { "the top level" } else { path };
     let message = format!("The input does not fit the tool at {place}{why}.");
     Fault::new(Code::ToolInvalidInput, message).with("path", path).executed(Executed::No)

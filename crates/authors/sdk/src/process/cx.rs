@@ -179,7 +179,7 @@ impl AgentCx {
     /// Does something until the call is canceled, then drops it and gives `tool.canceled`.
     ///
     /// ```
-    /// # use wharf_sdk::{AgentCx, Fault};
+    /// # use wharf_sdk::{Fault, process::AgentCx};
     /// async fn slow() -> u32 { 42 }
     ///
     /// async fn work(cx: &AgentCx) -> Result<u32, Fault> {

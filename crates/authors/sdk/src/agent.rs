@@ -1,0 +1,269 @@
+//! Agents: tools that belong together, with a configuration that they share.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use wharf_vocab::Fault;
+
+use crate::error::Error;
+use crate::exposed::{Exposed, compile};
+use crate::layer::{FromFn, Lane, Layer, Next};
+use crate::scope::{Place, Scope, Within};
+use crate::tool::TakesImplementation;
+use crate::transport::Transport;
+use crate::{Cx, Data, Implemented, Tool, schema};
+
+/// The definition of an agent: a name, a description, and the type of its configuration.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use wharf_sdk::{Agent, Cx, Fault, JsonSchema, Scope, Tool};
+///
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Settings { greeting: String }
+///
+/// const GREET: Tool<String, String> = Tool::new("greet", "Greets somebody.");
+/// const GREETER: Agent<Settings> = Agent::new("greeter", "Greets people.");
+///
+/// async fn greet(name: String, cx: Cx) -> Result<String, Fault> {
+///     Ok(format!("{}, {name}!", cx.config::<Settings>()?.greeting))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let root = Scope::root();
+/// let settings = Settings { greeting: "Hello".to_owned() };
+/// let greeter = GREETER.activate(&root, settings).tool(&GREET, greet).build()?;
+/// assert_eq!(GREET.call(&greeter, "Ada".to_owned()).await?, "Hello, Ada!");
+/// # Ok(()) }
+/// ```
+pub struct Agent<C = ()> {
+    name: &'static str,
+    description: &'static str,
+    config: PhantomData<fn() -> C>,
+}
+
+impl<C> Agent<C> {
+    /// A definition.
+    #[must_use]
+    pub const fn new(name: &'static str, description: &'static str) -> Self {
+        Self { name, description, config: PhantomData }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub const fn description(&self) -> &'static str {
+        self.description
+    }
+}
+
+impl<C: Data> Agent<C> {
+    /// Begins an instance of the agent in a scope below `within`.
+    pub fn activate(&self, within: &impl Within, config: C) -> Activation<C> {
+        let problem = checked(self.name, &config).err();
+        let config = Arc::new(config);
+        let scope = Scope::of_agent(&within.place().0, self.name, config.clone());
+        Activation { agent: *self, scope, config, problem }
+    }
+
+    /// The same with a configuration as JSON: what is absent has its default.
+    pub fn activate_json(
+        &self,
+        within: &impl Within,
+        config: serde_json::Value,
+    ) -> Result<Activation<C>, Error> {
+        let config: C =
+            serde_path_to_error::deserialize(config).map_err(|error| Error::Config {
+                agent: self.name.to_owned(),
+                path: error.path().iter().map(|step| format!("/{step}")).collect(),
+                why: "it is missing or of another type".to_owned(),
+            })?;
+        Ok(self.activate(within, config))
+    }
+
+    /// Puts a layer around calls of a tool that this agent makes or serves, in a scope and below;
+    /// other agents and calls from elsewhere do not meet it.
+    pub fn around<I, O, P, S, F, Fut>(
+        &self,
+        scope: &Scope,
+        tool: &Tool<I, O, P, S>,
+        layer: F,
+    ) -> &Self
+    where
+        I: Data,
+        O: Data,
+        P: Data,
+        F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
+    {
+        self.layer(scope, Lane::Outer, tool, FromFn(layer))
+    }
+
+    /// Puts a ready-made layer around calls of a tool by this agent.
+    pub fn layer<I: Data, O: Data, P: Data, S>(
+        &self,
+        scope: &Scope,
+        lane: Lane,
+        tool: &Tool<I, O, P, S>,
+        layer: impl Layer<I, O, P>,
+    ) -> &Self {
+        scope.layer_of(Some(self.name), lane, tool, layer);
+        self
+    }
+}
+
+/// Whether a configuration keeps to what its schema says beyond its type.
+fn checked<C: Data>(agent: &str, config: &C) -> Result<(), Error> {
+    let wrong = |path: String, why: String| Error::Config { agent: agent.to_owned(), path, why };
+    let schema =
+        compile(&schema::of_output::<C>()).map_err(|why| wrong("the schema".to_owned(), why))?;
+    let config = serde_json::to_value(config)
+        .map_err(|_| wrong("the top level".to_owned(), "it is not JSON".to_owned()))?;
+    schema
+        .validate(&config)
+        .map_err(|error| wrong(error.instance_path().to_string(), format!("{}", error.masked())))
+}
+
+/// An instance of an agent that is being put together.
+#[must_use = "an agent is there once it is built"]
+pub struct Activation<C> {
+    agent: Agent<C>,
+    scope: Scope,
+    config: Arc<C>,
+    problem: Option<Error>,
+}
+
+impl<C: Data> Activation<C> {
+    /// Adds a tool with its implementation.
+    pub fn tool<I, O, P, S, F, Fut>(self, tool: &Tool<I, O, P, S>, implementation: F) -> Self
+    where
+        I: Data,
+        O: Data,
+        P: Data,
+        S: TakesImplementation,
+        F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
+    {
+        let added = self.scope.provide(tool, implementation);
+        self.noted(added)
+    }
+
+    /// Adds a tool that has an implementation of its own.
+    pub fn own<I: Data, O: Data, P: Data>(self, tool: &Tool<I, O, P, Implemented>) -> Self {
+        let added = self.scope.offer(tool);
+        self.noted(added)
+    }
+
+    /// Adds a tool that is executed elsewhere, over the transport of the nearest scope.
+    pub fn remote<I: Data, O: Data, P: Data, S>(self, tool: &Tool<I, O, P, S>) -> Self
+    where
+        S: TakesImplementation,
+    {
+        let added = self.scope.remote(tool, None);
+        self.noted(added)
+    }
+
+    /// Adds a tool that is executed elsewhere, over a transport of its own.
+    pub fn remote_over<I: Data, O: Data, P: Data, S>(
+        self,
+        tool: &Tool<I, O, P, S>,
+        transport: impl Transport,
+    ) -> Self
+    where
+        S: TakesImplementation,
+    {
+        let added = self.scope.remote(tool, Some(Arc::new(transport)));
+        self.noted(added)
+    }
+
+    /// The first thing that is wrong is told at the end.
+    fn noted(mut self, added: Result<(), Error>) -> Self {
+        self.problem = self.problem.or(added.err());
+        self
+    }
+
+    /// The agent, or what is wrong with it.
+    pub fn build(self) -> Result<Active<C>, Error> {
+        match self.problem {
+            Some(problem) => Err(problem),
+            None => Ok(Active { agent: self.agent, scope: self.scope, config: self.config }),
+        }
+    }
+}
+
+/// An instance of an agent. Its tools are called through it: `SEARCH.call(&flight, trip)`.
+pub struct Active<C = ()> {
+    agent: Agent<C>,
+    scope: Scope,
+    config: Arc<C>,
+}
+
+impl<C> Active<C> {
+    /// The definition.
+    #[must_use]
+    pub fn agent(&self) -> &Agent<C> {
+        &self.agent
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &C {
+        &self.config
+    }
+
+    /// The scope of this instance, where layers can be added that are for it alone.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Its tools, in the order in which they were added.
+    #[must_use]
+    pub fn tools(&self) -> Vec<Arc<Exposed>> {
+        self.scope.exposed()
+    }
+}
+
+impl<C> Within for Active<C> {
+    fn place(&self) -> Place {
+        self.scope.place()
+    }
+}
+
+impl<C> Clone for Agent<C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Agent<C> {}
+
+impl<C> Clone for Active<C> {
+    fn clone(&self) -> Self {
+        Self { agent: self.agent, scope: self.scope.clone(), config: Arc::clone(&self.config) }
+    }
+}
+
+impl<C> fmt::Debug for Agent<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl<C> fmt::Debug for Active<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Active").field("agent", &self.agent.name).finish_non_exhaustive()
+    }
+}
+
+impl<C> fmt::Debug for Activation<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Activation").field("agent", &self.agent.name).finish_non_exhaustive()
+    }
+}

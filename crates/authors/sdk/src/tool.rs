@@ -1,0 +1,175 @@
+//! A definition: what a tool is called, what it takes and what it gives.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::call::Call;
+use crate::scope::Within;
+use crate::wire::Wire;
+use crate::{Cx, Fault};
+
+/// What can be an input, an output or a piece of progress: plain data with a schema.
+///
+/// Every type that derives `Serialize`, `Deserialize` and `JsonSchema` is one.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the input, output or progress of a tool",
+    label = "not plain data with a schema",
+    note = "derive `Serialize`, `Deserialize` and `JsonSchema` for it, and let it borrow nothing"
+)]
+pub trait Data: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static {}
+
+impl<T: Serialize + DeserializeOwned + JsonSchema + Send + Sync + 'static> Data for T {}
+
+/// A tool without an implementation of its own: it is given one in a scope, or called elsewhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Open;
+
+/// A tool that has its implementation in its definition.
+#[derive(Debug, Clone, Copy)]
+pub struct Implemented;
+
+/// A tool that can be given an implementation in a scope.
+#[diagnostic::on_unimplemented(
+    message = "this tool has an implementation of its own, so it cannot be given another",
+    label = "has an implementation in its definition",
+    note = "change what it does with a layer: `scope.around(&TOOL, …)`"
+)]
+pub trait TakesImplementation {}
+
+impl TakesImplementation for Open {}
+
+/// The function behind a tool that has its implementation in its definition.
+pub type Function<I, O, P> = fn(I, Cx<P>) -> BoxFuture<'static, Result<O, Fault>>;
+
+/// The definition of a tool: a name, a description, and the types of input, output and progress.
+///
+/// A definition holds no state and can be a constant that both sides of a call share. Who
+/// executes it is decided where it is called: an implementation of the nearest scope, else its
+/// own, else the nearest transport.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use wharf_sdk::{JsonSchema, Tool};
+///
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Ask { accuracy: String }
+///
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Place { lat: f64, lng: f64 }
+///
+/// const GET_LOCATION: Tool<Ask, Place, String> = Tool::new("get-location", "Where the user is.");
+/// assert_eq!(GET_LOCATION.name(), "get-location");
+/// ```
+pub struct Tool<I, O, P = (), S = Open> {
+    name: &'static str,
+    description: &'static str,
+    own: Option<Function<I, O, P>>,
+    wire: Wire,
+    state: PhantomData<S>,
+}
+
+/// What a call needs to know of a definition.
+pub(crate) struct Target<I, O, P> {
+    pub(crate) name: &'static str,
+    pub(crate) own: Option<Function<I, O, P>>,
+    pub(crate) wire: Wire,
+}
+
+impl<I, O, P> Tool<I, O, P> {
+    /// A definition without an implementation.
+    #[must_use]
+    pub const fn new(name: &'static str, description: &'static str) -> Self {
+        Self::speaking(name, description, Wire::Tool)
+    }
+
+    /// A definition with its own way of being written on the wire.
+    pub(crate) const fn speaking(
+        name: &'static str,
+        description: &'static str,
+        wire: Wire,
+    ) -> Self {
+        Self { name, description, own: None, wire, state: PhantomData }
+    }
+
+    /// The same definition with an implementation of its own.
+    ///
+    /// ```
+    /// use wharf_sdk::{Scope, Tool, boxed};
+    ///
+    /// const DOUBLE: Tool<u32, u32, (), wharf_sdk::Implemented> =
+    ///     Tool::new("double", "Twice as much.").implemented(|n, _cx| boxed(async move { Ok(2 * n) }));
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// assert_eq!(DOUBLE.call(&Scope::root(), 21).await, Ok(42));
+    /// # }
+    /// ```
+    #[must_use]
+    pub const fn implemented(self, function: Function<I, O, P>) -> Tool<I, O, P, Implemented> {
+        Tool {
+            name: self.name,
+            description: self.description,
+            own: Some(function),
+            wire: self.wire,
+            state: PhantomData,
+        }
+    }
+}
+
+impl<I, O, P, S> Tool<I, O, P, S> {
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What it does.
+    #[must_use]
+    pub const fn description(&self) -> &'static str {
+        self.description
+    }
+
+    /// The same definition without its state, which matters only where it is given an
+    /// implementation.
+    pub(crate) const fn erased(self) -> Tool<I, O, P> {
+        let Self { name, description, own, wire, .. } = self;
+        Tool { name, description, own, wire, state: PhantomData }
+    }
+
+    pub(crate) const fn target(&self) -> Target<I, O, P> {
+        Target { name: self.name, own: self.own, wire: self.wire }
+    }
+}
+
+impl<I: Data, O: Data, P: Data, S> Tool<I, O, P, S> {
+    /// Calls the tool in a scope, from an agent, or from within another tool. Nothing happens
+    /// before the call is awaited or its progress is read; dropping it calls it off.
+    pub fn call(&self, within: &impl Within, input: I) -> Call<O, P> {
+        Call::new(within.place(), self.target(), input)
+    }
+}
+
+impl<I, O, P, S> Clone for Tool<I, O, P, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I, O, P, S> Copy for Tool<I, O, P, S> {}
+
+impl<I, O, P, S> fmt::Debug for Tool<I, O, P, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tool").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Puts a future into a box, as [`Tool::implemented`] and layers want it.
+pub fn boxed<T>(
+    future: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> BoxFuture<'static, Result<T, Fault>> {
+    Box::pin(future)
+}
