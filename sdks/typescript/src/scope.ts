@@ -77,8 +77,8 @@ export class Scope extends Caller {
   }
 
   /** Puts a layer around a tool, or layers around the tools of an agent, for calls in this scope. */
-  around<T extends AnyTool>(tool: T, layer: Layer<T>, options?: LayerOptions): this;
-  around<A extends Agent<any, any>>(agent: A, layers: AgentLayers<A>, options?: LayerOptions): this;
+  around<T extends AnyTool>(tool: T, layer: Layer<NoInfer<T>>, options?: LayerOptions): this;
+  around<A extends Agent<any, any>>(agent: A, layers: AgentLayers<NoInfer<A>>, options?: LayerOptions): this;
   around(wrapped: AnyTool | Agent<any, any>, given: any, options: LayerOptions = {}): this {
     const lane = options.lane ?? "outer";
     if (WIRE in wrapped) {
@@ -301,7 +301,7 @@ export class Scope extends Caller {
 
 /** Layers around some tools of an agent, by the names they have in it. */
 export type AgentLayers<A> = A extends Agent<any, infer Tools>
-  ? { [Name in keyof Tools]?: Layer<Tools[Name] & AnyTool> }
+  ? { [Name in keyof Tools]?: Tools[Name] extends AnyTool ? Layer<Tools[Name]> : never }
   : never;
 
 /**
