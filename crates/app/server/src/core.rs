@@ -18,8 +18,9 @@ use wharf_operator::OperatorEdge;
 use wharf_ports::{Clock, SystemClock};
 use wharf_run::RunEdge;
 use wharf_store_sqlite::SqliteStore;
+use wharf_tool::ToolEdge;
 use wharf_vault::FileVault;
-use wharf_vocab::{Code, Fault, NodeId, WorldId};
+use wharf_vocab::{Code, Fault, NodeId, ToolId, WorldId};
 
 use crate::lock::HomeLock;
 use crate::settings::Settings;
@@ -74,6 +75,7 @@ pub struct Core {
     agents: AgentEdge,
     tools: RunEdge,
     operators: OperatorEdge,
+    peers: ToolEdge,
     server: Server,
     store: Arc<SqliteStore>,
     storage: Storage,
@@ -124,7 +126,7 @@ impl Core {
         };
         let handle = Handle::start(engine).await.map_err(|error| fault::of_store(&error))?;
         storage.serve(Arc::new(handle.clone()));
-        if let Err(fault) = furnish(&handle).await {
+        if let Err(fault) = furnish(&handle, settings.models.tool.clone()).await {
             handle.stop(Duration::ZERO).await;
             return Err(fault);
         }
@@ -145,6 +147,7 @@ impl Core {
                 return Err(fault);
             }
         };
+        let peers = ToolEdge::start(wharf_tool::Options::new(handle.clone())).await;
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
         let steered: Arc<dyn AgentControl> = Arc::new(agents.clone());
@@ -155,7 +158,7 @@ impl Core {
             agents: Some(steered),
             tools: Some(served),
             vault: Some(vault),
-            mounts: mounts(&handle, &operators),
+            mounts: mounts(&handle, &operators, &peers),
             limits,
         };
         let server = listener.serve(handle.clone(), edge);
@@ -167,6 +170,7 @@ impl Core {
             agents,
             tools,
             operators,
+            peers,
             server,
             store,
             storage,
@@ -228,9 +232,12 @@ impl Core {
         if let Err(error) = files::remove(&self.home.core_file()) {
             tracing::warn!(%error, "run/core.json could not be removed");
         }
+        // Whoever calls over a connection is told to go; whoever executes may finish first.
+        self.peers.drain();
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
         self.operators.stop();
+        self.peers.stop();
         // What agents and tool servers still do is taken up again at the next start, or given up there.
         tokio::join!(self.agents.stop(), self.tools.stop());
         self.server.stop(self.drain).await;
@@ -283,7 +290,7 @@ async fn operators(
 }
 
 /// Other edges on the same listener.
-fn mounts(handle: &Handle, operators: &OperatorEdge) -> Vec<Mount> {
+fn mounts(handle: &Handle, operators: &OperatorEdge, peers: &ToolEdge) -> Vec<Mount> {
     let seats = Mount { own_doors: true, ..Mount::new("/v1/operators", operators.seats()) };
     let workers = Mount::new("/v1/worker", operators.workers());
     vec![
@@ -291,6 +298,8 @@ fn mounts(handle: &Handle, operators: &OperatorEdge) -> Vec<Mount> {
         seats,
         Mount::new("/v1/tasks", operators.tasks()),
         Mount { own_doors: true, streams: true, ..workers },
+        Mount::new("/v1/tool", peers.peers()),
+        Mount::new("/v1/operatives", peers.operatives()),
     ]
 }
 
@@ -313,8 +322,8 @@ fn prepare(home: &Home) -> Result<Prepared, Fault> {
 }
 
 /// Gives an engine what every core has: the built-in tools and a world to begin with.
-async fn furnish(handle: &Handle) -> Result<(), Fault> {
-    wharf_builtin::register(handle).await?;
+async fn furnish(handle: &Handle, model_tool: Option<ToolId>) -> Result<(), Fault> {
+    wharf_builtin::register_with(handle, wharf_builtin::Options { model_tool }).await?;
     let world = WorldId::new("default").map_err(|_| internal())?;
     let made = handle.create_world(&Caller::owner(), world, WorldSettings::default()).await;
     match made {

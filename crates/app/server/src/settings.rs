@@ -2,6 +2,7 @@
 
 mod agents;
 pub(crate) mod artifacts;
+mod models;
 mod operators;
 mod policy;
 mod tools;
@@ -48,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) tools: tools::Tools,
     /// What operators are told, and how long seats wait.
     pub(crate) operators: operators::Operators,
+    /// Which tool completes prompts.
+    pub(crate) models: models::Models,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -83,6 +86,7 @@ struct File {
     policy: Vec<policy::Rule>,
     tools: tools::File,
     operators: operators::File,
+    models: models::File,
     log: LogFile,
 }
 
@@ -140,6 +144,7 @@ impl Settings {
             artifacts: file.artifacts.settle(home.path(), var)?,
             tools: file.tools.into(),
             operators: file.operators.read()?,
+            models: file.models.read()?,
             log: Log {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),

@@ -18,8 +18,10 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, Availability, Level, Progress, Resolution, Run, ToolDef};
-use wharf_engine::{Attempt, AttemptData, Dispatch, Handle, NewRun, ProviderSink};
-use wharf_vocab::{AskKind, AttemptId, Code, Executed, Fault, IdError, Object, ProviderId, ToolId};
+use wharf_engine::{Attempt, AttemptData, Dispatch, Handle, HistoryItem, NewRun, ProviderSink};
+use wharf_vocab::{
+    AskKind, AttemptId, Code, Executed, Fault, IdError, Object, ProviderId, Seq, ToolId,
+};
 
 /// Attempts that may be under way at once.
 const ATTEMPTS_MAX: usize = 4096;
@@ -241,11 +243,23 @@ impl Cx {
         schema: Option<Value>,
         audience: Audience,
     ) -> Result<Resolution, Fault> {
+        self.ask_about(key, title, schema, audience, None).await
+    }
+
+    /// Asks a question with something more to look at.
+    pub async fn ask_about(
+        &self,
+        key: &str,
+        title: &str,
+        schema: Option<Value>,
+        audience: Audience,
+        detail: Option<Value>,
+    ) -> Result<Resolution, Fault> {
         let (sender, answer) = oneshot::channel();
         lock(&self.answers).insert(key.to_owned(), sender);
         let ask = NewAsk {
             escalates: None,
-            detail: None,
+            detail,
             attempt_id: self.attempt.dispatch().attempt_id.clone(),
             kind: AskKind::Question,
             key: key.to_owned(),
@@ -256,6 +270,34 @@ impl Cx {
         };
         self.attempt.raise(ask).await?;
         answer.await.map_err(|_| Fault::new(Code::ToolCanceled, "The question was dropped."))
+    }
+
+    /// Whether there is a tool of this name.
+    #[must_use]
+    pub fn has_tool(&self, tool: &ToolId) -> bool {
+        self.handle.tool(tool).is_ok()
+    }
+
+    /// Runs another tool as a child of this run in the same mode, passes on the text that it
+    /// streams, and waits for its end.
+    pub async fn call_and_follow(&self, tool: ToolId, inputs: Object) -> Result<Arc<Run>, Fault> {
+        let dispatch = self.attempt.dispatch();
+        let mut new = NewRun::new(tool, inputs, dispatch.run.world.clone());
+        new.mode = dispatch.spec.mode;
+        new.correlation_id.clone_from(&dispatch.spec.correlation_id);
+        let caller = self.attempt.caller(vec![ToolPattern::any()]);
+        let accepted = self.attempt.invoke(&caller, new).await?;
+        let mut watch = self.handle.watch(&accepted.run.key, Seq(0)).await?;
+        while let Some(event) = watch.next().await {
+            let event = event?;
+            if let Some(run) = event.ended {
+                return Ok(run);
+            }
+            if let HistoryItem::Progress(piece @ Progress::Text { .. }) = event.item {
+                self.attempt.progress(vec![piece]).await?;
+            }
+        }
+        Err(Fault::new(Code::CoreInternal, "The end of the run could not be read."))
     }
 
     /// Runs another tool as a child of this run and waits for its end.

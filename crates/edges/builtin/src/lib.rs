@@ -4,14 +4,28 @@
 //! on the world.
 
 mod in_process;
+mod notify;
+mod sample;
 mod tools;
 
 pub use in_process::{Cx, Done, InProcess};
 
 use wharf_engine::Handle;
-use wharf_vocab::Fault;
+use wharf_vocab::{Fault, ToolId};
+
+/// What can be set about the built-in tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The tool that completes prompts; the usual one when absent.
+    pub model_tool: Option<ToolId>,
+}
 
 /// Adds the built-in tools to an engine.
 pub async fn register(handle: &Handle) -> Result<(), Fault> {
-    tools::provider()?.register(handle).await
+    register_with(handle, Options::default()).await
+}
+
+/// Adds the built-in tools to an engine, as they are set.
+pub async fn register_with(handle: &Handle, options: Options) -> Result<(), Fault> {
+    tools::provider(options)?.register(handle).await
 }

@@ -10,20 +10,25 @@ use wharf_domain::{Audience, Progress, Resolution, ToolDef};
 use wharf_vocab::{Code, Fault, FaultCode};
 
 use crate::in_process::{Cx, InProcess};
+use crate::notify::notify;
+use crate::{Options, sample};
 
 /// The provider of all built-in tools.
-pub(crate) fn provider() -> Result<InProcess, Fault> {
-    build().map_err(|error| Fault::new(Code::CoreInternal, format!("A built-in tool: {error}.")))
+pub(crate) fn provider(options: Options) -> Result<InProcess, Fault> {
+    build(options)
+        .map_err(|error| Fault::new(Code::CoreInternal, format!("A built-in tool: {error}.")))
 }
 
-fn build() -> Result<InProcess, wharf_vocab::IdError> {
-    InProcess::new("wharf")?
+fn build(options: Options) -> Result<InProcess, wharf_vocab::IdError> {
+    let provider = InProcess::new("wharf")?
         .tool("echo", "Gives its inputs back as outputs, files as their text.", harmless, echo)?
         .tool("count", "Counts to n, one number at a time.", harmless, count)?
         .tool("sleep", "Waits, and can be canceled while it does.", harmless, sleep)?
         .tool("fail", "Fails the way it is told to.", harmless, fail)?
         .tool("ask", "Asks a question and gives the answer back.", harmless, ask)?
-        .tool("approve-me", "Runs only once somebody has approved it.", guarded, approve_me)
+        .tool("approve-me", "Runs only once somebody has approved it.", guarded, approve_me)?
+        .tool("notify", "Keeps a message in the run's log.", harmless, notify)?;
+    sample::add(provider, options.model_tool)
 }
 
 fn harmless(def: &mut ToolDef) {
@@ -183,6 +188,9 @@ struct AskInput {
     /// JSON Schema of the answer; any text when absent.
     #[serde(default = "ask_schema")]
     schema: Map<String, Value>,
+    /// What else there is to know about the question.
+    #[serde(default)]
+    detail: Option<Map<String, Value>>,
 }
 
 fn ask_question() -> String {
@@ -205,7 +213,8 @@ struct AskOutput {
 
 async fn ask(input: AskInput, cx: Cx) -> Answer<AskOutput> {
     let schema = Some(Value::Object(input.schema));
-    let ended = cx.ask("question", &input.question, schema, Audience::Any).await?;
+    let detail = input.detail.map(Value::Object);
+    let ended = cx.ask_about("question", &input.question, schema, Audience::Any, detail).await?;
     let status = ended.as_str().to_owned();
     let answer = match ended {
         Resolution::Answered { value } => Some(value),

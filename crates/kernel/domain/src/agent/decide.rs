@@ -77,6 +77,7 @@ impl Agent {
         };
         if let AgentInput::Add { folder, manifest_hash, manifest } = input {
             check_id(id)?;
+            check_kind(agent, manifest)?;
             return Ok(add(agent, folder, manifest_hash, manifest, by).map(|(event, entry)| {
                 (entry, record(event).fact("manifest", manifest_hash.as_str()))
             }));
@@ -147,6 +148,17 @@ fn check_id(id: &AgentId) -> Result<(), Fault> {
     let message =
         format!("The manifest's field id cannot be used: {id} is a name of the core itself.");
     Err(Fault::new(Code::AgentManifestInvalid, message).with("field", "id"))
+}
+
+/// An operative's name is not taken over by what is launched, nor the other way round.
+fn check_kind(agent: Option<&Agent>, manifest: &AgentManifest) -> Result<(), Fault> {
+    let Some(known) = agent.filter(|known| known.manifest.operative != manifest.operative) else {
+        return Ok(());
+    };
+    let what =
+        if known.manifest.operative { "an operative; forget it" } else { "an agent; remove it" };
+    let message = format!("{} is the name of {what} first.", known.id);
+    Err(Fault::new(Code::ToolConflict, message))
 }
 
 /// What is approved must be what was looked at: whoever can write to the folder could have it added

@@ -1,0 +1,228 @@
+//! The edge: its routers, its start and its end.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use wharf_domain::agent::{AgentLimits, Entrypoint};
+use wharf_domain::{AgentInput, AgentManifest, Availability, Caller, ToolDef};
+use wharf_vocab::{AgentId, Code, Digest, Fault, ProviderId};
+use wharf_wire::tool_v1::close;
+
+use crate::options::Options;
+use crate::query;
+use crate::routes;
+use crate::sink::Sink;
+use crate::sse::Sessions;
+use crate::stations::{Order, Station};
+
+/// The edge that speaks the tool protocol. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct ToolEdge {
+    shared: Arc<Shared>,
+}
+
+/// What connections, sinks and routes share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) options: Options,
+    pub(crate) sessions: Sessions,
+    /// Places for connections and sessions.
+    pub(crate) places: Arc<Semaphore>,
+    /// Principals are told to go.
+    pub(crate) draining: CancellationToken,
+    /// Everybody is told to go.
+    pub(crate) stop: CancellationToken,
+    stations: RwLock<BTreeMap<ProviderId, Arc<Station>>>,
+}
+
+impl ToolEdge {
+    /// Takes up the operatives there are; runs wait for them for a while.
+    pub async fn start(options: Options) -> Self {
+        let shared = Arc::new(Shared {
+            sessions: Sessions::default(),
+            places: Arc::new(Semaphore::new(options.peers_max)),
+            draining: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            stations: RwLock::default(),
+            options,
+        });
+        let known = shared.options.handle.agents().into_iter();
+        for agent in known.filter(|agent| agent.manifest.operative) {
+            if let Err(fault) = shared.take_up(&agent.id, agent.tools).await {
+                tracing::error!(operative = %agent.id, %fault, "an operative was not taken up");
+            }
+        }
+        Self { shared }
+    }
+
+    /// The routes below `/v1/tool`, where peers connect.
+    pub fn peers(&self) -> axum::Router {
+        routes::peers(Arc::clone(&self.shared))
+    }
+
+    /// The routes below `/v1/operatives`, for whoever looks after them.
+    pub fn operatives(&self) -> axum::Router {
+        routes::operatives(Arc::clone(&self.shared))
+    }
+
+    /// Ends the connections of principals: what they started and did not detach is called off.
+    /// Operatives may go on with what they have.
+    pub fn drain(&self) {
+        self.shared.draining.cancel();
+    }
+
+    /// Ends all connections. Names and their tools stay.
+    pub fn stop(&self) {
+        self.shared.draining.cancel();
+        self.shared.stop.cancel();
+        let reason = || "the core stops".to_owned();
+        for station in self.shared.stations() {
+            station.tell(Order::Close { code: close::RESTART, reason: reason() });
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn station(&self, name: &ProviderId) -> Option<Arc<Station>> {
+        self.stations.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn stations(&self) -> Vec<Arc<Station>> {
+        self.stations.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The station of a name, which is made if there is none.
+    fn station_or_new(&self, name: &ProviderId) -> Result<Arc<Station>, Fault> {
+        let mut stations = self.stations.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(station) = stations.get(name) {
+            return Ok(Arc::clone(station));
+        }
+        if stations.len() >= self.options.operatives_max {
+            let message = "Too many operatives are known; forget some first.";
+            return Err(Fault::new(Code::CoreBusy, message));
+        }
+        let station = Arc::new(Station::new(name.clone()));
+        stations.insert(name.clone(), Arc::clone(&station));
+        Ok(station)
+    }
+
+    fn remove_station(&self, station: &Arc<Station>) {
+        let mut stations = self.stations.write().unwrap_or_else(PoisonError::into_inner);
+        if stations.get(&station.name).is_some_and(|found| Arc::ptr_eq(found, station)) {
+            stations.remove(&station.name);
+        }
+    }
+
+    /// Takes up an operative of an earlier core.
+    async fn take_up(self: &Arc<Self>, id: &AgentId, tools: Vec<ToolDef>) -> Result<(), Fault> {
+        let name = ProviderId::new(id.as_str())
+            .map_err(|_| Fault::new(Code::CoreInternal, "The name does not fit."))?;
+        let station = self.station_or_new(&name)?;
+        let sink = Arc::new(Sink::new(self, Arc::clone(&station)));
+        self.options.handle.register(name, tools, sink).await?;
+        // It is known, whoever asks next.
+        let _ = station.known.set(());
+        self.wait_for(&station);
+        Ok(())
+    }
+
+    /// The station that a caller may serve, which stands in the catalog and in the journal.
+    pub(crate) async fn claim(
+        self: &Arc<Self>,
+        caller: &Caller,
+        name: &ProviderId,
+    ) -> Result<Arc<Station>, Fault> {
+        let id = query::record(name)?;
+        let known = self.options.handle.agent(&id);
+        if known.is_ok_and(|agent| !agent.manifest.operative) {
+            return Err(taken(name));
+        }
+        let station = self.station_or_new(name)?;
+        station.check(&caller.grant)?;
+        let made = station.known.get_or_try_init(|| self.make(caller, &id, &station)).await;
+        if let Err(fault) = made {
+            self.remove_station(&station);
+            return Err(if fault.is(Code::ToolConflict) { taken(name) } else { fault });
+        }
+        Ok(station)
+    }
+
+    async fn make(
+        self: &Arc<Self>,
+        caller: &Caller,
+        id: &AgentId,
+        station: &Arc<Station>,
+    ) -> Result<(), Fault> {
+        let handle = &self.options.handle;
+        let sink = Arc::new(Sink::new(self, Arc::clone(station)));
+        handle.register(station.name.clone(), Vec::new(), sink).await?;
+        let added = handle.change_agent(caller, id, record(id)).await;
+        if let Err(fault) = added {
+            handle.remove_provider(station.name.clone()).await?;
+            return Err(fault);
+        }
+        Ok(())
+    }
+
+    /// Lets runs wait for somebody to serve a name, for a while.
+    pub(crate) fn wait_for(self: &Arc<Self>, station: &Arc<Station>) {
+        let Some(epoch) = station.away() else { return };
+        let (shared, station) = (Arc::clone(self), Arc::clone(station));
+        tokio::spawn(async move {
+            tokio::select! {
+                () = shared.stop.cancelled() => return,
+                () = tokio::time::sleep(shared.options.away) => {}
+            }
+            if station.away() == Some(epoch) {
+                let reason = format!("nobody is connected as {}", station.name);
+                shared.set(&station, Availability::Down { reason }).await;
+            }
+        });
+    }
+
+    /// Says whether a name's tools can be called.
+    pub(crate) async fn set(&self, station: &Station, availability: Availability) {
+        let set = self.options.handle.set_availability(station.name.clone(), availability).await;
+        if let Err(fault) = set {
+            tracing::debug!(operative = %station.name, code = %fault.code, "the engine has ended");
+        }
+    }
+
+    /// Gives a name up: its connection ends, and its tools leave the catalog.
+    pub(crate) async fn forget(&self, caller: &Caller, name: &ProviderId) -> Result<(), Fault> {
+        let unknown = || Fault::new(Code::AgentNotFound, format!("There is no operative {name}."));
+        let station = self.station(name).ok_or_else(unknown)?;
+        let handle = &self.options.handle;
+        handle.change_agent(caller, &query::record(name)?, AgentInput::Remove).await?;
+        station.forget();
+        self.remove_station(&station);
+        handle.remove_provider(name.clone()).await
+    }
+}
+
+/// What the journal keeps of a name.
+fn record(id: &AgentId) -> AgentInput {
+    let manifest = AgentManifest {
+        name: id.to_string(),
+        version: String::new(),
+        description: "An operative: it connects by itself.".to_owned(),
+        entrypoint: Entrypoint { program: String::new(), args: Vec::new() },
+        permissions: Vec::new(),
+        capabilities: Vec::new(),
+        limits: AgentLimits::default(),
+        isolation: None,
+        inherits_connection: false,
+        source: None,
+        server: None,
+        operative: true,
+    };
+    let manifest_hash = Digest::of(&[b"operative", id.as_str().as_bytes()]);
+    AgentInput::Add { folder: String::new(), manifest_hash, manifest }
+}
+
+fn taken(name: &ProviderId) -> Fault {
+    let message = format!("{name} is the name of another provider; serve under another one.");
+    Fault::new(Code::ToolConflict, message).with("provider", name.as_str())
+}

@@ -1,0 +1,183 @@
+//! A run that comes of a request, followed from its start to its end.
+//!
+//! What it has to tell goes through a bounded queue that the connection empties as fast as its
+//! peer reads. When the peer is slow only the follower waits; the run does not.
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use wharf_domain::{Caller, Outcome, Progress, Run};
+use wharf_engine::{Handle, HistoryItem};
+use wharf_protocol::tool::Answer;
+use wharf_vocab::{Code, Fault, RunKey, Seq};
+
+use crate::plan::Reading;
+
+/// News of all runs of a connection that may wait for it.
+pub(crate) const TIDINGS_MAX: usize = 64;
+
+/// What a run has to tell whoever asked for it.
+#[derive(Debug)]
+pub(crate) struct Tidings {
+    /// The request.
+    pub(crate) id: String,
+    /// Which request of that name.
+    pub(crate) serial: u64,
+    /// What there is to tell.
+    pub(crate) what: What,
+}
+
+/// What there is to tell.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// Something on the way.
+    Progress(Value),
+    /// The end.
+    Ended(Answer),
+}
+
+/// Follows one run.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    pub(crate) handle: Handle,
+    pub(crate) caller: Caller,
+    pub(crate) id: String,
+    pub(crate) serial: u64,
+    pub(crate) tidings: mpsc::Sender<Tidings>,
+    /// The asker does not want it any more.
+    pub(crate) stop: CancellationToken,
+    /// Whether the run goes on without its asker.
+    pub(crate) detach: bool,
+}
+
+impl Follower {
+    /// Follows the run that `begun` begins, and tells how it ends.
+    pub(crate) async fn follow(
+        self,
+        begun: impl Future<Output = Result<RunKey, Fault>>,
+        reading: Reading,
+    ) {
+        let answer = match begun.await {
+            Ok(key) => self.watch(&key, reading).await,
+            Err(fault) => Some(refused(fault)),
+        };
+        if let Some(answer) = answer {
+            // When the connection is gone there is nobody left to tell.
+            let _ = self.tell(What::Ended(answer)).await;
+        }
+    }
+
+    /// Passes on what the run does until it is over; nothing if nobody waits for the end.
+    async fn watch(&self, key: &RunKey, reading: Reading) -> Option<Answer> {
+        let mut watch = match self.handle.watch(key, Seq(0)).await {
+            Ok(watch) => watch,
+            Err(fault) => return Some(Answer::Failed(fault)),
+        };
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = self.unwanted() => {
+                    self.call_off(key).await;
+                    return None;
+                }
+                event = watch.next() => event,
+            };
+            match event {
+                Some(Ok(event)) => match (&event.ended, event.item) {
+                    (Some(run), _) => return Some(answer(run, reading)),
+                    // Whoever only tells something waits for nothing else than that it arrived.
+                    (None, HistoryItem::Progress(_)) if reading == Reading::Notice => {}
+                    (None, HistoryItem::Progress(piece)) => {
+                        let Some(value) = shown(piece) else { continue };
+                        let stopped = tokio::select! {
+                            told = self.tell(What::Progress(value)) => told.is_err(),
+                            () = self.stop.cancelled() => false,
+                        };
+                        if stopped && self.detach {
+                            return None;
+                        }
+                    }
+                    _ => {}
+                },
+                Some(Err(fault)) => return Some(Answer::Failed(fault)),
+                None => return Some(Answer::Failed(lost())),
+            }
+        }
+    }
+
+    /// Waits until nobody wants the run any more.
+    async fn unwanted(&self) {
+        tokio::select! {
+            () = self.stop.cancelled() => {}
+            () = self.tidings.closed(), if !self.detach => {}
+        }
+    }
+
+    async fn call_off(&self, key: &RunKey) {
+        let reason = "Whoever started it no longer wants it.";
+        let asked = self.handle.cancel_run(&self.caller, key, reason).await;
+        // A caller whose rights have ended meanwhile leaves nothing running behind.
+        if asked.is_err_and(|fault| fault.is(Code::PermissionDenied)) {
+            let core = Caller::core();
+            if let Err(fault) = self.handle.cancel_run(&core, key, reason).await {
+                tracing::debug!(run = %key, code = %fault.code, "a run could not be called off");
+            }
+        }
+    }
+
+    async fn tell(&self, what: What) -> Result<(), mpsc::error::SendError<Tidings>> {
+        let tidings = Tidings { id: self.id.clone(), serial: self.serial, what };
+        self.tidings.send(tidings).await
+    }
+}
+
+/// How a run ended, as whoever asked for it is told.
+fn answer(run: &Run, reading: Reading) -> Answer {
+    let outputs = match &run.outcome {
+        Some(Outcome::Succeeded { outputs }) => outputs,
+        Some(Outcome::Refused { .. }) => return Answer::Denied,
+        Some(Outcome::Canceled { .. }) => return Answer::Cancelled,
+        Some(Outcome::Failed { error }) => return Answer::Failed(error.clone()),
+        None => return Answer::Failed(lost()),
+    };
+    match reading {
+        Reading::Output(form) => Answer::Accepted(form.unpack(outputs.clone())),
+        Reading::Notice => Answer::Acknowledged,
+        Reading::Question => {
+            let given = outputs.get("answer").cloned().unwrap_or_default();
+            match outputs.get("status").and_then(Value::as_str) {
+                Some("answered") => Answer::Accepted(given),
+                Some("declined") => Answer::Declined,
+                Some("off_script") => {
+                    Answer::OffScript(given.as_str().unwrap_or_default().to_owned())
+                }
+                _ => Answer::Cancelled,
+            }
+        }
+    }
+}
+
+/// Why there is no run, as whoever asked for it is told.
+pub(crate) fn refused(fault: Fault) -> Answer {
+    let denied = [Code::PermissionDenied, Code::AuthInvalid, Code::AuthRequired, Code::AskDenied];
+    match denied.into_iter().any(|code| fault.is(code)) {
+        true => Answer::Denied,
+        false => Answer::Failed(fault),
+    }
+}
+
+/// A piece of progress on the wire. A value that a tool gave stands as it is.
+fn shown(piece: Progress) -> Option<Value> {
+    match piece {
+        Progress::Partial { key: None, value } => Some(value),
+        Progress::Partial { key: Some(key), value } => Some(json!({"key": key, "value": value})),
+        Progress::Text { channel, text } => Some(json!({"channel": channel, "text": text})),
+        Progress::Phase { phase, fraction } => Some(json!({"phase": phase, "fraction": fraction})),
+        Progress::Log { level, text } => Some(json!({"level": level.as_str(), "text": text})),
+        Progress::Gap { .. } => None,
+    }
+}
+
+fn lost() -> Fault {
+    Fault::new(Code::CoreInternal, "The end of the run could not be read.")
+}

@@ -1,0 +1,36 @@
+//! The edge that speaks the tool protocol: operatives that offer tools, and principals that call
+//! them, over WebSockets or over server-sent events and POST.
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `edge.rs` | the edge: its routers, its start and its end |
+//! | `stations.rs` | the names that operatives serve under, and who serves them now |
+//! | `sink.rs` | the engine's way to an operative |
+//! | `peer.rs` | one connection, whatever carries it |
+//! | `operative.rs`, `children.rs` | what an operative is asked, and what it asks while it serves |
+//! | `principal.rs` | what a principal asks |
+//! | `plan.rs`, `follow.rs` | what a request means, and the run that comes of it |
+//! | `offer.rs`, `value.rs` | tools as operatives describe them, and values that are no objects |
+//! | `socket.rs`, `sse.rs`, `outlet.rs` | what carries frames |
+//! | `query.rs`, `routes.rs` | how a connection is asked for |
+
+mod children;
+mod edge;
+mod follow;
+mod offer;
+mod operative;
+mod options;
+mod outlet;
+mod peer;
+mod plan;
+mod principal;
+mod query;
+mod routes;
+mod sink;
+mod socket;
+mod sse;
+mod stations;
+mod value;
+
+pub use edge::ToolEdge;
+pub use options::Options;

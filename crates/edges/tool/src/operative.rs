@@ -1,0 +1,261 @@
+//! What an operative is asked: attempts become requests, and its answers their ends.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio::sync::mpsc;
+use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::{AgentInput, Availability, Caller, Progress, Resolution, ToolDef};
+use wharf_engine::{Attempt, Dispatch};
+use wharf_protocol::tool::{Answer, CallError, Incoming, Session};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, ToolId};
+use wharf_wire::tool_v1::{Kind, Offer, OfferedTool, Request};
+
+use crate::children::Children;
+use crate::edge::Shared;
+use crate::follow::Tidings;
+use crate::offer;
+use crate::query;
+use crate::stations::Station;
+use crate::value::Form;
+
+/// One who executes.
+#[derive(Debug)]
+pub(crate) struct Operative {
+    shared: Arc<Shared>,
+    station: Arc<Station>,
+    epoch: u64,
+    caller: Caller,
+    calls: HashMap<String, Call>,
+    children: Children,
+}
+
+/// An attempt that the operative works on.
+#[derive(Debug)]
+struct Call {
+    attempt: Attempt,
+    output: Form,
+}
+
+impl Operative {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        station: Arc<Station>,
+        (epoch, caller): (u64, Caller),
+        tidings: mpsc::Sender<Tidings>,
+    ) -> Self {
+        let children = Children::new(shared.options.handle.clone(), tidings);
+        Self { shared, station, epoch, caller, calls: HashMap::new(), children }
+    }
+
+    /// Takes tools of which only the names are known. Whoever is listening is told what became of
+    /// it; who does not know of it ignores it.
+    pub(crate) async fn declare(&mut self, session: &mut Session, names: &[String]) {
+        let offered = self.offer(&offer::untyped(names)).await;
+        session.offered(offered);
+    }
+
+    /// Takes what the operative offers, and nothing else, from now on.
+    pub(crate) async fn offer(&mut self, offered: &[OfferedTool]) -> Offer {
+        match self.take(offered).await {
+            Ok(tools) => Offer::Tools(tools.iter().map(ToString::to_string).collect()),
+            Err(fault) => {
+                let (code, message) = (fault.code.to_string(), fault.message);
+                Offer::Error { code, message }
+            }
+        }
+    }
+
+    async fn take(&self, offered: &[OfferedTool]) -> Result<Vec<ToolId>, Fault> {
+        let (handle, name) = (&self.shared.options.handle, &self.station.name);
+        handle.check_current(&self.caller)?;
+        let defs = offer::definitions(name, &self.caller, offered)?;
+        let tools: Vec<ToolId> = defs.iter().map(|def| def.tool.clone()).collect();
+        if !self.station.is_current(self.epoch) {
+            let message = format!("Another connection serves {name} now.");
+            return Err(Fault::new(Code::ToolConflict, message));
+        }
+        let id = query::record(name)?;
+        let before = handle.agent(&id)?.tools;
+        if before != defs {
+            self.keep(before, defs).await?;
+        } else {
+            // The catalog may have less than the journal after a change that did not come through.
+            handle.set_tools(name, defs)?;
+        }
+        if self.station.ready(self.epoch) {
+            self.shared.set(&self.station, Availability::Up).await;
+        }
+        Ok(tools)
+    }
+
+    /// Writes down what is offered. The catalog has it first, because it may find it wrong.
+    async fn keep(&self, before: Vec<ToolDef>, defs: Vec<ToolDef>) -> Result<(), Fault> {
+        let (handle, name) = (&self.shared.options.handle, &self.station.name);
+        handle.set_tools(name, defs.clone())?;
+        let offered = AgentInput::Offer { tools: defs };
+        let kept = handle.change_agent(&self.caller, &query::record(name)?, offered).await;
+        if let Err(fault) = kept {
+            handle.set_tools(name, before)?;
+            return Err(fault);
+        }
+        Ok(())
+    }
+
+    /// Asks the operative to execute an attempt.
+    pub(crate) fn execute(&mut self, session: &mut Session, dispatch: Dispatch) {
+        let handle = &self.shared.options.handle;
+        let tool = handle.tool(&dispatch.spec.tool).ok();
+        let form = |schema: Option<&Value>| schema.map_or(Form::Object, Form::of);
+        let input = form(tool.as_ref().map(|tool| &tool.def.input_schema));
+        let output = form(tool.as_ref().and_then(|tool| tool.def.output_schema.as_ref()));
+        let id = dispatch.attempt_id.to_string();
+        let request = Request {
+            id: id.clone(),
+            kind: Kind::Elicit,
+            method: dispatch.spec.tool.name().to_owned(),
+            payload: input.unpack(dispatch.spec.inputs.clone()),
+        };
+        let attempt = Attempt::new(handle.clone(), dispatch);
+        match session.call(request) {
+            Ok(()) => {
+                self.calls.insert(id, Call { attempt, output });
+            }
+            // An attempt that was given twice is under way.
+            Err(CallError::Duplicate) => {}
+            Err(error) => {
+                let code = match error {
+                    CallError::TooLarge => Code::ToolInputTooLarge,
+                    CallError::Ended => Code::ToolAgentLost,
+                    CallError::Full | CallError::Duplicate => Code::ToolBusy,
+                };
+                let message = format!("The operative could not be asked: {error}.");
+                let failed = AttemptError::Failed(Fault::new(code, message), Executed::No);
+                end(attempt, Err(failed));
+            }
+        }
+    }
+
+    /// Takes an attempt back. Not every operative answers when it is told to stop, so nothing is
+    /// waited for.
+    pub(crate) fn stop(&mut self, session: &mut Session, attempt_id: &AttemptId) {
+        let id = attempt_id.as_str();
+        let Some(call) = self.calls.remove(id) else { return };
+        session.cancel(id);
+        self.children.parent_ended(id);
+        let fault = Fault::new(Code::ToolCanceled, "The operative was told to stop.");
+        end(call.attempt, Err(AttemptError::Canceled(fault.executed(Executed::Maybe))));
+    }
+
+    /// The operative says something on the way.
+    pub(crate) async fn progress(&mut self, id: &str, data: Value) {
+        let Some(call) = self.calls.get(id) else { return };
+        let piece = Progress::Partial { key: None, value: data };
+        if let Err(fault) = call.attempt.progress(vec![piece]).await {
+            tracing::debug!(code = %fault.code, "progress was not kept");
+        }
+    }
+
+    /// The operative answers, or cannot any more.
+    pub(crate) fn answered(&mut self, id: &str, answer: Answer) {
+        let Some(Call { attempt, output }) = self.calls.remove(id) else { return };
+        self.children.parent_ended(id);
+        end(attempt, result(answer).map(|value| output.pack(value)));
+    }
+
+    /// The operative asks for something while it serves a call.
+    pub(crate) async fn request(&mut self, session: &mut Session, incoming: Incoming) {
+        let call = incoming.of.as_ref().and_then(|of| self.calls.get(of));
+        let Some(call) = call else {
+            let message = "An operative asks only on behalf of a call that it serves.";
+            let fault = Fault::new(Code::PermissionDenied, message).executed(Executed::No);
+            session.answer(&incoming.id, &Answer::Failed(fault));
+            return;
+        };
+        let attempt = call.attempt.clone();
+        self.children.begin(session, attempt, incoming).await;
+    }
+
+    pub(crate) fn canceled(&mut self, id: &str) {
+        self.children.canceled(id);
+    }
+
+    pub(crate) fn ask_ended(
+        &mut self,
+        session: &mut Session,
+        attempt_id: &AttemptId,
+        key: &str,
+        resolution: Resolution,
+    ) {
+        self.children.ask_ended(session, attempt_id, key, resolution);
+    }
+
+    pub(crate) fn open_calls(&self) -> HashSet<String> {
+        self.calls.keys().cloned().collect()
+    }
+
+    pub(crate) fn is_open(&mut self, tidings: &Tidings) -> bool {
+        self.children.is_open(tidings)
+    }
+
+    /// The connection has ended; runs wait for another one for a while.
+    pub(crate) async fn leave(&mut self) {
+        if self.station.leave(self.epoch, self.shared.options.handle.now()) {
+            self.shared.set(&self.station, Availability::Coming).await;
+            self.shared.wait_for(&self.station);
+        }
+    }
+}
+
+/// An answer as the end of an attempt.
+fn result(answer: Answer) -> Result<Value, AttemptError> {
+    match answer {
+        Answer::Accepted(value) => Ok(value),
+        Answer::Acknowledged => Ok(Value::Null),
+        Answer::Declined => {
+            let fault = Fault::new(Code::ToolDeclined, "The operative declined the call.");
+            Err(AttemptError::Refused(fault))
+        }
+        Answer::Denied => {
+            let fault = Fault::new(Code::PermissionDenied, "The operative did not allow the call.");
+            Err(AttemptError::Refused(fault))
+        }
+        Answer::Cancelled => {
+            let fault = Fault::new(Code::ToolCanceled, "The operative called it off.");
+            Err(AttemptError::Canceled(fault))
+        }
+        Answer::OffScript(text) => {
+            let text: String = text.chars().filter(|c| !c.is_control() || *c == '\n').collect();
+            let text = if text.trim().is_empty() { "The tool failed.".to_owned() } else { text };
+            Err(AttemptError::Failed(Fault::new(Code::ToolFailed, text), Executed::Yes))
+        }
+        Answer::Failed(mut fault) => {
+            let said = fault.details.remove("executed");
+            let executed = match said.as_ref().and_then(Value::as_str) {
+                Some("no") => Executed::No,
+                Some("maybe") => Executed::Maybe,
+                _ => Executed::Yes,
+            };
+            Err(AttemptError::Failed(fault, executed))
+        }
+        Answer::Lost => {
+            let message = "The operative's connection ended before it answered.";
+            let fault = Fault::new(Code::ToolAgentLost, message);
+            Err(AttemptError::Failed(fault, Executed::Maybe))
+        }
+    }
+}
+
+/// Tells the engine how an attempt ended.
+fn end(attempt: Attempt, result: Result<wharf_vocab::Object, AttemptError>) {
+    tokio::spawn(async move {
+        let told = match result {
+            Ok(outputs) => attempt.succeeded(outputs, 0).await,
+            Err(error) => attempt.ended(AttemptReport::new(Err(error), 0)).await,
+        };
+        if let Err(fault) = told {
+            tracing::debug!(code = %fault.code, "the engine stopped before an attempt ended");
+        }
+    });
+}

@@ -1,0 +1,121 @@
+//! What a principal asks: each request becomes a run under its grant.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use wharf_domain::Caller;
+use wharf_engine::{Handle, NewRun};
+use wharf_protocol::tool::{Answer, Incoming, Session};
+use wharf_vocab::{Code, Fault, Object, ToolId, WorldId};
+
+use crate::edge::Shared;
+use crate::follow::{self, Follower, Tidings};
+use crate::plan::{Plan, Reading};
+
+/// One who calls.
+#[derive(Debug)]
+pub(crate) struct Principal {
+    shared: Arc<Shared>,
+    caller: Caller,
+    world: WorldId,
+    detach: bool,
+    tidings: mpsc::Sender<Tidings>,
+    open: HashMap<String, Open>,
+    serial: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    serial: u64,
+    stop: CancellationToken,
+}
+
+impl Principal {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        caller: Caller,
+        (world, detach): (WorldId, bool),
+        tidings: mpsc::Sender<Tidings>,
+    ) -> Self {
+        Self { shared, caller, world, detach, tidings, open: HashMap::new(), serial: 0 }
+    }
+
+    /// Begins what is asked.
+    pub(crate) fn request(&mut self, session: &mut Session, incoming: Incoming) {
+        let id = incoming.id.clone();
+        if incoming.of.is_some() {
+            let message = "Only an operative asks on behalf of a call that it serves.";
+            let fault = Fault::new(Code::PermissionDenied, message);
+            session.answer(&id, &Answer::Failed(fault));
+            return;
+        }
+        let handle = self.shared.options.handle.clone();
+        let planned = self.planned(&handle, incoming);
+        let (tool, inputs, reading) = match planned {
+            Ok(planned) => planned,
+            Err(fault) => {
+                session.answer(&id, &follow::refused(fault));
+                return;
+            }
+        };
+        self.serial += 1;
+        let stop = CancellationToken::new();
+        let open = Open { serial: self.serial, stop: stop.clone() };
+        self.open.insert(id.clone(), open);
+        let follower = Follower {
+            handle: handle.clone(),
+            caller: self.caller.clone(),
+            id,
+            serial: self.serial,
+            tidings: self.tidings.clone(),
+            stop,
+            detach: self.detach,
+        };
+        let (caller, new) = (self.caller.clone(), NewRun::new(tool, inputs, self.world.clone()));
+        let begun = async move {
+            let accepted = handle.create_run(&caller, new).await?;
+            Ok(accepted.run.key.clone())
+        };
+        tokio::spawn(follower.follow(begun, reading));
+    }
+
+    fn planned(
+        &self,
+        handle: &Handle,
+        incoming: Incoming,
+    ) -> Result<(ToolId, Object, Reading), Fault> {
+        handle.check_current(&self.caller)?;
+        let built_in = |name: &str| {
+            let missing = |_| Fault::new(Code::CoreInternal, "A built-in tool is missing.");
+            ToolId::new(name).map_err(missing)
+        };
+        Ok(match Plan::of(handle, &self.caller, incoming)? {
+            Plan::Run { tool, inputs, reading } => (tool, inputs, reading),
+            Plan::Question(question) => {
+                (built_in("wharf/ask")?, question.inputs(), Reading::Question)
+            }
+            Plan::Notice(notice) => (built_in("wharf/notify")?, notice.inputs(), Reading::Notice),
+        })
+    }
+
+    /// The peer does not want a request any more.
+    pub(crate) fn canceled(&mut self, id: &str) {
+        if let Some(open) = self.open.remove(id) {
+            open.stop.cancel();
+        }
+    }
+
+    /// Whether news are of a request that is still open, and whether it is over now.
+    pub(crate) fn is_open(&mut self, tidings: &Tidings) -> bool {
+        let current = |open: &Open| open.serial == tidings.serial;
+        if !self.open.get(&tidings.id).is_some_and(current) {
+            return false;
+        }
+        if matches!(tidings.what, follow::What::Ended(_)) {
+            self.open.remove(&tidings.id);
+        }
+        true
+    }
+}

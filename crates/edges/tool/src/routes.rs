@@ -1,0 +1,270 @@
+//! HTTP: where peers connect, and operatives for whoever looks after them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::header::{RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get};
+use axum::{Extension, Json, Router};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
+use wharf_domain::{AuditRecord, Caller};
+use wharf_vocab::{Code, Fault, ProviderId, Timestamp, Verb};
+use wharf_wire::rest_v1::{ErrorBody, ErrorInfo};
+use wharf_wire::tool_v1::{Message, PLAIN_SUBPROTOCOL, SUBPROTOCOL};
+
+use crate::edge::Shared;
+use crate::peer::Opening;
+use crate::query::{self, Role, Wanted};
+use crate::sse::{self, Key, Reader};
+use crate::{socket, stations::Station};
+
+/// Where peers connect.
+pub(crate) fn peers(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/tool/ws", get(open))
+        .route("/v1/tool/sse", get(read).post(post))
+        .with_state(shared)
+}
+
+/// Operatives, for whoever looks after them.
+pub(crate) fn operatives(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/v1/operatives", get(list))
+        .route("/v1/operatives/{name}", delete(forget))
+        .with_state(shared)
+}
+
+type Answer = Result<Response, Refused>;
+type Asked = Query<BTreeMap<String, String>>;
+
+/// Opens a WebSocket. Whatever can be refused is refused before.
+async fn open(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Query(asked): Asked,
+    headers: HeaderMap,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Answer {
+    let wanted = Wanted::read(&asked)?;
+    let offered: Vec<&str> = offers(&headers).collect();
+    let marked = offered.contains(&SUBPROTOCOL);
+    let (opening, place) = admit(&shared, &caller, wanted.role, marked, false).await?;
+    let Ok(mut upgrade) = upgrade else {
+        let message = "This route is a WebSocket; server-sent events are at /v1/tool/sse.";
+        return Err(Fault::new(Code::RequestInvalid, message).into());
+    };
+    if marked {
+        upgrade = upgrade.protocols([SUBPROTOCOL]);
+    } else if offered.contains(&PLAIN_SUBPROTOCOL) {
+        upgrade = upgrade.protocols([PLAIN_SUBPROTOCOL]);
+    }
+    // A little more than a frame may have, so that one that is too large can be told so.
+    let bytes_max = shared.options.limits.frame_bytes_max + 64 * 1024;
+    let upgrade = upgrade.max_message_size(bytes_max).max_frame_size(bytes_max);
+    Ok(upgrade.on_upgrade(move |socket| socket::serve(shared, opening, socket, place)))
+}
+
+fn offers(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let all = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
+    all.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim)
+}
+
+/// Lets somebody in, if it may have this role.
+async fn admit(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    role: Role,
+    marked: bool,
+    bare: bool,
+) -> Result<(Opening, OwnedSemaphorePermit), Fault> {
+    let checked = query::check(&role, caller);
+    if let Err(fault) = &checked {
+        audit(shared, caller, fault);
+    }
+    checked?;
+    if let Role::Principal { world, .. } = &role {
+        shared.options.handle.world(world).await?;
+    }
+    if shared.draining.is_cancelled() {
+        return Err(Fault::new(Code::CoreStopping, "The core is stopping."));
+    }
+    let busy = |_| {
+        let message = "Too many connections are open; try again in a moment.";
+        Fault::new(Code::CoreBusy, message)
+    };
+    let place = Arc::clone(&shared.places).try_acquire_owned().map_err(busy)?;
+    let station = match &role {
+        Role::Principal { .. } => None,
+        Role::Operative { provider, .. } => Some(shared.claim(caller, provider).await?),
+    };
+    Ok((Opening { caller: caller.clone(), role, station, marked, bare }, place))
+}
+
+/// Writes down who was refused.
+fn audit(shared: &Shared, caller: &Caller, fault: &Fault) {
+    let actor = format!("grant:{}", caller.grant);
+    let mut record = AuditRecord::new("security.denied", actor, "route:/v1/tool")
+        .fact("error_code", fault.code.as_str());
+    for missing in ["verb", "world", "permission", "provider"] {
+        if let Some(value) = fault.details.get(missing).and_then(Value::as_str) {
+            record = record.fact(missing, value);
+        }
+    }
+    shared.options.handle.denied(record);
+}
+
+/// Opens the stream of a session's events.
+async fn read(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Query(asked): Asked,
+    headers: HeaderMap,
+) -> Answer {
+    let wanted = Wanted::read(&asked)?;
+    let last = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let after = match last.filter(|text| !text.is_empty()) {
+        Some(text) => Some(text.parse().map_err(|_| {
+            Fault::new(Code::RequestInvalid, "Last-Event-ID must be the number of an event.")
+        })?),
+        None => wanted.after,
+    };
+    let key = Key::new(&caller, &wanted.role, wanted.session.clone());
+    let known = shared.sessions.find(&key);
+    if known.is_none() && after.is_some_and(|after| after > 0) {
+        let message = "The session has ended; begin a new one, without Last-Event-ID.";
+        let fault = Fault::new(Code::TransportLost, message);
+        return Err(Refused { fault, status: Some(StatusCode::GONE) });
+    }
+    let entry = session(&shared, &caller, wanted, &key).await?;
+    Ok(entry.events(&shared, Reader { caller, after }).await)
+}
+
+/// Takes a message of a session.
+async fn post(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Query(asked): Asked,
+    body: Bytes,
+) -> Answer {
+    let wanted = Wanted::read(&asked)?;
+    let text = String::from_utf8(body.into())
+        .map_err(|_| Fault::new(Code::RequestInvalid, "The message is not text."))?;
+    if let Err(unreadable) = Message::read(&text)
+        && unreadable.id.is_none()
+    {
+        let message = format!("The message cannot be read: {}.", unreadable.why);
+        return Err(Fault::new(Code::RequestInvalid, message).into());
+    }
+    let key = Key::new(&caller, &wanted.role, wanted.session.clone());
+    let entry = session(&shared, &caller, wanted, &key).await?;
+    Ok(entry.post(&shared, text).await?)
+}
+
+/// The session that is meant, which is begun if there is none.
+async fn session(
+    shared: &Arc<Shared>,
+    caller: &Caller,
+    wanted: Wanted,
+    key: &Key,
+) -> Result<sse::Entry, Fault> {
+    // Rights may have been different when it was begun.
+    query::check(&wanted.role, caller)?;
+    if let Some(entry) = shared.sessions.find(key) {
+        return Ok(entry);
+    }
+    let (opening, place) = admit(shared, caller, wanted.role, wanted.marked, true).await?;
+    Ok(sse::find_or_begin(shared, key, opening, place))
+}
+
+/// Lists operatives by name.
+async fn list(State(shared): State<Arc<Shared>>, Extension(caller): Extension<Caller>) -> Answer {
+    caller.rights.check_verb(Verb::Read)?;
+    let items: Vec<Value> = shared.stations().iter().map(|it| item(&shared, it)).collect();
+    Ok(Json(json!({ "items": items, "next_cursor": null })).into_response())
+}
+
+fn item(shared: &Shared, station: &Station) -> Value {
+    let name = &station.name;
+    let tools: Vec<String> = shared
+        .options
+        .handle
+        .tools()
+        .into_iter()
+        .filter(|tool| tool.def.tool.provider() == *name)
+        .map(|tool| tool.def.tool.to_string())
+        .collect();
+    let grant = station.caller().map(|caller| caller.grant.to_string());
+    json!({
+        "name": name.as_str(),
+        "connected": station.is_served(),
+        "grant": grant,
+        "last_seen": station.last_seen().and_then(time),
+        "tools": tools,
+    })
+}
+
+fn time(at: Timestamp) -> Option<String> {
+    let ms = i64::try_from(at.0).ok()?;
+    Some(format!("{:.3}", jiff::Timestamp::from_millisecond(ms).ok()?))
+}
+
+/// Forgets an operative and its tools.
+async fn forget(
+    State(shared): State<Arc<Shared>>,
+    Extension(caller): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer {
+    let allowed = caller.rights.check_verb(Verb::Admin);
+    if let Err(fault) = &allowed {
+        audit(&shared, &caller, fault);
+    }
+    allowed?;
+    let unknown = |_| Fault::new(Code::AgentNotFound, "There is no such operative.");
+    let name = ProviderId::new(&name).map_err(unknown)?;
+    shared.forget(&caller, &name).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// A fault on its way to the peer.
+#[derive(Debug)]
+struct Refused {
+    fault: Fault,
+    /// The status, when not the code's own.
+    status: Option<StatusCode>,
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Self { fault, status: None }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let fault = self.fault;
+        let of_code = || StatusCode::from_u16(fault.http_status()).ok();
+        let status = self.status.or_else(of_code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let error = ErrorInfo {
+            code: fault.code.to_string(),
+            message: fault.message,
+            retryable: fault.retryable,
+            details: Some(fault.details).filter(|details| !details.is_empty()),
+        };
+        let mut response = (status, Json(ErrorBody { error })).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

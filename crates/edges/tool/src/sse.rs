@@ -1,0 +1,284 @@
+//! Sessions over server-sent events and POST.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::Stream;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::{Instant, MissedTickBehavior};
+use wharf_domain::Caller;
+use wharf_vocab::{Code, Fault, GrantId};
+
+use crate::edge::Shared;
+use crate::outlet::{Cursor, Next, Outlet};
+use crate::peer::{Closing, Inlets, Opening, Peer};
+use crate::query::Role;
+
+/// Messages of one session that may wait to be taken.
+const POSTS_MAX: usize = 64;
+
+/// What a session is known by: whose it is, what for, and the name that the client chose.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    grant: GrantId,
+    what: String,
+    name: Option<String>,
+}
+
+impl Key {
+    pub(crate) fn new(caller: &Caller, role: &Role, name: Option<String>) -> Self {
+        let what = match role {
+            Role::Principal { world, .. } => format!("principal:{world}"),
+            Role::Operative { provider, .. } => format!("operative:{provider}"),
+        };
+        Self { grant: caller.grant.clone(), what, name }
+    }
+}
+
+/// All sessions.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<HashMap<Key, Entry>>);
+
+/// The way to a session.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    outlet: Arc<Outlet>,
+    posts: mpsc::Sender<Post>,
+}
+
+/// What reaches a session from its client.
+#[derive(Debug)]
+pub(crate) enum Post {
+    /// A message.
+    Message(String),
+    /// Somebody wants to read: which requests are open?
+    Joins(oneshot::Sender<HashSet<String>>),
+}
+
+impl Sessions {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn find(&self, key: &Key) -> Option<Entry> {
+        self.lock().get(key).filter(|entry| !entry.posts.is_closed()).cloned()
+    }
+
+    fn remove(&self, key: &Key, outlet: &Arc<Outlet>) {
+        let mut sessions = self.lock();
+        if sessions.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.outlet, outlet)) {
+            sessions.remove(key);
+        }
+    }
+}
+
+/// The session of this key, which is begun if there is none.
+pub(crate) fn find_or_begin(
+    shared: &Arc<Shared>,
+    key: &Key,
+    opening: Opening,
+    place: OwnedSemaphorePermit,
+) -> Entry {
+    let mut sessions = shared.sessions.lock();
+    if let Some(entry) = sessions.get(key).filter(|entry| !entry.posts.is_closed()) {
+        return entry.clone();
+    }
+    let options = &shared.options;
+    let outlet = Arc::new(Outlet::new(options.events_max, options.events_bytes_max));
+    let (sender, posts) = mpsc::channel(POSTS_MAX);
+    let entry = Entry { outlet: Arc::clone(&outlet), posts: sender };
+    sessions.insert(key.clone(), entry.clone());
+    drop(sessions);
+    let (shared, key) = (Arc::clone(shared), key.clone());
+    tokio::spawn(async move {
+        let closing = serve(&shared, opening, &outlet, posts).await;
+        shared.sessions.remove(&key, &outlet);
+        let Closing { code, reason } = closing;
+        let told = serde_json::json!({"type": "closed", "code": code, "reason": reason});
+        outlet.push(&told.to_string());
+        outlet.end();
+        drop(place);
+    });
+    entry
+}
+
+async fn serve(
+    shared: &Arc<Shared>,
+    opening: Opening,
+    outlet: &Outlet,
+    posts: mpsc::Receiver<Post>,
+) -> Closing {
+    let (mut peer, inlets) = match Peer::begin(shared, opening).await {
+        Ok(begun) => begun,
+        Err(closing) => return closing,
+    };
+    let closing = pump(shared, &mut peer, inlets, outlet, posts).await;
+    peer.end().await;
+    closing
+}
+
+async fn pump(
+    shared: &Shared,
+    peer: &mut Peer,
+    mut inlets: Inlets,
+    outlet: &Outlet,
+    mut posts: mpsc::Receiver<Post>,
+) -> Closing {
+    let options = &shared.options;
+    let stop = if peer.is_principal() { &shared.draining } else { &shared.stop };
+    let mut look = tokio::time::interval(options.recheck.min(options.unread));
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut read_at = Instant::now();
+    loop {
+        while let Some(frame) = peer.next_frame() {
+            outlet.push(&frame);
+        }
+        let done = tokio::select! {
+            post = posts.recv() => match post {
+                Some(Post::Message(text)) => peer.receive(&text).await,
+                Some(Post::Joins(answer)) => {
+                    // A reader that has gone again need not know.
+                    let _ = answer.send(peer.open_calls());
+                    Ok(())
+                }
+                None => Err(Closing::stop()),
+            },
+            order = inlets.orders.recv(), if !peer.is_principal() => peer.obey(order),
+            tidings = inlets.tidings.recv() => {
+                if let Some(tidings) = tidings {
+                    peer.tell(tidings);
+                }
+                Ok(())
+            }
+            () = stop.cancelled() => Err(Closing::stop()),
+            _ = look.tick() => {
+                if outlet.readers() > 0 {
+                    read_at = Instant::now();
+                }
+                match read_at.elapsed() >= options.unread {
+                    true => Err(Closing::new(1000, "nobody reads the events")),
+                    false => peer.check(),
+                }
+            }
+        };
+        if let Err(closing) = done {
+            while let Some(frame) = peer.next_frame() {
+                outlet.push(&frame);
+            }
+            return closing;
+        }
+    }
+}
+
+impl Entry {
+    /// Takes a message; it is handed on once the answer has been written.
+    pub(crate) async fn post(&self, shared: &Shared, text: String) -> Result<Response, Fault> {
+        let gone = || Fault::new(Code::TransportLost, "The session has ended; begin a new one.");
+        let room = self.posts.clone().reserve_owned();
+        let room = match tokio::time::timeout(shared.options.write_max, room).await {
+            Ok(room) => room.map_err(|_| gone())?,
+            Err(_) => {
+                let message = "Too many messages of this session wait; try again in a moment.";
+                return Err(Fault::new(Code::CoreBusy, message));
+            }
+        };
+        let message = Handed { room: Some(room), text };
+        let body = futures::stream::unfold(Some((false, message)), |state| async move {
+            match state? {
+                (false, message) => {
+                    let piece: Result<Bytes, std::convert::Infallible> = Ok("{}".into());
+                    Some((piece, Some((true, message))))
+                }
+                // Now the answer has been taken over, and the message goes.
+                (true, _) => None,
+            }
+        });
+        let kind = [(CONTENT_TYPE, "application/json")];
+        Ok((StatusCode::ACCEPTED, kind, Body::from_stream(body)).into_response())
+    }
+
+    /// The events behind a number as a stream.
+    pub(crate) async fn events(&self, shared: &Arc<Shared>, reader: Reader) -> Response {
+        let (answer, open) = oneshot::channel();
+        let open = match self.posts.send(Post::Joins(answer)).await {
+            Ok(()) => open.await.unwrap_or_default(),
+            // It has ended; what it still has to tell can be read.
+            Err(_) => HashSet::new(),
+        };
+        let cursor = self.outlet.read(reader.after, &open);
+        let headers = [
+            (CONTENT_TYPE.as_str(), "text/event-stream"),
+            (CACHE_CONTROL.as_str(), "no-store"),
+            // Proxies that collect answers would hold events back.
+            ("x-accel-buffering", "no"),
+        ];
+        let body = Body::from_stream(stream(Arc::clone(shared), cursor, reader.caller));
+        (headers, body).into_response()
+    }
+}
+
+/// Who reads, and from where.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    pub(crate) caller: Caller,
+    pub(crate) after: Option<u64>,
+}
+
+/// A message that is handed on when this is dropped.
+struct Handed {
+    room: Option<mpsc::OwnedPermit<Post>>,
+    text: String,
+}
+
+impl Drop for Handed {
+    fn drop(&mut self) {
+        if let Some(room) = self.room.take() {
+            room.send(Post::Message(std::mem::take(&mut self.text)));
+        }
+    }
+}
+
+/// Events as they come, and a sign of life when none do.
+fn stream(
+    shared: Arc<Shared>,
+    cursor: Cursor,
+    caller: Caller,
+) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
+    // The first line tells the reader at once that it is connected.
+    let first = Some(": connected\n\n".to_owned());
+    futures::stream::unfold(Some((cursor, first)), move |state| {
+        let (shared, caller) = (Arc::clone(&shared), caller.clone());
+        async move {
+            let (mut cursor, first) = state?;
+            if let Some(first) = first {
+                return Some((Ok(first.into()), Some((cursor, None))));
+            }
+            let quiet_until = Instant::now() + shared.options.keep_alive;
+            loop {
+                if shared.options.handle.check_current(&caller).is_err() {
+                    return Some((Ok(": the token is not good any more\n\n".into()), None));
+                }
+                match cursor.take() {
+                    Next::Text(text) if text.is_empty() => continue,
+                    Next::Text(text) => return Some((Ok(text.into()), Some((cursor, None)))),
+                    Next::End => return None,
+                    Next::Nothing => {}
+                }
+                let look = (Instant::now() + shared.options.recheck).min(quiet_until);
+                tokio::select! {
+                    () = cursor.changed() => {}
+                    () = tokio::time::sleep_until(look) => {
+                        if Instant::now() >= quiet_until {
+                            return Some((Ok(": keep-alive\n\n".into()), Some((cursor, None))));
+                        }
+                    }
+                }
+            }
+        }
+    })
+}

@@ -1,0 +1,193 @@
+//! The names that operatives serve under. A name and its tools are kept in the journal; who
+//! serves it now is not.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OnceCell, mpsc};
+use wharf_domain::{Caller, Resolution};
+use wharf_engine::Dispatch;
+use wharf_vocab::{AttemptId, Code, Fault, GrantId, ProviderId, Timestamp};
+use wharf_wire::tool_v1::close;
+
+/// What may wait for a connection; beyond it attempts are told that it is busy.
+pub(crate) const ORDERS_MAX: usize = 1_024;
+
+/// What a connection is told from outside.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Execute an attempt.
+    Execute(Box<Dispatch>),
+    /// Stop executing one.
+    Stop(AttemptId),
+    /// How an ask ended.
+    Answer(AttemptId, String, Resolution),
+    /// End.
+    Close {
+        /// The code of a WebSocket.
+        code: u16,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// One name.
+#[derive(Debug)]
+pub(crate) struct Station {
+    pub(crate) name: ProviderId,
+    /// Set once it stands in the catalog and in the journal.
+    pub(crate) known: OnceCell<()>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The current connection.
+    served_by: Option<Serving>,
+    /// The number of the current connection, or of the last one.
+    epoch: u64,
+    last_seen: Option<Timestamp>,
+    /// Whether the name was given up.
+    forgotten: bool,
+}
+
+#[derive(Debug)]
+struct Serving {
+    caller: Caller,
+    orders: mpsc::Sender<Order>,
+    /// Whether it has said which tools it has.
+    ready: bool,
+}
+
+impl Station {
+    pub(crate) fn new(name: ProviderId) -> Self {
+        Self { name, known: OnceCell::new(), state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a caller may serve the name now.
+    pub(crate) fn check(&self, grant: &GrantId) -> Result<(), Fault> {
+        self.lock().check(&self.name, grant)
+    }
+
+    /// Makes a connection the current one. One with the same grant before it is told to end: a
+    /// page that was loaded again takes its own place.
+    pub(crate) fn take(&self, caller: &Caller, orders: mpsc::Sender<Order>) -> Result<u64, Fault> {
+        let mut state = self.lock();
+        state.check(&self.name, &caller.grant)?;
+        let serving = Serving { caller: caller.clone(), orders, ready: false };
+        if let Some(before) = state.served_by.replace(serving) {
+            let reason = "another connection serves this name now".to_owned();
+            // A connection whose queue is full ends when its queue is dropped.
+            let _ = before.orders.try_send(Order::Close { code: close::NORMAL, reason });
+        }
+        state.epoch += 1;
+        Ok(state.epoch)
+    }
+
+    /// Marks that a connection's tools are known; `false` if it is not the current one.
+    pub(crate) fn ready(&self, epoch: u64) -> bool {
+        let mut state = self.lock();
+        let current = state.epoch == epoch;
+        match &mut state.served_by {
+            Some(serving) if current => {
+                serving.ready = true;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// A connection ended; `true` if nobody has taken its place.
+    pub(crate) fn leave(&self, epoch: u64, now: Timestamp) -> bool {
+        let mut state = self.lock();
+        state.last_seen = Some(now);
+        if state.epoch != epoch {
+            return false;
+        }
+        state.served_by = None;
+        !state.forgotten
+    }
+
+    /// Whether this is the current connection.
+    pub(crate) fn is_current(&self, epoch: u64) -> bool {
+        let state = self.lock();
+        state.epoch == epoch && state.served_by.is_some()
+    }
+
+    /// The number of the last connection, if nobody serves the name now.
+    pub(crate) fn away(&self) -> Option<u64> {
+        let state = self.lock();
+        (state.served_by.is_none() && !state.forgotten).then_some(state.epoch)
+    }
+
+    pub(crate) fn is_served(&self) -> bool {
+        self.lock().served_by.is_some()
+    }
+
+    pub(crate) fn last_seen(&self) -> Option<Timestamp> {
+        self.lock().last_seen
+    }
+
+    /// Whoever serves the name now.
+    pub(crate) fn caller(&self) -> Option<Caller> {
+        self.lock().served_by.as_ref().map(|serving| serving.caller.clone())
+    }
+
+    /// Gives the current connection an attempt.
+    pub(crate) fn execute(&self, dispatch: Dispatch) -> Result<(), Fault> {
+        let state = self.lock();
+        let name = &self.name;
+        let serving = state.served_by.as_ref().filter(|serving| serving.ready);
+        let Some(serving) = serving else {
+            let message = format!("Nobody is connected as {name}.");
+            return Err(Fault::new(Code::ToolUnavailable, message));
+        };
+        let world = &dispatch.run.world;
+        if !serving.caller.rights.in_world(world) {
+            let message = format!("Whoever serves {name} may not see runs of the world {world}.");
+            let fault = Fault::new(Code::PermissionDenied, message);
+            return Err(fault.with("world", world.as_str()));
+        }
+        serving.orders.try_send(Order::Execute(Box::new(dispatch))).map_err(|_| {
+            let message = format!("Too many calls wait for {name}.");
+            Fault::new(Code::ToolBusy, message)
+        })
+    }
+
+    /// Tells the current connection something. One that cannot keep up is let go.
+    pub(crate) fn tell(&self, order: Order) {
+        let mut state = self.lock();
+        let serving = state.served_by.as_ref();
+        if serving.is_some_and(|serving| serving.orders.try_send(order).is_err()) {
+            state.served_by = None;
+        }
+    }
+
+    /// Gives the name up; nobody can serve it under this station any more.
+    pub(crate) fn forget(&self) {
+        let mut state = self.lock();
+        state.forgotten = true;
+        if let Some(serving) = state.served_by.take() {
+            let reason = "the operative was forgotten".to_owned();
+            let _ = serving.orders.try_send(Order::Close { code: close::POLICY, reason });
+        }
+    }
+}
+
+impl State {
+    fn check(&self, name: &ProviderId, grant: &GrantId) -> Result<(), Fault> {
+        if self.forgotten {
+            let message = format!("The operative {name} was forgotten just now; connect again.");
+            return Err(Fault::new(Code::ToolConflict, message));
+        }
+        let other = |serving: &&Serving| serving.caller.grant != *grant;
+        if self.served_by.as_ref().filter(other).is_some_and(|it| !it.orders.is_closed()) {
+            let message = format!("Somebody else is connected as {name}.");
+            return Err(Fault::new(Code::ToolConflict, message).with("provider", name.as_str()));
+        }
+        Ok(())
+    }
+}

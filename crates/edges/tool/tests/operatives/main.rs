@@ -1,0 +1,1 @@
+//! Operatives and principals on real sockets.
