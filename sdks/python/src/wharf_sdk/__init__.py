@@ -2,7 +2,9 @@
 
     from wharf_sdk import tool      # a tool that `wharf tool serve` runs
     from wharf_sdk import Agent     # an agent: a process of its own with any number of tools
+    from wharf_sdk import Operative # tools that a program offers while it is connected
     from wharf_sdk import Client    # start runs, follow them, use files of worlds
+    from wharf_sdk import Principal # call tools over one connection, with their progress
 
 Each part is loaded when it is first used, so that a worker that only runs a tool starts fast.
 """
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from .agent import Answer as Answer
     from .agent import Call as Call
     from .async_client import AsyncClient as AsyncClient
+    from .calling import Pending as Pending
+    from .calling import Sampled as Sampled
     from .client import Client as Client
     from .context import Context as Context
     from .cost import Prices as Prices
@@ -37,12 +41,18 @@ if TYPE_CHECKING:
     from .models import Run as Run
     from .models import ToolInfo as ToolInfo
     from .models import World as World
+    from .operative import Operative as Operative
+    from .principal import Principal as Principal
+    from .request import Declined as Declined
+    from .request import Denied as Denied
+    from .request import Request as Request
 
 __version__ = "0.1.0"
 
 _PLACES = {
     "agent": ("Agent", "Answer", "Call"),
     "async_client": ("AsyncClient",),
+    "calling": ("Pending", "Sampled"),
     "client": ("Client",),
     "context": ("Context",),
     "cost": ("Prices", "per_second", "per_token"),
@@ -53,6 +63,9 @@ _PLACES = {
     "function": ("Result",),
     "handler": ("Tool", "tool"),
     "models": ("Ask", "FileInfo", "Run", "ToolInfo", "World"),
+    "operative": ("Operative",),
+    "principal": ("Principal",),
+    "request": ("Declined", "Denied", "Request"),
 }
 _PLACE_OF = {name: module for module, names in _PLACES.items() for name in names}
 

@@ -70,12 +70,15 @@ class Transport:
         timeout: Optional[float] = None,
         repeatable: Optional[bool] = None,
     ) -> Tuple[int, Any]:
-        """Sends JSON and gives status and JSON; an error of the core is raised.
+        """Sends JSON (bytes are JSON already) and gives status and JSON; an error of the core is
+        raised.
 
         A request that may be sent twice without harm is sent again when the connection breaks,
         until the core was away for too long.
         """
-        data = None if body is None else json.dumps(body, allow_nan=False).encode("utf-8")
+        data = body
+        if body is not None and not isinstance(body, bytes):
+            data = json.dumps(body, allow_nan=False).encode("utf-8")
         headers = {"Content-Type": "application/json"} if data is not None else {}
         again = method in ("GET", "PUT", "DELETE") if repeatable is None else repeatable
         until, pause = time.monotonic() + self.patience, PAUSE_SECONDS

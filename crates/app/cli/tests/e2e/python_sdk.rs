@@ -36,6 +36,13 @@ fn k033_python_tools_take_and_give_what_their_functions_say() {
 }
 
 #[test]
+fn k033_python_programs_offer_tools_and_call_them_over_a_connection() {
+    for module in ["operative", "principal"] {
+        passes("sdks/python", &format!("tests.test_{module}"));
+    }
+}
+
+#[test]
 fn k033_the_python_client_meets_a_real_core() {
     passes("sdks/python", "tests.test_client");
 }
