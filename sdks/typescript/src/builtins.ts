@@ -153,7 +153,7 @@ export const sample: Tool<StandardSchema<SampleInput>, StandardSchema<Sampled>, 
       if (outcome.status === "accepted") return outcome.content;
       if (outcome.status === "other") throw new Fault("tool.failed", outcome.content);
       if (outcome.status === "cancelled") throw Fault.canceled("The model was called off.");
-      throw Fault.refused(`The model was ${outcome.status}.`, { status: outcome.status });
+      throw outcome.status === "declined" ? Fault.declined("The model was declined.") : Fault.denied("The model was denied.");
     },
   },
 ) as Tool<StandardSchema<SampleInput>, StandardSchema<Sampled>, undefined>;

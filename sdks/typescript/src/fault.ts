@@ -52,9 +52,14 @@ export class Fault extends Error {
     return message;
   }
 
-  /** Somebody decided that this must not happen. */
-  static refused(message = "The call was refused.", details?: Record<string, unknown>): Fault {
-    return new Fault("tool.refused", message, details === undefined ? {} : { details });
+  /** Whoever was asked does not want to. Nothing was done. */
+  static declined(message = "The call was declined."): Fault {
+    return new Fault("tool.declined", message);
+  }
+
+  /** It is not allowed. */
+  static denied(message = "The call was denied."): Fault {
+    return new Fault("permission.denied", message);
   }
 
   /** The call was called off. */

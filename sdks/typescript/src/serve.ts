@@ -94,6 +94,8 @@ export class Desk {
 
 function offerOf(tool: AnyTool): Offer {
   const { input, output, progress } = tool.schemas;
-  const offer: Offer = { name: tool.name, description: tool.description, input, output };
+  const { name, description, sideEffects } = tool;
+  const marked = sideEffects === undefined ? input : { ...input, "x-wharf-side-effects": sideEffects };
+  const offer: Offer = { name, description, input: marked, output };
   return progress === undefined ? offer : { ...offer, progress };
 }

@@ -23,6 +23,8 @@ export interface Definition<
   readonly input: I;
   readonly output: O;
   readonly progress: P;
+  /** Whether it acts on the world, if that was said. */
+  readonly sideEffects: boolean | undefined;
   /** The JSON Schemas that others are told. */
   readonly schemas: ToolSchemas;
   /** @internal How the tool looks on a wire. */
@@ -80,6 +82,8 @@ export interface ToolOptions<I extends Schema, O extends Schema, P extends Schem
   output: O;
   /** What it tells on its way. */
   progress?: P;
+  /** Whether it acts on the world. Wharf repeats a call that was lost only if this is `false`. */
+  sideEffects?: boolean;
   /** JSON Schemas to show others, where the library of a schema cannot make one. */
   schemas?: Partial<ToolSchemas>;
   /** Its implementation. Without one, calls go to an implementation in a scope or to a transport. */
@@ -136,7 +140,7 @@ export function tool(options: ToolOptions<Schema, Schema, Schema | undefined>): 
 
 /** @internal Makes a definition of any kind. */
 export function define(options: ToolOptions<any, any, any>, wire: WireForm): AnyTool {
-  const { name, description, input, output, progress, run } = options;
+  const { name, description, input, output, progress, sideEffects, run } = options;
   let schemas: ToolSchemas | undefined;
   const base = {
     name,
@@ -144,6 +148,7 @@ export function define(options: ToolOptions<any, any, any>, wire: WireForm): Any
     input,
     output,
     progress,
+    sideEffects,
     get schemas(): ToolSchemas {
       return (schemas ??= schemasOf(options));
     },
@@ -174,8 +179,9 @@ function ordinary(name: string): WireForm {
         case "accepted":
           return outcome.content;
         case "declined":
+          throw Fault.declined(`The call of ${name} was declined.`);
         case "denied":
-          throw Fault.refused(`The call of ${name} was ${outcome.status}.`, { status: outcome.status });
+          throw Fault.denied(`The call of ${name} was denied.`);
         case "cancelled":
           throw new Fault("tool.canceled", `The call of ${name} was canceled by the other side.`);
         case "other":

@@ -151,7 +151,8 @@ function responseOf(kind: Request["kind"], answer: Outcome | Fault, own: boolean
     return kind === "notify" ? { ok: true } : { status: "accepted", content: answer.content ?? null };
   }
   if (answer.code === "tool.canceled") return { status: "cancelled" };
-  if (answer.code === "tool.refused" || answer.code === "permission.denied") return { status: "denied" };
+  if (answer.code === "tool.declined") return { status: "declined" };
+  if (answer.code === "permission.denied") return { status: "denied" };
   const plainForm = { status: "other", content: answer.message };
   return own ? { ...plainForm, fault: answer.toJSON() satisfies FaultMessage } : plainForm;
 }

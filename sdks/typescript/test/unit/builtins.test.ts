@@ -55,13 +55,13 @@ test("k018_a_notice_is_acknowledged_and_can_fail", async () => {
 test("k018_a_model_that_is_declined_is_an_error", async () => {
   const [near, far] = memoryPair();
   const there = scope().provide(sample, ({ prompt, maxTokens }) => {
-    if (prompt === "no") throw Fault.refused();
+    if (prompt === "no") throw Fault.declined();
     return { text: `${String(prompt)} ${maxTokens}`, finishReason: "stop" };
   });
   serve(far, [], { scope: there });
   const root = scope(near);
   assert.deepEqual(await root.sample({ prompt: "Say", maxTokens: 5 }), { text: "Say 5", finishReason: "stop" });
-  await fails(root.sample({ prompt: "no" }), "tool.refused");
+  await fails(root.sample({ prompt: "no" }), "tool.declined");
   await fails(root.sample({ prompt: 7 as unknown as string }), "tool.invalid_input");
 });
 

@@ -50,7 +50,7 @@ test("k008_a_layer_may_go_on_ten_times", async () => {
 
 test("k008_a_layer_sees_errors_and_its_own_reach_the_caller", async () => {
   const seen: string[] = [];
-  const Bad = tool({ name: "bad", description: "", input: {}, output: {}, run: () => Promise.reject(Fault.refused()) });
+  const Bad = tool({ name: "bad", description: "", input: {}, output: {}, run: () => Promise.reject(Fault.declined()) });
   const root = scope().around(Bad, async (input, next) => {
     try {
       return await next(input);
@@ -61,7 +61,7 @@ test("k008_a_layer_sees_errors_and_its_own_reach_the_caller", async () => {
   });
   const fault = await fails(root.call(Bad, {}), "tool.failed");
   assert.equal(fault.message, "Translated.");
-  assert.deepEqual(seen, ["tool.refused"]);
+  assert.deepEqual(seen, ["tool.declined"]);
 });
 
 test("k009_outer_parent_outer_child_inner_child_inner_parent", async () => {

@@ -84,8 +84,8 @@ test("k023_on_links_without_envelopes_requests_are_bare", async () => {
 
 test("k023_statuses_mean_refused_canceled_and_failed_for_a_tool", async () => {
   const cases: [unknown, string][] = [
-    [{ status: "declined" }, "tool.refused"],
-    [{ status: "denied" }, "tool.refused"],
+    [{ status: "declined" }, "tool.declined"],
+    [{ status: "denied" }, "permission.denied"],
     [{ status: "cancelled" }, "tool.canceled"],
     [{ status: "other", content: "Ask later." }, "tool.failed"],
     [{ status: "sideways" }, "protocol.malformed"],
@@ -400,7 +400,7 @@ test("k024_a_strict_peer_drops_nothing_that_is_sent_to_it", async () => {
     run: (how, cx) => {
       cx.progress(undefined as never);
       if (how === "fault") throw new Fault("tool.limit", "Too many.", { details: { a: 1 } });
-      if (how === "refuse") throw Fault.refused("No.", { why: 1 });
+      if (how === "refuse") throw Fault.declined("No.");
       if (how === "cancel") throw Fault.canceled();
       return undefined;
     },
