@@ -233,7 +233,7 @@ impl Core {
             tracing::warn!(%error, "run/core.json could not be removed");
         }
         // Whoever calls over a connection is told to go; whoever executes may finish first.
-        self.peers.drain();
+        self.peers.drain().await;
         // Event streams still tell of what ends now.
         self.handle.stop(self.grace).await;
         self.operators.stop();

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use wharf_domain::agent::{AgentLimits, Entrypoint};
 use wharf_domain::{AgentInput, AgentManifest, Availability, Caller, ToolDef};
 use wharf_vocab::{AgentId, Code, Digest, Fault, ProviderId};
@@ -16,6 +18,9 @@ use crate::routes;
 use crate::sink::Sink;
 use crate::sse::Sessions;
 use crate::stations::{Order, Station};
+
+/// How long principals' runs may take to be called off when the core stops.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
 
 /// The edge that speaks the tool protocol. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -30,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) sessions: Sessions,
     /// Places for connections and sessions.
     pub(crate) places: Arc<Semaphore>,
+    /// Whoever follows a run for a peer.
+    pub(crate) followers: TaskTracker,
     /// Principals are told to go.
     pub(crate) draining: CancellationToken,
     /// Everybody is told to go.
@@ -43,6 +50,7 @@ impl ToolEdge {
         let shared = Arc::new(Shared {
             sessions: Sessions::default(),
             places: Arc::new(Semaphore::new(options.peers_max)),
+            followers: TaskTracker::new(),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             stations: RwLock::default(),
@@ -69,8 +77,11 @@ impl ToolEdge {
 
     /// Ends the connections of principals: what they started and did not detach is called off.
     /// Operatives may go on with what they have.
-    pub fn drain(&self) {
+    pub async fn drain(&self) {
         self.shared.draining.cancel();
+        self.shared.followers.close();
+        // What an operative asks for may go on; it is not waited for.
+        let _ = tokio::time::timeout(DRAIN_MAX, self.shared.followers.wait()).await;
     }
 
     /// Ends all connections. Names and their tools stay.
@@ -168,15 +179,16 @@ impl Shared {
 
     /// Lets runs wait for somebody to serve a name, for a while.
     pub(crate) fn wait_for(self: &Arc<Self>, station: &Arc<Station>) {
-        let Some(epoch) = station.away() else { return };
+        let Some(before) = station.missing() else { return };
         let (shared, station) = (Arc::clone(self), Arc::clone(station));
         tokio::spawn(async move {
             tokio::select! {
                 () = shared.stop.cancelled() => return,
                 () = tokio::time::sleep(shared.options.away) => {}
             }
-            if station.away() == Some(epoch) {
-                let reason = format!("nobody is connected as {}", station.name);
+            if let Some((epoch, reason)) = station.missing()
+                && (epoch, &reason) == (before.0, &before.1)
+            {
                 shared.set(&station, Availability::Down { reason }).await;
             }
         });

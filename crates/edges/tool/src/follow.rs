@@ -76,8 +76,14 @@ impl Follower {
         loop {
             let event = tokio::select! {
                 biased;
-                () = self.unwanted() => {
+                () = self.stop.cancelled() => {
                     self.call_off(key).await;
+                    return None;
+                }
+                () = self.tidings.closed() => {
+                    if !self.detach {
+                        self.call_off(key).await;
+                    }
                     return None;
                 }
                 event = watch.next() => event,
@@ -89,12 +95,10 @@ impl Follower {
                     (None, HistoryItem::Progress(_)) if reading == Reading::Notice => {}
                     (None, HistoryItem::Progress(piece)) => {
                         let Some(value) = shown(piece) else { continue };
-                        let stopped = tokio::select! {
-                            told = self.tell(What::Progress(value)) => told.is_err(),
-                            () = self.stop.cancelled() => false,
-                        };
-                        if stopped && self.detach {
-                            return None;
+                        tokio::select! {
+                            // Whether anybody reads is looked at again above.
+                            _ = self.tell(What::Progress(value)) => {}
+                            () = self.stop.cancelled() => {}
                         }
                     }
                     _ => {}
@@ -102,14 +106,6 @@ impl Follower {
                 Some(Err(fault)) => return Some(Answer::Failed(fault)),
                 None => return Some(Answer::Failed(lost())),
             }
-        }
-    }
-
-    /// Waits until nobody wants the run any more.
-    async fn unwanted(&self) {
-        tokio::select! {
-            () = self.stop.cancelled() => {}
-            () = self.tidings.closed(), if !self.detach => {}
         }
     }
 

@@ -111,13 +111,18 @@ impl Operative {
         let input = form(tool.as_ref().map(|tool| &tool.def.input_schema));
         let output = form(tool.as_ref().and_then(|tool| tool.def.output_schema.as_ref()));
         let id = dispatch.attempt_id.to_string();
+        let attempt = Attempt::new(handle.clone(), dispatch);
+        // Files are given as addresses that are good for this attempt.
+        let inputs = match attempt.data().inputs_with_addresses() {
+            Ok(inputs) => inputs,
+            Err(fault) => return end(attempt, Err(AttemptError::Failed(fault, Executed::No))),
+        };
         let request = Request {
             id: id.clone(),
             kind: Kind::Elicit,
-            method: dispatch.spec.tool.name().to_owned(),
-            payload: input.unpack(dispatch.spec.inputs.clone()),
+            method: attempt.dispatch().spec.tool.name().to_owned(),
+            payload: input.unpack(inputs),
         };
-        let attempt = Attempt::new(handle.clone(), dispatch);
         match session.call(request) {
             Ok(()) => {
                 self.calls.insert(id, Call { attempt, output });
@@ -199,12 +204,25 @@ impl Operative {
         self.children.is_open(tidings)
     }
 
+    /// The connection has begun; runs wait until it says which tools it has.
+    pub(crate) async fn arrive(&self) {
+        self.shared.set(&self.station, Availability::Coming).await;
+        self.shared.wait_for(&self.station);
+    }
+
     /// The connection has ended; runs wait for another one for a while.
-    pub(crate) async fn leave(&mut self) {
+    pub(crate) async fn leave(&self) {
         if self.station.leave(self.epoch, self.shared.options.handle.now()) {
-            self.shared.set(&self.station, Availability::Coming).await;
-            self.shared.wait_for(&self.station);
+            self.arrive().await;
         }
+    }
+
+    /// Gives back an attempt that the operative was never asked to execute.
+    pub(crate) fn give_back(&self, dispatch: Dispatch) {
+        let attempt = Attempt::new(self.shared.options.handle.clone(), dispatch);
+        let message = "The operative's connection ended before it was asked.";
+        let fault = Fault::new(Code::ToolAgentLost, message);
+        end(attempt, Err(AttemptError::Failed(fault, Executed::No)));
     }
 }
 

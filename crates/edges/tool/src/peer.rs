@@ -89,6 +89,7 @@ impl Peer {
                 let taken = station.take(&caller, orders_in);
                 let epoch = taken.map_err(|fault| Closing::new(close::POLICY, fault.message))?;
                 let mut operative = Operative::new(shared, station, (epoch, caller), tidings_in);
+                operative.arrive().await;
                 if let Some(tools) = tools {
                     operative.declare(&mut session, &tools).await;
                 }
@@ -223,15 +224,22 @@ impl Peer {
     }
 
     /// The connection has ended: calls are lost, and what was asked is called off.
-    pub(crate) async fn end(mut self) {
-        if let Does::Serve(operative) = &mut self.does {
+    pub(crate) async fn end(mut self, mut inlets: Inlets) {
+        if let Does::Serve(operative) = &self.does {
             // Attempts that are tried again must find that the name is not served.
             operative.leave().await;
+            inlets.orders.close();
+            while let Some(order) = inlets.orders.recv().await {
+                if let Order::Execute(dispatch) = order {
+                    operative.give_back(*dispatch);
+                }
+            }
         }
         self.session.end();
         if let Does::Serve(_) = &self.does {
             self.react().await;
         }
         // Followers see by the end of the queue that nobody reads any more.
+        drop(inlets);
     }
 }

@@ -78,7 +78,7 @@ impl Principal {
             let accepted = handle.create_run(&caller, new).await?;
             Ok(accepted.run.key.clone())
         };
-        tokio::spawn(follower.follow(begun, reading));
+        self.shared.followers.spawn(follower.follow(begun, reading));
     }
 
     fn planned(

@@ -22,12 +22,12 @@ pub(crate) async fn serve(
     _place: OwnedSemaphorePermit,
 ) {
     let (mut sink, source) = socket.split();
-    let (mut peer, inlets) = match Peer::begin(&shared, opening).await {
+    let (mut peer, mut inlets) = match Peer::begin(&shared, opening).await {
         Ok(begun) => begun,
         Err(closing) => return bid(&shared, &mut sink, closing).await,
     };
-    let closing = pump(&shared, &mut peer, inlets, &mut sink, source).await;
-    peer.end().await;
+    let closing = pump(&shared, &mut peer, &mut inlets, &mut sink, source).await;
+    peer.end(inlets).await;
     if let Some(closing) = closing {
         bid(&shared, &mut sink, closing).await;
     }
@@ -37,7 +37,7 @@ pub(crate) async fn serve(
 async fn pump(
     shared: &Shared,
     peer: &mut Peer,
-    mut inlets: Inlets,
+    inlets: &mut Inlets,
     sink: &mut Sink,
     mut source: SplitStream<WebSocket>,
 ) -> Option<Closing> {

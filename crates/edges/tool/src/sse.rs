@@ -113,19 +113,19 @@ async fn serve(
     outlet: &Outlet,
     posts: mpsc::Receiver<Post>,
 ) -> Closing {
-    let (mut peer, inlets) = match Peer::begin(shared, opening).await {
+    let (mut peer, mut inlets) = match Peer::begin(shared, opening).await {
         Ok(begun) => begun,
         Err(closing) => return closing,
     };
-    let closing = pump(shared, &mut peer, inlets, outlet, posts).await;
-    peer.end().await;
+    let closing = pump(shared, &mut peer, &mut inlets, outlet, posts).await;
+    peer.end(inlets).await;
     closing
 }
 
 async fn pump(
     shared: &Shared,
     peer: &mut Peer,
-    mut inlets: Inlets,
+    inlets: &mut Inlets,
     outlet: &Outlet,
     mut posts: mpsc::Receiver<Post>,
 ) -> Closing {

@@ -117,10 +117,17 @@ impl Station {
         state.epoch == epoch && state.served_by.is_some()
     }
 
-    /// The number of the last connection, if nobody serves the name now.
-    pub(crate) fn away(&self) -> Option<u64> {
+    /// Why nobody can be asked, and since which connection, if that is so.
+    pub(crate) fn missing(&self) -> Option<(u64, String)> {
         let state = self.lock();
-        (state.served_by.is_none() && !state.forgotten).then_some(state.epoch)
+        let name = &self.name;
+        let reason = match &state.served_by {
+            _ if state.forgotten => return None,
+            Some(serving) if serving.ready => return None,
+            Some(_) => format!("whoever is connected as {name} has not said which tools it has"),
+            None => format!("nobody is connected as {name}"),
+        };
+        Some((state.epoch, reason))
     }
 
     pub(crate) fn is_served(&self) -> bool {

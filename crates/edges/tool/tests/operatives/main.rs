@@ -1,1 +1,11 @@
 //! Operatives and principals on real sockets.
+
+mod children;
+mod events;
+mod frames;
+mod loss;
+mod names;
+mod outcomes;
+mod principals;
+mod questions;
+mod stage;
