@@ -85,7 +85,7 @@ export const elicit: Tool<StandardSchema<ElicitInput>, StandardSchema<Elicited>,
     request: ({ type, message, schema, meta }: ElicitInput) => {
       const payload: Record<string, unknown> = { message, schema: schema ? jsonSchemaOf(schema, "input") : {} };
       if (meta !== undefined) payload["meta"] = meta;
-      return { kind: "elicit", type: type ?? "form", payload };
+      return { kind: "elicit", type: type ?? "form", payload, builtin: "elicit" };
     },
     read: (outcome) => outcome,
     write: (output: Elicited) => output,
@@ -111,7 +111,7 @@ export const notify: Tool<StandardSchema<NotifyInput>, StandardSchema<null | voi
       const payload: Record<string, unknown> = { message, level: level ?? "info" };
       if (progress !== undefined) payload["progress"] = progress;
       if (meta !== undefined) payload["meta"] = meta;
-      return { kind: "notify", type: "notification", payload };
+      return { kind: "notify", type: "notification", payload, builtin: "notify" };
     },
     read: (outcome) => {
       if (outcome.status === "accepted") return null;
@@ -147,7 +147,7 @@ export const sample: Tool<StandardSchema<SampleInput>, StandardSchema<Sampled>, 
   },
   {
     builtin: true,
-    request: (input: SampleInput) => ({ kind: "elicit", type: "sample", payload: input }),
+    request: (input: SampleInput) => ({ kind: "elicit", type: "sample", payload: input, builtin: "sample" }),
     write: (output: Sampled) => ({ status: "accepted", content: output }),
     read: (outcome) => {
       if (outcome.status === "accepted") return outcome.content;

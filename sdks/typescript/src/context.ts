@@ -2,6 +2,7 @@
 
 import type { Call, CallOptions } from "./call.js";
 import { Caller } from "./caller.js";
+import { Fault } from "./fault.js";
 import type { Schema, Taken } from "./schema.js";
 import type { Scope } from "./scope.js";
 import type { Task } from "./task.js";
@@ -37,6 +38,15 @@ export class Cx<P = unknown> extends Caller {
   /** Tells the caller how it goes. It costs nothing when nobody listens. */
   progress(progress: P): void {
     this.#tell(progress);
+  }
+
+  /**
+   * Adds to what the call has cost, in whole millionths of a dollar. Agents and tool servers report
+   * it to the core; elsewhere nobody asks.
+   */
+  cost(micro: number): void {
+    if (!Number.isSafeInteger(micro) || micro < 0) throw new Fault("tool.invalid_output", "A cost must be a whole number of micro-dollars.");
+    this.#task.spend(micro);
   }
 
   /** The configuration of the agent that the tool runs in, by its schema. */

@@ -59,6 +59,7 @@ export function serve(transport: Transport, tools: readonly Servable[], options:
 /** @internal What is served, and where each of it runs. */
 export class Desk {
   readonly offers: readonly Offer[];
+  readonly tools: readonly AnyTool[];
   readonly #places = new Map<string, { tool: AnyTool; scope: Scope }>();
   readonly #scope: Scope;
   readonly #onRequest: ServeOptions["onRequest"];
@@ -70,7 +71,8 @@ export class Desk {
       if (!("agent" in one)) this.#place(one, this.#scope);
       else for (const tool of Object.values(one.agent.tools)) this.#placeIfLocal(tool as AnyTool, one.scope);
     }
-    this.offers = [...this.#places.values()].map(({ tool }) => offerOf(tool));
+    this.tools = [...this.#places.values()].map(({ tool }) => tool);
+    this.offers = this.tools.map(offerOf);
   }
 
   async answer(request: Request, answering: Answering): Promise<Outcome> {

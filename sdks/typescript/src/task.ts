@@ -17,8 +17,11 @@ export class Task implements Cancellation {
   #stops: Set<(fault: Fault) => void> | undefined;
   #over = false;
   #leave: (() => void)[] = [];
+  readonly #parent: Task | undefined;
+  #spent = 0;
 
   constructor(parent?: Cancellation, signal?: AbortSignal) {
+    this.#parent = parent instanceof Task ? parent : undefined;
     if (parent?.canceled) this.#canceled = parent.canceled;
     else if (parent) this.#leave.push(parent.onCancel((fault) => this.cancel(fault)));
     if (!signal) return;
@@ -33,6 +36,16 @@ export class Task implements Cancellation {
 
   get canceled(): Fault | undefined {
     return this.#canceled;
+  }
+
+  /** What it and everything inside it has cost, in millionths of a dollar. */
+  get spent(): number {
+    return this.#spent;
+  }
+
+  spend(micro: number): void {
+    this.#spent += micro;
+    this.#parent?.spend(micro);
   }
 
   /** The signal for code that knows only signals. It is made when it is first asked for. */

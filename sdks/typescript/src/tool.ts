@@ -4,7 +4,7 @@ import type { Cx } from "./context.js";
 import { Fault } from "./fault.js";
 import type { JsonSchema } from "./json-schema.js";
 import { jsonSchemaOf, type Given, type Schema, type Taken } from "./schema.js";
-import type { Outcome } from "./wire.js";
+import type { Ask, Outcome } from "./wire.js";
 
 /** What an implementation is: a function from the input to the output. */
 export type Run<I extends Schema, O extends Schema, P extends Schema | undefined> = (
@@ -97,7 +97,7 @@ export const WIRE: unique symbol = Symbol("wharf.wire");
 export interface WireForm {
   /** Keeps names of built-in tools apart from those of users. */
   readonly builtin: boolean;
-  request(input: any): { kind: "elicit" | "notify"; type: string; payload: unknown };
+  request(input: any): Ask;
   /** What an answer means: the output, not yet checked, or a fault. */
   read(outcome: Outcome): unknown;
   /** What an output means as an answer. */

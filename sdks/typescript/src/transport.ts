@@ -16,6 +16,7 @@ import {
   writeProgress,
   writeRequest,
   writeResponse,
+  type Ask,
   type Offer,
   type Outcome,
   type Request,
@@ -66,7 +67,7 @@ export interface Counters {
 
 /** @internal Where calls without an implementation go. */
 export interface Requester {
-  request(ask: Omit<Request, "id">, options: RequestOptions): Promise<Outcome>;
+  request(ask: Ask, options: RequestOptions): Promise<Outcome>;
 }
 
 /** @internal How a request is made. */
@@ -153,7 +154,7 @@ export class Transport implements Requester {
   }
 
   /** @internal */
-  request(ask: Omit<Request, "id">, options: RequestOptions): Promise<Outcome> {
+  request(ask: Ask, options: RequestOptions): Promise<Outcome> {
     return this.#send(ask, options, (request) => writeRequest(request, this.#link.bare));
   }
 
@@ -183,7 +184,7 @@ export class Transport implements Requester {
     this.#serving.clear();
   }
 
-  #send(ask: Omit<Request, "id">, options: RequestOptions, write: (request: Request) => string): Promise<Outcome> {
+  #send(ask: Ask, options: RequestOptions, write: (request: Request) => string): Promise<Outcome> {
     if (this.#end) return Promise.reject(this.#end);
     if (options.task.canceled) return Promise.reject(options.task.canceled);
     if (this.#pending.size >= this.#limits.pendingMax) {
@@ -278,7 +279,7 @@ export class Transport implements Requester {
   }
 
   /** A request to the other side while one of its own is served. */
-  #child(of: string, ask: Omit<Request, "id">, options: RequestOptions): Promise<Outcome> {
+  #child(of: string, ask: Ask, options: RequestOptions): Promise<Outcome> {
     if (!this.#link.own) {
       const text = `${ask.type} cannot be called: it has no implementation here, and the other side takes no calls.`;
       return Promise.reject(new Fault("tool.unavailable", text));

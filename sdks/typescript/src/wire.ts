@@ -27,6 +27,12 @@ export interface Request {
   payload: unknown;
 }
 
+/** A request before it has an id. */
+export interface Ask extends Omit<Request, "id"> {
+  /** Which of the built-in tools it is. Messages do not say so. */
+  builtin?: "elicit" | "notify" | "sample";
+}
+
 /** A tool as it is offered. */
 export interface Offer {
   name: string;

@@ -1,0 +1,231 @@
+/** One run of a tool server: a numbered log, and any number of connections that watch it. */
+
+import { Fault, forOthers } from "../../fault.js";
+import type { JsonSchema } from "../../json-schema.js";
+import type { Scope } from "../../scope.js";
+import { Task } from "../../task.js";
+import type { AnyTool } from "../../tool.js";
+import { pack, unpack } from "../values.js";
+import { RunError } from "./error.js";
+import { checkDestinations, looksLikeReference, readReference, write, type Reach } from "./files.js";
+
+const LOG_BYTES_MAX = 4 * 1024 * 1024;
+const GRACE_MS = 30_000;
+const STUBBORN_MS = 5_000;
+const SILENCE_MS = 8_000;
+
+type Fields = Record<string, unknown>;
+
+/** A request as it came. */
+export interface RunRequest {
+  control: Fields & { run_id: string };
+  inputs?: unknown;
+  outputs?: unknown;
+}
+
+/** A connection that watches. */
+export interface Watcher {
+  send(text: string): void;
+  close(code: number, reason: string): void;
+}
+
+/** What runs, and what it may reach. */
+export interface Work {
+  tool: AnyTool;
+  scope: Scope;
+  reach: Reach;
+  /** Is told what goes wrong inside; callers are not. */
+  log(id: string, error: unknown): void;
+}
+
+const CODES: Record<string, string> = {
+  "tool.invalid_input": "ERR_INPUTS",
+  "tool.busy": "ERR_BUSY",
+  "tool.limit": "ERR_LIMIT",
+  "tool.canceled": "ERR_CANCELED",
+  "tool.timeout": "ERR_TIMEOUT",
+  "tool.internal": "ERR_HANDLER",
+};
+
+/** One run. */
+export class Run {
+  readonly id: string;
+  readonly digest: string;
+  done = false;
+  endedAt = 0;
+  readonly #work: Work;
+  readonly #task = new Task();
+  readonly #watchers = new Set<Watcher>();
+  #log: { seq: number; frame: string }[] = [];
+  #bytes = 0;
+  #seq = 0;
+  #stopped: string | undefined;
+  #grace: NodeJS.Timeout | undefined;
+  #life: NodeJS.Timeout | undefined;
+  #late: NodeJS.Timeout | undefined;
+
+  constructor(id: string, digest: string, work: Work) {
+    this.id = id;
+    this.digest = digest;
+    this.#work = work;
+  }
+
+  /** Sends what was said behind `after`, then what will be said. */
+  watch(watcher: Watcher, after: number): void {
+    clearTimeout(this.#grace);
+    for (const { seq, frame } of this.#log) if (seq > after) watcher.send(frame);
+    if (this.done) return watcher.close(1000, "done");
+    this.#watchers.add(watcher);
+  }
+
+  /** A connection has gone. A run that nobody watches is given up after a while. */
+  leave(watcher: Watcher): void {
+    if (!this.#watchers.delete(watcher) || this.#watchers.size > 0 || this.done) return;
+    this.#grace = setTimeout(() => this.stop("ERR_CANCELED"), GRACE_MS);
+  }
+
+  /** Stops it: by its own clean-up, and after a while without it. */
+  stop(code: string): void {
+    if (this.done || this.#stopped) return;
+    this.#stopped = code;
+    this.#task.cancel(code === "ERR_TIMEOUT" ? new Fault("tool.timeout", "The run took too long.") : Fault.canceled());
+    this.#late = setTimeout(() => this.#finish(this.#failed(undefined)), STUBBORN_MS);
+  }
+
+  async execute(request: RunRequest, refusal: RunError | undefined): Promise<void> {
+    const limit = request.control["deadline_ms"];
+    let last: Fields;
+    try {
+      if (refusal) throw refusal;
+      if (Number.isInteger(limit)) this.#late = setTimeout(() => this.stop("ERR_TIMEOUT"), limit as number);
+      const { inputs, outputs } = await this.#prepare(request);
+      this.#event("started");
+      last = await this.#settle(await this.#call(inputs), outputs);
+    } catch (error) {
+      last = this.#failed(error);
+    }
+    this.#finish(last);
+  }
+
+  async #prepare({ control, inputs, outputs }: RunRequest): Promise<{ inputs: Fields; outputs: Record<string, string> }> {
+    const { mode = "mock", refs } = control;
+    if (mode !== "mock" && mode !== "real") throw new RunError("ERR_INPUTS", "The mode is unknown.");
+    const places = checkDestinations(this.#work.reach, asObject(outputs));
+    const schema = this.#work.tool.schemas.input;
+    const read: Fields = {};
+    for (const [key, value] of Object.entries(asObject(inputs))) {
+      const isReference = Array.isArray(refs) ? refs.includes(key) : looksLikeReference(value);
+      read[key] = isReference ? fromText(schema, key, await readReference(this.#work.reach, value)) : value;
+    }
+    return { inputs: read, outputs: places };
+  }
+
+  async #call(inputs: Fields): Promise<Fields> {
+    const { tool, scope } = this.#work;
+    const onProgress = (data: unknown): void => this.#partial(data);
+    const call = scope.start(tool, unpack(tool.schemas.input, inputs), { onProgress }, this.#task);
+    try {
+      return pack(tool.schemas.output, await call);
+    } finally {
+      await call.worked;
+    }
+  }
+
+  /** Writes what has a place, and names the place in its stead. */
+  async #settle(outputs: Fields, places: Record<string, string>): Promise<Fields> {
+    this.#task.check();
+    const shown: Fields = { ...outputs };
+    for (const [key, target] of Object.entries(places)) {
+      if (outputs[key] !== undefined) {
+        await write(this.#work.reach, target, outputs[key]);
+        shown[key] = target;
+      } else {
+        this.#logged("warn", `Nothing was produced for ${key}`);
+        shown[key] = null;
+      }
+    }
+    this.#task.check();
+    try {
+      JSON.stringify(shown);
+    } catch {
+      throw new RunError("ERR_HANDLER", "The outputs are not JSON.");
+    }
+    return { control: { status: "success", cost_micro: this.#task.spent }, outputs: shown };
+  }
+
+  #failed(error: unknown): Fields {
+    const texts: Record<string, string> = { ERR_CANCELED: "The run was canceled.", ERR_TIMEOUT: "The run took too long." };
+    let told: { code: string; message: string };
+    if (this.#stopped) {
+      this.#event("preempted");
+      told = { code: this.#stopped, message: texts[this.#stopped] ?? "The run was stopped." };
+    } else if (error instanceof RunError) {
+      told = { code: error.code, message: error.message };
+    } else {
+      const fault = Fault.from(error);
+      if (fault.cause !== undefined) this.#work.log(this.id, fault.cause);
+      told = { code: CODES[fault.code] ?? fault.code, message: forOthers(fault).message };
+    }
+    return { control: { status: "error", cost_micro: this.#task.spent }, outputs: {}, error: told };
+  }
+
+  #finish({ control, ...rest }: Fields): void {
+    if (this.done) return;
+    clearTimeout(this.#grace);
+    clearTimeout(this.#late);
+    this.#task.end();
+    this.#say("Response", { ...rest, control: { ...(control as Fields), final: true } });
+    if (this.#stopped === undefined) this.#event("completed");
+    clearTimeout(this.#life);
+    this.done = true;
+    this.endedAt = Date.now();
+    for (const watcher of this.#watchers) watcher.close(1000, "done");
+    this.#watchers.clear();
+  }
+
+  #partial(data: unknown): void {
+    if (this.done) return;
+    const outputs = pack({ type: "object" }, data);
+    this.#say("Response", { control: { status: "success", cost_micro: 0, final: false }, outputs });
+  }
+
+  #logged(level: string, msg: string): void {
+    this.#say("Log", { data: { msg, level, timestamp: Date.now() / 1000 } });
+  }
+
+  #event(phase: string): void {
+    this.#say("Event", { data: { phase } });
+  }
+
+  /** Numbers a frame, keeps it for those who come later, and sends it. */
+  #say(kind: string, { control, ...rest }: Fields): void {
+    if (this.done) return;
+    const seq = (this.#seq += 1);
+    const frame = JSON.stringify({ kind, control: { run_id: this.id, ...(control as Fields | undefined), seq }, ...rest });
+    this.#log.push({ seq, frame });
+    this.#bytes += frame.length;
+    // Partial outputs are cumulative, so the oldest frames are missed least.
+    while (this.#bytes > LOG_BYTES_MAX && this.#log.length > 1) this.#bytes -= this.#log.shift()?.frame.length ?? 0;
+    for (const watcher of this.#watchers) watcher.send(frame);
+    clearTimeout(this.#life);
+    this.#life = setTimeout(() => this.#event("checkpoint"), SILENCE_MS);
+  }
+}
+
+function asObject(value: unknown): Fields {
+  if (value === undefined || value === null) return {};
+  if (typeof value !== "object" || Array.isArray(value)) throw new RunError("ERR_INPUTS", "Inputs and outputs must be objects.");
+  return value as Fields;
+}
+
+/** What a file holds: text where the tool wants text, otherwise JSON. */
+function fromText(schema: JsonSchema, key: string, text: string): unknown {
+  const properties = schema["properties"] as Record<string, JsonSchema> | undefined;
+  const type = properties?.[key]?.["type"];
+  if (type === undefined || type === "string") return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new RunError("ERR_INPUTS", `The file for ${key} is not JSON.`);
+  }
+}
