@@ -8,7 +8,7 @@ use wharf_vocab::Code;
 
 use crate::commands::{
     agents, answer, approve, artifacts, audit, completions, conformance, costs, deny, doctor,
-    inbox, migrate, operator, run, runs, secret, sim, token, tool, tools, up, worlds,
+    inbox, migrate, new, operator, run, runs, secret, sim, token, tool, tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -93,6 +93,8 @@ enum Command {
     Migrate(migrate::Args),
     /// Look for what could keep a core from working well
     Doctor(doctor::Args),
+    /// Begin a project: an agent, a tool or an operative
+    New(new::Args),
     /// Check whether an agent keeps its protocol
     Conformance(conformance::Args),
     /// Drive the engine through simulated faults
@@ -163,6 +165,7 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         }
         Command::Migrate(args) => migrate::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
+        Command::New(args) => new::run(&args, context),
         Command::Sim(args) => sim::run(&args, context),
         Command::Completions(args) => completions::run(&args, context),
         Command::Audit(args) if args.is_offline() => audit::run_offline(context),
@@ -199,6 +202,7 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         | Command::Conformance(_)
         | Command::Migrate(_)
         | Command::Doctor(_)
+        | Command::New(_)
         | Command::Sim(_)
         | Command::Completions(_) => {
             Err(Failure::new(Code::CoreInternal, "this command talks to no core"))
@@ -256,6 +260,8 @@ mod tests {
              --tls-cert c --tls-key k --allow-origin http://127.0.0.1:1 --artifacts d \
              --concurrency 4 --queue 0 --timeout 10m --memory 1Gi --digest x --json",
             "wharf tool serve --handler h.py --cold --python /usr/bin/python3",
+            "wharf new agent greeter",
+            "wharf new tool acme/shout --lang python --dir /tmp/shout --sdk /src/wharf --json",
             "wharf tools",
             "wharf tools show wharf/count",
             "wharf tools diff",

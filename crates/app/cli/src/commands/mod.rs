@@ -14,6 +14,7 @@ pub(crate) mod deny;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod migrate;
+pub(crate) mod new;
 pub(crate) mod operator;
 mod providers;
 pub(crate) mod run;

@@ -26,5 +26,5 @@ mod settings;
 mod ways;
 
 pub use exec::ExecHandler;
-pub use python::PythonHandler;
+pub use python::{PYTHON_SOURCES, PythonHandler};
 pub use settings::WorkerSettings;

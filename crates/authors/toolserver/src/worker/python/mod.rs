@@ -11,6 +11,8 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use wharf_wire::run_v1::code;
 
+pub use self::sources::SOURCES as PYTHON_SOURCES;
+
 use self::parent::{Mode, Order, Recipe, Trouble};
 use super::drive::drive;
 use super::settings::WorkerSettings;

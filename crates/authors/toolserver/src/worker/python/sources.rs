@@ -8,7 +8,7 @@ macro_rules! sources {
 }
 
 /// Every file of the package, by its path below the package's source folder.
-pub(super) const SOURCES: &[(&str, &str)] = sources![
+pub const SOURCES: &[(&str, &str)] = sources![
     "libs/runtime_common/hydration.py",
     "wharf_sdk/__init__.py",
     "wharf_sdk/_host.py",
@@ -42,6 +42,7 @@ pub(super) const SOURCES: &[(&str, &str)] = sources![
     "wharf_sdk/principal.py",
     "wharf_sdk/request.py",
     "wharf_sdk/schema.py",
+    "wharf_sdk/trial.py",
     "wharf_sdk/vendor.py",
     "wharf_sdk/wharf_agent.py",
     "wharf_sdk/worlds.py",

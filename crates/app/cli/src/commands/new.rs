@@ -1,0 +1,161 @@
+//! `wharf new`: a project to begin with, which runs and has tests.
+
+mod name;
+mod project;
+mod python;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use self::name::{Kind, Name};
+use self::project::{Project, Step, Words};
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::plain;
+
+/// What `wharf new` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf new agent greeter
+  wharf new tool acme/shout --lang typescript
+  wharf new operative desk --lang rust --dir ~/work/desk
+  wharf new agent dev.acme.greeter --lang rust --sdk ~/src/wharf
+
+It needs no core and no network. The project has a program, its manifest, tests that run offline
+and a README; what to type next is printed.")]
+pub(crate) struct Args {
+    /// What to make
+    #[arg(value_enum, value_name = "agent|tool|operative", hide_possible_values = true)]
+    kind: Kind,
+    /// Its name: greeter, or with a namespace dev.acme.greeter (agents), acme/shout (tools)
+    name: String,
+    /// The language it is written in
+    #[arg(long, value_enum, value_name = "LANG", default_value = "python")]
+    lang: Lang,
+    /// Where to write it [default: a folder here that is called like it]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// The clone of Wharf whose SDK a Rust project uses [default: the one this program lies in]
+    #[arg(long, value_name = "DIR")]
+    sdk: Option<PathBuf>,
+}
+
+/// A language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Lang {
+    Python,
+}
+
+impl Lang {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Python => "python",
+        }
+    }
+}
+
+/// What was made, for programs.
+#[derive(Debug, Serialize)]
+struct Made<'a> {
+    kind: &'a str,
+    lang: &'a str,
+    id: &'a str,
+    folder: &'a str,
+    files: Vec<&'a str>,
+    next: &'a [Step],
+}
+
+/// Writes the project, and says what to type next.
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
+    let name = Name::read(args.kind, &args.name)?;
+    let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(&name.short));
+    let project = project(args, &name)?;
+    project.write(&folder)?;
+    let folder = folder.display().to_string();
+    let made = Made {
+        kind: args.kind.as_str(),
+        lang: args.lang.as_str(),
+        id: &name.id,
+        folder: &folder,
+        files: project.paths(),
+        next: &project.steps,
+    };
+    if context.output.is_json() {
+        context.output.json(&made)?;
+    } else {
+        context.output.text(&text_of(&made, context.output))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// All files and steps of a project.
+fn project(args: &Args, name: &Name) -> Result<Project> {
+    let (kind, lang) = (args.kind, args.lang);
+    let mut project = Project::default();
+    match lang {
+        Lang::Python => python::prepare(&mut project),
+    }
+    use_it(&mut project, kind, lang, name);
+    let commands: Vec<&str> = project.steps.iter().map(|step| step.command.as_str()).collect();
+    let words = Words(vec![
+        ("id", name.id.clone()),
+        ("name", name.short.clone()),
+        ("title", name.title()),
+        ("code", name.code()),
+        ("commands", commands.join("\n")),
+    ]);
+    match lang {
+        Lang::Python => python::add(&mut project, kind, &words),
+    }
+    Ok(project)
+}
+
+/// What is typed to use it with a core.
+fn use_it(project: &mut Project, kind: Kind, lang: Lang, name: &Name) {
+    let id = &name.id;
+    match kind {
+        Kind::Agent => {
+            project.step("wharf agents add .");
+            project.step(format!("wharf agents approve {id} --all"));
+            project.step(format!("wharf agents start {id}"));
+            project.step(format!("wharf run {id}/greet name=Ada"));
+        }
+        Kind::Tool => {
+            project.step("wharf tools add . --approve");
+            project.step(format!("wharf run {id} text='to be or not to be'"));
+        }
+        Kind::Operative => {
+            match lang {
+                Lang::Python => python::start(project),
+            }
+            project.step(format!("wharf run {id}/say text=hello"));
+        }
+    }
+}
+
+fn text_of(made: &Made<'_>, output: Output) -> String {
+    let paint = output.out_paint();
+    let id = paint.strong(&plain::line(made.id));
+    let folder = plain::line(made.folder);
+    let count = made.files.len();
+    let mut text = format!("{} {} {id} in {folder}, ", paint.good("made"), made.kind);
+    text.push_str(&format!("{count} files in {}\n\nnext:\n  cd {folder}\n", made.lang));
+    let mut elsewhere = false;
+    for step in made.next {
+        text.push_str(&format!("  {}", step.command));
+        if step.stays {
+            text.push_str(&paint.faint("    # it stays; type the rest in another terminal"));
+        }
+        elsewhere |= step.stays;
+        text.push('\n');
+    }
+    if !elsewhere {
+        text.push_str(&paint.faint("  # a core must run for the last ones: wharf up"));
+        text.push('\n');
+    }
+    text
+}
