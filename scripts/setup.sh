@@ -2,9 +2,9 @@
 # Makes sure that what Wharf is built with is there, and says clearly what is not.
 #
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
-#   scripts/setup.sh check   the same, rustfmt and clippy, Python with venv, Node for an example,
-#                            and what the tests need besides (tests/requirements.txt, into
-#                            target/tools)
+#   scripts/setup.sh check   the same, rustfmt and clippy, Python with venv, Node with npm and
+#                            Chromium for the TypeScript package, and what the tests need besides
+#                            (tests/requirements.txt, into target/tools)
 #
 # It may be run any number of times and takes a moment when nothing is missing.
 set -euo pipefail
@@ -99,14 +99,24 @@ check_python() {
     fail "python3 with its venv module is missing; the tests need it. Install it and try again."
 }
 
-# One example of a tool server is written for Node; without it its test says so.
+# The TypeScript package and some examples are for Node; without it their tests say so.
 check_node() {
-    have node && return 0
+    have node && have npm && return 0
     if have apt-get; then
-        echo "setup: node is missing; installing it"
-        apt_install nodejs && return 0
+        echo "setup: node or npm is missing; installing them"
+        { have node || apt_install nodejs; } && { have npm || apt_install npm; } && return 0
     fi
-    echo "setup: node is missing, so the example for it is not tried" >&2
+    echo "setup: node or npm is missing, so the TypeScript package is not tried" >&2
+}
+
+# Pages that offer tools are tried in a real browser; without one their tests say so.
+check_browser() {
+    have chromium || have chromium-browser || have google-chrome && return 0
+    if have apt-get; then
+        echo "setup: chromium is missing; installing it"
+        apt_install chromium && return 0
+    fi
+    echo "setup: chromium is missing, so pages are not tried" >&2
 }
 
 # Tests try the artifact store on a real S3 server, and clients of others. They come from the
@@ -136,6 +146,7 @@ case "$need" in
         check_component cargo-clippy clippy
         check_python
         check_node
+        check_browser
         check_test_tools
         ;;
     *) fail "unknown argument '$need'; use 'build' or 'check'." ;;

@@ -20,4 +20,5 @@ mod support;
 mod tokens;
 mod tool_servers;
 mod trust;
+mod typescript_sdk;
 mod worlds;
