@@ -8,7 +8,8 @@ use wharf_vocab::Code;
 
 use crate::commands::{
     agents, answer, approve, artifacts, audit, completions, conformance, costs, deny, doctor,
-    inbox, migrate, new, operator, run, runs, secret, sim, token, tool, tools, up, worlds,
+    inbox, migrate, new, operatives, operator, run, runs, secret, sim, token, tool, tools, up,
+    worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -67,6 +68,8 @@ enum Command {
     Tool(tool::Args),
     /// Look at agents, add, approve, start and stop them
     Agents(agents::Args),
+    /// Look at who offers tools by connecting, and forget them
+    Operatives(operatives::Args),
     /// See what waits for an answer or an approval
     Inbox(inbox::Args),
     /// Answer a question
@@ -196,6 +199,7 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Costs(args) => costs::run(args, context).await,
         Command::Audit(args) => audit::run(args, context).await,
         Command::Token(args) => token::run(args, context).await,
+        Command::Operatives(args) => operatives::run(args, context).await,
         Command::Secret(args) => secret::run(args, context).await,
         Command::Up(_)
         | Command::Tool(_)
@@ -288,6 +292,10 @@ mod tests {
             "wharf token rotate --drop-old",
             "wharf token narrow --verb read --token x",
             "wharf token narrow --world a --tool a/b --ttl 5m --name ci",
+            "wharf operatives",
+            "wharf operatives list --json",
+            "wharf operatives forget browser",
+            "wharf up --allow-origin http://localhost:5173 --allow-origin https://app.example",
             "wharf secret",
             "wharf secret set KEY --keep-newline",
             "wharf secret list",

@@ -155,6 +155,8 @@ pub(crate) struct Start {
     pub(crate) listen: Option<SocketAddr>,
     /// Whether a proxy in front of it takes care of TLS.
     pub(crate) behind_proxy: bool,
+    /// Origins of pages that may call it, besides those of its configuration.
+    pub(crate) origins: Vec<String>,
     /// Whether to add the example providers.
     pub(crate) demo: bool,
 }
@@ -172,8 +174,8 @@ pub(crate) struct Started {
 
 /// Runs a core until it is told to stop.
 pub(crate) async fn run_core(start: Start, ready: impl FnOnce(Started) + Send) -> Result<()> {
-    let Start { home, listen, behind_proxy, demo } = start;
-    let options = UpOptions { home: home.0, listen, behind_proxy, demo };
+    let Start { home, listen, behind_proxy, origins, demo } = start;
+    let options = UpOptions { home: home.0, listen, behind_proxy, origins, demo };
     let tell = |core: &wharf_server::Ready| {
         ready(Started { http: core.http.clone(), home: core.home.clone(), tools: core.tools });
     };

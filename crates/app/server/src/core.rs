@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 use wharf_agent::AgentEdge;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
@@ -22,14 +20,12 @@ use wharf_tool::ToolEdge;
 use wharf_vault::FileVault;
 use wharf_vocab::{Code, Fault, NodeId, ToolId, WorldId};
 
+use crate::anchoring::Anchoring;
 use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::Sweeping;
 use crate::{Home, agents, anchors, fault, files, secrets, tools};
-
-/// How often the audit is anchored.
-const ANCHOR_EVERY: Duration = Duration::from_secs(60);
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -40,6 +36,8 @@ pub struct CoreOptions {
     pub listen: Option<SocketAddr>,
     /// Whether a proxy in front of it takes care of TLS.
     pub behind_proxy: bool,
+    /// Origins of pages that may call it, besides those of its configuration.
+    pub origins: Vec<String>,
     /// Sizes and times of its HTTP edge.
     pub limits: Limits,
     /// How long attempts that are under way may take to end when it stops.
@@ -58,6 +56,7 @@ impl CoreOptions {
             home,
             listen: None,
             behind_proxy: false,
+            origins: Vec::new(),
             limits: Limits::default(),
             grace: Duration::from_secs(3),
             drain: Duration::from_secs(10),
@@ -99,8 +98,10 @@ struct Prepared {
 impl Core {
     /// Starts a core; when this returns, it is ready and its home says so.
     pub async fn start(options: CoreOptions) -> Result<Self, Fault> {
-        let CoreOptions { home, listen, behind_proxy, limits, grace, drain, shim } = options;
+        let CoreOptions { home, listen, behind_proxy, origins, limits, grace, drain, shim } =
+            options;
         let settings = Settings::load(&home)?.with_options(listen, behind_proxy)?;
+        let settings = settings.with_origins(origins)?;
         let Prepared { lock, owner_token, audit_key, vault, node, seed } = {
             let home = home.clone();
             blocking(move || prepare(&home)).await?
@@ -155,6 +156,7 @@ impl Core {
         let edge = wharf_http::Options {
             owner,
             hosts: settings.hosts,
+            origins: settings.origins,
             agents: Some(steered),
             tools: Some(served),
             vault: Some(vault),
@@ -349,44 +351,6 @@ async fn host(
             agents.stop().await;
             Err(fault)
         }
-    }
-}
-
-/// Writes anchors every minute and once more at the end. It holds the lock on the home, because
-/// it lives as long as anything writes there.
-#[derive(Debug)]
-struct Anchoring {
-    ended: CancellationToken,
-    task: JoinHandle<HomeLock>,
-}
-
-impl Anchoring {
-    fn begin(home: Home, store: Arc<SqliteStore>, lock: HomeLock) -> Self {
-        let ended = CancellationToken::new();
-        let is_ended = ended.clone();
-        let task = tokio::spawn(async move {
-            loop {
-                let last = is_ended.is_cancelled();
-                if let Err(fault) = anchors::write(&home, &store).await {
-                    tracing::warn!(%fault, "the audit could not be anchored");
-                }
-                if last {
-                    return lock;
-                }
-                // Woken at the end, it writes once more.
-                let _ = tokio::time::timeout(ANCHOR_EVERY, is_ended.cancelled()).await;
-            }
-        });
-        Self { ended, task }
-    }
-
-    async fn end(self) -> Option<HomeLock> {
-        self.ended.cancel();
-        let lock = self.task.await.ok();
-        if lock.is_none() {
-            tracing::warn!("the audit could not be anchored at the end");
-        }
-        lock
     }
 }
 

@@ -6,6 +6,7 @@
 //! only read; [`tokens`] needs no home either. Nothing here decides about runs.
 
 mod agents;
+mod anchoring;
 mod anchors;
 pub mod audit;
 mod core;

@@ -4,6 +4,7 @@ mod agents;
 pub(crate) mod artifacts;
 mod models;
 mod operators;
+mod origins;
 mod policy;
 mod tools;
 
@@ -29,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) listen: SocketAddr,
     /// Further names the core may be called by.
     pub(crate) hosts: Vec<String>,
+    /// Origins of pages that may call the core, besides its own.
+    pub(crate) origins: Vec<String>,
     /// The database.
     pub(crate) store: PathBuf,
     /// Where agents connect, when not by a Unix socket.
@@ -95,6 +98,7 @@ struct File {
 struct Http {
     listen: Option<SocketAddr>,
     hosts: Vec<String>,
+    origins: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -134,6 +138,7 @@ impl Settings {
         Ok(Self {
             listen: listen.unwrap_or(LISTEN_DEFAULT),
             hosts: file.http.hosts,
+            origins: origins::checked(file.http.origins, "The key http.origins in wharf.toml")?,
             store: home.path().join(store),
             agents_tcp: file.agents.tcp,
             agents_heartbeat_ms: file.agents.heartbeat_ms.map(|ms| ms.max(100)),
@@ -168,6 +173,12 @@ impl Settings {
             );
             return Err(invalid(message));
         }
+        Ok(self)
+    }
+
+    /// The same with more origins of pages that may call.
+    pub(crate) fn with_origins(mut self, origins: Vec<String>) -> Result<Self, Fault> {
+        self.origins.extend(origins::checked(origins, "The option --allow-origin")?);
         Ok(self)
     }
 }

@@ -24,6 +24,8 @@ pub struct UpOptions {
     pub listen: Option<SocketAddr>,
     /// Whether a proxy in front of it takes care of TLS.
     pub behind_proxy: bool,
+    /// Origins of pages that may call it, besides those of its configuration.
+    pub origins: Vec<String>,
     /// Whether to add the example providers.
     pub demo: bool,
 }
@@ -42,12 +44,12 @@ pub struct Ready {
 /// Runs a core until SIGINT or SIGTERM, then lets it finish what is under way. A second signal
 /// ends the process at once.
 pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Result<(), Fault> {
-    let UpOptions { home, listen, behind_proxy, demo } = options;
+    let UpOptions { home, listen, behind_proxy, origins, demo } = options;
     logging::begin(&Settings::load(&home)?.log)?;
     raise_open_files();
     let mut signals = Signals::new()?;
     let path = home.path().to_owned();
-    let options = CoreOptions { listen, behind_proxy, ..CoreOptions::new(home.clone()) };
+    let options = CoreOptions { listen, behind_proxy, origins, ..CoreOptions::new(home.clone()) };
     let core = Core::start(options).await?;
     if demo {
         demo::furnish(&home, core.agents(), core.tools()).await;

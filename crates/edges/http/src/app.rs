@@ -30,9 +30,9 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(handle: Handle, options: Options, stops: Stops) -> Self {
-        let Options { owner, hosts, agents, tools, vault, mounts, limits } = options;
+        let Options { owner, hosts, origins, agents, tools, vault, mounts, limits } = options;
         let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
-        let hosts = Hosts::new(&hosts);
+        let hosts = Hosts::new(&hosts, &origins);
         Self { handle, owner, hosts, agents, tools, vault, mounts, limits, stops, bodies }
     }
 }

@@ -22,7 +22,7 @@ use crate::access::Need;
 use crate::answer::{Denied, internal, refusal, refusal_with, seal, shortened};
 use crate::app::App;
 use crate::conn::Ends;
-use crate::{metrics, routes, subprotocol};
+use crate::{cors, metrics, routes, subprotocol};
 
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -32,8 +32,10 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     let route = route.map_or(routes::UNMATCHED, |route| routes::label(&app, route));
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
+    let page = cors::origin(&app, &parts);
     let mut response = match check(&app, &parts, route) {
         Err(refused) => *refused,
+        Ok(_) if page.is_some() && cors::asks_first(&parts) => cors::allowance(),
         Ok(caller) => {
             let peer = Peer::of(&parts, caller.as_ref());
             if let Some(caller) = caller {
@@ -55,6 +57,9 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     if response.status() == StatusCode::METHOD_NOT_ALLOWED {
         response = method_unknown(&method, &path, &response);
     }
+    if let Some(page) = page {
+        cors::open(&mut response, page);
+    }
     seal(&mut response);
     metrics::request(&method, route, response.status(), began.elapsed());
     response
@@ -72,7 +77,9 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Option<Caller>
     };
     app.hosts.check(parts, ends.local).map_err(|fault| refuse(None, fault))?;
     let need = routes::need(route, &parts.method);
-    if need == Some(Need::Nothing) {
+    // Browsers ask without a token what a page may do; nothing is done then.
+    let asks = cors::asks_first(parts) && cors::origin(app, parts).is_some();
+    if asks || need == Some(Need::Nothing) {
         // Nothing behind these asks who is calling.
         return Ok(Some(Caller::owner()));
     }

@@ -18,11 +18,23 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 #[derive(Debug, Clone)]
 pub(crate) struct Hosts {
     names: Vec<String>,
+    /// Origins of pages that are let in, as browsers write them.
+    origins: Vec<String>,
 }
 
 impl Hosts {
-    pub(crate) fn new(names: &[String]) -> Self {
-        Self { names: names.iter().map(|name| name.to_ascii_lowercase()).collect() }
+    pub(crate) fn new(names: &[String], origins: &[String]) -> Self {
+        let small = |text: &String| text.trim_end_matches('/').to_ascii_lowercase();
+        Self {
+            names: names.iter().map(|name| name.to_ascii_lowercase()).collect(),
+            origins: origins.iter().map(small).collect(),
+        }
+    }
+
+    /// Whether pages of this origin were let in by name.
+    pub(crate) fn lets_in(&self, origin: &str) -> bool {
+        let origin = origin.to_ascii_lowercase();
+        self.origins.contains(&origin)
     }
 
     /// Checks `Host` and `Origin` of a request that arrived at `local`.
@@ -50,6 +62,9 @@ impl Hosts {
     }
 
     fn is_origin(&self, origin: &str, local: SocketAddr) -> bool {
+        if self.lets_in(origin) {
+            return true;
+        }
         let plain = origin.strip_prefix("http://");
         let secure = origin.strip_prefix("https://");
         match (plain, secure) {
@@ -114,7 +129,8 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (parts, ()) = request.body(()).expect("a request").into_parts();
-        let hosts = Hosts::new(&["Wharf.example".to_owned(), "other.example:8443".to_owned()]);
+        let names = ["Wharf.example".to_owned(), "other.example:8443".to_owned()];
+        let hosts = Hosts::new(&names, &["http://Localhost:5173/".to_owned()]);
         let found = hosts.check(&parts, local.parse().expect("an address"));
         match expect {
             Ok(()) => assert_eq!(found, Ok(()), "{uri} {headers:?}"),
@@ -168,5 +184,20 @@ mod tests {
             from(origin, forbidden);
         }
         from("http://localhost:7421", forbidden);
+    }
+
+    #[test]
+    fn k032_a_page_that_was_let_in_may_call_and_its_name_is_no_name_of_the_core() {
+        let at = "127.0.0.1:7420";
+        let from =
+            |host, origin, expect| check(at, "/", &[("host", host), ("origin", origin)], expect);
+        from("localhost:7420", "http://localhost:5173", Ok(()));
+        from("localhost:7420", "http://LOCALHOST:5173", Ok(()));
+        for origin in
+            ["https://localhost:5173", "http://localhost", "http://localhost:5173.evil.example"]
+        {
+            from("localhost:7420", origin, Err(Code::RequestOriginForbidden));
+        }
+        from("localhost:5173", "http://localhost:5173", Err(Code::RequestHostUnknown));
     }
 }

@@ -15,6 +15,7 @@ mod arriving;
 mod auth;
 mod body;
 mod conn;
+mod cors;
 mod cursor;
 mod from_wire;
 mod guard;

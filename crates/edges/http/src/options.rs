@@ -18,6 +18,8 @@ pub struct Options {
     /// Names besides its own address under which the server may be called, such as
     /// `wharf.example.com`; one with a port counts for that port only.
     pub hosts: Vec<String>,
+    /// Origins of pages that may call besides the core's own, such as `http://localhost:5173`.
+    pub origins: Vec<String>,
     /// Who steers agents; a core without has none and takes none.
     pub agents: Option<Arc<dyn AgentControl>>,
     /// Who steers tool servers; a core without has none and takes none.
@@ -38,6 +40,7 @@ impl Options {
         Self {
             owner,
             hosts: Vec::new(),
+            origins: Vec::new(),
             agents: None,
             tools: None,
             vault: None,

@@ -12,11 +12,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::{AuditRecord, Caller};
 use wharf_vocab::{Code, Fault, ProviderId, Timestamp, Verb};
-use wharf_wire::rest_v1::{ErrorBody, ErrorInfo};
+use wharf_wire::rest_v1::{ErrorBody, ErrorInfo, Operative, Page};
 use wharf_wire::tool_v1::{Message, PLAIN_SUBPROTOCOL, SUBPROTOCOL};
 
 use crate::edge::Shared;
@@ -186,28 +186,21 @@ async fn session(
 /// Lists operatives by name.
 async fn list(State(shared): State<Arc<Shared>>, Extension(caller): Extension<Caller>) -> Answer {
     caller.rights.check_verb(Verb::Read)?;
-    let items: Vec<Value> = shared.stations().iter().map(|it| item(&shared, it)).collect();
-    Ok(Json(json!({ "items": items, "next_cursor": null })).into_response())
+    let items: Vec<Operative> = shared.stations().iter().map(|it| item(&shared, it)).collect();
+    Ok(Json(Page { items, next_cursor: None }).into_response())
 }
 
-fn item(shared: &Shared, station: &Station) -> Value {
+fn item(shared: &Shared, station: &Station) -> Operative {
     let name = &station.name;
-    let tools: Vec<String> = shared
-        .options
-        .handle
-        .tools()
-        .into_iter()
-        .filter(|tool| tool.def.tool.provider() == *name)
-        .map(|tool| tool.def.tool.to_string())
-        .collect();
-    let grant = station.caller().map(|caller| caller.grant.to_string());
-    json!({
-        "name": name.as_str(),
-        "connected": station.is_served(),
-        "grant": grant,
-        "last_seen": station.last_seen().and_then(time),
-        "tools": tools,
-    })
+    let tools = shared.options.handle.tools().into_iter().map(|tool| tool.def.tool.clone());
+    let own = tools.filter(|tool| tool.provider() == *name);
+    Operative {
+        name: name.to_string(),
+        connected: station.is_served(),
+        grant: station.caller().map(|caller| caller.grant.to_string()),
+        last_seen: station.last_seen().and_then(time),
+        tools: own.map(|tool| tool.to_string()).collect(),
+    }
 }
 
 fn time(at: Timestamp) -> Option<String> {

@@ -15,6 +15,7 @@ pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod migrate;
 pub(crate) mod new;
+pub(crate) mod operatives;
 pub(crate) mod operator;
 mod providers;
 pub(crate) mod run;

@@ -15,7 +15,9 @@ use crate::plain;
 Examples:
   wharf up
   wharf up --listen 127.0.0.1:0      let the system pick a port
-  wharf up --home ./my-home --demo   a home of its own, with the example providers")]
+  wharf up --home ./my-home --demo   a home of its own, with the example providers
+  wharf up --allow-origin http://localhost:5173
+                                     let pages of a development server connect")]
 pub(crate) struct Args {
     /// Where to listen; port 0 lets the system pick one
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -23,6 +25,9 @@ pub(crate) struct Args {
     /// Listen beyond this machine without TLS, because a proxy in front takes care of it
     #[arg(long)]
     behind_proxy: bool,
+    /// Let pages of this origin call the core, with a token; may be given more than once
+    #[arg(long, value_name = "URL")]
+    allow_origin: Vec<String>,
     /// Add, approve and start the example providers as well
     #[arg(long)]
     demo: bool,
@@ -30,10 +35,10 @@ pub(crate) struct Args {
 
 /// Runs the core until it is told to stop.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    let Args { listen, behind_proxy, demo } = args;
+    let Args { listen, behind_proxy, allow_origin: origins, demo } = args;
     let output = context.output;
     let needs_home = context.finder.home.is_some();
-    let start = Start { home: context.home()?, listen, behind_proxy, demo };
+    let start = Start { home: context.home()?, listen, behind_proxy, origins, demo };
     let ready = move |started: Started| {
         // A core goes on even when nobody reads what it prints.
         let _ = greet(output, &started, needs_home);

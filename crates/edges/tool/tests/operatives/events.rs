@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Events, Stage, eventually};
+use crate::reader::Events;
+use crate::stage::{Stage, eventually};
 
 fn echo(id: &str, n: u64) -> Value {
     json!({"id": id, "kind": "elicit", "type": "wharf/echo", "payload": {"n": n}})

@@ -6,6 +6,8 @@ mod frames;
 mod loss;
 mod names;
 mod outcomes;
+mod pages;
 mod principals;
 mod questions;
+mod reader;
 mod stage;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -23,7 +23,12 @@ use wharf_ports::memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_tool::ToolEdge;
 use wharf_vocab::{NodeId, ToolId, WorldId};
 
+use crate::reader::Events;
+
 pub(crate) const OWNER: &str = "owners-own-token";
+
+/// The origin whose pages the core lets in.
+pub(crate) const LET_IN: &str = "http://localhost:5173";
 
 /// How long a test waits for what must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -74,6 +79,7 @@ impl Stage {
         adjust(&mut edge);
         let edge = ToolEdge::start(edge).await;
         let mut options = Options::new(OwnerToken::new(OWNER));
+        options.origins = vec![LET_IN.to_owned()];
         options.mounts = vec![
             Mount::new("/v1/tool", edge.peers()),
             Mount::new("/v1/operatives", edge.operatives()),
@@ -344,67 +350,6 @@ impl Peer {
                 return close;
             }
         }
-    }
-}
-
-/// A stream of events.
-pub(crate) struct Events {
-    reader: BufReader<TcpStream>,
-    pub(crate) status: u16,
-    pub(crate) head: String,
-}
-
-impl Events {
-    pub(crate) async fn open(addr: SocketAddr, query: &str, token: &str, last: &str) -> Self {
-        let last = match last {
-            "" => String::new(),
-            last => format!("last-event-id: {last}\r\n"),
-        };
-        // An answer to HTTP/1.0 comes without chunks.
-        let head = format!(
-            "GET /v1/tool/sse?{query} HTTP/1.0\r\nhost: {addr}\r\n\
-             authorization: Bearer {token}\r\n{last}\r\n"
-        );
-        let mut stream = TcpStream::connect(addr).await.expect("connects");
-        stream.write_all(head.as_bytes()).await.expect("sends");
-        let mut reader = BufReader::new(stream);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            let read = timeout(PATIENCE, reader.read_line(&mut head)).await.expect("in time");
-            assert!(read.expect("reads") > 0, "the head is cut: {head:?}");
-        }
-        let status = head.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a status");
-        Self { reader, status, head }
-    }
-
-    /// The next event: its number and its data; nothing when the stream has ended.
-    pub(crate) async fn next(&mut self) -> Option<(u64, Value)> {
-        let (mut id, mut data) = (0, None);
-        loop {
-            let mut line = String::new();
-            let read = timeout(PATIENCE, self.reader.read_line(&mut line)).await.expect("in time");
-            if read.unwrap_or(0) == 0 {
-                return None;
-            }
-            assert!(!line.contains('\r'), "lines end with LF: {line:?}");
-            let line = line.trim_end_matches('\n');
-            if let Some(text) = line.strip_prefix("id: ") {
-                id = text.parse().expect("a number");
-            } else if let Some(text) = line.strip_prefix("data: ") {
-                assert!(data.is_none(), "one line of data per event");
-                data = Some(serde_json::from_str(text).expect("JSON"));
-            } else if line.is_empty() {
-                if let Some(data) = data.take() {
-                    return Some((id, data));
-                }
-            } else {
-                assert!(line.starts_with(':'), "{line:?}");
-            }
-        }
-    }
-
-    pub(crate) async fn hear(&mut self) -> (u64, Value) {
-        self.next().await.expect("an event")
     }
 }
 

@@ -8,6 +8,7 @@ mod ask;
 mod costs;
 mod event;
 mod file;
+mod operative;
 mod secret;
 mod token;
 mod tool;
@@ -33,6 +34,7 @@ pub use file::{
     Artifact, BeginUpload, Collected, CompleteUpload, Receipt, Trace, TraceStep, Upload,
     UploadPart, Usage,
 };
+pub use operative::Operative;
 pub use secret::Secret;
 pub use token::{CreateToken, Keys, RotateKeys, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
