@@ -175,7 +175,8 @@ async function answerOf(schema: Schema, content: unknown): Promise<unknown> {
   try {
     return await check(schema, content, "answer", "elicit");
   } catch (error) {
-    if (error instanceof Fault || isStandard(schema)) throw error;
+    const unreadable = error instanceof Fault && error.code === "tool.schema_invalid" && !isStandard(schema);
+    if (!unreadable) throw error;
     return content;
   }
 }

@@ -26,7 +26,7 @@ export interface ConnectOptions extends CoreOptions {
  * Connects to a core to call its tools.
  *
  * ```ts
- * const root = scope(await connect("http://127.0.0.1:7171", { token }));
+ * const root = scope(await connect("http://127.0.0.1:7420", { token }));
  * console.log(await root.call("wharf/count", { n: 3 }));
  * ```
  */
@@ -80,7 +80,7 @@ const FINAL = /^(permission\.|auth\.|grant\.|request\.(invalid|origin_forbidden|
  * Offers tools to a core, and keeps them offered: a connection that is lost is made again.
  *
  * ```ts
- * const page = connectOperative("http://127.0.0.1:7171", { provider: "browser", token, tools: [GetLocation] });
+ * const page = connectOperative("http://127.0.0.1:7420", { provider: "browser", token, tools: [GetLocation] });
  * await page.ready;
  * ```
  */

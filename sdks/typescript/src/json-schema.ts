@@ -5,6 +5,8 @@
  * Missing properties that have a `default` get it.
  */
 
+import { Fault } from "./fault.js";
+
 /** A JSON Schema: an object of keywords, or a boolean inside one. */
 export type JsonSchema = { readonly [keyword: string]: unknown };
 
@@ -100,7 +102,7 @@ class Check {
       limit("minLength", (bound) => length >= bound, "has fewer characters than");
       limit("maxLength", (bound) => length <= bound, "has more characters than");
       const pattern = keywords["pattern"];
-      if (typeof pattern === "string" && !new RegExp(pattern, "u").test(value)) {
+      if (typeof pattern === "string" && !expression(pattern).test(value)) {
         this.#wrong(path, `value does not match ${pattern}`, value);
       }
     }
@@ -166,7 +168,7 @@ class Check {
     }
     const filled: [string, unknown][] = [];
     for (const [key, item] of Object.entries(value)) {
-      const schemas = patterns.filter(([pattern]) => new RegExp(pattern, "u").test(key)).map(([, schema]) => schema);
+      const schemas = patterns.filter(([pattern]) => expression(pattern).test(key)).map(([, schema]) => schema);
       if (own(properties, key)) schemas.push(properties[key]);
       if (schemas.length === 0 && additionalProperties !== undefined) schemas.push(additionalProperties);
       const at = [...path, key];
@@ -194,6 +196,14 @@ function isOfType(name: unknown, value: unknown): boolean {
       return typeof value === "number" && Number.isFinite(value);
     default:
       return typeof value === name;
+  }
+}
+
+function expression(pattern: string): RegExp {
+  try {
+    return new RegExp(pattern, "u");
+  } catch (error) {
+    throw new Fault("tool.schema_invalid", `A schema has a pattern that cannot be read: ${pattern}`, { cause: error });
   }
 }
 

@@ -25,6 +25,8 @@ type AnyRun = (input: any, cx: Cx<any>) => unknown;
 /** A place where tools are called. Made by `scope()` and `child()`. */
 export class Scope extends Caller {
   readonly parent: Scope | undefined;
+  /** This scope and those around it, from the inside out. */
+  readonly #upwards: readonly Scope[];
   readonly #known = new Map<string, AnyTool>();
   readonly #implementations = new Map<string, AnyRun>();
   readonly #routes = new Map<string, Requester>();
@@ -42,6 +44,7 @@ export class Scope extends Caller {
   constructor(parent?: Scope) {
     super();
     this.parent = parent;
+    this.#upwards = parent ? [this, ...parent.#upwards] : [this];
   }
 
   /** A scope inside this one. */
@@ -101,7 +104,7 @@ export class Scope extends Caller {
 
   /** The configuration that was given with this schema, by the nearest agent. */
   config<S extends Schema>(schema: S): Taken<S> {
-    for (const scope of this.#upwards()) {
+    for (const scope of this.#upwards) {
       if (scope.#configs.has(schema)) return scope.#configs.get(schema) as Taken<S>;
     }
     throw new Fault("config.invalid", "There is no configuration here: this is not inside an agent that has it.");
@@ -122,7 +125,7 @@ export class Scope extends Caller {
   start(named: AnyTool | string, input: unknown, options: CallOptions<any> = {}, parent?: Cancellation): Call<any, any> {
     const tool = typeof named === "string" ? (this.lookUp(named) ?? unknownTool(named)) : named;
     const task = new Task(parent, options.signal);
-    const closed = this.#upwards().some((scope) => scope.#closed);
+    const closed = this.#upwards.some((scope) => scope.#closed);
     if (closed) task.cancel(Fault.canceled("The scope is closed."));
     const call = new Call<any, any>(task, (tell) => this.#execute(tool, input, task, tell), options.onProgress);
     if (closed) return call;
@@ -137,7 +140,7 @@ export class Scope extends Caller {
 
   /** @internal The definition of a tool that is known here by its name. */
   lookUp(name: string): AnyTool | undefined {
-    for (const scope of this.#upwards()) {
+    for (const scope of this.#upwards) {
       const tool = scope.#known.get(name);
       if (tool) return tool;
     }
@@ -232,7 +235,7 @@ export class Scope extends Caller {
   /** Who executes a tool: the nearest implementation or route, its own, or the nearest transport. */
   #target(tool: AnyTool): AnyRun | Requester | undefined {
     const key = keyOf(tool);
-    const scopes = this.#upwards();
+    const scopes = this.#upwards;
     for (const scope of scopes) {
       const found = scope.#implementations.get(key) ?? scope.#routes.get(key);
       if (found) return found;
@@ -250,7 +253,7 @@ export class Scope extends Caller {
 
   #layersFor(tool: AnyTool): Layer<any>[] {
     const key = keyOf(tool);
-    const scopes = this.#upwards();
+    const scopes = this.#upwards;
     if (!scopes.some((scope) => scope.#layers.size > 0)) return [];
     const agents = scopes.map((scope) => scope.#agent);
     return arrange(scopes.map((scope) => scope.#layers.get(key)), agents.find((agent) => agent?.has(tool)));
@@ -272,12 +275,6 @@ export class Scope extends Caller {
     }
     if (!known || tool.run) this.#known.set(key, tool);
     return key;
-  }
-
-  #upwards(): Scope[] {
-    const scopes: Scope[] = [];
-    for (let scope: Scope | undefined = this; scope; scope = scope.parent) scopes.push(scope);
-    return scopes;
   }
 
   #stop(working: Promise<void>[]): void {
@@ -308,7 +305,7 @@ export type AgentLayers<A> = A extends Agent<any, infer Tools>
  * A new scope, with a transport for what has no implementation if one is given.
  *
  * ```ts
- * const root = scope(await connect("http://127.0.0.1:7171", { token }));
+ * const root = scope(await connect("http://127.0.0.1:7420", { token }));
  * ```
  */
 export function scope(transport?: Transport): Scope {

@@ -69,7 +69,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
     }
   };
 
-  test(`k022_${kind}_calls_stream_and_answer_in_both_directions`, () =>
+  test(`k031_k022_${kind}_calls_stream_and_answer_in_both_directions`, () =>
     either(async (caller, server) => {
       serve(server, [work]);
       const call = scope(caller).call(Work, { how: "grüße 🚢" });
