@@ -38,3 +38,10 @@ export function pack(schema: JsonSchema, value: unknown): Record<string, unknown
   if (isObject(schema) && (value === null || value === undefined)) return {};
   return { value: value ?? null };
 }
+
+/** What a file holds for an input: text where the tool wants text, otherwise JSON. */
+export function valueOfFile(schema: JsonSchema, key: string, text: string): unknown {
+  const properties = schema["properties"] as Record<string, JsonSchema> | undefined;
+  const type = properties?.[key]?.["type"];
+  return type === undefined || type === "string" ? text : JSON.parse(text);
+}

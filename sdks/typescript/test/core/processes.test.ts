@@ -106,6 +106,13 @@ coreTest("k033_an_agent_process_is_started_fenced_in_and_called", async (core) =
       assert.equal(((await asking) as { answer: string }).answer, "green");
       const doubled = await core.api("/v1/runs?wait=30s", { tool: `${id}/double`, inputs: { value: 21 } });
       assert.deepEqual(doubled.outputs, { value: 42 });
+      const headers = { authorization: `Bearer ${core.token}` };
+      const put = await fetch(new URL("/v1/worlds/default/files/name.txt", core.url), { method: "PUT", headers, body: "Grace" });
+      assert.equal(put.status, 201);
+      const filed = await core.api("/v1/runs?wait=30s", { tool: `${id}/hello_world`, inputs: { "name.world": "/name.txt" }, outputs: { "greeting.world": "/greeting.txt" } });
+      assert.equal(filed.outputs.greeting, "world://default/greeting.txt", JSON.stringify(filed.error));
+      const greeting = await fetch(new URL("/v1/worlds/default/files/greeting.txt", core.url), { headers });
+      assert.equal(await greeting.text(), "Hello, Grace!");
     } finally {
       await transport.close();
       await core.api(`/v1/agents/${id}/stop`, {});

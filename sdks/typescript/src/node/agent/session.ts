@@ -7,6 +7,7 @@ import type { AnyTool } from "../../tool.js";
 import { objectSchema, pack, unpack } from "../values.js";
 import { Asking } from "./asking.js";
 import { faultOf, Refused, type Connection, type Message } from "./connection.js";
+import { hydrate } from "./inputs.js";
 
 const VERSION = 1;
 const CAPABILITIES = ["tools", "streaming", "cancellation", "invoke", "ask", "notify"];
@@ -184,7 +185,8 @@ export class Session {
     try {
       const tool = this.#tools.get(toolId);
       if (!tool) throw new Fault("tool.not_found", "This agent has no such tool.");
-      const request = { id, kind: "elicit" as const, type: tool.name, payload: unpack(tool.schemas.input, input) };
+      const read = await hydrate(tool.schemas.input, input, running.message.payload["context"]);
+      const request = { id, kind: "elicit" as const, type: tool.name, payload: unpack(tool.schemas.input, read) };
       const progress = (data: unknown): void => this.#stream(id, running, data);
       const answer = await this.#desk.answer(request, { task, progress, back: asking });
       task.check();

@@ -5,7 +5,7 @@ import type { JsonSchema } from "../../json-schema.js";
 import type { Scope } from "../../scope.js";
 import { Task } from "../../task.js";
 import type { AnyTool } from "../../tool.js";
-import { pack, unpack } from "../values.js";
+import { pack, unpack, valueOfFile } from "../values.js";
 import { RunError } from "./error.js";
 import { checkDestinations, looksLikeReference, readReference, write, type Reach } from "./files.js";
 
@@ -115,9 +115,17 @@ export class Run {
     const read: Fields = {};
     for (const [key, value] of Object.entries(asObject(inputs))) {
       const isReference = Array.isArray(refs) ? refs.includes(key) : looksLikeReference(value);
-      read[key] = isReference ? fromText(schema, key, await readReference(this.#work.reach, value)) : value;
+      read[key] = isReference ? this.#fromText(schema, key, await readReference(this.#work.reach, value)) : value;
     }
     return { inputs: read, outputs: places };
+  }
+
+  #fromText(schema: JsonSchema, key: string, text: string): unknown {
+    try {
+      return valueOfFile(schema, key, text);
+    } catch {
+      throw new RunError("ERR_INPUTS", `The file for ${key} is not JSON.`);
+    }
   }
 
   async #call(inputs: Fields): Promise<Fields> {
@@ -216,16 +224,4 @@ function asObject(value: unknown): Fields {
   if (value === undefined || value === null) return {};
   if (typeof value !== "object" || Array.isArray(value)) throw new RunError("ERR_INPUTS", "Inputs and outputs must be objects.");
   return value as Fields;
-}
-
-/** What a file holds: text where the tool wants text, otherwise JSON. */
-function fromText(schema: JsonSchema, key: string, text: string): unknown {
-  const properties = schema["properties"] as Record<string, JsonSchema> | undefined;
-  const type = properties?.[key]?.["type"];
-  if (type === undefined || type === "string") return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new RunError("ERR_INPUTS", `The file for ${key} is not JSON.`);
-  }
 }
