@@ -93,6 +93,7 @@ fn served(name: &str) -> (AgentId, AgentManifest) {
             https_only: false,
             sandbox: None,
         })),
+        operative: false,
     };
     (id(&reference), manifest)
 }
