@@ -25,6 +25,12 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A tool is served that nobody provided.
+    #[error("nobody provided the tool {name:?}, so it cannot be served; give it an implementation")]
+    NotServed {
+        /// The name.
+        name: String,
+    },
     /// A schema of a tool cannot be used.
     #[error("the {what} of the tool {name:?} cannot be used: {why}")]
     Schema {

@@ -8,6 +8,7 @@ mod chain;
 mod cx;
 mod error;
 mod exposed;
+pub mod face;
 mod layer;
 mod name;
 pub mod process;

@@ -110,6 +110,11 @@ impl Scope {
         Self::made(Some(parent), Some(agent), Some(config))
     }
 
+    /// The scope of one call that is served, with where its cost goes.
+    pub(crate) fn serving(parent: &Arc<Inner>, meter: Arc<dyn Any + Send + Sync>) -> Self {
+        Self::made(Some(parent), None, Some(meter))
+    }
+
     fn made(
         parent: Option<&Arc<Inner>>,
         agent: Option<&'static str>,

@@ -151,6 +151,11 @@ impl Inner {
         tables.provided.get(tool).cloned()
     }
 
+    /// Whether a tool of this scope goes to whatever transport is nearest.
+    pub(crate) fn is_passed_on(&self, tool: &str) -> bool {
+        matches!(self.provided(tool), Some(Provided::Remote(None)))
+    }
+
     fn transport(&self) -> Option<Arc<dyn Transport>> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         tables.transport.clone()

@@ -56,7 +56,8 @@ pub struct Adjusting;
 pub struct AgentProcess<Last = Plain> {
     id: String,
     version: String,
-    tools: Vec<Draft>,
+    pub(super) tools: Vec<Draft>,
+    pub(super) problem: Option<crate::Error>,
     calls_max: usize,
     keeps_keys: bool,
     last: PhantomData<Last>,
@@ -70,6 +71,7 @@ impl AgentProcess {
             id: id.into(),
             version: version.into(),
             tools: Vec::new(),
+            problem: None,
             calls_max: 256,
             keeps_keys: false,
             last: PhantomData,
@@ -121,6 +123,9 @@ impl<Last> AgentProcess<Last> {
         if !is_name(&self.id, 200) {
             return Err(Error::AgentId);
         }
+        if let Some(problem) = self.problem {
+            return Err(Error::Tools(problem));
+        }
         let mut definitions = Vec::new();
         let mut tools = HashMap::new();
         for draft in self.tools {
@@ -163,6 +168,7 @@ impl<Last> AgentProcess<Last> {
             id: self.id,
             version: self.version,
             tools: self.tools,
+            problem: self.problem,
             calls_max: self.calls_max,
             keeps_keys: self.keeps_keys,
             last: PhantomData,

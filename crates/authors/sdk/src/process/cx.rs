@@ -135,13 +135,23 @@ impl AgentCx {
         title: impl Into<String>,
         deadline: impl Into<Option<Duration>>,
     ) -> Result<Answer<T>, Fault> {
+        self.ask_for(title.into(), schema::of_input::<T>(), deadline.into()).await
+    }
+
+    /// Asks with a schema that is known only now.
+    pub(crate) async fn ask_for<T: DeserializeOwned>(
+        &self,
+        title: String,
+        schema: Value,
+        deadline: Option<Duration>,
+    ) -> Result<Answer<T>, Fault> {
         let ask_id = QuestionId::new(self.fresh_id()).map_err(|_| internal())?;
-        let deadline_ms = deadline.into().map(whole_ms);
+        let deadline_ms = deadline.map(whole_ms);
         let question = Question {
             ask_id,
             call_id: self.inner.call.call_id.clone(),
-            title: title.into(),
-            schema: schema::of_input::<T>(),
+            title,
+            schema,
             deadline_ms,
         };
         let make = |waiter| Command::Ask { question: Box::new(question), waiter };

@@ -38,6 +38,9 @@ pub enum Error {
         /// What is wrong.
         why: String,
     },
+    /// The tools of the agent that is served cannot be used.
+    #[error(transparent)]
+    Tools(#[from] crate::Error),
     /// The core did not say where it is or how to be let in.
     #[error("{variable} is not set; agents are started by the core, see `wharf agents start`")]
     Environment {

@@ -54,6 +54,7 @@ mod directive;
 mod endpoint;
 mod error;
 mod execute;
+mod face;
 mod service;
 mod tool;
 

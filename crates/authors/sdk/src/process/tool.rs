@@ -16,19 +16,19 @@ use crate::name::is_name;
 use crate::process::{AgentCx, Error};
 use crate::schema::{self, output_of};
 
-type Work = BoxFuture<'static, Result<Object, Fault>>;
-type Handler = dyn Fn(&Validator, Object, AgentCx) -> Result<Work, Fault> + Send + Sync;
+pub(super) type Work = BoxFuture<'static, Result<Object, Fault>>;
+pub(super) type Handler = dyn Fn(&Validator, Object, AgentCx) -> Result<Work, Fault> + Send + Sync;
 
 /// A tool before its agent is built.
 pub(crate) struct Draft {
     pub(crate) side_effects: Option<bool>,
     pub(crate) requires_directive: Option<bool>,
     pub(crate) tags: Option<Vec<String>>,
-    name: String,
-    description: String,
-    input_schema: Value,
-    output_schema: Value,
-    handler: Arc<Handler>,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) input_schema: Value,
+    pub(super) output_schema: Value,
+    pub(super) handler: Arc<Handler>,
 }
 
 /// A tool that can be called.

@@ -10,6 +10,9 @@ pub enum Error {
     /// There is nothing to serve.
     #[error("there is no handler; give one with `handler`")]
     NoHandler,
+    /// The tool of the agent that is served cannot be used.
+    #[error(transparent)]
+    Tool(crate::Error),
     /// Input or output is no object, or its schema cannot be used.
     #[error("the {what} cannot be used: {why}")]
     Schema {

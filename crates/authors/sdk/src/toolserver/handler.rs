@@ -19,14 +19,14 @@ use super::{Error, ToolCx};
 use crate::schema::{self, output_of};
 use crate::{Fault, Object};
 
-type Work = BoxFuture<'static, Result<Object, Fault>>;
-type Erased = dyn Fn(&Validator, Object, ToolCx) -> Result<Work, Fault> + Send + Sync;
+pub(super) type Work = BoxFuture<'static, Result<Object, Fault>>;
+pub(super) type Erased = dyn Fn(&Validator, Object, ToolCx) -> Result<Work, Fault> + Send + Sync;
 
 /// A handler before it is served.
 pub(super) struct Draft {
     pub(super) input_schema: Value,
     pub(super) output_schema: Value,
-    erased: Arc<Erased>,
+    pub(super) erased: Arc<Erased>,
 }
 
 impl Draft {

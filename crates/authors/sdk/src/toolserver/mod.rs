@@ -35,6 +35,7 @@ mod arguments;
 pub mod cost;
 mod cx;
 mod error;
+mod face;
 mod file;
 mod handler;
 mod hydrate;

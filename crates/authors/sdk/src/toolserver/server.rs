@@ -26,7 +26,7 @@ const SERVER_THREADS: usize = 2;
 #[derive(Debug)]
 pub struct ToolServer {
     reference: String,
-    draft: Option<Draft>,
+    pub(super) draft: Result<Draft, Error>,
     options: Options,
     is_free: bool,
 }
@@ -35,7 +35,7 @@ impl ToolServer {
     /// A server of the tool with this reference, such as `demo/resize@1`.
     pub fn new(reference: impl Into<String>) -> Self {
         let options = Options::default();
-        Self { reference: reference.into(), draft: None, options, is_free: false }
+        Self { reference: reference.into(), draft: Err(Error::NoHandler), options, is_free: false }
     }
 
     /// What executes a run.
@@ -47,7 +47,7 @@ impl ToolServer {
         F: Fn(I, ToolCx) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, Fault>> + Send + 'static,
     {
-        self.draft = Some(Draft::new(handler));
+        self.draft = Ok(Draft::new(handler));
         self
     }
 
@@ -132,11 +132,11 @@ impl ToolServer {
         if !is_reference {
             return Err(Error::Reference(self.reference));
         }
-        self.draft.ok_or(Error::NoHandler)?.build(workers, digest, self.is_free)
+        self.draft?.build(workers, digest, self.is_free)
     }
 
     fn show_schemas(self) -> Result<(), Error> {
-        let draft = self.draft.ok_or(Error::NoHandler)?;
+        let draft = self.draft?;
         let both = json!({"input": draft.input_schema, "output": draft.output_schema});
         writeln!(io::stdout(), "{both:#}")?;
         Ok(())

@@ -3,6 +3,7 @@
 mod calls;
 mod children;
 mod core;
+mod faces;
 mod files;
 mod keys;
 mod life;

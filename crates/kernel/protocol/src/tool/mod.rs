@@ -13,6 +13,7 @@ mod answer;
 mod session;
 #[cfg(test)]
 mod tests;
+pub mod value;
 
 pub use answer::Answer;
 pub use session::{CallError, Counters, Event, Incoming, Limits, Session};
