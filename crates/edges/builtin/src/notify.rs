@@ -12,7 +12,7 @@ use crate::in_process::Cx;
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Input {
     /// The message.
-    #[schemars(length(max = 16_384))]
+    #[schemars(length(max = 16_384), extend("x-wharf-literal" = true))]
     message: String,
     /// How much it matters.
     #[serde(default)]

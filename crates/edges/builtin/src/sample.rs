@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use wharf_domain::scope::is_uri;
 use wharf_domain::{Outcome, ToolDef};
 use wharf_vocab::{Code, Fault, Object, ToolId};
 
@@ -38,6 +39,7 @@ fn costly(def: &mut ToolDef) {
 #[serde(rename_all = "camelCase")]
 struct Input {
     /// What the user says, or the conversation so far.
+    #[schemars(extend("x-wharf-literal" = true))]
     prompt: Prompt,
     /// The most tokens to write.
     #[schemars(range(min = 1))]
@@ -117,6 +119,10 @@ fn inputs(input: Input) -> Object {
         }
     };
     match input.prompt {
+        // As an input of its own, text that looks like an address would stand for a file.
+        Prompt::Text(text) if is_uri(&text) => {
+            set("messages", json!([{"role": "user", "content": text}]));
+        }
         Prompt::Text(text) => set("prompt", text.into()),
         Prompt::Messages(messages) => set("messages", json!(messages)),
     }

@@ -183,7 +183,7 @@ async fn fail(input: FailInput, _cx: Cx) -> Answer<Never> {
 struct AskInput {
     /// The question.
     #[serde(default = "ask_question")]
-    #[schemars(length(min = 1, max = 500))]
+    #[schemars(length(min = 1, max = 500), extend("x-wharf-literal" = true))]
     question: String,
     /// JSON Schema of the answer; any text when absent.
     #[serde(default = "ask_schema")]

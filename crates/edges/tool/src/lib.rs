@@ -17,6 +17,7 @@
 mod children;
 mod edge;
 mod follow;
+mod metrics;
 mod offer;
 mod operative;
 mod options;

@@ -11,6 +11,7 @@ use wharf_wire::tool_v1::{Offer, close};
 
 use crate::edge::Shared;
 use crate::follow::{TIDINGS_MAX, Tidings, What};
+use crate::metrics::{self, Connected};
 use crate::operative::Operative;
 use crate::principal::Principal;
 use crate::query::Role;
@@ -61,6 +62,7 @@ pub(crate) struct Peer {
     caller: Caller,
     session: Session,
     does: Does,
+    _connected: Connected,
 }
 
 #[derive(Debug)]
@@ -99,7 +101,11 @@ impl Peer {
                 return Err(Closing::new(close::POLICY, "there is no name to serve"));
             }
         };
-        let peer = Self { shared: Arc::clone(shared), caller, session, does };
+        let _connected = Connected::new(match &does {
+            Does::Call(_) => "principal",
+            Does::Serve(_) => "operative",
+        });
+        let peer = Self { shared: Arc::clone(shared), caller, session, does, _connected };
         Ok((peer, Inlets { orders, tidings }))
     }
 
@@ -239,6 +245,7 @@ impl Peer {
         if let Does::Serve(_) = &self.does {
             self.react().await;
         }
+        metrics::ignored(self.session.counters());
         // Followers see by the end of the queue that nobody reads any more.
         drop(inlets);
     }

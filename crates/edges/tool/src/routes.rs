@@ -22,7 +22,7 @@ use wharf_wire::tool_v1::{Message, PLAIN_SUBPROTOCOL, SUBPROTOCOL};
 use crate::edge::Shared;
 use crate::peer::Opening;
 use crate::query::{self, Role, Wanted};
-use crate::sse::{self, Key, Reader};
+use crate::sse::{self, Key, Post, Reader};
 use crate::{socket, stations::Station};
 
 /// Where peers connect.
@@ -53,13 +53,13 @@ async fn open(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answer {
     let wanted = Wanted::read(&asked)?;
-    let offered: Vec<&str> = offers(&headers).collect();
-    let marked = offered.contains(&SUBPROTOCOL);
-    let (opening, place) = admit(&shared, &caller, wanted.role, marked, false).await?;
     let Ok(mut upgrade) = upgrade else {
         let message = "This route is a WebSocket; server-sent events are at /v1/tool/sse.";
         return Err(Fault::new(Code::RequestInvalid, message).into());
     };
+    let offered: Vec<&str> = offers(&headers).collect();
+    let marked = offered.contains(&SUBPROTOCOL);
+    let (opening, place) = admit(&shared, &caller, wanted.role, marked, false).await?;
     if marked {
         upgrade = upgrade.protocols([SUBPROTOCOL]);
     } else if offered.contains(&PLAIN_SUBPROTOCOL) {
@@ -156,15 +156,30 @@ async fn post(
     let wanted = Wanted::read(&asked)?;
     let text = String::from_utf8(body.into())
         .map_err(|_| Fault::new(Code::RequestInvalid, "The message is not text."))?;
-    if let Err(unreadable) = Message::read(&text)
-        && unreadable.id.is_none()
-    {
-        let message = format!("The message cannot be read: {}.", unreadable.why);
-        return Err(Fault::new(Code::RequestInvalid, message).into());
-    }
+    let post = match Message::read(&text) {
+        Err(unreadable) if unreadable.id.is_none() => {
+            let message = format!("The message cannot be read: {}.", unreadable.why);
+            return Err(Fault::new(Code::RequestInvalid, message).into());
+        }
+        Ok(Message::Unknown) if is_farewell(&text) => Post::Leaves,
+        _ => Post::Message(text),
+    };
     let key = Key::new(&caller, &wanted.role, wanted.session.clone());
-    let entry = session(&shared, &caller, wanted, &key).await?;
-    Ok(entry.post(&shared, text).await?)
+    let entry = match post {
+        // Nobody begins a session in order to leave it.
+        Post::Leaves => match shared.sessions.find(&key) {
+            Some(entry) => entry,
+            None => return Ok((StatusCode::ACCEPTED, Json(serde_json::json!({}))).into_response()),
+        },
+        _ => session(&shared, &caller, wanted, &key).await?,
+    };
+    Ok(entry.post(&shared, post).await?)
+}
+
+/// Whether a client says that it will not come back.
+fn is_farewell(text: &str) -> bool {
+    let message: Option<Value> = serde_json::from_str(text).ok();
+    message.is_some_and(|message| message["type"] == "closed")
 }
 
 /// The session that is meant, which is begun if there is none.

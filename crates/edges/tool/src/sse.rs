@@ -13,6 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault, GrantId};
+use wharf_wire::tool_v1::close;
 
 use crate::edge::Shared;
 use crate::outlet::{Cursor, Next, Outlet};
@@ -56,6 +57,8 @@ pub(crate) struct Entry {
 pub(crate) enum Post {
     /// A message.
     Message(String),
+    /// The client says that it will not come back.
+    Leaves,
     /// Somebody wants to read: which requests are open?
     Joins(oneshot::Sender<HashSet<String>>),
 }
@@ -141,6 +144,9 @@ async fn pump(
         let done = tokio::select! {
             post = posts.recv() => match post {
                 Some(Post::Message(text)) => peer.receive(&text).await,
+                // Others who read the same session stay.
+                Some(Post::Leaves) if outlet.readers() > 1 => Ok(()),
+                Some(Post::Leaves) => Err(Closing::new(close::NORMAL, "the client left")),
                 Some(Post::Joins(answer)) => {
                     // A reader that has gone again need not know.
                     let _ = answer.send(peer.open_calls());
@@ -161,7 +167,7 @@ async fn pump(
                     read_at = Instant::now();
                 }
                 match read_at.elapsed() >= options.unread {
-                    true => Err(Closing::new(1000, "nobody reads the events")),
+                    true => Err(Closing::new(close::NORMAL, "nobody reads the events")),
                     false => peer.check(),
                 }
             }
@@ -177,7 +183,7 @@ async fn pump(
 
 impl Entry {
     /// Takes a message; it is handed on once the answer has been written.
-    pub(crate) async fn post(&self, shared: &Shared, text: String) -> Result<Response, Fault> {
+    pub(crate) async fn post(&self, shared: &Shared, post: Post) -> Result<Response, Fault> {
         let gone = || Fault::new(Code::TransportLost, "The session has ended; begin a new one.");
         let room = self.posts.clone().reserve_owned();
         let room = match tokio::time::timeout(shared.options.write_max, room).await {
@@ -187,7 +193,7 @@ impl Entry {
                 return Err(Fault::new(Code::CoreBusy, message));
             }
         };
-        let message = Handed { room: Some(room), text };
+        let message = Handed(Some((room, post)));
         let body = futures::stream::unfold(Some((false, message)), |state| async move {
             match state? {
                 (false, message) => {
@@ -230,15 +236,12 @@ pub(crate) struct Reader {
 }
 
 /// A message that is handed on when this is dropped.
-struct Handed {
-    room: Option<mpsc::OwnedPermit<Post>>,
-    text: String,
-}
+struct Handed(Option<(mpsc::OwnedPermit<Post>, Post)>);
 
 impl Drop for Handed {
     fn drop(&mut self) {
-        if let Some(room) = self.room.take() {
-            room.send(Post::Message(std::mem::take(&mut self.text)));
+        if let Some((room, post)) = self.0.take() {
+            room.send(post);
         }
     }
 }

@@ -178,3 +178,26 @@ async fn k032_a_revoked_token_ends_its_session() {
     stage.call(&format!("DELETE /v1/tokens/{id}"), &Value::Null).await;
     while events.next().await.is_some() {}
 }
+
+#[tokio::test]
+async fn k029_a_client_that_leaves_for_good_ends_its_session_at_once() {
+    let stage = Stage::start().await;
+    let farewell = json!({"type": "closed", "code": 1000, "reason": "closed"});
+    let query = "role=operative&provider=browser&tools=a";
+    assert_eq!(stage.post(query, farewell.clone()).await.status, 202, "there is nothing to leave");
+    let mut events = stage.events(query, "").await;
+    events.hear().await;
+    let mut other = stage.events(query, "").await;
+    other.hear().await;
+    assert_eq!(stage.post(query, farewell.clone()).await.status, 202);
+    drop(other);
+    stage.tool("browser/a", "available").await;
+    eventually(async || {
+        stage.post(query, farewell.clone()).await;
+        let listed = stage.call("GET /v1/operatives", &Value::Null).await;
+        (listed.body["items"][0]["connected"] == false).then_some(())
+    })
+    .await;
+    let (_, closed) = events.hear().await;
+    assert_eq!((&closed["type"], &closed["code"]), (&json!("closed"), &json!(1000)));
+}

@@ -133,3 +133,34 @@ async fn k019_a_completion_is_a_run_of_the_model_tool_and_its_cost_counts() {
     peer.ask("3", "sample", json!({"maxTokens": 5})).await;
     assert_eq!(peer.response("3").await["fault"]["code"], "tool.invalid_input");
 }
+
+#[tokio::test]
+async fn k019_a_completion_that_only_pretends_lets_the_model_pretend() {
+    let stage = Stage::start().await;
+    model(&stage).await;
+    let body = json!({"tool": "wharf/sample", "inputs": {"prompt": "Hi"}, "mode": "mock"});
+    let started = stage.call("POST /v1/runs", &body).await;
+    let run = started.body["run_id"].as_str().expect("an id").to_owned();
+    stage.until(&run, "succeeded").await;
+    let child = &stage.runs_of("models/complete").await[0];
+    assert_eq!(
+        (&child["mode"], &child["parent"]),
+        (&json!("mock"), &json!(format!("default/{run}")))
+    );
+}
+
+#[tokio::test]
+async fn k019_what_is_said_may_look_like_an_address() {
+    let stage = Stage::start().await;
+    model(&stage).await;
+    let mut peer = stage.principal().await;
+    peer.ask("1", "sample", json!({"prompt": "world://nowhere/at-all"})).await;
+    let answer = peer.response("1").await;
+    assert_eq!(answer["status"], "accepted", "{answer}");
+    let notify = json!({"id": "2", "kind": "notify", "type": "notification",
+                        "payload": {"message": "world://nowhere/at-all"}});
+    peer.say(notify).await;
+    assert_eq!(peer.response("2").await, json!({"ok": true}));
+    peer.ask("3", "form", json!({"message": "world://nowhere/at-all"})).await;
+    assert_eq!(stage.question().await["title"], "world://nowhere/at-all");
+}

@@ -362,6 +362,22 @@ mod tests {
     }
 
     #[test]
+    fn k032_an_operatives_name_is_no_agents_and_the_other_way_round() {
+        let operative = |input: AgentInput| match input {
+            AgentInput::Add { folder, manifest_hash, manifest } => {
+                let manifest = AgentManifest { operative: true, ..manifest };
+                AgentInput::Add { folder, manifest_hash, manifest }
+            }
+            other => other,
+        };
+        let fault = step(after(&[operative(add("1"))]), &add("2")).expect_err("an operative's");
+        assert!(fault.is(Code::ToolConflict) && fault.message.contains("operative"), "{fault}");
+        let fault = step(after(&[add("1")]), &operative(add("2"))).expect_err("an agent's");
+        assert!(fault.is(Code::ToolConflict) && fault.message.contains("an agent"), "{fault}");
+        after(&[add("1"), AgentInput::Remove, operative(add("2"))]).expect("the name is free");
+    }
+
+    #[test]
     fn only_what_the_manifest_asks_for_can_be_approved() {
         let permissions = vec!["filesystem:read:/**".into()];
         let (files, terms) = (BTreeMap::new(), Terms::default());
