@@ -39,7 +39,7 @@ const UNSENT_BYTES_FATAL = 64 * 1024 * 1024;
 
 let platform: WebSocketMaker | undefined;
 
-/** @internal What to use on platforms that have no WebSocket. */
+/** @internal What to use instead of the WebSocket that is there for everybody, if there is one. */
 export function useWebSocket(maker: WebSocketMaker): void {
   platform = maker;
 }
@@ -47,7 +47,7 @@ export function useWebSocket(maker: WebSocketMaker): void {
 /** Opens a WebSocket to the other side of tools. */
 export async function webSocket(url: string | URL, options: WebSocketOptions = {}): Promise<Transport> {
   const { token, plain, openMs = OPEN_MS, WebSocket: given, ...limits } = options;
-  const maker = given ?? (globalThis as { WebSocket?: WebSocketMaker }).WebSocket ?? platform;
+  const maker = given ?? platform ?? (globalThis as { WebSocket?: WebSocketMaker }).WebSocket;
   if (!maker) throw new Fault("transport.lost", "This platform has no WebSocket.");
   const protocols = plain ? [] : [PROTOCOL];
   if (token !== undefined) protocols.push(`wharf.bearer.${token}`);

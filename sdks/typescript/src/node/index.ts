@@ -1,10 +1,11 @@
-/** The package in Node, where a WebSocket may have to be brought along. */
+/**
+ * The package in Node, with a WebSocket of its own: older versions have none, and that of newer
+ * ones does not say why a server refused it.
+ */
 
 import { useWebSocket } from "../links/websocket.js";
+import { NodeWebSocket } from "./websocket.js";
 
-if (!("WebSocket" in globalThis)) {
-  const { NodeWebSocket } = await import("./websocket.js");
-  useWebSocket(NodeWebSocket);
-}
+useWebSocket(NodeWebSocket);
 
 export * from "../index.js";

@@ -1,4 +1,4 @@
-/** A WebSocket client for versions of Node that have none, as small as the package needs it. */
+/** A WebSocket client for Node, as small as the package needs it. */
 
 import { createHash, randomBytes } from "node:crypto";
 import { request as httpRequest, type IncomingMessage } from "node:http";

@@ -55,7 +55,7 @@ fn passes(part: &str) {
     home.configure("[http]\nhosts = [\"127.0.0.1\"]\n");
     let core = home.up();
     let mut command = Command::new("node");
-    command.args(["--expose-gc", "--test", "--test-reporter=tap", part]);
+    command.args(["--expose-gc", "--test", "--test-reporter=tap"]).args(files(&package, part));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("WHARF_") {
             command.env_remove(name);
@@ -69,14 +69,21 @@ fn passes(part: &str) {
     assert_eq!(count("# skipped "), Some("0"), "{said}");
 }
 
+/// The files with the tests of a part; versions of Node differ in what they make of a folder.
+fn files(package: &Path, part: &str) -> Vec<PathBuf> {
+    let found = std::fs::read_dir(package.join(part)).expect("built");
+    let paths = found.map(|entry| entry.expect("listed").path());
+    paths.filter(|path| path.to_string_lossy().ends_with(".test.js")).collect()
+}
+
 #[test]
 fn k033_typescript_tools_layers_agents_and_transports() {
-    passes("dist/test/unit/");
+    passes("dist/test/unit");
 }
 
 #[test]
 fn k033_typescript_meets_a_real_core() {
-    passes("dist/test/core/");
+    passes("dist/test/core");
 }
 
 #[test]
@@ -85,5 +92,5 @@ fn k033_typescript_offers_tools_from_a_page() {
         eprintln!("chromium is not on this machine, so the page is not tried");
         return;
     }
-    passes("dist/test/browser/");
+    passes("dist/test/browser");
 }
