@@ -11,6 +11,9 @@ mod exposed;
 pub mod face;
 mod layer;
 mod name;
+pub mod operative;
+#[cfg(feature = "ws")]
+pub mod principal;
 pub mod process;
 mod progress;
 mod remote;

@@ -101,6 +101,16 @@ impl Scope {
         Self::made(Some(parent), None, None)
     }
 
+    /// A scope with a transport from the beginning. Nobody has seen it yet, so nothing that is
+    /// known elsewhere is stale.
+    pub(crate) fn below_over(parent: &Arc<Inner>, transport: Arc<dyn Transport>) -> Self {
+        let scope = Self::below(parent);
+        let mut tables = scope.owner.0.tables.write().unwrap_or_else(PoisonError::into_inner);
+        tables.transport = Some(transport);
+        drop(tables);
+        scope
+    }
+
     /// The scope of an agent.
     pub(crate) fn of_agent(
         parent: &Arc<Inner>,
@@ -304,6 +314,11 @@ impl Scope {
 impl Inner {
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// Waits until the scope is closed.
+    pub(crate) async fn ended(&self) {
+        self.stop.cancelled().await;
     }
 
     /// This scope and all below it.

@@ -1,16 +1,67 @@
 //! Calls that leave the process.
+//!
+//! A [`Link`] is one connection to a peer. It can be made over memory ([`memory`]), a Unix socket
+//! ([`unix`]), a WebSocket ([`ws`]) or server-sent events and POST ([`sse`]); all of them carry
+//! the same frames. A link is a [`Transport`], so that tools are called over it, and tools can be
+//! served on it with [`operative::serve`](crate::operative::serve).
 
 use std::any::Any;
 use std::borrow::Cow;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-pub use wharf_protocol::tool::Answer;
-pub use wharf_wire::tool_v1::Kind;
+pub use wharf_protocol::tool::{Answer, Limits};
+pub use wharf_wire::tool_v1::{Kind, OfferedTool};
+
+mod address;
+#[cfg(any(feature = "ws", feature = "sse"))]
+mod dial;
+mod error;
+mod frames;
+mod lines;
+mod link;
+pub mod memory;
+mod named;
+mod options;
+#[cfg(feature = "sse")]
+pub mod sse;
+pub mod unix;
+#[cfg(feature = "ws")]
+pub mod ws;
+
+pub use address::Address;
+pub use error::Error;
+pub(crate) use link::Served;
+pub use link::{Counters, Link};
+pub use named::Named;
+pub use options::Options;
 
 /// A way to whoever executes tools elsewhere.
 ///
-/// A call without an implementation goes to the transport of the nearest scope.
+/// A call without an implementation goes to the transport of the nearest scope. Most are
+/// [`Link`]s; anything that can answer a request is one.
+///
+/// ```
+/// use serde_json::json;
+/// use wharf_sdk::transport::{Answer, Exchange, Outgoing};
+/// use wharf_sdk::{Scope, Tool, Transport};
+///
+/// const LENGTH: Tool<String, usize> = Tool::new("length", "How long a text is.");
+///
+/// struct Elsewhere;
+///
+/// impl Transport for Elsewhere {
+///     fn request(&self, request: Outgoing) -> Exchange {
+///         let length = request.payload.as_str().map_or(0, str::len);
+///         Exchange::answered(Answer::Accepted(json!(length)))
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let scope = Scope::root().with_transport(Elsewhere);
+/// assert_eq!(LENGTH.call(&scope, "four".to_owned()).await, Ok(4));
+/// # }
+/// ```
 pub trait Transport: Send + Sync + 'static {
     /// Makes a call. It must not block; whatever goes wrong is said by the answer.
     fn request(&self, request: Outgoing) -> Exchange;

@@ -10,10 +10,12 @@
 //! - Answers that nobody waits for are counted and otherwise ignored.
 
 mod answer;
+mod event;
 mod session;
 #[cfg(test)]
 mod tests;
 pub mod value;
 
 pub use answer::Answer;
-pub use session::{CallError, Counters, Event, Incoming, Limits, Session};
+pub use event::{CallError, Counters, Event, Incoming, Limits};
+pub use session::Session;

@@ -1,113 +1,12 @@
 //! One end of a connection.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
-use wharf_vocab::limits::VALUE_BYTES_MAX;
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::{Kind, Message, Offer, OfferedTool, Request, Unreadable};
 
-use super::Answer;
-
-/// What one connection may make its owner keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Longest frame that is read or written.
-    pub frame_bytes_max: usize,
-    /// Calls that may wait for an answer at once.
-    pub calls_max: usize,
-    /// Requests that may be served at once; the next is answered `tool.busy`.
-    pub served_max: usize,
-    /// Longest id of a request.
-    pub id_bytes_max: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            // A value of the largest size in its envelope.
-            frame_bytes_max: VALUE_BYTES_MAX + 64 * 1024,
-            calls_max: 4_096,
-            served_max: 256,
-            id_bytes_max: 256,
-        }
-    }
-}
-
-/// Why a call was not made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
-    /// Too many calls wait for an answer.
-    #[error("too many calls wait for an answer on this connection")]
-    Full,
-    /// A call with this id waits already.
-    #[error("a call with this id waits for an answer already")]
-    Duplicate,
-    /// The input is too large for a frame.
-    #[error("the input is too large for this connection")]
-    TooLarge,
-    /// The connection has ended.
-    #[error("the connection has ended")]
-    Ended,
-}
-
-/// What a session has ignored.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Progress, responses and cancels about calls that nobody knows.
-    pub unknown_ids: u64,
-    /// Responses to calls that were answered before.
-    pub duplicate_responses: u64,
-    /// Frames that could not be read.
-    pub unreadable: u64,
-    /// Messages of a type that nobody knows.
-    pub unknown_types: u64,
-}
-
-/// A request that the peer made.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Incoming {
-    /// Names it; progress and the answer go under this name.
-    pub id: String,
-    /// What kind of answer is waited for.
-    pub kind: Kind,
-    /// The tool or method.
-    pub method: String,
-    /// Its input.
-    pub payload: Value,
-    /// The call made here that the peer is serving while it asks this.
-    pub of: Option<String>,
-}
-
-/// What happened on a connection.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// The peer asks for something.
-    Request(Incoming),
-    /// The peer does not wait for a request any more, or has gone.
-    Canceled {
-        /// The request.
-        id: String,
-    },
-    /// Something on the way to an answer.
-    Progress {
-        /// The call.
-        id: String,
-        /// What the peer says.
-        data: Value,
-    },
-    /// The answer to a call.
-    Answered {
-        /// The call.
-        id: String,
-        /// The answer.
-        answer: Answer,
-    },
-    /// The peer offers these tools, and no others.
-    Offer(Vec<OfferedTool>),
-    /// What became of an offer made here.
-    Offered(Offer),
-}
+use super::{Answer, CallError, Counters, Event, Incoming, Limits};
 
 /// Calls that were answered and may be answered again by mistake; more are not told apart from
 /// calls that never were.
@@ -121,11 +20,12 @@ pub struct Session {
     /// Whether requests are written without their envelope.
     bare: bool,
     limits: Limits,
-    calls: HashSet<String>,
+    calls: BTreeSet<String>,
     /// Requests that are served, and whether only their arrival is acknowledged.
-    served: HashMap<String, Kind>,
+    served: BTreeMap<String, Kind>,
     answered: VecDeque<String>,
     frames: VecDeque<String>,
+    frames_bytes: usize,
     events: VecDeque<Event>,
     counters: Counters,
     ended: bool,
@@ -140,10 +40,11 @@ impl Session {
             marked,
             bare,
             limits,
-            calls: HashSet::new(),
-            served: HashMap::new(),
+            calls: BTreeSet::new(),
+            served: BTreeMap::new(),
             answered: VecDeque::new(),
             frames: VecDeque::new(),
+            frames_bytes: 0,
             events: VecDeque::new(),
             counters: Counters::default(),
             ended: false,
@@ -178,7 +79,7 @@ impl Session {
         }
         // The waiter is there before the request is.
         self.calls.insert(id);
-        self.frames.push_back(frame);
+        self.push(frame);
         Ok(())
     }
 
@@ -204,7 +105,7 @@ impl Session {
         let frame = Message::Progress { id: id.to_owned(), data }.write(self.marked, self.bare);
         let fits = frame.len() <= self.limits.frame_bytes_max;
         if fits {
-            self.frames.push_back(frame);
+            self.push(frame);
         }
         fits
     }
@@ -230,7 +131,7 @@ impl Session {
             let fault = Answer::Failed(fault.executed(Executed::Yes));
             frame = message(&fault).write(self.marked, self.bare);
         }
-        self.frames.push_back(frame);
+        self.push(frame);
     }
 
     /// Offers tools, and no others.
@@ -244,7 +145,12 @@ impl Session {
     }
 
     fn write(&mut self, message: &Message) {
-        self.frames.push_back(message.write(self.marked, self.bare));
+        self.push(message.write(self.marked, self.bare));
+    }
+
+    fn push(&mut self, frame: String) {
+        self.frames_bytes += frame.len();
+        self.frames.push_back(frame);
     }
 
     /// Takes a frame.
@@ -256,7 +162,14 @@ impl Session {
             self.counters.unreadable += 1;
             return;
         }
-        match Message::read(text) {
+        self.receive_read(Message::read(text));
+    }
+
+    /// Takes a frame that was read elsewhere, for owners who share the session and read frames
+    /// before they lock it. They see to the size of frames themselves.
+    pub fn receive_read(&mut self, read: Result<Message, Unreadable>) {
+        match read {
+            _ if self.ended => {}
             Ok(message) => self.take(message),
             Err(unreadable) => self.unread(unreadable),
         }
@@ -346,15 +259,18 @@ impl Session {
         }
         self.ended = true;
         self.frames.clear();
-        let lost = self.calls.drain().map(|id| Event::Answered { id, answer: Answer::Lost });
+        self.frames_bytes = 0;
+        let lost = std::mem::take(&mut self.calls)
+            .into_iter()
+            .map(|id| Event::Answered { id, answer: Answer::Lost });
         self.events.extend(lost);
-        self.events.extend(self.served.drain().map(|(id, _)| Event::Canceled { id }));
+        let served = std::mem::take(&mut self.served).into_keys();
+        self.events.extend(served.map(|id| Event::Canceled { id }));
     }
 
     /// Answers every request that is served with this, before an orderly end.
     pub fn answer_all(&mut self, answer: &Answer) {
-        let ids: Vec<String> = self.served.drain().map(|(id, _)| id).collect();
-        for id in ids {
+        for id in std::mem::take(&mut self.served).into_keys() {
             self.respond(&id, answer);
             self.events.push_back(Event::Canceled { id });
         }
@@ -367,13 +283,27 @@ impl Session {
 
     /// The next frame to be sent.
     pub fn next_frame(&mut self) -> Option<String> {
-        self.frames.pop_front()
+        let frame = self.frames.pop_front()?;
+        self.frames_bytes -= frame.len();
+        Some(frame)
     }
 
     /// How many frames wait to be sent.
     #[must_use]
     pub fn frames_waiting(&self) -> usize {
         self.frames.len()
+    }
+
+    /// How many bytes they have.
+    #[must_use]
+    pub fn bytes_waiting(&self) -> usize {
+        self.frames_bytes
+    }
+
+    /// Whether a request waits for its answer.
+    #[must_use]
+    pub fn is_served(&self, id: &str) -> bool {
+        self.served.contains_key(id)
     }
 
     /// How many calls wait for an answer.

@@ -162,9 +162,13 @@ impl Message {
                 let tools = serde_json::from_value(tools);
                 tools.map(Self::Offer).map_err(|_| unreadable("its tools cannot be read"))
             }
-            "offered" => serde_json::from_value(Value::Object(frame))
-                .map(Self::Offered)
-                .map_err(|_| unreadable("what became of the offer cannot be read")),
+            "offered" => {
+                // Only what says how it went; other keys are nobody's.
+                frame.retain(|key, _| key == "tools" || key == "error");
+                serde_json::from_value(Value::Object(frame))
+                    .map(Self::Offered)
+                    .map_err(|_| unreadable("what became of the offer cannot be read"))
+            }
             _ => Ok(Self::Unknown),
         }
     }

@@ -1,0 +1,178 @@
+//! One connection to a peer.
+
+mod shared;
+mod task;
+
+use std::fmt;
+use std::sync::Arc;
+
+use wharf_protocol::tool::{Answer, Incoming};
+use wharf_wire::tool_v1::{Offer, OfferedTool};
+
+use super::frames::Frames;
+use super::{Error, Exchange, Named, Options, Outgoing, Transport};
+use crate::Tool;
+pub(crate) use shared::Served;
+use shared::Shared;
+use task::Task;
+
+/// One connection to a peer. Cheap to clone; the connection is closed when it is closed, when the
+/// last clone is dropped, or when the peer goes.
+///
+/// Tools are called over it when it is the [`Transport`] of a scope, and served on it by
+/// [`operative::serve`](crate::operative::serve). Both may happen at once.
+///
+/// ```
+/// use wharf_sdk::transport::memory;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let (here, there) = memory::pair();
+/// here.close().await;
+/// there.closed().await;
+/// assert!(there.is_closed());
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Link {
+    owner: Arc<Owner>,
+}
+
+/// Whoever keeps a connection open.
+struct Owner(Arc<Shared>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.begin_close();
+    }
+}
+
+/// What waits on a connection, and what was ignored or dropped on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Calls that were made and wait for an answer.
+    pub calls_waiting: usize,
+    /// Requests of the peer that were not answered yet.
+    pub served: usize,
+    /// Frames that wait to be sent.
+    pub frames_waiting: usize,
+    /// Pieces of progress that were dropped because whoever listens was too slow.
+    pub progress_dropped: u64,
+    /// Progress, responses and cancels about calls that nobody knows.
+    pub unknown_ids: u64,
+    /// Responses to calls that were answered before.
+    pub duplicate_responses: u64,
+    /// Frames that could not be read.
+    pub unreadable: u64,
+    /// Messages of a type that nobody knows.
+    pub unknown_types: u64,
+}
+
+impl Link {
+    /// Begins a connection. `marked` says whether the peer is known to read the additions to the
+    /// protocol, `bare` whether requests go without their envelope.
+    pub(crate) fn new(frames: impl Frames, marked: bool, bare: bool, options: &Options) -> Self {
+        let shared = Arc::new(Shared::new(marked, bare, options));
+        tokio::spawn(Task::new(frames, Arc::clone(&shared), options));
+        Self { owner: Arc::new(Owner(shared)) }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.owner.0
+    }
+
+    /// Waits until the connection has ended, whoever ended it.
+    pub async fn closed(&self) {
+        self.shared().closed.cancelled().await;
+    }
+
+    /// Whether the connection has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.shared().closed.is_cancelled()
+    }
+
+    /// Ends the connection: what is being served is answered as given up, everything that waits
+    /// is sent, calls that wait for an answer are lost.
+    pub async fn close(&self) {
+        self.shared().begin_close();
+        self.closed().await;
+    }
+
+    /// What waits on the connection, and what was ignored or dropped on it.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.shared().counters()
+    }
+
+    /// Whether the peer knows the additions to the protocol, as every Wharf peer does.
+    #[must_use]
+    pub fn is_extended(&self) -> bool {
+        self.shared().marked
+    }
+
+    /// The tools that the peer has offered last.
+    #[must_use]
+    pub fn offered(&self) -> Vec<OfferedTool> {
+        self.shared().offered()
+    }
+
+    /// Offers tools to the peer, and no others; gives the ids under which it knows them.
+    pub async fn offer(&self, tools: Vec<OfferedTool>) -> Result<Vec<String>, Error> {
+        match self.shared().offer(tools).await {
+            Some(Offer::Tools(ids)) => Ok(ids),
+            Some(Offer::Error { code, message }) => Err(Error::Offer { code, message }),
+            None => Err(Error::Lost),
+        }
+    }
+
+    /// The same link, over which a tool goes by another name; see [`Named`].
+    #[must_use]
+    pub fn named<I, O, P, S>(
+        &self,
+        tool: &Tool<I, O, P, S>,
+        name: impl Into<String>,
+    ) -> Named<Self> {
+        Named::new(self.clone()).named(tool, name)
+    }
+
+    /// Says that somebody serves this link, until the result is dropped.
+    pub(crate) fn serving(&self) -> Served {
+        Served::new(Arc::clone(self.shared()))
+    }
+
+    /// Makes calls on behalf of a request that is served here.
+    pub(crate) fn within(&self, request: &Incoming) -> Within {
+        Within { shared: Arc::clone(self.shared()), of: request.id.clone() }
+    }
+}
+
+impl Transport for Link {
+    fn request(&self, request: Outgoing) -> Exchange {
+        Shared::call(self.shared(), request, None)
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("is_closed", &self.is_closed()).finish_non_exhaustive()
+    }
+}
+
+/// Calls on behalf of a request that is being served.
+pub(crate) struct Within {
+    shared: Arc<Shared>,
+    of: String,
+}
+
+impl Transport for Within {
+    fn request(&self, request: Outgoing) -> Exchange {
+        Shared::call(&self.shared, request, Some(&self.of))
+    }
+}
+
+/// The answer to what cannot be done on a connection that has ended or is about to.
+fn going() -> Answer {
+    let message = "The connection is being closed, so the call was given up.";
+    Answer::Failed(wharf_vocab::Fault::new(wharf_vocab::Code::ToolUnavailable, message))
+}

@@ -1,0 +1,146 @@
+//! The task that owns a connection.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::shared::Shared;
+use crate::transport::Options;
+use crate::transport::frames::{Broken, Frames};
+
+/// Frames that are taken before what waits is sent, and before others have their turn.
+const TAKEN_MAX: usize = 32;
+
+/// The task that owns a connection: it reads, sends what waits, and bids farewell.
+pub(super) struct Task<F> {
+    frames: F,
+    shared: Arc<Shared>,
+    /// Frames were taken over that may not have left yet.
+    flushing: bool,
+    /// Nothing can be sent any more; what the peer said before can still be read.
+    mute: bool,
+    /// Everything was sent, and the farewell has begun.
+    leaving: bool,
+    /// When a farewell has taken too long.
+    farewell: Option<Pin<Box<Sleep>>>,
+    farewell_max: Duration,
+    /// When requests that nobody serves are refused.
+    unserved: Option<Pin<Box<Sleep>>>,
+    unserved_max: Duration,
+}
+
+impl<F: Frames> Task<F> {
+    pub(super) fn new(frames: F, shared: Arc<Shared>, options: &Options) -> Self {
+        let (farewell_max, unserved_max) = (options.connect_max, options.unserved_max);
+        let (farewell, unserved) = (None, None);
+        Self {
+            frames,
+            shared,
+            flushing: false,
+            mute: false,
+            leaving: false,
+            farewell,
+            farewell_max,
+            unserved,
+            unserved_max,
+        }
+    }
+
+    /// Goes on until nothing more can be done now; ready when the connection is over.
+    fn step(&mut self, cx: &mut Context<'_>) -> Poll<Broken> {
+        let Ok(more) = self.read(cx) else { return Poll::Ready(Broken) };
+        self.look_after_unserved(cx);
+        if !self.mute && !self.leaving && self.write(cx).is_err() {
+            self.mute = true;
+            self.shared.begin_close();
+        }
+        if self.shared.is_closing() && self.poll_farewell(cx).is_ready() {
+            return Poll::Ready(Broken);
+        }
+        if more {
+            // Others have their turn first.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Reads frames; `true` if there may be more.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool, Broken> {
+        for _ in 0..TAKEN_MAX {
+            match self.frames.poll_next(cx) {
+                Poll::Ready(Some(text)) if self.shared.receive(text.as_ref()) => {}
+                // It has gone, or sends without ever reading.
+                Poll::Ready(_) => return Err(Broken),
+                Poll::Pending => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), Broken> {
+        while let Poll::Ready(ready) = self.frames.poll_ready(cx) {
+            ready?;
+            let Some(frame) = self.shared.next_frame() else { break };
+            self.frames.send(frame)?;
+            self.flushing = true;
+        }
+        if self.flushing
+            && let Poll::Ready(flushed) = self.frames.poll_flush(cx)
+        {
+            flushed?;
+            self.flushing = false;
+        }
+        Ok(())
+    }
+
+    fn look_after_unserved(&mut self, cx: &mut Context<'_>) {
+        if !self.shared.is_unserved() {
+            self.unserved = None;
+            return;
+        }
+        let wait = self.unserved_max;
+        let timer = self.unserved.get_or_insert_with(|| Box::pin(sleep(wait)));
+        if timer.as_mut().poll(cx).is_ready() {
+            self.shared.refuse_unserved();
+            self.unserved = None;
+        }
+    }
+
+    /// Sends what still waits, then bids farewell; neither takes for ever.
+    fn poll_farewell(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let wait = self.farewell_max;
+        let timer = self.farewell.get_or_insert_with(|| Box::pin(sleep(wait)));
+        let late = timer.as_mut().poll(cx).is_ready() || timer.deadline() <= Instant::now();
+        if !late {
+            let unsent = self.flushing || self.shared.counters().frames_waiting > 0;
+            if self.mute || (unsent && !self.leaving) {
+                return Poll::Pending;
+            }
+            self.leaving = true;
+            ready!(self.frames.poll_close(cx));
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<F: Frames> Future for Task<F> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let this = self.get_mut();
+        this.shared.register(cx.waker());
+        let Poll::Ready(Broken) = this.step(cx) else { return Poll::Pending };
+        this.shared.end();
+        Poll::Ready(())
+    }
+}
+
+impl<F> Drop for Task<F> {
+    fn drop(&mut self) {
+        // The runtime may stop before the connection does.
+        self.shared.end();
+    }
+}
