@@ -10,6 +10,8 @@ mod faults;
 mod graphql;
 #[cfg(target_os = "linux")]
 mod hostile;
+mod new_projects;
+mod operatives;
 mod operators;
 mod processes;
 mod python_sdk;
