@@ -340,3 +340,4 @@ class Connections(Served):
         self.assertEqual(self.response("r1")["content"], {"value": "done"})
         stopping.join(LONG_SECONDS)
         self.assertFalse(stopping.is_alive())
+        self.assertEqual(self.stage.post(), {"type": "closed"}, "the core need not wait for it")

@@ -103,8 +103,10 @@ class Link:
             failed(lost())
 
     def close(self, seconds: float) -> None:
-        """Sends what waits, for so long at most, and ends the session."""
+        """Sends what waits, for so long at most, and ends the session. The core is told, so that
+        it does not wait for this end to come back."""
         until = time.monotonic() + seconds
+        self.send({"type": "closed"}, wait=False)
         with self._changed:
             while self._queued and self._over is None and time.monotonic() < until:
                 self._changed.wait(max(until - time.monotonic(), 0.01))

@@ -141,14 +141,16 @@ class Operative:
 
     # Its life.
 
-    def run(self) -> None:
+    def run(self, ready: Optional[Callable[[List[str]], None]] = None) -> None:
         """Connects and serves until the process is told to end, or the core does not want it
-        any more, which raises `WharfError`."""
+        any more, which raises `WharfError`. `ready` is told the tools once they can be called."""
         self.start()
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda *_: self._let_go())
         try:
+            if threading.current_thread() is threading.main_thread():
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(number, lambda *_: self._let_go())
+            if ready is not None:
+                ready(self.tools)
             self.wait()
         finally:
             self.stop()

@@ -73,7 +73,6 @@ class Principal(Caller):
         if link is None:
             return
         if "detach" not in self._query:
-            # The core would wait for this end to come back before it called them off.
             self._table.call_off()
         link.close(CLOSE_SECONDS)
 

@@ -3,8 +3,10 @@
 mod name;
 mod project;
 mod python;
+mod rust;
+mod typescript;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -47,13 +49,17 @@ pub(crate) struct Args {
 /// A language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Lang {
+    Rust,
     Python,
+    Typescript,
 }
 
 impl Lang {
     fn as_str(self) -> &'static str {
         match self {
+            Self::Rust => "rust",
             Self::Python => "python",
+            Self::Typescript => "typescript",
         }
     }
 }
@@ -73,7 +79,7 @@ struct Made<'a> {
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
     let name = Name::read(args.kind, &args.name)?;
     let folder = args.dir.clone().unwrap_or_else(|| PathBuf::from(&name.short));
-    let project = project(args, &name)?;
+    let project = project(args, &name, &folder)?;
     project.write(&folder)?;
     let folder = folder.display().to_string();
     let made = Made {
@@ -93,23 +99,34 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
 }
 
 /// All files and steps of a project.
-fn project(args: &Args, name: &Name) -> Result<Project> {
+fn project(args: &Args, name: &Name, folder: &Path) -> Result<Project> {
     let (kind, lang) = (args.kind, args.lang);
     let mut project = Project::default();
     match lang {
+        Lang::Rust => rust::prepare(&mut project),
         Lang::Python => python::prepare(&mut project),
+        Lang::Typescript => typescript::prepare(&mut project),
     }
     use_it(&mut project, kind, lang, name);
     let commands: Vec<&str> = project.steps.iter().map(|step| step.command.as_str()).collect();
+    let sdk = match lang {
+        Lang::Rust => rust::dependency(args.sdk.as_deref())?,
+        Lang::Python | Lang::Typescript => String::new(),
+    };
     let words = Words(vec![
         ("id", name.id.clone()),
         ("name", name.short.clone()),
         ("title", name.title()),
         ("code", name.code()),
+        ("crate", name.code()),
+        ("sdk", sdk),
+        ("workspace", rust::workspace(folder).to_owned()),
         ("commands", commands.join("\n")),
     ]);
     match lang {
+        Lang::Rust => rust::add(&mut project, kind, &words),
         Lang::Python => python::add(&mut project, kind, &words),
+        Lang::Typescript => typescript::add(&mut project, kind, &words),
     }
     Ok(project)
 }
@@ -130,7 +147,9 @@ fn use_it(project: &mut Project, kind: Kind, lang: Lang, name: &Name) {
         }
         Kind::Operative => {
             match lang {
+                Lang::Rust => rust::start(project),
                 Lang::Python => python::start(project),
+                Lang::Typescript => typescript::start(project),
             }
             project.step(format!("wharf run {id}/say text=hello"));
         }

@@ -136,6 +136,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    pub(crate) fn of(child: Child) -> Self {
+        Self { child: Some(child) }
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let child = self.child.as_ref().expect("running");
         kill_process(Pid::from_child(child), signal).expect("the process is there");

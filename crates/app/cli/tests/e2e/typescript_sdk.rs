@@ -11,9 +11,9 @@ const BROWSERS: [&str; 3] =
     ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /// The package, built; nothing when there is no Node to build it with.
-fn built() -> Option<PathBuf> {
+pub(crate) fn built() -> Option<PathBuf> {
     if !has("node") || !has("npm") {
-        eprintln!("node and npm are not on this machine, so the TypeScript package is not tried");
+        not_tried("node and npm are", "the TypeScript package is");
         return None;
     }
     let package = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../sdks/typescript");
@@ -29,6 +29,11 @@ fn built() -> Option<PathBuf> {
     }
     ran(Command::new("npm").args(["run", "build"]), &package);
     Some(package)
+}
+
+#[expect(clippy::print_stderr, reason = "a test that is not made must say so")]
+fn not_tried(missing: &str, what: &str) {
+    eprintln!("{missing} not on this machine, so {what} not tried");
 }
 
 fn has(program: &str) -> bool {
@@ -89,7 +94,7 @@ fn k033_typescript_meets_a_real_core() {
 #[test]
 fn k033_typescript_offers_tools_from_a_page() {
     if !BROWSERS.iter().any(|path| Path::new(path).exists()) {
-        eprintln!("chromium is not on this machine, so the page is not tried");
+        not_tried("chromium is", "the page is");
         return;
     }
     passes("dist/test/browser");

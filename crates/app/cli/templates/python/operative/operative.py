@@ -23,10 +23,13 @@ def say(text: str, request: Request) -> Dict[str, Any]:
     return {"said": text, "times": len(said)}
 
 
+def ready(tools: List[str]) -> None:
+    print("serving %s; Ctrl-C ends it" % ", ".join(tools), file=sys.stderr, flush=True)
+
+
 def main() -> int:
     try:
-        print("serving %s; Ctrl-C ends it" % ", ".join(operative.tools), file=sys.stderr)
-        operative.run()
+        operative.run(ready)
     except WharfError as error:
         print("error: %s" % error, file=sys.stderr)
         return 1
