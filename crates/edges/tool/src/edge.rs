@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharf_domain::agent::{AgentLimits, Entrypoint};
-use wharf_domain::{AgentInput, AgentManifest, Availability, Caller, ToolDef};
+use wharf_domain::{AgentInput, AgentManifest, Caller, ToolDef};
 use wharf_vocab::{AgentId, Code, Digest, Fault, ProviderId};
 use wharf_wire::tool_v1::close;
 
@@ -186,19 +186,24 @@ impl Shared {
                 () = shared.stop.cancelled() => return,
                 () = tokio::time::sleep(shared.options.away) => {}
             }
-            if let Some((epoch, reason)) = station.missing()
-                && (epoch, &reason) == (before.0, &before.1)
-            {
-                shared.set(&station, Availability::Down { reason }).await;
+            if station.give_up(&before) {
+                shared.tell(&station).await;
             }
         });
     }
 
-    /// Says whether a name's tools can be called.
-    pub(crate) async fn set(&self, station: &Station, availability: Availability) {
-        let set = self.options.handle.set_availability(station.name.clone(), availability).await;
-        if let Err(fault) = set {
-            tracing::debug!(operative = %station.name, code = %fault.code, "the engine has ended");
+    /// Tells the engine whether a name's tools can be called. What changes meanwhile is told, too,
+    /// so that what is told last is how it stands.
+    pub(crate) async fn tell(&self, station: &Station) {
+        while let Some((changes, availability)) = station.standing() {
+            let name = station.name.clone();
+            if let Err(fault) = self.options.handle.set_availability(name, availability).await {
+                tracing::debug!(operative = %station.name, code = %fault.code, "the engine has ended");
+                return;
+            }
+            if station.standing().is_none_or(|(now, _)| now == changes) {
+                return;
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_domain::{AgentInput, Availability, Caller, Progress, Resolution, ToolDef};
+use wharf_domain::{AgentInput, Caller, Progress, Resolution, ToolDef};
 use wharf_engine::{Attempt, Dispatch};
 use wharf_protocol::tool::{Answer, CallError, Incoming, Session};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ToolId};
@@ -85,7 +85,7 @@ impl Operative {
             handle.set_tools(name, defs)?;
         }
         if self.station.ready(self.epoch) {
-            self.shared.set(&self.station, Availability::Up).await;
+            self.shared.tell(&self.station).await;
         }
         Ok(tools)
     }
@@ -206,7 +206,7 @@ impl Operative {
 
     /// The connection has begun; runs wait until it says which tools it has.
     pub(crate) async fn arrive(&self) {
-        self.shared.set(&self.station, Availability::Coming).await;
+        self.shared.tell(&self.station).await;
         self.shared.wait_for(&self.station);
     }
 

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OnceCell, mpsc};
-use wharf_domain::{Caller, Resolution};
+use wharf_domain::{Availability, Caller, Resolution};
 use wharf_engine::Dispatch;
 use wharf_vocab::{AttemptId, Code, Fault, GrantId, ProviderId, Timestamp};
 use wharf_wire::tool_v1::close;
@@ -39,8 +39,12 @@ pub(crate) struct Station {
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    /// Whether the name's tools can be called.
+    standing: Availability,
+    /// How often that has changed.
+    changes: u64,
     /// The current connection.
     served_by: Option<Serving>,
     /// The number of the current connection, or of the last one.
@@ -60,7 +64,15 @@ struct Serving {
 
 impl Station {
     pub(crate) fn new(name: ProviderId) -> Self {
-        Self { name, known: OnceCell::new(), state: Mutex::default() }
+        let state = State {
+            standing: Availability::Coming,
+            changes: 0,
+            served_by: None,
+            epoch: 0,
+            last_seen: None,
+            forgotten: false,
+        };
+        Self { name, known: OnceCell::new(), state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -84,6 +96,8 @@ impl Station {
             let _ = before.orders.try_send(Order::Close { code: close::NORMAL, reason });
         }
         state.epoch += 1;
+        // Runs wait until it says which tools it has.
+        state.stand(Availability::Coming);
         Ok(state.epoch)
     }
 
@@ -94,6 +108,7 @@ impl Station {
         match &mut state.served_by {
             Some(serving) if current => {
                 serving.ready = true;
+                state.stand(Availability::Up);
                 true
             }
             _ => false,
@@ -108,7 +123,24 @@ impl Station {
             return false;
         }
         state.served_by = None;
+        state.stand(Availability::Coming);
         !state.forgotten
+    }
+
+    /// Whether the name's tools can be called, and how often that has changed; nothing for a name
+    /// that was given up.
+    pub(crate) fn standing(&self) -> Option<(u64, Availability)> {
+        let state = self.lock();
+        (!state.forgotten).then(|| (state.changes, state.standing.clone()))
+    }
+
+    /// Lets nobody wait any more, if the same is missing as before.
+    pub(crate) fn give_up(&self, before: &(u64, String)) -> bool {
+        if self.missing().as_ref() != Some(before) {
+            return false;
+        }
+        self.lock().stand(Availability::Down { reason: before.1.clone() });
+        true
     }
 
     /// Whether this is the current connection.
@@ -185,6 +217,11 @@ impl Station {
 }
 
 impl State {
+    fn stand(&mut self, standing: Availability) {
+        self.standing = standing;
+        self.changes += 1;
+    }
+
     fn check(&self, name: &ProviderId, grant: &GrantId) -> Result<(), Fault> {
         if self.forgotten {
             let message = format!("The operative {name} was forgotten just now; connect again.");

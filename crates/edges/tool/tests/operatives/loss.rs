@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use crate::stage::{OWNER, Stage, acting, harmless};
 
@@ -141,4 +142,59 @@ async fn k026_a_silent_peer_is_let_go() {
     let deaf = stage.operative("browser", acting("a")).await;
     stage.tool("browser/a", "starting").await;
     drop(deaf);
+}
+
+#[tokio::test]
+async fn k026_a_page_that_is_loaded_again_and_again_is_up_in_the_end() {
+    let stage = Stage::start().await;
+    for _ in 0..30 {
+        let page = stage.operative("browser", harmless("look")).await;
+        drop(page);
+    }
+    let mut page = stage.operative("browser", harmless("look")).await;
+    let run = stage.run("browser/look", json!({})).await;
+    let (id, _) = page.request().await;
+    page.accept(&id, json!({})).await;
+    stage.until(&run, "succeeded").await;
+    stage.tool("browser/look", "available").await;
+}
+
+#[tokio::test]
+async fn k026_an_operative_that_is_lost_while_it_asks_leaves_no_question_behind() {
+    let stage = Stage::start().await;
+    let mut page = stage.operative("browser", acting("a")).await;
+    let run = stage.run("browser/a", json!({})).await;
+    let (of, _) = page.request().await;
+    page.ask_within(&of, "q", "form", json!({"message": "Still there?"})).await;
+    stage.until(&run, "waiting").await;
+    drop(page);
+    assert_eq!(stage.until(&run, "failed").await["error"]["code"], "tool.agent_lost");
+    let inbox = stage.call("GET /v1/inbox", &Value::Null).await.body;
+    assert_eq!(inbox["items"], json!([]));
+}
+
+#[tokio::test]
+async fn k026_an_operative_that_is_lost_after_it_answered_has_answered() {
+    let stage = Stage::start().await;
+    let mut page = stage.operative("browser", acting("a")).await;
+    let run = stage.run("browser/a", json!({})).await;
+    let (id, _) = page.request().await;
+    page.accept(&id, json!({"n": 1})).await;
+    page.stream.get_mut().shutdown().await.expect("shuts down");
+    drop(page);
+    assert_eq!(stage.until(&run, "succeeded").await["outputs"], json!({"n": 1}));
+}
+
+#[tokio::test]
+async fn k027_a_frame_that_breaks_off_is_no_frame() {
+    let stage = Stage::start().await;
+    let mut page = stage.operative("browser", acting("a")).await;
+    let run = stage.run("browser/a", json!({})).await;
+    page.request().await;
+    // The head of a text of 100 bytes, and some of them.
+    let socket = page.stream.get_mut();
+    socket.write_all(&[0x81, 0x80 | 100, 0, 0, 0, 0, b'{', b'"']).await.expect("sends");
+    socket.shutdown().await.expect("shuts down");
+    drop(page);
+    assert_eq!(stage.until(&run, "failed").await["error"]["code"], "tool.agent_lost");
 }
