@@ -129,6 +129,7 @@ class Reconnecting implements Operative {
       this.#change({ name: "connecting" });
       try {
         last = await this.#serveOnce(() => (wait = firstMs));
+        if (!last.retryable) break;
       } catch (error) {
         last = Fault.from(error);
         if (FINAL.test(last.code)) break;

@@ -100,6 +100,13 @@ interface Serving {
   kind: Request["kind"];
 }
 
+/** What the code of a close means: after some it is no use to come back. */
+export function closedBy(code: number, reason: string): Fault {
+  const words = reason === "" ? "The connection was lost." : `The connection was closed: ${reason}`;
+  const retryable = code !== 1000 && code !== 1008;
+  return new Fault("transport.lost", words, { retryable, details: { close: code } });
+}
+
 const PENDING_MAX = 10_000;
 const SERVING_MAX = 256;
 const UNSENT_BYTES_MAX = 4 * 1024 * 1024;
@@ -242,6 +249,13 @@ export class Transport implements Requester {
         this.#waitingOffer = undefined;
         return message.fault ? waiting?.reject(message.fault) : waiting?.resolve(message.tools);
       }
+      case "closed":
+        this.#over(closedBy(message.code, message.reason));
+        return void this.#link.close();
+      case "gap":
+        // Answers may be among what is missing, and nobody would wait for them for ever.
+        this.#over(new Fault("transport.lost", "The connection was away for too long.", { retryable: true }));
+        return void this.#link.close();
       case "malformed":
         this.counters.malformed += 1;
         if (message.id !== undefined) {

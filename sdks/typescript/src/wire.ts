@@ -51,6 +51,8 @@ export type Message =
   | { type: "cancel"; id: string }
   | { type: "offer"; tools: unknown }
   | { type: "offered"; tools: string[]; fault: Fault | undefined }
+  | { type: "closed"; code: number; reason: string }
+  | { type: "gap" }
   | { type: "unknown" }
   | { type: "malformed"; id: string | undefined };
 
@@ -86,6 +88,10 @@ export function readMessage(text: string): Message {
       return { type: "offer", tools: value["tools"] };
     case "offered":
       return readOffered(value);
+    case "closed":
+      return { type: "closed", code: Number(value["code"]), reason: textOf(value["reason"]) ?? "" };
+    case "gap":
+      return { type: "gap" };
     default:
       return typeof value["type"] === "string" ? { type: "unknown" } : { type: "malformed", id };
   }
@@ -166,6 +172,11 @@ function responseOf(kind: Request["kind"], answer: Outcome | Fault, own: boolean
 /** Asks the other side to stop what it does for a request. */
 export function writeCancel(id: string): string {
   return JSON.stringify({ type: "cancel", id });
+}
+
+/** Says that nobody comes back to a session that outlives its connections. */
+export function writeFarewell(): string {
+  return JSON.stringify({ type: "closed", code: 1000, reason: "closed" });
 }
 
 /** Says which tools there are. */

@@ -7,7 +7,7 @@
 
 import { Fault } from "../fault.js";
 import { Transport, type Link, type LinkEvents, type TransportLimits } from "../transport.js";
-import { PROTOCOL } from "../wire.js";
+import { PROTOCOL, writeFarewell } from "../wire.js";
 import { EventParser } from "./event-parser.js";
 
 /** How a stream of events is opened. */
@@ -104,6 +104,8 @@ class EventLink implements Link {
 
   /** Sends what waits, and ends. */
   async close(): Promise<void> {
+    // Otherwise the session is kept for a while, in case that somebody comes back to it.
+    if (this.own) this.send(writeFarewell());
     const patience = pause(POST_MS / 10, this.#stop.signal);
     await Promise.race([this.#posting, patience]);
     this.#end(lost("The connection was closed here."));

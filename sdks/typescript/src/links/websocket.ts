@@ -1,7 +1,7 @@
 /** A WebSocket: one text per message. */
 
 import { Fault } from "../fault.js";
-import { Transport, type Link, type LinkEvents, type TransportLimits } from "../transport.js";
+import { closedBy, Transport, type Link, type LinkEvents, type TransportLimits } from "../transport.js";
 import { PROTOCOL } from "../wire.js";
 
 /** As much of a WebSocket as is used; that of browsers has it. */
@@ -60,13 +60,15 @@ export async function webSocket(url: string | URL, options: WebSocketOptions = {
 export class WebSocketLink implements Link {
   readonly bare = false;
   readonly #socket: WebSocketLike;
-  readonly #closed: Promise<void>;
+  readonly #closed: Promise<Fault>;
   #early: string[] = [];
 
   constructor(socket: WebSocketLike) {
     this.#socket = socket;
     socket.onmessage = ({ data }: { data: unknown }) => void this.#early.push(textOf(data));
-    this.#closed = new Promise((resolve) => (socket.onclose = () => resolve()));
+    this.#closed = new Promise((resolve) => {
+      socket.onclose = ({ code, reason }: { code?: number; reason?: string }) => resolve(closedBy(code ?? 1006, reason ?? ""));
+    });
   }
 
   get own(): boolean {
@@ -102,7 +104,7 @@ export class WebSocketLink implements Link {
   start(events: LinkEvents): void {
     for (const text of this.#early.splice(0)) events.text(text);
     this.#socket.onmessage = ({ data }: { data: unknown }) => events.text(textOf(data));
-    void this.#closed.then(() => events.end(lost("The connection was lost.")));
+    void this.#closed.then((fault) => events.end(fault));
   }
 
   send(text: string): void {

@@ -22,11 +22,11 @@ export class TestPeer implements Link {
   readonly unsent = 0;
   readonly received: unknown[] = [];
   readonly #write: (text: string) => void;
-  readonly #close: () => void;
+  readonly #close: (code: number, reason: string) => void;
   #events: LinkEvents | undefined;
   #waiting: (() => void)[] = [];
 
-  constructor(own: boolean, bare: boolean, write: (text: string) => void, close: () => void) {
+  constructor(own: boolean, bare: boolean, write: (text: string) => void, close: (code: number, reason: string) => void) {
     this.own = own;
     this.bare = bare;
     this.#write = write;
@@ -57,8 +57,8 @@ export class TestPeer implements Link {
     return new Transport(this);
   }
 
-  async close(): Promise<void> {
-    this.#close();
+  async close(code = 1012, reason = "again soon"): Promise<void> {
+    this.#close(code, reason);
   }
 
   take(text: string): void {
@@ -121,8 +121,8 @@ export async function webSocketServer(options: WebSocketServerOptions = {}): Pro
     socket.write(options.greeting ? Buffer.concat([hello, encode(TEXT, Buffer.from(options.greeting), false)]) : hello);
     const reader = new FrameReader(true, 16 * 1024 * 1024);
     const write = (text: string): void => void (socket.writable && socket.write(encode(TEXT, Buffer.from(text), false)));
-    const peer = new TestPeer(chosen !== undefined, false, write, () => {
-      if (socket.writable) socket.end(encode(CLOSE, closeBody(1000, ""), false));
+    const peer = new TestPeer(chosen !== undefined, false, write, (code, reason) => {
+      if (socket.writable) socket.end(encode(CLOSE, closeBody(code, reason), false));
     });
     socket.on("data", (data) => {
       for (const { opcode, body } of reader.push(data)) {

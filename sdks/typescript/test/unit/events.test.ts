@@ -112,6 +112,30 @@ test("k032_the_core_is_told_token_protocol_and_session", async () => {
   await server.close();
 });
 
+test("k029_who_leaves_says_so_and_whoever_is_left_knows", async () => {
+  const server = await eventServer();
+  const transport = await eventStream(server.url);
+  const peer = await server.peer();
+  const call = scope(transport).call(Ask, "x");
+  await peer.next();
+  peer.say({ type: "closed", code: 1008, reason: "the token is not good any more" });
+  const fault = await fails(call, "transport.lost");
+  assert.equal(fault.retryable, false);
+  assert.equal((await peer.next()).type, "closed", "it says goodbye");
+  await server.close();
+});
+
+test("k029_a_gap_fails_what_may_have_been_answered_in_it", async () => {
+  const server = await eventServer();
+  const transport = await eventStream(server.url);
+  const peer = await server.peer();
+  const call = scope(transport).call(Ask, "x");
+  await peer.next();
+  peer.say({ type: "gap", from: 2, to: 5 });
+  assert.equal((await fails(call, "transport.lost")).retryable, true);
+  await server.close();
+});
+
 test("k029_messages_are_posted_in_order", async () => {
   const server = await eventServer();
   const transport = await eventStream(server.url);

@@ -138,6 +138,24 @@ test("k032_an_operative_that_is_not_allowed_gives_up", async () => {
   await server.close();
 });
 
+test("k032_an_operative_that_lost_its_name_or_its_right_does_not_come_back", async () => {
+  for (const code of [1000, 1008]) {
+    const server = await webSocketServer({ protocol: "wharf.tool.v1" });
+    const operative = connectOperative(server.url, { provider: "p", tools: [Ask.implement((text) => text)], backoff: { firstMs: 1 } });
+    const peer = await server.peer();
+    await peer.next();
+    peer.say({ type: "offered", tools: ["p/ask"] });
+    await operative.ready;
+    await peer.close(code, "another connection serves p");
+    await until(() => operative.state.name === "closed");
+    assert.ok(operative.state.name === "closed" && operative.state.fault);
+    assert.match(operative.state.fault.message, /another connection serves p/);
+    assert.deepEqual(operative.state.fault.details, { close: code });
+    await operative.close();
+    await server.close();
+  }
+});
+
 test("k027_an_operative_answers_what_is_in_flight_before_it_goes", async () => {
   const server = await webSocketServer({ protocol: "wharf.tool.v1" });
   const inside = new Gate();
