@@ -20,6 +20,7 @@ use wharf_wire::rest_v1::{ErrorBody, ErrorInfo, Operative, Page};
 use wharf_wire::tool_v1::{Message, PLAIN_SUBPROTOCOL, SUBPROTOCOL};
 
 use crate::edge::Shared;
+use crate::offer;
 use crate::peer::Opening;
 use crate::query::{self, Role, Wanted};
 use crate::sse::{self, Key, Post, Reader};
@@ -84,7 +85,13 @@ async fn admit(
     marked: bool,
     bare: bool,
 ) -> Result<(Opening, OwnedSemaphorePermit), Fault> {
-    let checked = query::check(&role, caller);
+    let checked = query::check(&role, caller).and_then(|()| match &role {
+        // A peer that only names its tools may know no other way to be told what is wrong.
+        Role::Operative { provider, tools: Some(names) } => {
+            offer::definitions(provider, caller, &offer::untyped(names)).map(drop)
+        }
+        _ => Ok(()),
+    });
     if let Err(fault) = &checked {
         audit(shared, caller, fault);
     }

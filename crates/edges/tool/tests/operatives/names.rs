@@ -21,6 +21,17 @@ async fn k032_what_cannot_be_is_refused_before_the_upgrade() {
         let answer = stage.connect(query, token, "").await.expect_err(query);
         assert_eq!(answer.refused(), refused, "{query}");
     }
+    let (token, _) = stage.token(json!({"verbs": ["serve"], "tools": ["browser/get-*"]})).await;
+    let query = |tools: &str| format!("role=operative&provider=browser&tools={tools}");
+    for (tools, refused) in [
+        ("get-a,get-a", (409, "tool.conflict")),
+        ("form", (400, "request.invalid")),
+        ("get%20a", (400, "request.invalid")),
+        ("get-a,set-a", (403, "permission.denied")),
+    ] {
+        let answer = stage.connect(&query(tools), &token, "").await.expect_err(tools);
+        assert_eq!(answer.refused(), refused, "{tools}");
+    }
     let plain = stage.call("GET /v1/tool/ws?role=principal", &Value::Null).await;
     assert_eq!(plain.refused(), (400, "request.invalid"));
 }
