@@ -120,7 +120,9 @@ class Serving(Served):
     def test_k033_tools_are_offered_with_their_schemas(self) -> None:
         offer = self.serve()
         where, fail = offer["tools"][0], offer["tools"][1]
-        self.assertEqual((where["name"], where["description"]), ("where", "Says where this desk is."))
+        self.assertEqual(
+            (where["name"], where["description"]), ("where", "Says where this desk is.")
+        )
         self.assertEqual(where["input"]["properties"]["precise"]["type"], "boolean")
         self.assertIs(where["input"]["x-wharf-side-effects"], False)
         self.assertEqual(where["output"]["required"], ["name"])
@@ -207,7 +209,9 @@ class Serving(Served):
         self.stage.tell_raw(": keep-alive\n\nid: 2\ndata: {no\n\n")
         self.stage.tell({"type": "news", "id": "r1"})
         self.stage.tell({"type": "response", "id": "nobody", "response": {"ok": True}})
-        self.stage.tell_raw('id: 5\r\ndata: {"id":"r1","kind":"elicit",\r\ndata: "type":"say"}\r\n\r\n')
+        self.stage.tell_raw(
+            'id: 5\r\ndata: {"id":"r1","kind":"elicit",\r\ndata: "type":"say"}\r\n\r\n'
+        )
         self.assertEqual(self.response()["status"], "accepted")
 
 
@@ -307,7 +311,9 @@ class Connections(Served):
         self.stage.tell(said)
         with self.assertRaises(WharfError) as caught:
             self.operative.start()
-        self.assertEqual((caught.exception.code, caught.exception.message), ("tool.schema_invalid", "No."))
+        self.assertEqual(
+            (caught.exception.code, caught.exception.message), ("tool.schema_invalid", "No.")
+        )
 
     def test_two_tools_of_one_name_are_refused(self) -> None:
         with self.assertRaisesRegex(ValueError, "two tools"):

@@ -81,14 +81,18 @@ class Calling(unittest.TestCase):
             asking.join(LONG_SECONDS)
             self.assertEqual(answers[0].status, status)
 
-    def test_k033_the_end_of_the_connection_fails_what_is_open_and_the_next_call_connects(self) -> None:
+    def test_k033_the_end_of_the_connection_fails_what_is_open_and_the_next_call_connects(
+        self,
+    ) -> None:
         first = self.principal.start("a/b")
         self.stage.post()
         self.stage.opened.get(timeout=LONG_SECONDS)
         self.stage.cut()
         with self.assertRaises(Fault) as caught:
             first.result(LONG_SECONDS)
-        self.assertEqual((caught.exception.code, caught.exception.retryable), ("transport.lost", True))
+        self.assertEqual(
+            (caught.exception.code, caught.exception.retryable), ("transport.lost", True)
+        )
         second = self.principal.start("a/b")
         self.stage.opened.get(timeout=LONG_SECONDS)
         self.answer({"status": "accepted", "content": 2})

@@ -40,8 +40,11 @@ class Trying(unittest.TestCase):
             request.notify("hi", level="warn")
             return {"status": request.ask("Sure?").status, "text": request.sample("x").text}
 
-        tried = try_tool(agent_tool, tools={"a/b": lambda given: {"sum": given["n"] + 1}},
-                         answer=lambda message, schema: message)
+        tried = try_tool(
+            agent_tool,
+            tools={"a/b": lambda given: {"sum": given["n"] + 1}},
+            answer=lambda message, schema: message,
+        )
         self.assertEqual(tried.outputs, {"sum": 2, "said": "Sure?"})
         self.assertEqual(tried.logs, [("info", "hi"), ("stdout", "out")])
         tried = try_tool(operative_tool, tools={"sample": lambda given: given["prompt"] + "y"})

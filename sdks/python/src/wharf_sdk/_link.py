@@ -48,18 +48,18 @@ class Unsent(NamedTuple):
 
 
 class Link:
-    """One session. `receive` is told each message, `ended` once why there will be no more; both
-    on a thread of the link's own."""
+    """One session. `find` says where the core is, each time it is connected to. `receive` is told
+    each message, `ended` once why there will be no more; both on a thread of the link's own."""
 
     def __init__(
         self,
-        core: Core,
+        find: Callable[[], Core],
         query: Mapping[str, str],
         receive: Callable[[Message], None],
         ended: Callable[[WharfError], None],
     ) -> None:
         given = dict(query, protocol=PROTOCOL, session=uuid.uuid4().hex)
-        self._core, self._path = core, PATH + "?" + urllib.parse.urlencode(given)
+        self._find, self._path = find, PATH + "?" + urllib.parse.urlencode(given)
         self._receive, self._ended = receive, ended
         self._changed = threading.Condition()
         self._queue: Deque[Unsent] = deque()
@@ -141,10 +141,11 @@ class Link:
     # The stream of events.
 
     def _opened(self) -> http.client.HTTPResponse:
-        headers = {"Accept": "text/event-stream", "Authorization": "Bearer " + self._core.token}
+        core = self._find()
+        headers = {"Accept": "text/event-stream", "Authorization": "Bearer " + core.token}
         if self._last:
             headers["Last-Event-ID"] = str(self._last)
-        connection = connect(self._core, SILENCE_SECONDS_MAX)
+        connection = connect(core, SILENCE_SECONDS_MAX)
         try:
             connection.connect()
             self._socket = connection.sock
@@ -223,7 +224,7 @@ class Link:
     # Messages to the core.
 
     def _send_on(self) -> None:
-        transport = Transport(lambda: self._core, 30.0, 0.0)
+        transport = Transport(self._find, 30.0, 0.0)
         try:
             while True:
                 with self._changed:

@@ -207,7 +207,12 @@ class Caller:
             return pending.result(None if until is None else max(until - time.monotonic(), 0.0))
 
     def ask(
-        self, message: str, schema: Any = None, *, kind: str = "form", timeout: Optional[float] = None
+        self,
+        message: str,
+        schema: Any = None,
+        *,
+        kind: str = "form",
+        timeout: Optional[float] = None,
     ) -> Answer:
         """Asks a person and waits for the answer. `schema` is a JSON Schema or a type; a value of
         a type is given as one."""

@@ -205,7 +205,7 @@ class Operative:
         """Connects and offers the tools, or raises what the core says against it."""
         self._offered = None
         query = {"role": "operative", "provider": self.provider}
-        link = Link(find(*self._given), query, self._receive, self._ended)
+        link = Link(lambda: find(*self._given), query, self._receive, self._ended)
         link.open()
         self._link = link
         tools = [offered.definition for offered in self._tools.values()]

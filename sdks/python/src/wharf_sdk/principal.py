@@ -57,7 +57,7 @@ class Principal(Caller):
     def _connected(self) -> Link:
         with self._lock:
             if self._link is None or self._link.over is not None:
-                core = find(*self._given)
+                core = lambda: find(*self._given)
                 link = Link(core, self._query, self._table.take, self._ended)
                 link.open()
                 self._link = link

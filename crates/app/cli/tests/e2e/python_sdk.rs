@@ -30,7 +30,7 @@ fn passes(folder: &str, module: &str) {
 
 #[test]
 fn k033_python_tools_take_and_give_what_their_functions_say() {
-    for module in ["schema", "cost", "tool", "running", "manifest", "guide"] {
+    for module in ["schema", "cost", "tool", "running", "manifest", "trial", "guide"] {
         passes("sdks/python", &format!("tests.test_{module}"));
     }
 }
@@ -40,6 +40,11 @@ fn k033_python_programs_offer_tools_and_call_them_over_a_connection() {
     for module in ["operative", "principal"] {
         passes("sdks/python", &format!("tests.test_{module}"));
     }
+}
+
+#[test]
+fn k033_python_operatives_and_principals_meet_a_real_core() {
+    passes("sdks/python", "tests.test_peers");
 }
 
 #[test]
