@@ -2,7 +2,7 @@
 
 import { Fault } from "./fault.js";
 import { eventStream } from "./links/events.js";
-import { webSocket } from "./links/websocket.js";
+import { saysWhy, webSocket } from "./links/websocket.js";
 import { Desk, serve, type CloseOptions, type Servable, type Served, type ServeOptions } from "./serve.js";
 import type { Transport, TransportLimits } from "./transport.js";
 
@@ -73,6 +73,7 @@ export interface Operative {
 const FIRST_MS = 250;
 const MAX_MS = 15_000;
 const OFFER_MS = 15_000;
+const REASON_MS = 5_000;
 /** Refusals that another try cannot change. */
 const FINAL = /^(permission\.|auth\.|grant\.|request\.(invalid|origin_forbidden|route_unknown)|tool\.schema_|protocol\.)/;
 
@@ -173,10 +174,33 @@ class Reconnecting implements Operative {
   }
 }
 
-function open(url: string | URL, query: Record<string, string>, options: CoreOptions): Promise<Transport> {
+async function open(url: string | URL, query: Record<string, string>, options: CoreOptions): Promise<Transport> {
   const { via = "websocket", ...more } = options;
   const address = endpoint(url, via, query);
-  return via === "websocket" ? webSocket(address, more) : eventStream(address, more);
+  if (via === "events") return eventStream(address, more);
+  try {
+    return await webSocket(address, more);
+  } catch (error) {
+    throw (saysWhy() ? undefined : await refusalOf(address, more.token)) ?? error;
+  }
+}
+
+/**
+ * Why a WebSocket was refused: an ordinary request to its address is refused for the same reason,
+ * and a browser lets that be read if the core lets the page in.
+ */
+async function refusalOf(address: URL, token: string | undefined): Promise<Fault | undefined> {
+  const plain = new URL(address);
+  plain.protocol = plain.protocol === "wss:" ? "https:" : "http:";
+  const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  try {
+    const response = await fetch(plain, { headers, signal: AbortSignal.timeout(REASON_MS) });
+    const body = (await response.json()) as { error?: unknown };
+    const fault = Fault.read(body.error);
+    return response.status === 401 || response.status === 403 || response.status === 409 ? fault : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** @internal The address of a core's endpoint. A path that is given is kept. */

@@ -44,6 +44,11 @@ export function useWebSocket(maker: WebSocketMaker): void {
   platform = maker;
 }
 
+/** @internal Whether a WebSocket that was refused says why. Those of browsers do not. */
+export function saysWhy(): boolean {
+  return platform !== undefined;
+}
+
 /** Opens a WebSocket to the other side of tools. */
 export async function webSocket(url: string | URL, options: WebSocketOptions = {}): Promise<Transport> {
   const { token, plain, openMs = OPEN_MS, WebSocket: given, ...limits } = options;

@@ -93,6 +93,17 @@ browserTest("k033_a_page_whose_server_vanishes_comes_back_with_it", async (open)
   await second.close();
 });
 
+browserTest("k033_a_page_whose_token_is_refused_says_why_and_gives_up", async (open) => {
+  const body = JSON.stringify({ error: { code: "auth.invalid", message: "The token is not known." } });
+  const server = await webSocketServer({ refuse: () => ({ status: 401, body }) });
+  const page = await open();
+  await offerFrom(page, server.url, "t", "browser");
+  await page.waitForSelector("#state[data-state=closed]");
+  assert.equal(await page.textContent("#state"), "The token is not known.");
+  assert.ok(await page.isVisible("form"), "another one can be entered");
+  await server.close();
+});
+
 browserTest("k033_the_package_works_in_a_browser_without_a_bundler", async (open) => {
   const page = await open();
   // What a test and a page can both run, with what each of them has.

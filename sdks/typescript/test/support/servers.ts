@@ -102,7 +102,13 @@ export interface WebSocketServerOptions {
 
 export async function webSocketServer(options: WebSocketServerOptions = {}): Promise<TestServer> {
   const peers = new Peers();
-  const server = createServer();
+  // An ordinary request is refused as a handshake would be, and pages may read why.
+  const server = createServer((request, response) => {
+    const { status, body } = options.refuse?.() ?? { status: 426, body: "{}" };
+    const open = { "access-control-allow-origin": "*", "access-control-allow-headers": "*, authorization" };
+    response.writeHead(request.method === "OPTIONS" ? 204 : status, { ...open, "content-type": "application/json" });
+    response.end(request.method === "OPTIONS" ? undefined : body);
+  });
   const sockets = new Set<Socket>();
   server.on("upgrade", (request: IncomingMessage, socket: Socket) => {
     options.onHandshake?.(request);
