@@ -9,7 +9,7 @@ use wharf_sdk::{Scope, Within};
 
 /// What carries a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carrier {
+pub(crate) enum Carrier {
     Memory,
     Unix,
     Ws,
@@ -17,24 +17,24 @@ pub enum Carrier {
 }
 
 /// Two ends of a connection: the one that calls, and the one that serves.
-pub struct Ends {
-    pub caller: Link,
-    pub server: Link,
+pub(crate) struct Ends {
+    pub(crate) caller: Link,
+    pub(crate) server: Link,
     /// Listeners and folders, which go with their connections.
     _kept: Box<dyn Any + Send>,
 }
 
 /// Options for tests: a lost session of server-sent events is not waited for for long.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options { unread_max: Duration::from_millis(300), ..Options::default() }
 }
 
 impl Carrier {
-    pub async fn ends(self) -> Ends {
+    pub(crate) async fn ends(self) -> Ends {
         self.ends_with(options()).await
     }
 
-    pub async fn ends_with(self, options: Options) -> Ends {
+    pub(crate) async fn ends_with(self, options: Options) -> Ends {
         match self {
             Self::Memory => {
                 let (caller, server) = memory::pair_with(&options, &options);
@@ -70,7 +70,7 @@ impl Carrier {
 
 impl Ends {
     /// Serves everything of a scope at one end, and gives a scope whose calls go to the other.
-    pub fn serve(&self, served: &impl Within) -> (Scope, Serving) {
+    pub(crate) fn serve(&self, served: &impl Within) -> (Scope, Serving) {
         let caller = Scope::root().with_transport(self.caller.clone());
         (caller, operative::serve(served, &self.server))
     }
@@ -98,7 +98,7 @@ macro_rules! over_every_transport {
 pub(crate) use over_every_transport;
 
 /// Waits until something is so.
-pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let waited = tokio::time::timeout(Duration::from_secs(20), async {
         while !is_so() {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -108,6 +108,6 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// Waits for something that must not take for ever.
-pub async fn soon<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), work).await.expect("it takes too long")
 }

@@ -3,9 +3,15 @@
 
 mod carrier;
 mod child;
+mod keeping;
+mod limits;
 mod lost;
 mod many;
+mod peer;
+mod plain;
 mod race;
 mod shutdown;
+mod sockets;
+mod sse;
 mod suite;
 mod tools;

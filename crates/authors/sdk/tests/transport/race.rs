@@ -88,7 +88,7 @@ async fn k026_a_cancel_that_races_the_answer_leaves_nothing_behind(carrier: Carr
 
 /// Some waits are longer than others, so that answers have time to come.
 fn numbers_pause(seed: u64, patience: u32) -> bool {
-    (seed + u64::from(patience)) % 3 == 0
+    (seed + u64::from(patience)).is_multiple_of(3)
 }
 
 async fn k026_an_end_that_races_everything_leaves_no_call_waiting(carrier: Carrier) {

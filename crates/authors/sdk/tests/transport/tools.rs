@@ -8,46 +8,46 @@ use tokio::sync::Semaphore;
 use wharf_sdk::{Code, Cx, Fault, JsonSchema, Scope, Tool};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Text {
-    pub text: String,
+pub(crate) struct Text {
+    pub(crate) text: String,
 }
 
 /// A number that its schema bounds; the type does not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Small {
+pub(crate) struct Small {
     #[schemars(range(max = 10))]
-    pub n: u32,
+    pub(crate) n: u32,
 }
 
-pub const ECHO: Tool<Text, Text> = Tool::new("echo", "Says the same again.");
-pub const COUNT: Tool<u32, u32, u32> = Tool::new("count", "Counts up to a number.");
-pub const HANG: Tool<(), (), u32> = Tool::new("hang", "Never ends.");
-pub const GATE: Tool<u32, u32> = Tool::new("gate", "Ends when it is let through.");
-pub const FAIL: Tool<String, ()> = Tool::new("fail", "Fails.");
-pub const PANIC: Tool<(), ()> = Tool::new("panic", "Does not foresee something.");
-pub const SMALL: Tool<Small, Small> = Tool::new("small", "Ten times as much.");
-pub const UNKNOWN: Tool<(), ()> = Tool::new("unknown", "Nobody provides it.");
+pub(crate) const ECHO: Tool<Text, Text> = Tool::new("echo", "Says the same again.");
+pub(crate) const COUNT: Tool<u32, u32, u32> = Tool::new("count", "Counts up to a number.");
+pub(crate) const HANG: Tool<(), (), u32> = Tool::new("hang", "Never ends.");
+pub(crate) const GATE: Tool<u32, u32> = Tool::new("gate", "Ends when it is let through.");
+pub(crate) const FAIL: Tool<String, ()> = Tool::new("fail", "Fails.");
+pub(crate) const PANIC: Tool<(), ()> = Tool::new("panic", "Does not foresee something.");
+pub(crate) const SMALL: Tool<Small, Small> = Tool::new("small", "Ten times as much.");
+pub(crate) const UNKNOWN: Tool<(), ()> = Tool::new("unknown", "Nobody provides it.");
 
 /// What the tools of a scope have done.
 #[derive(Debug, Default)]
-pub struct Seen {
-    pub begun: AtomicUsize,
-    pub cleaned: AtomicUsize,
-    pub small: AtomicUsize,
+pub(crate) struct Seen {
+    pub(crate) begun: AtomicUsize,
+    pub(crate) cleaned: AtomicUsize,
+    pub(crate) small: AtomicUsize,
 }
 
 impl Seen {
-    pub fn begun(&self) -> usize {
+    pub(crate) fn begun(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
     }
 
-    pub fn cleaned(&self) -> usize {
+    pub(crate) fn cleaned(&self) -> usize {
         self.cleaned.load(Ordering::SeqCst)
     }
 }
 
 /// A scope with all tools, what they have done, and what lets calls of the gate through.
-pub fn served() -> (Scope, Arc<Seen>, Arc<Semaphore>) {
+pub(crate) fn served() -> (Scope, Arc<Seen>, Arc<Semaphore>) {
     let (scope, seen) = (Scope::root(), Arc::new(Seen::default()));
     let gate = Arc::new(Semaphore::new(0));
     scope.provide(&ECHO, |text, _cx| async move { Ok(text) }).expect("provided");
@@ -86,7 +86,7 @@ pub fn served() -> (Scope, Arc<Seen>, Arc<Semaphore>) {
 }
 
 /// Notes that a call began, and that it will have cleaned up.
-pub fn begin<P>(seen: &Arc<Seen>, cx: &Cx<P>) -> Arc<Seen> {
+pub(crate) fn begin<P>(seen: &Arc<Seen>, cx: &Cx<P>) -> Arc<Seen> {
     seen.begun.fetch_add(1, Ordering::SeqCst);
     let at_end = Arc::clone(seen);
     cx.at_end(async move {
@@ -96,7 +96,7 @@ pub fn begin<P>(seen: &Arc<Seen>, cx: &Cx<P>) -> Arc<Seen> {
     Arc::clone(seen)
 }
 
-pub fn fault(why: &str) -> Fault {
+pub(crate) fn fault(why: &str) -> Fault {
     Fault::new(Code::BudgetExceeded, why).with("why", "a test")
 }
 

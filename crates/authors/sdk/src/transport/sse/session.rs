@@ -63,7 +63,12 @@ impl Frames for Session {
         if let Poll::Ready(post) = self.posts.poll_recv(cx) {
             let head: Option<Head> = post.as_ref().and_then(|it| serde_json::from_str(it).ok());
             return Poll::Ready(match head {
-                Some(Head { what: Some(what), kind: None, .. }) if what == "closed" => None,
+                // One of several readers leaves the others behind.
+                Some(Head { what: Some(what), kind: None, .. })
+                    if what == "closed" && self.outlet.readers() <= 1 =>
+                {
+                    None
+                }
                 Some(Head { what: Some(what), id: Some(id), .. }) if what == "response" => {
                     self.outlet.over(&id);
                     post
