@@ -70,10 +70,18 @@ pub(super) const ROWS: &[Row] = &[
         may_use: &[VOCAB, WIRE, PROTOCOL, DOMAIN, ENGINE, HOSTING],
     },
     Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL] },
+    // What a compiler runs depends on nothing that it compiles.
+    Row { crates: &["authors/sdk-macros"], may_use: &[] },
     // An author's own tool server is served by the same library as `wharf tool serve`.
     Row {
         crates: &["authors/sdk"],
-        may_use: &[VOCAB, WIRE, PROTOCOL, Crate("authors/toolserver")],
+        may_use: &[
+            VOCAB,
+            WIRE,
+            PROTOCOL,
+            Crate("authors/sdk-macros"),
+            Crate("authors/toolserver"),
+        ],
     },
     Row { crates: &["examples/agents/hello", "examples/tools/rust/text/words/1"], may_use: &[SDK] },
     Row { crates: &["authors/embedded"], may_use: &[VOCAB, SDK, ENGINE, Group("adapters")] },

@@ -1,16 +1,20 @@
 //! Agents: tools that belong together, with a configuration that they share.
 
+use std::any::TypeId;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use wharf_vocab::Fault;
 
+use crate::any_layer::AnyLayer;
 use crate::error::Error;
-use crate::exposed::{Exposed, compile};
+use crate::exposed::Exposed;
 use crate::layer::{FromFn, Lane, Layer, Next};
+use crate::life::Identity;
 use crate::scope::{Place, Scope, Within};
-use crate::tool::TakesImplementation;
+use crate::tables::Stands;
+use crate::tool::{Named, TakesImplementation};
 use crate::transport::Transport;
 use crate::{Cx, Data, Implemented, Tool, schema};
 
@@ -63,32 +67,97 @@ impl<C> Agent<C> {
     }
 }
 
+impl<C: Data + Default> Agent<C> {
+    /// Begins an instance of the agent with the configuration that holds when nothing is said.
+    pub fn activate_default(&self, within: &impl Within) -> Activation<C> {
+        self.activate(within, C::default())
+    }
+}
+
 impl<C: Data> Agent<C> {
-    /// Begins an instance of the agent in a scope below `within`.
+    /// What scopes know it by.
+    fn identity(&self) -> Identity {
+        Identity { name: self.name, config: TypeId::of::<C>() }
+    }
+
+    /// Begins an instance of the agent in a scope below `within`. Whether the configuration fits
+    /// is told when it is built.
     pub fn activate(&self, within: &impl Within, config: C) -> Activation<C> {
-        let problem = checked(self.name, &config).err();
+        let problem = self.checked(&config).err();
         let config = Arc::new(config);
-        let scope = Scope::of_agent(&within.place().0, self.name, config.clone());
+        let scope = Scope::of_agent(&within.place().0, self.identity(), config.clone());
         Activation { agent: *self, scope, config, problem }
     }
 
     /// The same with a configuration as JSON: what is absent has its default.
+    ///
+    /// ```
+    /// use serde::{Deserialize, Serialize};
+    /// use serde_json::json;
+    /// use wharf_sdk::{Agent, JsonSchema, Scope};
+    ///
+    /// #[derive(Serialize, Deserialize, JsonSchema)]
+    /// struct Settings {
+    ///     #[serde(default = "three")]
+    ///     #[schemars(range(max = 10))]
+    ///     attempts: u8,
+    /// }
+    /// fn three() -> u8 { 3 }
+    ///
+    /// const GREETER: Agent<Settings> = Agent::new("greeter", "Greets people.");
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let root = Scope::root();
+    /// assert_eq!(GREETER.activate_json(&root, json!({}))?.build()?.config().attempts, 3);
+    /// let error = GREETER.activate_json(&root, json!({"attempts": 11})).unwrap_err();
+    /// assert!(error.to_string().contains("/attempts"));
+    /// # Ok(()) }
+    /// ```
     pub fn activate_json(
         &self,
         within: &impl Within,
         config: serde_json::Value,
     ) -> Result<Activation<C>, Error> {
-        let config: C =
-            serde_path_to_error::deserialize(config).map_err(|error| Error::Config {
-                agent: self.name.to_owned(),
-                path: error.path().iter().map(|step| format!("/{step}")).collect(),
-                why: "it is missing or of another type".to_owned(),
-            })?;
+        if let Some((path, why)) = schema::read_by::<C>().misfit(&config) {
+            return Err(self.unfit(path, why));
+        }
+        let config = serde_path_to_error::deserialize(config).map_err(|error| {
+            let why = "it is missing or of another type".to_owned();
+            self.unfit(schema::pointer(error.path()), why)
+        })?;
         Ok(self.activate(within, config))
+    }
+
+    /// Whether a configuration keeps to what its schema says beyond its type.
+    fn checked(&self, config: &C) -> Result<(), Error> {
+        let config = serde_json::to_value(config)
+            .map_err(|_| self.unfit(String::new(), "it is not JSON".to_owned()))?;
+        match schema::written_by::<C>().misfit(&config) {
+            None => Ok(()),
+            Some((path, why)) => Err(self.unfit(path, why)),
+        }
+    }
+
+    fn unfit(&self, path: String, why: String) -> Error {
+        let path = if path.is_empty() { "the top level".to_owned() } else { path };
+        Error::Config { agent: self.name.to_owned(), path, why }
     }
 
     /// Puts a layer around calls of a tool that this agent makes or serves, in a scope and below;
     /// other agents and calls from elsewhere do not meet it.
+    ///
+    /// ```
+    /// use wharf_sdk::{Agent, Scope, Tool};
+    ///
+    /// const SEARCH: Tool<String, u32> = Tool::new("search", "Searches for flights.");
+    /// const BOOK: Tool<u32, String> = Tool::new("book", "Books a flight.");
+    /// const FLIGHT: Agent = Agent::new("flight", "Books flights.");
+    ///
+    /// let root = Scope::root();
+    /// FLIGHT
+    ///     .around(&root, &SEARCH, |to, next| async move { next.run(to.to_uppercase()).await })
+    ///     .around(&root, &BOOK, |flight, next| async move { next.run(flight).await });
+    /// ```
     pub fn around<I, O, P, S, F, Fut>(
         &self,
         scope: &Scope,
@@ -113,21 +182,33 @@ impl<C: Data> Agent<C> {
         tool: &Tool<I, O, P, S>,
         layer: impl Layer<I, O, P>,
     ) -> &Self {
-        scope.layer_of(Some(self.name), lane, tool, layer);
+        scope.layer_of(Some(self.identity()), lane, tool, layer);
         self
     }
-}
 
-/// Whether a configuration keeps to what its schema says beyond its type.
-fn checked<C: Data>(agent: &str, config: &C) -> Result<(), Error> {
-    let wrong = |path: String, why: String| Error::Config { agent: agent.to_owned(), path, why };
-    let schema =
-        compile(&schema::of_output::<C>()).map_err(|why| wrong("the schema".to_owned(), why))?;
-    let config = serde_json::to_value(config)
-        .map_err(|_| wrong("the top level".to_owned(), "it is not JSON".to_owned()))?;
-    schema
-        .validate(&config)
-        .map_err(|error| wrong(error.instance_path().to_string(), format!("{}", error.masked())))
+    /// Puts one layer around calls of all tools by this agent, built-ins excepted.
+    pub fn around_all(&self, scope: &Scope, layer: impl AnyLayer) -> &Self {
+        scope.layer_all(Some(self.identity()), Stands::AroundAll, Lane::Outer, layer);
+        self
+    }
+
+    /// Puts one layer around calls of several tools by this agent.
+    ///
+    /// ```
+    /// use wharf_sdk::layers::Approve;
+    /// use wharf_sdk::{Agent, Scope, Tool};
+    ///
+    /// const BOOK: Tool<u32, String> = Tool::new("book", "Books a flight.");
+    /// const CANCEL: Tool<String, ()> = Tool::new("cancel", "Cancels a flight.");
+    /// const FLIGHT: Agent = Agent::new("flight", "Books flights.");
+    ///
+    /// let root = Scope::root();
+    /// FLIGHT.around_each(&root, &[&BOOK, &CANCEL], Approve::new());
+    /// ```
+    pub fn around_each(&self, scope: &Scope, tools: &[&dyn Named], layer: impl AnyLayer) -> &Self {
+        scope.layer_all(Some(self.identity()), Stands::around_each(tools), Lane::Outer, layer);
+        self
+    }
 }
 
 /// An instance of an agent that is being put together.
@@ -180,6 +261,25 @@ impl<C: Data> Activation<C> {
     {
         let added = self.scope.remote(tool, Some(Arc::new(transport)));
         self.noted(added)
+    }
+
+    /// Puts a layer around calls of a tool by this instance.
+    pub fn around<I, O, P, S, F, Fut>(self, tool: &Tool<I, O, P, S>, layer: F) -> Self
+    where
+        I: Data,
+        O: Data,
+        P: Data,
+        F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<O, Fault>> + Send + 'static,
+    {
+        self.scope.around(tool, layer);
+        self
+    }
+
+    /// Puts one layer around calls of all tools by this instance, built-ins excepted.
+    pub fn around_all(self, layer: impl AnyLayer) -> Self {
+        self.scope.around_all(layer);
+        self
     }
 
     /// The first thing that is wrong is told at the end.

@@ -61,6 +61,12 @@ pub(crate) fn nobody(tool: &str) -> Fault {
     Fault::new(Code::ToolUnavailable, message).executed(Executed::No)
 }
 
+/// A tool's name is none.
+pub(crate) fn bad_name(error: &crate::Error) -> Fault {
+    Fault::new(Code::ToolNotFound, format!("The tool cannot be called: {error}."))
+        .executed(Executed::No)
+}
+
 /// A tool of the same name but of other types is provided where it was called.
 pub(crate) fn other_types(tool: &str) -> Fault {
     let message = format!(

@@ -31,6 +31,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// The scope is closed, so nothing can be added to it.
+    #[error("the scope is closed, so nothing can be added to it")]
+    Closed,
     /// A schema of a tool cannot be used.
     #[error("the {what} of the tool {name:?} cannot be used: {why}")]
     Schema {

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use jsonschema::Validator;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wharf_vocab::{Code, Executed, Fault};
@@ -12,7 +11,7 @@ use wharf_wire::tool_v1::method;
 
 use crate::error::Error;
 use crate::name::is_name;
-use crate::schema;
+use crate::schema::{self, Shape};
 use crate::scope::Place;
 use crate::wire::Wire;
 use crate::{Data, Tool};
@@ -40,7 +39,8 @@ type Run = dyn Fn(Place, Value, Option<mpsc::Sender<Value>>) -> BoxFuture<'stati
 pub struct Exposed {
     definition: Definition,
     pub(crate) wire: Wire,
-    input: Validator,
+    input: Arc<Shape>,
+    output: Arc<Shape>,
     run: Arc<Run>,
 }
 
@@ -49,30 +49,34 @@ impl Exposed {
     pub(crate) fn of<I: Data, O: Data, P: Data, S>(tool: &Tool<I, O, P, S>) -> Result<Self, Error> {
         let target = tool.target();
         check_name(target.name, target.wire)?;
+        let (input, output) = (schema::read_by::<I>(), schema::written_by::<O>());
+        let progress = schema::written_by::<P>();
+        for (what, shape) in [("input", &input), ("output", &output), ("progress", &progress)] {
+            if let Err(why) = &shape.validator {
+                let (name, why) = (tool.name().to_owned(), why.clone());
+                return Err(Error::Schema { name, what, why });
+            }
+        }
+        let says_nothing = progress.schema.get("type").is_some_and(|kind| kind == "null");
         let definition = Definition {
             name: tool.name(),
             description: tool.description(),
-            input: schema::of_input::<I>(),
-            output: schema::of_output::<O>(),
-            progress: Some(schema::of_output::<P>())
-                .filter(|schema| schema.get("type").is_none_or(|kind| kind != "null")),
+            input: input.schema.clone(),
+            output: output.schema.clone(),
+            progress: (!says_nothing).then(|| progress.schema.clone()),
         };
-        let unusable =
-            |what, why: String| Error::Schema { name: tool.name().to_owned(), what, why };
-        let input = compile(&definition.input).map_err(|why| unusable("input", why))?;
-        compile(&definition.output).map_err(|why| unusable("output", why))?;
         let typed = Tool::<I, O, P, S>::clone(tool).erased();
         let run: Arc<Run> = Arc::new(move |place, input, told| {
             let input: I = match serde_path_to_error::deserialize(input) {
                 Ok(input) => input,
                 Err(error) => {
-                    let path: String = error.path().iter().map(|step| format!("/{step}")).collect();
-                    return Box::pin(std::future::ready(Err(schema::unfit(&path, ""))));
+                    let unfit = schema::unfit(&schema::pointer(error.path()), "");
+                    return Box::pin(std::future::ready(Err(unfit)));
                 }
             };
             Box::pin(listened(typed.call(&place, input), told))
         });
-        Ok(Self { definition, wire: target.wire, input, run })
+        Ok(Self { definition, wire: target.wire, input, output, run })
     }
 
     /// What is told of the tool.
@@ -81,16 +85,41 @@ impl Exposed {
         &self.definition
     }
 
-    /// Checks the input, calls the tool in a place, passes on what it says on the way, and gives
-    /// its output. Layers of the place stand around it.
+    /// Checks the input, calls the tool in a place, passes on what it says on the way, checks its
+    /// output and gives it. Layers of the place stand around it.
+    ///
+    /// ```
+    /// use wharf_sdk::{Agent, Cx, Fault, Scope, Tool, Within};
+    ///
+    /// const SQUARE: Tool<u8, u16> = Tool::new("square", "A number times itself.");
+    /// const MATHS: Agent = Agent::new("maths", "Knows numbers.");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let root = Scope::root();
+    /// let maths = MATHS
+    ///     .activate(&root, ())
+    ///     .tool(&SQUARE, |n: u8, _cx| async move { Ok(u16::from(n) * u16::from(n)) })
+    ///     .build()?;
+    /// let square = &maths.tools()[0];
+    /// assert_eq!(square.call(maths.place(), 12.into(), None).await?, 144);
+    /// let fault = square.call(maths.place(), "twelve".into(), None).await.unwrap_err();
+    /// assert_eq!(fault.code.as_str(), "tool.invalid_input");
+    /// # Ok(()) }
+    /// ```
     pub async fn call(
         &self,
         place: Place,
         input: Value,
         told: Option<mpsc::Sender<Value>>,
     ) -> Result<Value, Fault> {
-        schema::check(&self.input, &input)?;
-        (self.run)(place, input, told).await
+        if let Some((path, why)) = self.input.misfit(&input) {
+            return Err(schema::unfit(&path, &format!(": {why}")));
+        }
+        let output = (self.run)(place, input, told).await?;
+        match self.output.misfit(&output) {
+            None => Ok(output),
+            Some((path, why)) => Err(schema::unfit_output(self.definition.name, &path, &why)),
+        }
     }
 }
 
@@ -114,7 +143,7 @@ async fn listened<O: Data, P: Data>(
     })
 }
 
-fn check_name(name: &str, wire: Wire) -> Result<(), Error> {
+pub(crate) fn check_name(name: &str, wire: Wire) -> Result<(), Error> {
     if wire != Wire::Tool {
         return Ok(());
     }
@@ -127,7 +156,8 @@ fn check_name(name: &str, wire: Wire) -> Result<(), Error> {
     Ok(())
 }
 
-pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
+/// Compiles a schema.
+pub(crate) fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
     jsonschema::draft202012::new(schema).map_err(|error| format!("{}", error.masked()))
 }
 

@@ -11,7 +11,41 @@ use crate::{Cx, Fault};
 /// by itself, call what comes next any number of times, and see what goes wrong.
 ///
 /// Most layers are closures, given to [`Scope::around`](crate::Scope::around); the ready-made ones
-/// are in [`layers`](crate::layers).
+/// are in [`layers`](crate::layers). What does not care for types is rather an
+/// [`AnyLayer`](crate::AnyLayer).
+///
+/// ```
+/// use futures::future::BoxFuture;
+/// use wharf_sdk::{Data, Fault, Lane, Layer, Next, Scope, Tool, boxed};
+///
+/// /// Lets nothing but short texts through.
+/// struct AtMost(usize);
+///
+/// impl<O: Data, P: Data> Layer<String, O, P> for AtMost {
+///     fn call(
+///         &self,
+///         input: String,
+///         next: Next<String, O, P>,
+///     ) -> BoxFuture<'static, Result<O, Fault>> {
+///         next.run(input.chars().take(self.0).collect())
+///     }
+/// }
+///
+/// const SHOUT: Tool<String, String> = Tool::new("shout", "Says it loudly.");
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let scope = Scope::root();
+/// scope.provide(&SHOUT, |text: String, _cx| async move { Ok(text.to_uppercase()) })?;
+/// scope.layer(Lane::Outer, &SHOUT, AtMost(4));
+/// assert_eq!(SHOUT.call(&scope, "land ahoy".to_owned()).await?, "LAND");
+/// # Ok(()) }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand around a tool that takes `{I}`, gives `{O}` and says `{P}`",
+    label = "not a layer for this tool",
+    note = "a closure `|input, next| async move {{ … }}` is given to `scope.around(&TOOL, …)`",
+    note = "ready-made layers may want more of the types: `Retry` clones inputs, `Cache` outputs"
+)]
 pub trait Layer<I, O, P>: Send + Sync + 'static {
     /// Handles a call.
     fn call(&self, input: I, next: Next<I, O, P>) -> BoxFuture<'static, Result<O, Fault>>;
@@ -27,7 +61,7 @@ pub enum Lane {
     Inner,
 }
 
-/// What comes after a layer: further layers, then whoever executes the tool.
+/// What comes after a layer: further layers, then whoever executes the tool. Cheap to clone.
 pub struct Next<I, O, P> {
     pub(crate) chain: Arc<Chain<I, O, P>>,
     pub(crate) at: usize,
@@ -41,6 +75,22 @@ where
     P: crate::Data,
 {
     /// Goes on with this input. It may be called any number of times, also never.
+    ///
+    /// ```
+    /// use wharf_sdk::{Scope, Tool};
+    ///
+    /// const GUESS: Tool<u8, u8> = Tool::new("guess", "Guesses a number.");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let scope = Scope::root();
+    /// scope.provide(&GUESS, |n, _cx| async move { Ok(n + 1) })?;
+    /// // The better of two.
+    /// scope.around(&GUESS, |n, next| async move {
+    ///     Ok(next.run(n).await?.max(next.run(10 * n).await?))
+    /// });
+    /// assert_eq!(GUESS.call(&scope, 4).await?, 41);
+    /// # Ok(()) }
+    /// ```
     pub fn run(&self, input: I) -> BoxFuture<'static, Result<O, Fault>> {
         Chain::run(&self.chain, self.at, input, self.cx.clone())
     }

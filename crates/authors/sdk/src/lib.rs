@@ -2,6 +2,7 @@
 //! the core, without changing them.
 
 mod agent;
+mod any_layer;
 pub mod builtin;
 mod call;
 mod chain;
@@ -9,9 +10,13 @@ mod cx;
 mod error;
 mod exposed;
 pub mod face;
+mod job;
 mod layer;
+pub mod layers;
+mod life;
 mod name;
 pub mod operative;
+mod place;
 #[cfg(feature = "ws")]
 pub mod principal;
 pub mod process;
@@ -27,6 +32,7 @@ pub mod transport;
 mod wire;
 
 pub use agent::{Activation, Active, Agent};
+pub use any_layer::{AnyLayer, Around};
 pub use call::Call;
 pub use cx::Cx;
 pub use error::Error;
@@ -34,6 +40,8 @@ pub use exposed::{Definition, Exposed};
 pub use layer::{Lane, Layer, Next};
 pub use schemars::JsonSchema;
 pub use scope::{Place, Scope, Within};
-pub use tool::{Data, Function, Implemented, Open, TakesImplementation, Tool, boxed};
+pub use tool::{Data, Function, Implemented, Named, Open, TakesImplementation, Tool, boxed};
 pub use transport::Transport;
+#[cfg(feature = "macros")]
+pub use wharf_sdk_macros::tool;
 pub use wharf_vocab::{Code, Fault, FaultCode, Micro, Mode, Object};

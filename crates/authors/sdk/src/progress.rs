@@ -1,8 +1,10 @@
 //! Progress of one call, on its way to whoever listens.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
+
+use crate::life::lock;
 
 /// Pieces that may wait for whoever listens; beyond it the tool waits.
 pub(crate) const WAITING_MAX: usize = 64;
@@ -19,7 +21,7 @@ struct State<P> {
     /// Tools that wait for room.
     senders: Vec<Waker>,
     reader: Option<Waker>,
-    /// Nobody listens any more.
+    /// What comes from now on is heard by nobody.
     deaf: bool,
 }
 
@@ -31,18 +33,19 @@ impl<P> Queue<P> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<P>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Takes a piece in, when there is room; one that nobody will hear is dropped.
     pub(crate) fn poll_push(&self, piece: &mut Option<P>, cx: &mut Context<'_>) -> Poll<()> {
         let mut state = self.lock();
         if state.deaf {
-            piece.take();
             return Poll::Ready(());
         }
         if state.pieces.len() >= WAITING_MAX {
-            state.senders.push(cx.waker().clone());
+            if !state.senders.iter().any(|sender| sender.will_wake(cx.waker())) {
+                state.senders.push(cx.waker().clone());
+            }
             return Poll::Pending;
         }
         state.pieces.extend(piece.take());
@@ -67,14 +70,21 @@ impl<P> Queue<P> {
         Poll::Ready(piece)
     }
 
-    /// Nobody listens any more; what waits is dropped and tools go on.
-    pub(crate) fn ignore(&self) {
+    /// The tool has ended: what it said can still be read, and whoever of it still says something
+    /// is not kept waiting.
+    pub(crate) fn close(&self) {
         let mut state = self.lock();
         state.deaf = true;
-        state.pieces.clear();
         let senders = std::mem::take(&mut state.senders);
         drop(state);
         senders.into_iter().for_each(Waker::wake);
+    }
+
+    /// Nobody listens any more; what waits is dropped and tools go on.
+    pub(crate) fn ignore(&self) {
+        self.close();
+        let pieces = std::mem::take(&mut self.lock().pieces);
+        drop(pieces);
     }
 
     pub(crate) fn is_heard(&self) -> bool {

@@ -4,15 +4,12 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use jsonschema::Validator;
 use serde::Serialize;
 use serde_json::Value;
 use wharf_protocol::tool::Answer;
 use wharf_vocab::{Code, Executed, Fault};
 
-use crate::exposed::compile;
-use crate::schema;
-use crate::tables::unusable;
+use crate::schema::{self, Shape};
 use crate::transport::{Exchange, Outgoing, Transport};
 use crate::wire::Wire;
 use crate::{Cx, Data};
@@ -27,7 +24,7 @@ struct Shared {
     tool: &'static str,
     wire: Wire,
     transport: Arc<dyn Transport>,
-    output: Validator,
+    output: Arc<Shape>,
 }
 
 impl<O: Data, P: Data> Remote<O, P> {
@@ -36,7 +33,10 @@ impl<O: Data, P: Data> Remote<O, P> {
         wire: Wire,
         transport: Arc<dyn Transport>,
     ) -> Result<Self, Fault> {
-        let output = compile(&schema::of_input::<O>()).map_err(|_| unusable(tool, "output"))?;
+        let output = schema::read_by::<O>();
+        if output.validator.is_err() {
+            return Err(unusable(tool));
+        }
         let shared = Arc::new(Shared { tool, wire, transport, output });
         Ok(Self { shared, types: PhantomData })
     }
@@ -67,20 +67,11 @@ impl<O: Data, P: Data> Remote<O, P> {
 impl Shared {
     /// Checks an output and makes it what it is for its caller.
     fn read<O: Data>(&self, output: Value) -> Result<O, Fault> {
-        let fault = |path: &str, why: &str| {
-            let place = if path.is_empty() { "the top level" } else { path };
-            let message =
-                format!("The output of the tool {:?} does not fit at {place}{why}.", self.tool);
-            Fault::new(Code::ToolInvalidOutput, message).with("path", path).executed(Executed::Yes)
-        };
-        if let Err(error) = self.output.validate(&output) {
-            let path = error.instance_path().to_string();
-            return Err(fault(&path, &format!(": {}", error.masked())));
+        if let Some((path, why)) = self.output.misfit(&output) {
+            return Err(schema::unfit_output(self.tool, &path, &why));
         }
-        serde_path_to_error::deserialize(output).map_err(|error| {
-            let path: String = error.path().iter().map(|step| format!("/{step}")).collect();
-            fault(&path, "")
-        })
+        serde_path_to_error::deserialize(output)
+            .map_err(|error| schema::unfit_output(self.tool, &schema::pointer(error.path()), ""))
     }
 }
 
@@ -107,6 +98,11 @@ async fn say<P: Data>(piece: Value, cx: &Cx<P>) {
     if let Ok(piece) = serde_json::from_value(piece) {
         cx.progress(piece).await;
     }
+}
+
+fn unusable(tool: &str) -> Fault {
+    let message = format!("The schema of the output of the tool {tool:?} cannot be used.");
+    Fault::new(Code::ToolSchemaInvalid, message).executed(Executed::No)
 }
 
 fn not_json(tool: &str) -> Fault {

@@ -2,6 +2,10 @@
 //!
 //! A message about input names the place and the rule, never the value.
 
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, RwLock};
+
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -20,6 +24,67 @@ pub(crate) fn of_input<T: JsonSchema>() -> Value {
 pub(crate) fn of_output<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// The schema of a type, and what checks values against it.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) schema: Value,
+    /// Or why the schema cannot be used.
+    pub(crate) validator: Result<Validator, String>,
+}
+
+impl Shape {
+    fn of(schema: Value) -> Self {
+        let validator = crate::exposed::compile(&schema);
+        Self { schema, validator }
+    }
+
+    /// Where a value does not fit, and why.
+    pub(crate) fn misfit(&self, value: &Value) -> Option<(String, String)> {
+        match &self.validator {
+            Ok(validator) => validator.validate(value).err().map(|error| {
+                // The error's own text can quote the value; the masked form never does.
+                (error.instance_path().to_string(), format!("{}", error.masked()))
+            }),
+            Err(why) => Some((String::new(), why.clone())),
+        }
+    }
+}
+
+/// What is known of the types of this program. There are only so many, so nothing is forgotten.
+static SHAPES: LazyLock<RwLock<HashMap<(TypeId, Contract), Arc<Shape>>>> =
+    LazyLock::new(RwLock::default);
+
+/// Which side of a type is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Contract {
+    Reads,
+    Writes,
+}
+
+/// The shape of what a type reads.
+pub(crate) fn read_by<T: JsonSchema + 'static>() -> Arc<Shape> {
+    shape(TypeId::of::<T>(), Contract::Reads, of_input::<T>)
+}
+
+/// The shape of what a type writes.
+pub(crate) fn written_by<T: JsonSchema + 'static>() -> Arc<Shape> {
+    shape(TypeId::of::<T>(), Contract::Writes, of_output::<T>)
+}
+
+fn shape(of: TypeId, contract: Contract, schema: fn() -> Value) -> Arc<Shape> {
+    let known = crate::life::read(&SHAPES).get(&(of, contract)).cloned();
+    known.unwrap_or_else(|| {
+        let shape = Arc::new(Shape::of(schema()));
+        crate::life::write(&SHAPES).insert((of, contract), Arc::clone(&shape));
+        shape
+    })
+}
+
+/// A place in a value, as a JSON pointer.
+pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
+    path.iter().map(|step| format!("/{step}")).collect()
 }
 
 /// Compiles the schema of something that has to be an object.
@@ -70,6 +135,14 @@ pub(crate) fn unfit(path: &str, why: &str) -> Fault {
     let place = if path.is_empty() { "the top level" } else { path };
     let message = format!("The input does not fit the tool at {place}{why}.");
     Fault::new(Code::ToolInvalidInput, message).with("path", path).executed(Executed::No)
+}
+
+/// An output does not fit.
+pub(crate) fn unfit_output(tool: &str, path: &str, why: &str) -> Fault {
+    let place = if path.is_empty() { "the top level" } else { path };
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+    let message = format!("The output of the tool {tool:?} does not fit at {place}{why}.");
+    Fault::new(Code::ToolInvalidOutput, message).with("path", path).executed(Executed::Yes)
 }
 
 #[cfg(test)]

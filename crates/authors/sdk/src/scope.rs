@@ -1,31 +1,51 @@
 //! Scopes: where implementations, layers and transports hold, and what ends together.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use futures::future::{BoxFuture, join_all};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use wharf_vocab::Fault;
 
-use crate::call::Halt;
+use crate::any_layer::{AnyLayer, ForAll};
 use crate::chain::Handler;
 use crate::error::Error;
 use crate::exposed::Exposed;
+use crate::job::Job;
 use crate::layer::{FromFn, Lane, Layer, Next};
-use crate::tables::{Provided, Tables};
-use crate::tool::TakesImplementation;
+pub(crate) use crate::life::Inner;
+use crate::life::{Identity, read, write};
+pub use crate::place::{Place, Within};
+use crate::tables::{Added, Provided, Stands, Tables};
+use crate::tool::{Named, TakesImplementation};
 use crate::transport::Transport;
-use crate::{Cx, Data, Tool};
+use crate::{Cx, Data, Implemented, Tool};
 
 /// A place in the tree of scopes, which calls are made from.
 ///
 /// Layers, implementations and transports hold in the scope where they were added and in all
-/// below it. Closing a scope ends everything that was begun in it and below; dropping it does the
-/// same without waiting.
+/// below it. Closing a scope ends everything that was begun in it and below; dropping it (and its
+/// clones) does the same without waiting.
+///
+/// A layer or an implementation that holds the very scope it was added to keeps that scope open:
+/// let it use its [`Cx`] or a [`Place`] instead.
+///
+/// ```
+/// use wharf_sdk::{Scope, Tool};
+///
+/// const HALF: Tool<f64, f64> = Tool::new("half", "Half of a number.");
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let root = Scope::root();
+/// root.provide(&HALF, |n, _cx| async move { Ok(n / 2.0) })?;
+/// root.around(&HALF, |n, next| async move { next.run(n.abs()).await });
+///
+/// let child = root.child();
+/// assert_eq!(HALF.call(&child, -3.0).await?, 1.5);
+/// root.close().await;
+/// assert!(child.is_closed());
+/// # Ok(()) }
+/// ```
 pub struct Scope {
     owner: Arc<Owner>,
 }
@@ -39,122 +59,67 @@ impl Drop for Owner {
     }
 }
 
-/// Where a call can be made: a scope, an agent, or a tool that is working.
-pub trait Within {
-    /// The place.
-    fn place(&self) -> Place;
-}
-
-/// Where a call is made.
-#[derive(Clone)]
-pub struct Place(pub(crate) Arc<Inner>);
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").finish_non_exhaustive()
-    }
-}
-
-/// A scope as calls hold it.
-pub(crate) struct Inner {
-    pub(crate) parent: Option<Arc<Inner>>,
-    /// The agent whose scope this is.
-    pub(crate) agent: Option<&'static str>,
-    /// Rises with every change anywhere in the tree, so that nothing stale is used.
-    pub(crate) version: Arc<AtomicU64>,
-    pub(crate) tables: RwLock<Tables>,
-    pub(crate) cache: RwLock<HashMap<&'static str, (u64, Arc<dyn Any + Send + Sync>)>>,
-    config: Option<Arc<dyn Any + Send + Sync>>,
-    stop: CancellationToken,
-    closed: AtomicBool,
-    tasks: TaskTracker,
-    calls: Mutex<Calls>,
-    children: Mutex<HashMap<u64, Weak<Inner>>>,
-    /// Its number among the children of its parent.
-    number: u64,
-}
-
-/// Calls that are under way.
-#[derive(Default)]
-struct Calls {
-    next: u64,
-    live: HashMap<u64, Arc<dyn Halt>>,
-}
-
-/// Numbers of scopes.
-static NUMBERS: AtomicU64 = AtomicU64::new(0);
-
 impl Scope {
     /// A scope without a parent.
     #[must_use]
     pub fn root() -> Self {
-        Self::made(None, None, None)
+        Self::of(Inner::below(None, None, None))
     }
 
-    /// A scope below this one.
+    /// A scope below this one: what holds here holds there, and not the other way round.
     #[must_use]
     pub fn child(&self) -> Self {
         Self::below(&self.owner.0)
     }
 
     pub(crate) fn below(parent: &Arc<Inner>) -> Self {
-        Self::made(Some(parent), None, None)
+        Self::of(Inner::below(Some(parent), None, None))
     }
 
-    /// A scope with a transport from the beginning. Nobody has seen it yet, so nothing that is
-    /// known elsewhere is stale.
+    /// A scope with a transport from the beginning.
     pub(crate) fn below_over(parent: &Arc<Inner>, transport: Arc<dyn Transport>) -> Self {
         let scope = Self::below(parent);
-        let mut tables = scope.owner.0.tables.write().unwrap_or_else(PoisonError::into_inner);
-        tables.transport = Some(transport);
-        drop(tables);
+        // One that comes too late is dropped.
+        let _ = scope.change(|tables| tables.transport.replace(transport));
         scope
+    }
+
+    /// The scope of one call that is served, with where its cost goes.
+    pub(crate) fn serving(parent: &Arc<Inner>, meter: Arc<dyn Any + Send + Sync>) -> Self {
+        Self::of(Inner::below(Some(parent), None, Some(meter)))
     }
 
     /// The scope of an agent.
     pub(crate) fn of_agent(
         parent: &Arc<Inner>,
-        agent: &'static str,
+        agent: Identity,
         config: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        Self::made(Some(parent), Some(agent), Some(config))
+        Self::of(Inner::below(Some(parent), Some(agent), Some(config)))
     }
 
-    /// The scope of one call that is served, with where its cost goes.
-    pub(crate) fn serving(parent: &Arc<Inner>, meter: Arc<dyn Any + Send + Sync>) -> Self {
-        Self::made(Some(parent), None, Some(meter))
-    }
-
-    fn made(
-        parent: Option<&Arc<Inner>>,
-        agent: Option<&'static str>,
-        config: Option<Arc<dyn Any + Send + Sync>>,
-    ) -> Self {
-        let stop = parent.map_or_else(CancellationToken::new, |parent| parent.stop.child_token());
-        let version = parent.map_or_else(Arc::default, |parent| Arc::clone(&parent.version));
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        let inner = Arc::new(Inner {
-            parent: parent.cloned(),
-            agent,
-            version,
-            tables: RwLock::default(),
-            cache: RwLock::default(),
-            config,
-            closed: AtomicBool::new(stop.is_cancelled()),
-            stop,
-            tasks: TaskTracker::new(),
-            calls: Mutex::default(),
-            children: Mutex::default(),
-            number,
-        });
-        if let Some(parent) = parent {
-            lock(&parent.children).insert(number, Arc::downgrade(&inner));
-        }
+    fn of(inner: Arc<Inner>) -> Self {
         Self { owner: Arc::new(Owner(inner)) }
     }
 
     /// Gives a tool an implementation in this scope and below. A scope gives a tool one
-    /// implementation; a child may give it another.
+    /// implementation; a child may give it another, and this one stays as it is.
+    ///
+    /// ```
+    /// use wharf_sdk::{Scope, Tool};
+    ///
+    /// const GREET: Tool<String, String> = Tool::new("greet", "Greets somebody.");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let scope = Scope::root();
+    /// scope.provide(&GREET, |name, _cx| async move { Ok(format!("Hello, {name}!")) })?;
+    /// let child = scope.child();
+    /// child.provide(&GREET, |name, _cx| async move { Ok(format!("Hi, {name}!")) })?;
+    ///
+    /// assert_eq!(GREET.call(&child, "Ada".to_owned()).await?, "Hi, Ada!");
+    /// assert_eq!(GREET.call(&scope, "Ada".to_owned()).await?, "Hello, Ada!");
+    /// # Ok(()) }
+    /// ```
     pub fn provide<I, O, P, S, F, Fut>(
         &self,
         tool: &Tool<I, O, P, S>,
@@ -168,21 +133,17 @@ impl Scope {
         F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, Fault>> + Send + 'static,
     {
-        let exposed = Exposed::of(tool)?;
         let handler: Arc<Handler<I, O, P>> =
             Arc::new(move |input, cx| Box::pin(implementation(input, cx)));
-        self.change(|tables| {
-            tables.provide(tool.name(), Provided::Local(Arc::new(handler)), exposed)
-        })
+        self.add(tool, Provided::Local(Arc::new(handler)))
     }
 
     /// Lets a tool with an implementation of its own be served from this scope.
     pub fn offer<I: Data, O: Data, P: Data>(
         &self,
-        tool: &Tool<I, O, P, crate::Implemented>,
+        tool: &Tool<I, O, P, Implemented>,
     ) -> Result<(), Error> {
-        let exposed = Exposed::of(tool)?;
-        self.change(|tables| tables.provide(tool.name(), Provided::Own, exposed))
+        self.add(tool, Provided::Own)
     }
 
     /// Lets a tool be called elsewhere, from this scope and below: over this transport, or over
@@ -195,19 +156,34 @@ impl Scope {
     where
         S: TakesImplementation,
     {
-        let exposed = Exposed::of(tool)?;
-        self.change(|tables| tables.provide(tool.name(), Provided::Remote(transport), exposed))
+        self.add(tool, Provided::Remote(transport))
+    }
+
+    fn add<I: Data, O: Data, P: Data, S>(
+        &self,
+        tool: &Tool<I, O, P, S>,
+        provided: Provided,
+    ) -> Result<(), Error> {
+        let exposed = Arc::new(Exposed::of(tool)?);
+        // What is not taken is dropped outside of the lock.
+        let mut provided = Some(provided);
+        let added = self.change(|tables| {
+            if tables.is_provided(tool.key()) {
+                return Err(Error::SameName { name: tool.name().to_owned() });
+            }
+            if let Some(provided) = provided.take() {
+                tables.provide(tool.key(), provided, exposed);
+            }
+            Ok(())
+        });
+        added.unwrap_or(Err(Error::Closed))
     }
 
     /// Where tools without an implementation are called, from this scope and below.
     pub fn set_transport(&self, transport: impl Transport) {
         let transport: Arc<dyn Transport> = Arc::new(transport);
-        let set = |tables: &mut Tables| {
-            tables.transport = Some(transport);
-            Ok(())
-        };
-        // Nothing can be wrong with setting it.
-        let _ = self.change(set);
+        let former = self.change(|tables| tables.transport.replace(transport));
+        drop(former);
     }
 
     /// The same scope with a transport.
@@ -219,6 +195,22 @@ impl Scope {
 
     /// Puts a layer around calls of a tool that are made from this scope or below, whether they
     /// are executed here or elsewhere. It makes no difference whether the tool is in use already.
+    ///
+    /// ```
+    /// use wharf_sdk::{Scope, Tool};
+    ///
+    /// const DIVIDE: Tool<(i32, i32), i32> = Tool::new("divide", "Divides whole numbers.");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let scope = Scope::root();
+    /// scope.provide(&DIVIDE, |(a, b), _cx| async move { Ok(a / b) })?;
+    /// scope.around(&DIVIDE, |(a, b), next| async move {
+    ///     if b == 0 { Ok(0) } else { next.run((a, b)).await }
+    /// });
+    /// assert_eq!(DIVIDE.call(&scope, (7, 2)).await?, 3);
+    /// assert_eq!(DIVIDE.call(&scope, (7, 0)).await?, 0);
+    /// # Ok(()) }
+    /// ```
     pub fn around<I, O, P, S, F, Fut>(&self, tool: &Tool<I, O, P, S>, layer: F)
     where
         I: Data,
@@ -242,7 +234,7 @@ impl Scope {
         self.layer(Lane::Inner, tool, FromFn(layer));
     }
 
-    /// Puts a ready-made layer around calls of a tool.
+    /// Puts a ready-made layer around calls of a tool; see [`layers`](crate::layers).
     pub fn layer<I: Data, O: Data, P: Data, S>(
         &self,
         lane: Lane,
@@ -252,29 +244,79 @@ impl Scope {
         self.layer_of(None, lane, tool, layer);
     }
 
+    /// Puts one layer around calls of every tool, built-ins excepted.
+    ///
+    /// ```
+    /// use wharf_sdk::Scope;
+    /// use wharf_sdk::layers::{Concurrency, Timeout, Trace};
+    ///
+    /// let scope = Scope::root();
+    /// scope.around_all(Trace::new());
+    /// scope.around_all(Timeout::after_secs(30));
+    /// scope.around_all(Concurrency::of(16));
+    /// ```
+    pub fn around_all(&self, layer: impl AnyLayer) {
+        self.layer_all(None, Stands::AroundAll, Lane::Outer, layer);
+    }
+
+    /// Puts one layer around calls of several tools.
+    ///
+    /// ```
+    /// use wharf_sdk::{Scope, Tool};
+    /// use wharf_sdk::layers::Concurrency;
+    ///
+    /// const READ: Tool<String, String> = Tool::new("read", "Reads a file.");
+    /// const WRITE: Tool<(String, String), ()> = Tool::new("write", "Writes a file.");
+    ///
+    /// let scope = Scope::root();
+    /// // One reader or one writer at a time.
+    /// scope.around_each(&[&READ, &WRITE], Concurrency::of(1));
+    /// ```
+    pub fn around_each(&self, tools: &[&dyn Named], layer: impl AnyLayer) {
+        self.layer_all(None, Stands::around_each(tools), Lane::Outer, layer);
+    }
+
     pub(crate) fn layer_of<I: Data, O: Data, P: Data, S>(
         &self,
-        agent: Option<&'static str>,
+        agent: Option<Identity>,
         lane: Lane,
         tool: &Tool<I, O, P, S>,
         layer: impl Layer<I, O, P>,
     ) {
         let layer: Arc<dyn Layer<I, O, P>> = Arc::new(layer);
-        let added = self.change(|tables| {
-            tables.layer(tool.name(), agent, lane, Arc::new(layer));
-            Ok(())
-        });
-        // Nothing can be wrong with adding one.
-        let _ = added;
+        let stands = Stands::AroundOne(tool.key(), Arc::new(layer));
+        self.put(Added { agent, lane, stands, all: None });
     }
 
-    /// Lets something go on beside, until it ends or the scope is closed.
+    pub(crate) fn layer_all(
+        &self,
+        agent: Option<Identity>,
+        stands: Stands,
+        lane: Lane,
+        layer: impl AnyLayer,
+    ) {
+        self.put(Added { agent, lane, stands, all: Some(ForAll::new(layer)) });
+    }
+
+    fn put(&self, added: Added) {
+        let mut added = Some(added);
+        // One that comes too late is dropped.
+        let _ = self.change(|tables| tables.layers.extend(added.take()));
+    }
+
+    /// Lets something go on beside, until it ends or the scope is closed. Calls that it makes from
+    /// a [`Place`] of this scope meet the layers of this scope.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let inner = &self.owner.0;
-        let stop = inner.stop.clone();
-        inner.tasks.spawn(async move {
-            stop.run_until_cancelled(work).await;
-        });
+        let job: Arc<Job<(), ()>> = Arc::new(Job::new("", Arc::clone(&self.owner.0)));
+        job.begin(Box::pin(async move {
+            work.await;
+            Ok(())
+        }));
+        tokio::spawn(std::future::poll_fn(move |cx| job.poll(cx).map(drop)));
     }
 
     /// Whether the scope is closed.
@@ -284,118 +326,49 @@ impl Scope {
     }
 
     /// Closes the scope and all below it: calls that are under way are called off, tasks are
-    /// stopped, and this waits until all of them have cleaned up. What was added is gone.
+    /// stopped, and this waits until all of them have cleaned up. What was added is gone, and
+    /// nothing more can be called.
+    ///
+    /// ```
+    /// use wharf_sdk::{Scope, Tool};
+    ///
+    /// const WAIT: Tool<(), ()> = Tool::new("wait", "Waits for ever.");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let scope = Scope::root();
+    /// scope.provide(&WAIT, |_, _cx| std::future::pending())?;
+    /// let call = tokio::spawn(WAIT.call(&scope, ()));
+    /// tokio::task::yield_now().await;
+    /// scope.close().await;
+    /// assert_eq!(call.await?.unwrap_err().code.as_str(), "tool.canceled");
+    /// # Ok(()) }
+    /// ```
     pub async fn close(&self) {
         self.owner.0.signal();
-        let scopes = self.owner.0.tree();
-        join_all(scopes.iter().map(|scope| async {
-            scope.tasks.close();
-            scope.tasks.wait().await;
-        }))
-        .await;
+        self.owner.0.settled().await;
     }
 
-    fn change(&self, change: impl FnOnce(&mut Tables) -> Result<(), Error>) -> Result<(), Error> {
+    /// `None` if the scope is closed.
+    fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> Option<T> {
         let inner = &self.owner.0;
-        let mut tables = inner.tables.write().unwrap_or_else(PoisonError::into_inner);
-        let changed = change(&mut tables);
-        drop(tables);
-        inner.version.fetch_add(1, Ordering::Release);
+        let changed = {
+            let mut tables = write(&inner.tables);
+            // Looked at under the lock, so that nothing stays in a closed scope.
+            (!inner.is_closed()).then(|| change(&mut tables))
+        };
+        inner.changed();
         changed
     }
 
     /// The tools that were provided here, for whoever serves them.
     pub(crate) fn exposed(&self) -> Vec<Arc<Exposed>> {
-        let tables = self.owner.0.tables.read().unwrap_or_else(PoisonError::into_inner);
-        tables.exposed.clone()
-    }
-}
-
-impl Inner {
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
-    }
-
-    /// Waits until the scope is closed.
-    pub(crate) async fn ended(&self) {
-        self.stop.cancelled().await;
-    }
-
-    /// This scope and all below it.
-    fn tree(self: &Arc<Self>) -> Vec<Arc<Self>> {
-        let mut found = vec![Arc::clone(self)];
-        let mut at = 0;
-        while let Some(scope) = found.get(at).cloned() {
-            let children = lock(&scope.children);
-            found.extend(children.values().filter_map(Weak::upgrade));
-            at += 1;
-        }
-        found
-    }
-
-    /// Closes this scope and all below it without waiting.
-    fn signal(self: &Arc<Self>) {
-        self.stop.cancel();
-        for scope in self.tree() {
-            scope.closed.store(true, Ordering::Release);
-            let live = std::mem::take(&mut lock(&scope.calls).live);
-            live.values().for_each(|call| call.halt());
-            *scope.tables.write().unwrap_or_else(PoisonError::into_inner) = Tables::default();
-            scope.cache.write().unwrap_or_else(PoisonError::into_inner).clear();
-        }
-    }
-
-    /// Remembers a call; `None` if the scope is closed.
-    pub(crate) fn add_call(&self, call: Arc<dyn Halt>) -> Option<u64> {
-        let mut calls = lock(&self.calls);
-        // Looked at under the lock, so that closing misses no call.
-        if self.is_closed() {
-            return None;
-        }
-        let id = calls.next;
-        calls.next += 1;
-        calls.live.insert(id, call);
-        Some(id)
-    }
-
-    /// A call is over.
-    pub(crate) fn over(&self, id: u64) {
-        lock(&self.calls).live.remove(&id);
-    }
-
-    /// Does what was to be done at the end of a call. Outside a runtime nobody can.
-    pub(crate) fn clean_up(&self, work: Vec<BoxFuture<'static, ()>>) {
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            for work in work {
-                self.tasks.spawn_on(work, &runtime);
-            }
-        }
-    }
-
-    /// The configuration of the nearest agent that has one of this type.
-    pub(crate) fn config<C: Send + Sync + 'static>(&self) -> Option<Arc<C>> {
-        let own = self.config.clone().and_then(|config| config.downcast().ok());
-        own.or_else(|| self.parent.as_ref().and_then(|parent| parent.config()))
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        if let Some(parent) = &self.parent {
-            lock(&parent.children).remove(&self.number);
-        }
+        read(&self.owner.0.tables).exposed.clone()
     }
 }
 
 impl Within for Scope {
     fn place(&self) -> Place {
         Place(Arc::clone(&self.owner.0))
-    }
-}
-
-impl Within for Place {
-    fn place(&self) -> Place {
-        self.clone()
     }
 }
 
@@ -407,10 +380,11 @@ impl Clone for Scope {
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scope").field("agent", &self.owner.0.agent).finish_non_exhaustive()
+        let inner = &self.owner.0;
+        f.debug_struct("Scope")
+            .field("agent", &inner.agent.map(|agent| agent.name))
+            .field("version", &inner.version.load(Ordering::Relaxed))
+            .field("closed", &inner.is_closed())
+            .finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,27 +1,28 @@
 //! What holds in a scope, and what of it concerns a call.
 
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
-
-use wharf_vocab::Fault;
 
 use crate::Data;
-use crate::chain::{Chain, Core, Handler, nobody, other_types};
-use crate::error::Error;
-use crate::exposed::Exposed;
+use crate::any_layer::ForAll;
+use crate::chain::{Chain, Core, Handler, bad_name, nobody, other_types};
+use crate::exposed::{Exposed, check_name};
 use crate::layer::{Lane, Layer};
+use crate::life::{Identity, Inner, read, write};
 use crate::remote::Remote;
-use crate::scope::Inner;
-use crate::tool::Target;
+use crate::tool::{Key, Named, Target};
 use crate::transport::Transport;
+use crate::wire::Wire;
 
 /// What was added to one scope.
 #[derive(Default)]
 pub(crate) struct Tables {
-    provided: HashMap<&'static str, Provided>,
-    layers: HashMap<&'static str, Vec<Added>>,
+    provided: HashMap<Key, Provided>,
+    /// In the order in which they were added.
+    pub(crate) layers: Vec<Added>,
     /// The tools that were provided, in their order.
     pub(crate) exposed: Vec<Arc<Exposed>>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
@@ -39,80 +40,134 @@ pub(crate) enum Provided {
 }
 
 /// A layer that was added.
-struct Added {
+pub(crate) struct Added {
     /// The agent it is for; for all when absent.
-    agent: Option<&'static str>,
-    lane: Lane,
-    /// An `Arc<dyn Layer<I, O, P>>`.
-    layer: Arc<dyn Any + Send + Sync>,
+    pub(crate) agent: Option<Identity>,
+    pub(crate) lane: Lane,
+    pub(crate) stands: Stands,
+    /// The layer, if it stands around more than one tool.
+    pub(crate) all: Option<ForAll>,
+}
+
+/// What a layer stands around.
+pub(crate) enum Stands {
+    /// One tool, with the layer: an `Arc<dyn Layer<I, O, P>>`.
+    AroundOne(Key, Arc<dyn Any + Send + Sync>),
+    /// These tools.
+    AroundEach(Vec<Key>),
+    /// All tools but the built-in ones.
+    AroundAll,
+}
+
+impl Stands {
+    pub(crate) fn around_each(tools: &[&dyn Named]) -> Self {
+        Self::AroundEach(tools.iter().map(|tool| tool.key()).collect())
+    }
 }
 
 impl Tables {
-    /// Says who executes a tool. Each scope says it once.
-    pub(crate) fn provide(
-        &mut self,
-        tool: &'static str,
-        provided: Provided,
-        exposed: Exposed,
-    ) -> Result<(), Error> {
-        if self.provided.contains_key(tool) {
-            return Err(Error::SameName { name: tool.to_owned() });
-        }
-        self.provided.insert(tool, provided);
-        self.exposed.push(Arc::new(exposed));
-        Ok(())
+    pub(crate) fn is_provided(&self, tool: Key) -> bool {
+        self.provided.contains_key(&tool)
     }
 
-    pub(crate) fn layer(
-        &mut self,
-        tool: &'static str,
-        agent: Option<&'static str>,
-        lane: Lane,
-        layer: Arc<dyn Any + Send + Sync>,
-    ) {
-        self.layers.entry(tool).or_default().push(Added { agent, lane, layer });
+    /// Says who executes a tool. Each scope says it once.
+    pub(crate) fn provide(&mut self, tool: Key, provided: Provided, exposed: Arc<Exposed>) {
+        self.provided.insert(tool, provided);
+        self.exposed.push(exposed);
+    }
+}
+
+/// What calls from a scope go through, as it was last worked out.
+#[derive(Default)]
+pub(crate) struct Known {
+    chains: HashMap<Exactly, (u64, Arc<dyn Any + Send + Sync>), BuildHasherDefault<Short>>,
+}
+
+/// A definition to the last detail: two may have one name.
+#[derive(PartialEq, Eq, Hash)]
+struct Exactly {
+    tool: Key,
+    types: TypeId,
+    /// Where its own implementation is.
+    own: usize,
+}
+
+/// A quick hash of what is written in programs, not sent by peers.
+#[derive(Default)]
+struct Short(u64);
+
+impl Hasher for Short {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u8(&mut self, byte: u8) {
+        self.write_u64(u64::from(byte));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
     }
 }
 
 impl Inner {
-    /// What a call from here goes through. It is worked out once, until anything changes.
+    /// What a call from here goes through. It is worked out once, until anything changes here or
+    /// above.
     pub(crate) fn chain<I: Data, O: Data, P: Data>(
         self: &Arc<Self>,
-        target: Target<I, O, P>,
+        target: &Target<I, O, P>,
     ) -> Arc<Chain<I, O, P>> {
+        let exactly = Exactly {
+            tool: target.key(),
+            types: TypeId::of::<(I, O, P)>(),
+            own: target.own.map_or(0, |own| own as usize),
+        };
         let version = self.version.load(Ordering::Acquire);
         let known = {
-            let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-            let known = cache.get(target.name).filter(|(of, _)| *of == version);
+            let known = read(&self.known);
+            let known = known.chains.get(&exactly).filter(|(of, _)| *of == version);
             known.map(|(_, chain)| Arc::clone(chain))
         };
         if let Some(Ok(chain)) = known.map(Arc::downcast) {
             return chain;
         }
-        let name = target.name;
         let chain = Arc::new(self.resolve(target));
-        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        cache.insert(name, (version, Arc::clone(&chain) as Arc<dyn Any + Send + Sync>));
+        let entry = (version, Arc::clone(&chain) as Arc<dyn Any + Send + Sync>);
+        let former = {
+            let mut known = write(&self.known);
+            // Looked at under the lock, so that nothing stays in a closed scope.
+            if self.is_closed() { Some(entry) } else { known.chains.insert(exactly, entry) }
+        };
+        drop(former);
         chain
-    }
-
-    /// This scope and those above it.
-    fn lineage(self: &Arc<Self>) -> Vec<Arc<Self>> {
-        let above = |scope: &Arc<Self>| scope.parent.clone();
-        std::iter::successors(Some(Arc::clone(self)), above).collect()
     }
 
     fn resolve<I: Data, O: Data, P: Data>(
         self: &Arc<Self>,
-        target: Target<I, O, P>,
+        target: &Target<I, O, P>,
     ) -> Chain<I, O, P> {
-        let lineage = self.lineage();
+        if let Err(error) = check_name(target.name, target.wire) {
+            return Chain { layers: Vec::new(), core: Core::Nobody(bad_name(&error)) };
+        }
+        let lineage: Vec<&Arc<Self>> = self.lineage().collect();
         let agent = lineage.iter().find_map(|scope| scope.agent);
         let mut layers = Vec::new();
-        let mut fits = true;
+        let mut others = false;
         let mut take = |scope: &Arc<Self>, lane: Lane| {
-            let (found, all) = scope.layers_of::<I, O, P>(target.name, agent, lane);
-            fits &= all;
+            let (found, of_others) = scope.layers_of::<I, O, P>(target.key(), agent, lane);
+            others |= of_others;
             found
         };
         for scope in lineage.iter().rev() {
@@ -121,57 +176,73 @@ impl Inner {
         for scope in &lineage {
             layers.extend(take(scope, Lane::Inner).into_iter().rev());
         }
-        let core = if fits {
-            executed_by(&lineage, target)
-        } else {
-            Core::Nobody(other_types(target.name))
+        let core = match executed_by(&lineage, target) {
+            // Elsewhere only the name counts, so a definition of other types must not be a way
+            // around the layers of that name.
+            Core::Remote(_) if others => Core::Nobody(other_types(target.name)),
+            core => core,
         };
         Chain { layers, core }
     }
 
-    /// The layers of this scope around a tool, and whether all of them are for its types.
+    /// The layers of this scope around a tool, and whether there are layers of its name that are
+    /// for other types.
     fn layers_of<I: Data, O: Data, P: Data>(
         &self,
-        tool: &str,
-        agent: Option<&'static str>,
+        tool: Key,
+        agent: Option<Identity>,
         lane: Lane,
     ) -> (Vec<Arc<dyn Layer<I, O, P>>>, bool) {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        let added = tables.layers.get(tool).map_or(&[][..], Vec::as_slice);
-        let added = added.iter().filter(|added| added.lane == lane);
-        let added = added.filter(|added| added.agent.is_none() || added.agent == agent);
-        let typed = added.map(|added| added.layer.downcast_ref::<Arc<dyn Layer<I, O, P>>>());
-        let typed: Vec<_> = typed.map(Option::<&_>::cloned).collect();
-        let fits = typed.iter().all(Option::is_some);
-        (typed.into_iter().flatten().collect(), fits)
+        let tables = read(&self.tables);
+        let mut found: Vec<Arc<dyn Layer<I, O, P>>> = Vec::new();
+        let mut others = false;
+        for added in &tables.layers {
+            if added.lane != lane || (added.agent.is_some() && added.agent != agent) {
+                continue;
+            }
+            let stands = match &added.stands {
+                Stands::AroundOne(one, layer) if *one == tool => {
+                    match layer.downcast_ref::<Arc<dyn Layer<I, O, P>>>() {
+                        Some(layer) => found.push(Arc::clone(layer)),
+                        None => others = true,
+                    }
+                    continue;
+                }
+                Stands::AroundOne(..) => false,
+                Stands::AroundEach(tools) => tools.contains(&tool),
+                Stands::AroundAll => tool.wire == Wire::Tool,
+            };
+            if stands && let Some(all) = &added.all {
+                found.push(Arc::new(all.clone()));
+            }
+        }
+        (found, others)
     }
 
-    fn provided(&self, tool: &str) -> Option<Provided> {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        tables.provided.get(tool).cloned()
+    fn provided(&self, tool: Key) -> Option<Provided> {
+        read(&self.tables).provided.get(&tool).cloned()
     }
 
     /// Whether a tool of this scope goes to whatever transport is nearest.
-    pub(crate) fn is_passed_on(&self, tool: &str) -> bool {
-        matches!(self.provided(tool), Some(Provided::Remote(None)))
+    pub(crate) fn is_passed_on(&self, tool: &'static str) -> bool {
+        matches!(self.provided(Key { name: tool, wire: Wire::Tool }), Some(Provided::Remote(None)))
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
-        let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        tables.transport.clone()
+        read(&self.tables).transport.clone()
     }
 }
 
 /// Who executes a tool, nearest first.
 fn executed_by<I: Data, O: Data, P: Data>(
-    lineage: &[Arc<Inner>],
-    target: Target<I, O, P>,
+    lineage: &[&Arc<Inner>],
+    target: &Target<I, O, P>,
 ) -> Core<I, O, P> {
-    let Target { name, own, wire } = target;
-    if let Some(own) = own {
+    if let Some(own) = target.own {
         return Core::Own(own);
     }
-    let transport = match lineage.iter().find_map(|scope| scope.provided(name)) {
+    let name = target.name;
+    let transport = match lineage.iter().find_map(|scope| scope.provided(target.key())) {
         Some(Provided::Local(handler)) => {
             let typed = handler.downcast_ref::<Arc<Handler<I, O, P>>>();
             return typed.map_or_else(
@@ -184,7 +255,7 @@ fn executed_by<I: Data, O: Data, P: Data>(
         Some(Provided::Remote(None)) | None => lineage.iter().find_map(|scope| scope.transport()),
     };
     match transport {
-        Some(transport) => match Remote::new(name, wire, transport) {
+        Some(transport) => match Remote::new(name, target.wire, transport) {
             Ok(remote) => Core::Remote(Box::new(remote)),
             Err(fault) => Core::Nobody(fault),
         },
@@ -196,10 +267,4 @@ impl std::fmt::Debug for Tables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tables").field("tools", &self.exposed.len()).finish_non_exhaustive()
     }
-}
-
-/// A fault of a schema that cannot be used.
-pub(crate) fn unusable(tool: &str, what: &str) -> Fault {
-    let message = format!("The schema of the {what} of the tool {tool:?} cannot be used.");
-    Fault::new(wharf_vocab::Code::ToolSchemaInvalid, message)
 }

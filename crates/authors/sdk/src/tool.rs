@@ -80,10 +80,63 @@ pub(crate) struct Target<I, O, P> {
     pub(crate) wire: Wire,
 }
 
+impl<I, O, P> Target<I, O, P> {
+    pub(crate) const fn key(&self) -> Key {
+        Key { name: self.name, wire: self.wire }
+    }
+}
+
+/// What a scope knows a tool by. Built-ins are written differently on the wire, so no name that a
+/// user may choose is theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) wire: Wire,
+}
+
+/// A definition, whatever its types. Every [`Tool`] is one, and nothing else.
+///
+/// ```
+/// use wharf_sdk::{Named, Tool};
+///
+/// const READ: Tool<String, String> = Tool::new("read", "Reads a file.");
+/// const SIZE: Tool<String, u64> = Tool::new("size", "How large a file is.");
+///
+/// let tools: [&dyn Named; 2] = [&READ, &SIZE];
+/// assert_eq!(tools.map(|tool| tool.name()), ["read", "size"]);
+/// ```
+pub trait Named: sealed::Sealed {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    #[doc(hidden)]
+    fn key(&self) -> Key;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl<I, O, P, S> Sealed for super::Tool<I, O, P, S> {}
+}
+
+impl<I, O, P, S> Named for Tool<I, O, P, S> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn key(&self) -> Key {
+        Tool::key(self)
+    }
+}
+
 impl<I, O, P> Tool<I, O, P> {
     /// A definition without an implementation.
     #[must_use]
-    pub const fn new(name: &'static str, description: &'static str) -> Self {
+    pub const fn new(name: &'static str, description: &'static str) -> Self
+    where
+        I: Data,
+        O: Data,
+        P: Data,
+    {
         Self::speaking(name, description, Wire::Tool)
     }
 
@@ -140,15 +193,39 @@ impl<I, O, P, S> Tool<I, O, P, S> {
         Tool { name, description, own, wire, state: PhantomData }
     }
 
+    pub(crate) const fn key(&self) -> Key {
+        Key { name: self.name, wire: self.wire }
+    }
+
     pub(crate) const fn target(&self) -> Target<I, O, P> {
         Target { name: self.name, own: self.own, wire: self.wire }
     }
 }
 
-impl<I: Data, O: Data, P: Data, S> Tool<I, O, P, S> {
+impl<I, O, P, S> Tool<I, O, P, S> {
     /// Calls the tool in a scope, from an agent, or from within another tool. Nothing happens
     /// before the call is awaited or its progress is read; dropping it calls it off.
-    pub fn call(&self, within: &impl Within, input: I) -> Call<O, P> {
+    ///
+    /// ```
+    /// use wharf_sdk::{Scope, Tool};
+    ///
+    /// const DOUBLE: Tool<u32, u32> = Tool::new("double", "Twice as much.");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let scope = Scope::root();
+    /// let fault = DOUBLE.call(&scope, 21).await.unwrap_err();
+    /// assert_eq!(fault.code.as_str(), "tool.unavailable");
+    ///
+    /// scope.provide(&DOUBLE, |n, _cx| async move { Ok(2 * n) })?;
+    /// assert_eq!(DOUBLE.call(&scope, 21).await?, 42);
+    /// # Ok(()) }
+    /// ```
+    pub fn call(&self, within: &impl Within, input: I) -> Call<O, P>
+    where
+        I: Data,
+        O: Data,
+        P: Data,
+    {
         Call::new(within.place(), self.target(), input)
     }
 }

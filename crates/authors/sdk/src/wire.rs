@@ -8,7 +8,7 @@ use wharf_vocab::{Code, Fault};
 use wharf_wire::tool_v1::{Kind, method};
 
 /// How calls of a definition are written on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Wire {
     /// As a call of a tool: the input is the payload, the output the content.
     Tool,

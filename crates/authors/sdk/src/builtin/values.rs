@@ -1,29 +1,18 @@
-//! Tools that every scope knows: asking for input, telling, and completions by a model.
-//!
-//! They are ordinary tools: they can be provided, wrapped by layers and served like any other.
+//! What built-in tools take and give.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use wharf_vocab::{Code, Fault};
-
-use crate::exposed::compile;
-use crate::wire::Wire;
-use crate::{Cx, Tool, Within, schema};
-
-/// Asks for input. Every way in which whoever is asked may react is an output.
-pub const ELICIT: Tool<Question, Reply> =
-    Tool::speaking("wharf:elicit", "Asks for structured input.", Wire::Elicit);
-
-/// Tells something, without waiting for more than that it arrived.
-pub const NOTIFY: Tool<Notice, ()> =
-    Tool::speaking("wharf:notify", "Tells something.", Wire::Notify);
-
-/// Has a model complete a text.
-pub const SAMPLE: Tool<Prompt, Completion> =
-    Tool::speaking("wharf:sample", "Has a model complete a text.", Wire::Sample);
+use wharf_wire::tool_v1::method;
 
 /// A question.
+///
+/// ```
+/// use wharf_sdk::builtin::Question;
+///
+/// let question = Question::form("Which seat?", serde_json::json!({"type": "string"}));
+/// assert_eq!(question.word, "form");
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
     /// The caller's own word for it: `form`, `confirmation`, …
@@ -39,11 +28,37 @@ pub struct Question {
     pub meta: Map<String, Value>,
 }
 
+impl Question {
+    /// A question that is answered by a value of a schema.
+    #[must_use]
+    pub fn form(message: impl Into<String>, schema: Value) -> Self {
+        Self { word: form(), message: message.into(), schema, meta: Map::new() }
+    }
+
+    /// A question that is answered by a yes or a no.
+    #[must_use]
+    pub fn confirmation(message: impl Into<String>, schema: Value) -> Self {
+        Self { word: method::CONFIRMATION.to_owned(), ..Self::form(message, schema) }
+    }
+}
+
 fn form() -> String {
-    wharf_wire::tool_v1::method::FORM.to_owned()
+    method::FORM.to_owned()
 }
 
 /// How a question was answered.
+///
+/// ```
+/// use wharf_sdk::Scope;
+/// use wharf_sdk::builtin::{ELICIT, Question, Reply};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let scope = Scope::root();
+/// scope.provide(&ELICIT, |_question, _cx| async move { Ok(Reply::Declined) })?;
+/// let question = Question::form("Which seat?", serde_json::json!({"type": "string"}));
+/// assert_eq!(ELICIT.call(&scope, question).await?, Reply::Declined);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", content = "content", rename_all = "snake_case")]
 pub enum Reply {
@@ -60,6 +75,19 @@ pub enum Reply {
 }
 
 /// How a typed question was answered.
+///
+/// ```
+/// use wharf_sdk::builtin::Elicited;
+///
+/// fn seat(answer: Elicited<String>) -> Option<String> {
+///     match answer {
+///         Elicited::Accepted(seat) => Some(seat),
+///         Elicited::OffScript(words) => words.strip_prefix("please ").map(str::to_owned),
+///         Elicited::Declined | Elicited::Cancelled | Elicited::Denied => None,
+///     }
+/// }
+/// assert_eq!(seat(Elicited::OffScript("please 12A".to_owned())), Some("12A".to_owned()));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub enum Elicited<T> {
     /// With a value that fits.
@@ -91,6 +119,13 @@ pub enum Level {
 }
 
 /// A one-way message.
+///
+/// ```
+/// use wharf_sdk::builtin::{Level, Notice};
+///
+/// let notice = Notice::new("The disk is nearly full.").level(Level::Warning).progress(0.9);
+/// assert_eq!(notice.level, Level::Warning);
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Notice {
     /// What is told.
@@ -106,7 +141,36 @@ pub struct Notice {
     pub meta: Map<String, Value>,
 }
 
+impl Notice {
+    /// A message for whoever is interested.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+
+    /// The same message, as urgent as this.
+    #[must_use]
+    pub fn level(mut self, level: Level) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// The same message, saying how far the work is, from 0 to 1.
+    #[must_use]
+    pub fn progress(mut self, progress: f64) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+}
+
 /// What a model is asked to complete.
+///
+/// ```
+/// use wharf_sdk::builtin::{Prompt, Said};
+///
+/// let prompt = Prompt::new("Name three ports.").max_tokens(50);
+/// assert_eq!(prompt.prompt, Said::Text("Name three ports.".to_owned()));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompt {
@@ -127,6 +191,34 @@ pub struct Prompt {
     /// Whatever else the two sides want to tell each other.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub meta: Map<String, Value>,
+}
+
+impl Prompt {
+    /// A text to complete.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { prompt: Said::Text(text.into()), ..Self::default() }
+    }
+
+    /// A conversation to go on with.
+    #[must_use]
+    pub fn conversation(messages: Vec<Message>) -> Self {
+        Self { prompt: Said::Messages(messages), ..Self::default() }
+    }
+
+    /// The same, with at most so many tokens said.
+    #[must_use]
+    pub fn max_tokens(mut self, max_tokens: u64) -> Self {
+        self.max_tokens = Some(max_tokens);
+        self
+    }
+
+    /// The same, by this model.
+    #[must_use]
+    pub fn model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
 }
 
 /// A text, or a conversation so far.
@@ -169,57 +261,4 @@ pub struct Completion {
     /// Why it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
-}
-
-/// Asks for a value of a type. Only trouble on the way is an error; an answer that does not fit
-/// the type is one, too.
-pub async fn elicit<T: crate::Data>(
-    within: &impl Within,
-    message: impl Into<String>,
-) -> Result<Elicited<T>, Fault> {
-    let asked = schema::of_input::<T>();
-    let fits = compile(&asked);
-    let question =
-        Question { word: form(), message: message.into(), schema: asked, meta: Map::new() };
-    Ok(match ELICIT.call(within, question).await? {
-        Reply::Accepted(value) => {
-            let unfit = |path: &str| {
-                let message = format!("The answer does not fit the question at {path:?}.");
-                Fault::new(Code::AskAnswerInvalid, message).with("path", path)
-            };
-            if let Ok(fits) = &fits
-                && let Err(error) = fits.validate(&value)
-            {
-                return Err(unfit(error.instance_path().as_str()));
-            }
-            let read = serde_path_to_error::deserialize(value);
-            Elicited::Accepted(read.map_err(|error| unfit(&error.path().to_string()))?)
-        }
-        Reply::Declined => Elicited::Declined,
-        Reply::Cancelled => Elicited::Cancelled,
-        Reply::Denied => Elicited::Denied,
-        Reply::OffScript(text) => Elicited::OffScript(text),
-    })
-}
-
-impl<P> Cx<P> {
-    /// Asks for a value of a type; see [`elicit`].
-    pub async fn elicit<T: crate::Data>(
-        &self,
-        message: impl Into<String>,
-    ) -> Result<Elicited<T>, Fault> {
-        elicit(self, message).await
-    }
-
-    /// Tells something.
-    pub async fn notify(&self, message: impl Into<String>) -> Result<(), Fault> {
-        let notice = Notice { message: message.into(), ..Notice::default() };
-        NOTIFY.call(self, notice).await
-    }
-
-    /// Has a model complete a text.
-    pub async fn sample(&self, prompt: impl Into<String>) -> Result<Completion, Fault> {
-        let prompt = Prompt { prompt: Said::Text(prompt.into()), ..Prompt::default() };
-        SAMPLE.call(self, prompt).await
-    }
 }

@@ -1,0 +1,265 @@
+//! Work that is under way in a scope: calls and tasks. It goes on where it is polled, and ends
+//! wherever its scope is closed.
+//!
+//! Invariants:
+//! - No lock is held while code of others runs: the work is taken out, polled, and put back.
+//! - Whoever drops the work tells its scope, exactly once, after everything that was to be done
+//!   at its end has been handed over. So a scope that knows of no work has none.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::task::{Context, Poll, Waker};
+
+use futures::future::BoxFuture;
+use tokio::runtime::Handle;
+use wharf_vocab::{Code, Executed, Fault};
+
+use crate::life::{Inner, lock};
+use crate::progress::Queue;
+
+/// How deep calls may be nested on one stack. A tool that calls itself without end is told so
+/// long before it would take the whole program down.
+pub(crate) const DEPTH_MAX: u32 = 64;
+
+pub(crate) type Work<O> = BoxFuture<'static, Result<O, Fault>>;
+
+/// One piece of work, and what all that work on it share.
+pub(crate) struct Job<O, P> {
+    tool: &'static str,
+    place: Arc<Inner>,
+    /// Its number in its scope, once it is under way.
+    number: AtomicUsize,
+    slot: Mutex<Slot<O>>,
+    ends: Mutex<Ends>,
+    /// Where progress goes, if anybody listens.
+    queue: OnceLock<Queue<P>>,
+}
+
+struct Slot<O> {
+    stage: Stage,
+    work: Option<Work<O>>,
+    waker: Option<Waker>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Stage {
+    /// The work is here, and nobody polls it.
+    Idle,
+    /// Somebody polls it.
+    Polled,
+    /// Somebody polls it, and is to drop it then.
+    Halted,
+    /// The work is gone.
+    Over,
+}
+
+/// What is to be done at the end.
+#[derive(Default)]
+struct Ends {
+    over: bool,
+    work: Vec<BoxFuture<'static, ()>>,
+    runtime: Option<Handle>,
+}
+
+/// What a scope can stop when it is closed, wherever it is held.
+pub(crate) trait Halt: Send + Sync {
+    /// Drops the work. Whoever awaits it is told.
+    fn halt(&self);
+    /// Its number in its scope.
+    fn number(&self) -> &AtomicUsize;
+}
+
+/// A call as its tool sees it.
+pub(crate) trait Called<P>: Send + Sync {
+    fn tool(&self) -> &'static str;
+    fn place(&self) -> &Arc<Inner>;
+    fn queue(&self) -> Option<&Queue<P>>;
+    fn at_end(&self, work: BoxFuture<'static, ()>);
+}
+
+impl<O, P> Job<O, P> {
+    pub(crate) fn new(tool: &'static str, place: Arc<Inner>) -> Self {
+        let slot = Slot { stage: Stage::Idle, work: None, waker: None };
+        Self {
+            tool,
+            place,
+            number: AtomicUsize::new(usize::MAX),
+            slot: Mutex::new(slot),
+            ends: Mutex::default(),
+            queue: OnceLock::new(),
+        }
+    }
+
+    /// Lets somebody listen. It has to be said before the work begins.
+    pub(crate) fn listen(&self) {
+        self.queue.get_or_init(Queue::new);
+    }
+
+    pub(crate) fn heard(&self) -> Option<&Queue<P>> {
+        self.queue.get()
+    }
+
+    /// Drops the work and hands on what was to be done after it.
+    fn finish(&self, work: Option<Work<O>>) {
+        discard(work);
+        let ends = {
+            let mut ends = lock(&self.ends);
+            ends.over = true;
+            (std::mem::take(&mut ends.work), ends.runtime.take())
+        };
+        if !ends.0.is_empty() {
+            self.place.clean_up(ends.0, ends.1);
+        }
+        if let Some(queue) = self.queue.get() {
+            queue.close();
+        }
+        self.place.over(self.number.load(Ordering::Relaxed));
+    }
+}
+
+impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
+    /// Gives it its work, which is under way from now on unless the scope is closed.
+    pub(crate) fn begin(self: &Arc<Self>, work: Work<O>) {
+        lock(&self.slot).work = Some(work);
+        if !self.place.add(Arc::clone(self) as Arc<dyn Halt>) {
+            self.halt();
+        }
+    }
+
+    /// Lets the work go on.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<O, Fault>> {
+        let taken = {
+            let mut slot = lock(&self.slot);
+            let work = slot.work.take();
+            if work.is_some() {
+                slot.stage = Stage::Polled;
+            }
+            work
+        };
+        let Some(mut work) = taken else { return Poll::Ready(Err(closed())) };
+        let polled = match Depth::enter() {
+            Some(_depth) => catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx)))
+                .unwrap_or_else(|_| Poll::Ready(Err(panicked()))),
+            None => Poll::Ready(Err(too_deep(self.tool))),
+        };
+        let mut slot = lock(&self.slot);
+        let halted = slot.stage == Stage::Halted;
+        if polled.is_pending() && !halted {
+            slot.work = Some(work);
+            slot.stage = Stage::Idle;
+            let known = slot.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker()));
+            if !known {
+                slot.waker = Some(cx.waker().clone());
+            }
+            return Poll::Pending;
+        }
+        slot.stage = Stage::Over;
+        drop(slot);
+        self.finish(Some(work));
+        match polled {
+            Poll::Ready(Ok(output)) => Poll::Ready(Ok(output)),
+            Poll::Ready(Err(fault)) if !halted => Poll::Ready(Err(fault)),
+            _ => Poll::Ready(Err(closed())),
+        }
+    }
+}
+
+impl<O: Send, P: Send + Sync> Halt for Job<O, P> {
+    fn halt(&self) {
+        let (work, waker) = {
+            let mut slot = lock(&self.slot);
+            match slot.stage {
+                Stage::Idle => {}
+                Stage::Polled => {
+                    // Whoever polls it sees the mark and drops it.
+                    slot.stage = Stage::Halted;
+                    return;
+                }
+                Stage::Halted | Stage::Over => return,
+            }
+            slot.stage = Stage::Over;
+            (slot.work.take(), slot.waker.take())
+        };
+        self.finish(work);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn number(&self) -> &AtomicUsize {
+        &self.number
+    }
+}
+
+impl<O: Send, P: Send + Sync> Called<P> for Job<O, P> {
+    fn tool(&self) -> &'static str {
+        self.tool
+    }
+
+    fn place(&self) -> &Arc<Inner> {
+        &self.place
+    }
+
+    fn queue(&self) -> Option<&Queue<P>> {
+        self.queue.get()
+    }
+
+    fn at_end(&self, work: BoxFuture<'static, ()>) {
+        let runtime = Handle::try_current().ok();
+        let mut ends = lock(&self.ends);
+        if ends.over {
+            drop(ends);
+            self.place.clean_up(vec![work], runtime);
+            return;
+        }
+        ends.work.push(work);
+        ends.runtime = runtime.or(ends.runtime.take());
+    }
+}
+
+/// Drops what belongs to others. A panic on the way concerns only itself.
+pub(crate) fn discard<T>(of_others: T) {
+    // There is nobody to tell.
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(of_others)));
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// One level of calls on this stack.
+struct Depth;
+
+impl Depth {
+    fn enter() -> Option<Self> {
+        let depth = DEPTH.get();
+        (depth < DEPTH_MAX).then(|| {
+            DEPTH.set(depth + 1);
+            Self
+        })
+    }
+}
+
+impl Drop for Depth {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
+
+fn closed() -> Fault {
+    Fault::new(Code::ToolCanceled, "The call was called off because its scope was closed.")
+}
+
+fn panicked() -> Fault {
+    let message = "The tool failed in a way its author did not foresee.";
+    Fault::new(Code::ToolInternal, message).executed(Executed::Maybe)
+}
+
+fn too_deep(tool: &str) -> Fault {
+    let message = format!(
+        "The tool {tool:?} was not called, because more than {DEPTH_MAX} calls would be nested."
+    );
+    Fault::new(Code::ToolDepthExceeded, message).executed(Executed::No)
+}

@@ -1,0 +1,9 @@
+//~ this tool has an implementation of its own, so it cannot be given another
+use wharf_sdk::{Implemented, Scope, Tool, boxed};
+
+const OWN: Tool<u32, u32, (), Implemented> =
+    Tool::new("own", "Has its own.").implemented(|n, _cx| boxed(async move { Ok(n) }));
+
+pub fn wrong(scope: &Scope) {
+    let _ = scope.remote(&OWN, None);
+}
