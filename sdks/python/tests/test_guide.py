@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
+import os
 import re
 import types
 import unittest
 from typing import Any, Dict, List
+from unittest import mock
 
-from wharf_sdk import Client, Prices, per_second, per_token
+from wharf_sdk import Client, Operative, Prices, per_second, per_token
 
 from tests.support import ROOT, WithCore
 
@@ -37,6 +41,7 @@ class Guide(unittest.TestCase):
         handler = types.ModuleType("handler")
         exec(block("def shout"), handler.__dict__)
         exec(block("handler.entry"), {"handler": handler})
+        exec(block("try_tool(handler"), {"handler": handler})
 
     def test_the_tools_of_the_guide_can_be_made(self) -> None:
         for name in ("def story", "def render"):
@@ -56,6 +61,20 @@ class Guide(unittest.TestCase):
 
 
 class Calling(WithCore):
+    def test_the_operative_and_the_principal_of_the_guide_work(self) -> None:
+        home = mock.patch.dict(os.environ, {"WHARF_HOME": str(self.core.home)})
+        with home, mock.patch.object(Operative, "run", Operative.start):
+            shown: Dict[str, Any] = {}
+            exec(block("desk = Operative"), shown)
+            self.addCleanup(shown["desk"].stop)
+            with Client() as client:
+                run = client.run("desk/where", {"precise": True})
+                self.assertEqual(run.result(), {"place": "by the window"})
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                exec(block("with Principal"), {})
+        lines = said.getvalue().splitlines()
+        self.assertEqual(lines[-2:], ["{'n': 3, 'sum': 6}", "tool.timeout"])
+
     def test_methods_that_the_guide_names_are_there(self) -> None:
         with Client(home=str(self.core.home)) as client:
             named = re.findall(
