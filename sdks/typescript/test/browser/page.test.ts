@@ -1,10 +1,12 @@
 /** A page in a real browser offers get-location over a real WebSocket. */
 
 import assert from "node:assert/strict";
+import { test } from "node:test";
 
 import { memoryPair, scope, serve, tool } from "wharf-sdk";
 import { z } from "zod";
 import { coreFromEnvironment, coreTest, freshName } from "../support/core.js";
+import { ownCore } from "../support/own-core.js";
 import { browserTest, offered, offerFrom, PLACE } from "../support/page.js";
 import { webSocketServer, type TestPeer } from "../support/servers.js";
 
@@ -118,6 +120,33 @@ browserTest("k033_the_package_works_in_a_browser_without_a_bundler", async (open
   serve(far, [tool({ name: "twice", description: "", input: z.number(), output: z.number(), run: (n) => 2 * n })]);
   assert.equal(await scope(near).call("twice", 21), 42);
 });
+
+const program = process.env["WHARF_BIN"];
+if (program) {
+  browserTest("k033_k032_a_page_of_an_allowed_origin_serves_and_calls_both_ways", async (open) => {
+    const page = await open();
+    await ownCore(program, ["--allow-origin", new URL(page.url()).origin], async (core) => {
+      for (const via of ["websocket", "events"] as const) {
+        const seen = await page.evaluate(async ({ path, url, token, via }) => {
+          const sdk = (await import(path)) as typeof import("wharf-sdk");
+          const Echo = sdk.tool({ name: "echo", description: "", input: {}, output: {}, run: (value) => value });
+          const offer = (given: string) => sdk.connectOperative(url, { provider: `page-${via}`, token: given, via, tools: [Echo] });
+          const refused = await offer("nonsense").ready.then(String, (fault: { code: string }) => fault.code);
+          const operative = offer(token);
+          const tools = await operative.ready;
+          const transport = await sdk.connect(url, { token, via });
+          const echoed = await sdk.scope(transport).call(tools[0] ?? "", { a: 1 });
+          await transport.close();
+          await operative.close();
+          return { refused, tools, echoed };
+        }, { path: "/wharf-sdk/index.js", ...core, via });
+        assert.deepEqual(seen, { refused: "auth.invalid", tools: [`page-${via}/echo`], echoed: { a: 1 } });
+      }
+    });
+  });
+} else {
+  test("k033_k032_a_page_of_an_allowed_origin_serves_and_calls_both_ways", { skip: "WHARF_BIN names no program" }, () => {});
+}
 
 if (coreFromEnvironment()) {
   browserTest("k033_a_run_of_the_core_is_answered_in_the_page", async (open) => {

@@ -120,6 +120,7 @@ export class Session {
       case "core.goodbye":
         return this.#drain(payload["drain_ms"]);
       case "core.tools.registered":
+        return this.#registered(payload["rejected"]);
       case "core.tools.unregistered":
       case "core.error":
         return true;
@@ -127,6 +128,15 @@ export class Session {
     if (type.startsWith("agent.")) throw new Refused("The core sent a message that only an agent may send.");
     const expectsReply = "request_id" in known && !("in_reply_to" in known) && !("error" in known);
     if (expectsReply) this.#refuse(known, "protocol.unknown_type", "This agent does not know that type.");
+    return true;
+  }
+
+  /** A tool that the core did not take would otherwise just not be there. */
+  #registered(rejected: unknown): true {
+    for (const one of Array.isArray(rejected) ? rejected : []) {
+      const tool = [...this.#tools.keys()].find((id) => id === one?.tool_id) ?? "a tool";
+      process.stderr.write(`The core did not take ${tool}: ${codeOf(one?.error)}.\n`);
+    }
     return true;
   }
 
