@@ -84,7 +84,21 @@ pub(super) const ROWS: &[Row] = &[
         ],
     },
     Row { crates: &["examples/agents/hello", "examples/tools/rust/text/words/1"], may_use: &[SDK] },
-    Row { crates: &["authors/embedded"], may_use: &[VOCAB, SDK, ENGINE, Group("adapters")] },
+    // A core inside a program is assembled like the server's, and offers tools as the core's own.
+    Row {
+        crates: &["authors/embedded"],
+        may_use: &[
+            VOCAB,
+            DOMAIN,
+            JOURNAL,
+            PORTS,
+            ENGINE,
+            SDK,
+            Group("adapters"),
+            Crate("edges/builtin"),
+        ],
+    },
+    Row { crates: &["examples/sdk/faces"], may_use: &[SDK, Crate("authors/embedded")] },
     Row {
         crates: &["app/server"],
         may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS, ENGINE, Group("adapters"), Group("edges")],

@@ -98,6 +98,18 @@ impl InProcess {
         Ok(self)
     }
 
+    /// Adds a tool whose inputs and outputs are plain objects. Its id begins with the provider's.
+    #[must_use]
+    pub fn object_tool<F, R>(mut self, def: ToolDef, function: F) -> Self
+    where
+        F: Fn(Object, Cx) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Done, Fault>> + Send + 'static,
+    {
+        let function: Function = Arc::new(move |inputs, cx| Box::pin(function(inputs, cx)));
+        self.tools.insert(def.tool.clone(), (def, function));
+        self
+    }
+
     /// Adds the provider and its tools to an engine and says that it is up.
     pub async fn register(self, handle: &Handle) -> Result<(), Fault> {
         let defs = self.tools.values().map(|(def, _)| def.clone()).collect();
@@ -210,6 +222,18 @@ impl Cx {
     #[must_use]
     pub fn data(&self) -> AttemptData {
         self.attempt.data()
+    }
+
+    /// The attempt.
+    #[must_use]
+    pub fn attempt(&self) -> &Attempt {
+        &self.attempt
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn handle(&self) -> &Handle {
+        &self.handle
     }
 
     /// Adds text to a channel.

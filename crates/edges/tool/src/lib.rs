@@ -31,7 +31,6 @@ mod sink;
 mod socket;
 mod sse;
 mod stations;
-mod value;
 
 pub use edge::ToolEdge;
 pub use options::Options;

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use wharf_domain::{Caller, ToolDef};
 use wharf_engine::check_schema;
+use wharf_protocol::tool::value;
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 use wharf_wire::tool_v1::{OfferedTool, method};
-
-use crate::value;
 
 /// Tools of one operative.
 const TOOLS_MAX: usize = 256;

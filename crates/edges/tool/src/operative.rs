@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{AgentInput, Caller, Progress, Resolution, ToolDef};
 use wharf_engine::{Attempt, Dispatch};
+use wharf_protocol::tool::value::Form;
 use wharf_protocol::tool::{Answer, CallError, Incoming, Session};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ToolId};
 use wharf_wire::tool_v1::{Kind, Offer, OfferedTool, Request};
@@ -18,7 +19,6 @@ use crate::follow::Tidings;
 use crate::offer;
 use crate::query;
 use crate::stations::Station;
-use crate::value::Form;
 
 /// One who executes.
 #[derive(Debug)]

@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 use wharf_domain::{Caller, Level, Progress};
 use wharf_engine::{Handle, check_schema};
 use wharf_protocol::tool::Incoming;
+use wharf_protocol::tool::value::Form;
 use wharf_vocab::{Code, Fault, Object, ToolId};
 use wharf_wire::tool_v1::{Kind, method};
-
-use crate::value::Form;
 
 /// Longest title of a question; what is longer stands beside it.
 const TITLE_CHARS_MAX: usize = 500;

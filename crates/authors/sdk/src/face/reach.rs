@@ -59,7 +59,7 @@ impl Reached {
     #[must_use]
     pub fn known(id: impl Into<String>, input: &Value, output: Option<&Value>) -> Self {
         let output = output.map_or(Form::Object, Form::of);
-        Self { id: id.into(), input: Form::of(input), output, progress: Form::Any }
+        Self { id: id.into(), input: Form::of(input), output, progress: Form::Object }
     }
 
     /// Its id.

@@ -1,0 +1,191 @@
+//! What a tool that the core runs can reach: its own run.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use wharf_builtin::Cx;
+use wharf_domain::permission::ToolPattern;
+use wharf_domain::{Audience, Caller, Level, Progress, Resolution};
+use wharf_engine::{Handle, NewRun, check_schema};
+use wharf_sdk::builtin::{self, Notice, Question, Reply};
+use wharf_sdk::face::{Errand, Host};
+use wharf_vocab::{Code, Digest, Fault, Micro, Object, RunKey};
+
+use crate::core::tool_id;
+use crate::follow::followed;
+
+/// Longest title of a question; what is longer stands beside it.
+const TITLE_CHARS_MAX: usize = 500;
+
+/// What a tool that the core runs can reach. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Desk {
+    cx: Cx,
+    closing: CancellationToken,
+    cost_micro: Arc<AtomicU64>,
+    /// How often each question was asked.
+    asked: Arc<Mutex<HashMap<Digest, u32>>>,
+}
+
+impl Desk {
+    pub(crate) fn new(cx: Cx, closing: CancellationToken) -> Self {
+        Self { cx, closing, cost_micro: Arc::default(), asked: Arc::default() }
+    }
+
+    /// What the run has cost so far.
+    pub(crate) fn cost(&self) -> Micro {
+        self.cost_micro.load(Ordering::Relaxed)
+    }
+
+    /// The name of a question within the run. An attempt that is made again and asks the same
+    /// gets the answer that was given before.
+    fn key_of(&self, asked: &Asked) -> String {
+        let parts =
+            [asked.title.clone(), asked.schema.to_string(), json!(asked.detail).to_string()];
+        let digest = Digest::of(&parts.each_ref().map(|part| part.as_bytes()));
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = asked.entry(digest.clone()).or_default();
+        *times += 1;
+        format!("elicit:{}:{times}", &digest.as_str()[..16])
+    }
+}
+
+impl Host for Desk {
+    async fn progress(&self, piece: Value) -> Result<(), Fault> {
+        self.cx.progress(vec![Progress::Partial { key: None, value: piece }]).await
+    }
+
+    fn spent(&self, micro: Micro) {
+        let add = |cost: u64| Some(cost.saturating_add(micro));
+        // It always gives something to store.
+        let _ = self.cost_micro.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+    }
+
+    async fn stopped(&self) {
+        self.closing.cancelled().await;
+    }
+
+    async fn ask(self, question: Question) -> Result<Reply, Fault> {
+        let asked = Asked::of(question);
+        let key = self.key_of(&asked);
+        let attempt = self.cx.attempt();
+        let mut open = Withdrawn {
+            handle: self.cx.handle().clone(),
+            question: Some((attempt.dispatch().run.clone(), key.clone())),
+        };
+        let Asked { title, schema, detail } = asked;
+        let ended = self.cx.ask_about(&key, &title, Some(schema), Audience::Any, detail).await?;
+        open.question = None;
+        Ok(reply(ended))
+    }
+
+    async fn tell(self, notice: Notice) -> Result<(), Fault> {
+        let text = notice.message.clone();
+        let mut pieces = vec![Progress::Log { level: level_of(notice.level), text }];
+        if let Some(fraction) = notice.progress.filter(|part| (0.0..=1.0).contains(part)) {
+            pieces.push(Progress::Phase { phase: notice.message, fraction: Some(fraction) });
+        }
+        self.cx.progress(pieces).await
+    }
+
+    async fn call(self, errand: Errand) -> Result<Object, Fault> {
+        let Errand { tool, input, told } = errand;
+        let attempt = self.cx.attempt().clone();
+        // What a tool starts has the rights of whoever started the tool, and no person behind it.
+        let caller = attempt.caller(vec![ToolPattern::any()]);
+        let dispatch = attempt.dispatch();
+        let mut new = NewRun::new(tool_id(&tool)?, input, dispatch.run.world.clone());
+        new.mode = dispatch.spec.mode;
+        new.correlation_id.clone_from(&dispatch.spec.correlation_id);
+        let begun = {
+            let caller = caller.clone();
+            async move { attempt.invoke(&caller, new).await }
+        };
+        followed(self.cx.handle().clone(), caller, begun, told).await
+    }
+}
+
+/// A question as the core asks it.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) title: String,
+    pub(crate) schema: Value,
+    pub(crate) detail: Option<Value>,
+}
+
+impl Asked {
+    /// A schema that is none is shown and not checked.
+    pub(crate) fn of(question: Question) -> Self {
+        let Question { word, message, schema, meta } = question;
+        let usable = schema.is_object() && check_schema(&schema).is_ok();
+        let title: String = message.chars().take(TITLE_CHARS_MAX).collect();
+        let mut detail = Object::new();
+        if title.len() < message.len() {
+            detail.insert("message".to_owned(), message.into());
+        }
+        if !usable && !schema.is_null() {
+            detail.insert("schema".to_owned(), schema.clone());
+        }
+        if !meta.is_empty() {
+            detail.insert("meta".to_owned(), meta.into());
+        }
+        if word != "form" {
+            detail.insert("type".to_owned(), word.into());
+        }
+        let detail = (!detail.is_empty()).then_some(Value::Object(detail));
+        Self { title, schema: if usable { schema } else { json!({}) }, detail }
+    }
+}
+
+/// How a question ended, as the tool that asked is told.
+fn reply(ended: Resolution) -> Reply {
+    match ended {
+        Resolution::Answered { value } => Reply::Accepted(value),
+        Resolution::Declined => Reply::Declined,
+        Resolution::OffScript { text } => Reply::OffScript(text),
+        Resolution::Deny { .. } => Reply::Denied,
+        Resolution::Cancelled
+        | Resolution::Expired
+        | Resolution::Withdrawn
+        | Resolution::Allow { .. } => Reply::Cancelled,
+    }
+}
+
+pub(crate) fn level_of(level: builtin::Level) -> Level {
+    match level {
+        builtin::Level::Debug => Level::Debug,
+        builtin::Level::Info => Level::Info,
+        builtin::Level::Warning => Level::Warn,
+        builtin::Level::Error => Level::Error,
+    }
+}
+
+pub(crate) fn invalid(error: &impl Display) -> Fault {
+    Fault::new(Code::RequestInvalid, format!("{error}."))
+}
+
+/// Ends a question that nobody waits for any more, so that its run goes on.
+struct Withdrawn {
+    handle: Handle,
+    question: Option<(RunKey, String)>,
+}
+
+impl Drop for Withdrawn {
+    fn drop(&mut self) {
+        let Some((run, key)) = self.question.take() else { return };
+        let handle = self.handle.clone();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let Some(run) = handle.live_run(&run) else { return };
+            let mut open = run.open_asks().map(|raised| &raised.ask.spec);
+            let Some(spec) = open.find(|spec| spec.key == key) else { return };
+            let ended = Resolution::Cancelled;
+            // One that was decided meanwhile needs nothing.
+            let _ = handle.resolve_ask(&Caller::core(), &spec.ask_id, ended).await;
+        });
+    }
+}

@@ -1,0 +1,89 @@
+//! A run that comes of a call, followed from its start to its end.
+
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use wharf_domain::{Caller, Outcome, Progress, Run};
+use wharf_engine::{Accepted, Handle, HistoryItem};
+use wharf_vocab::{Code, Fault, Object, RunKey, Seq};
+
+/// Follows the run that `begun` begins, and gives its outputs. Whoever drops this calls the run
+/// off, also while it is only being begun.
+pub(crate) async fn followed(
+    handle: Handle,
+    caller: Caller,
+    begun: impl Future<Output = Result<Accepted, Fault>> + Send + 'static,
+    told: mpsc::Sender<Value>,
+) -> Result<Object, Fault> {
+    let stop = CancellationToken::new();
+    let _dropped = stop.clone().drop_guard();
+    let (sender, ended) = oneshot::channel();
+    tokio::spawn(async move {
+        let result = match begun.await {
+            Ok(accepted) => watched(&handle, &caller, &accepted.run.key, &told, &stop).await,
+            Err(fault) => Err(fault),
+        };
+        drop(told);
+        // Whoever called may have stopped waiting.
+        let _ = sender.send(result);
+    });
+    ended.await.unwrap_or_else(|_| Err(lost()))
+}
+
+async fn watched(
+    handle: &Handle,
+    caller: &Caller,
+    key: &RunKey,
+    told: &mpsc::Sender<Value>,
+    stop: &CancellationToken,
+) -> Result<Object, Fault> {
+    let mut watch = handle.watch(key, Seq(0)).await?;
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = stop.cancelled() => {
+                let reason = "Whoever called it does not want it any more.";
+                handle.cancel_run(caller, key, reason).await?;
+                return Err(lost());
+            }
+            event = watch.next() => event.ok_or_else(lost)??,
+        };
+        if let Some(run) = event.ended {
+            return outputs(&run);
+        }
+        if let HistoryItem::Progress(piece) = event.item
+            && let Some(piece) = shown(piece)
+        {
+            // A slow listener slows the listening, never the run.
+            tokio::select! {
+                _ = told.send(piece) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+}
+
+/// What a run that is over gave.
+pub(crate) fn outputs(run: &Run) -> Result<Object, Fault> {
+    match &run.outcome {
+        Some(Outcome::Succeeded { outputs }) => Ok(outputs.clone()),
+        Some(outcome) => Err(outcome.error().cloned().unwrap_or_else(lost)),
+        None => Err(lost()),
+    }
+}
+
+/// A piece of progress as a value. One that a tool gave stands as it is.
+fn shown(piece: Progress) -> Option<Value> {
+    Some(match piece {
+        Progress::Partial { key: None, value } => value,
+        Progress::Partial { key: Some(key), value } => json!({"key": key, "value": value}),
+        Progress::Text { channel, text } => json!({"channel": channel, "text": text}),
+        Progress::Phase { phase, fraction } => json!({"phase": phase, "fraction": fraction}),
+        Progress::Log { level, text } => json!({"level": level.as_str(), "text": text}),
+        Progress::Gap { .. } => return None,
+    })
+}
+
+fn lost() -> Fault {
+    Fault::new(Code::CoreInternal, "The end of the run could not be read.")
+}
