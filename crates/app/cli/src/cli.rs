@@ -265,7 +265,7 @@ mod tests {
              --concurrency 4 --queue 0 --timeout 10m --memory 1Gi --digest x --json",
             "wharf tool serve --handler h.py --cold --python /usr/bin/python3",
             "wharf new agent greeter",
-            "wharf new tool acme/shout --lang python --dir /tmp/shout --sdk /src/wharf --json",
+            "wharf new tool acme/shout --lang rust --dir /tmp/shout --sdk /src/wharf --json",
             "wharf tools",
             "wharf tools show wharf/count",
             "wharf tools diff",

@@ -14,7 +14,7 @@ use self::name::{Kind, Name};
 use self::project::{Project, Step, Words};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::plain;
 
@@ -109,9 +109,13 @@ fn project(args: &Args, name: &Name, folder: &Path) -> Result<Project> {
     }
     use_it(&mut project, kind, lang, name);
     let commands: Vec<&str> = project.steps.iter().map(|step| step.command.as_str()).collect();
-    let sdk = match lang {
-        Lang::Rust => rust::dependency(args.sdk.as_deref())?,
-        Lang::Python | Lang::Typescript => String::new(),
+    let sdk = match (lang, &args.sdk) {
+        (Lang::Rust, given) => rust::dependency(given.as_deref())?,
+        (_, None) => String::new(),
+        (_, Some(_)) => {
+            let why = "only projects in Rust take --sdk; others bring the library along";
+            return Err(Failure::usage(why));
+        }
     };
     let words = Words(vec![
         ("id", name.id.clone()),

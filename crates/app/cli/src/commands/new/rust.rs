@@ -38,7 +38,7 @@ fn own(kind: Kind) -> &'static [(&'static str, &'static str)] {
             ("README.md", template!("operative/README.md")),
             ("Cargo.toml", template!("operative/Cargo.toml.txt")),
             ("src/lib.rs", template!("operative/src/lib.rs")),
-            ("src/core.rs", template!("operative/src/core.rs")),
+            ("src/find.rs", template!("operative/src/find.rs")),
             ("src/main.rs", template!("operative/src/main.rs")),
         ],
     }

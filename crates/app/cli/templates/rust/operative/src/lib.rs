@@ -1,6 +1,6 @@
 //! The operative's tools.
 
-pub mod core;
+pub mod find;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use tokio::signal::unix::{SignalKind, signal};
 use wharf_sdk::operative::{self, Connect};
-use {{crate}}::core::Core;
+use {{crate}}::find::Core;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
