@@ -16,6 +16,7 @@ mod operators;
 mod processes;
 mod python_sdk;
 mod quickstart;
+mod rust_sdk;
 #[cfg(target_os = "linux")]
 mod security_page;
 mod support;
