@@ -149,7 +149,7 @@ class Reconnecting implements Operative {
   /** One connection from its beginning to its end; gives why it ended. */
   async #serveOnce(offered: () => void): Promise<Fault> {
     const { provider, tools, scope, onRequest, onState: _, backoff: __, ...core } = this.#options;
-    const transport = await open(this.#url, { role: "operative", provider }, core);
+    const transport = await this.#unlessClosed(open(this.#url, { role: "operative", provider }, core));
     try {
       const options: ServeOptions = {};
       if (scope) options.scope = scope;
@@ -166,6 +166,20 @@ class Reconnecting implements Operative {
       this.#served = undefined;
       await transport.close();
     }
+  }
+
+  /** A connection that nobody wants any more is not waited for. */
+  #unlessClosed(opening: Promise<Transport>): Promise<Transport> {
+    const { signal } = this.#stop;
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        opening.then((transport) => transport.close(), () => {});
+        reject(Fault.canceled("It was closed."));
+      };
+      if (signal.aborted) return leave();
+      signal.addEventListener("abort", leave, { once: true });
+      void opening.then(resolve, reject).then(() => signal.removeEventListener("abort", leave));
+    });
   }
 
   #change(state: OperativeState): void {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { test } from "node:test";
 
 import { connect, connectOperative, scope, tool, webSocket, type OperativeState } from "wharf-sdk";
@@ -171,6 +171,21 @@ test("k027_an_operative_answers_what_is_in_flight_before_it_goes", async () => {
   await operative.close();
   assert.deepEqual(await peer.next(), { type: "response", id: "1", response: { status: "cancelled" } });
   await server.close();
+});
+
+test("an_operative_can_be_closed_while_it_connects", async () => {
+  const silent = createServer().listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const sockets: Socket[] = [];
+  silent.on("connection", (socket) => sockets.push(socket));
+  const url = `ws://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const operative = connectOperative(url, { provider: "p", tools: [Ask.implement((text) => text)] });
+  await until(() => sockets.length === 1, "the connection");
+  await operative.close();
+  assert.equal(operative.state.name, "closed");
+  await fails(operative.ready, "tool.canceled");
+  sockets.forEach((socket) => socket.destroy());
+  silent.close();
 });
 
 test("what_cannot_be_served_is_said_at_once", async () => {
