@@ -10,7 +10,7 @@
 //! | `operative.rs`, `children.rs` | what an operative is asked, and what it asks while it serves |
 //! | `principal.rs` | what a principal asks |
 //! | `plan.rs`, `follow.rs` | what a request means, and the run that comes of it |
-//! | `offer.rs`, `value.rs` | tools as operatives describe them, and values that are no objects |
+//! | `offer.rs` | tools as operatives describe them |
 //! | `socket.rs`, `sse.rs`, `outlet.rs` | what carries frames |
 //! | `query.rs`, `routes.rs` | how a connection is asked for |
 

@@ -180,7 +180,7 @@ async fn post(
         },
         _ => session(&shared, &caller, wanted, &key).await?,
     };
-    Ok(entry.post(&shared, post).await?)
+    Ok(entry.post(shared.options.write_max, post).await?)
 }
 
 /// Whether a client says that it will not come back.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
@@ -183,10 +184,10 @@ async fn pump(
 
 impl Entry {
     /// Takes a message; it is handed on once the answer has been written.
-    pub(crate) async fn post(&self, shared: &Shared, post: Post) -> Result<Response, Fault> {
+    pub(crate) async fn post(&self, patience: Duration, post: Post) -> Result<Response, Fault> {
         let gone = || Fault::new(Code::TransportLost, "The session has ended; begin a new one.");
         let room = self.posts.clone().reserve_owned();
-        let room = match tokio::time::timeout(shared.options.write_max, room).await {
+        let room = match tokio::time::timeout(patience, room).await {
             Ok(room) => room.map_err(|_| gone())?,
             Err(_) => {
                 let message = "Too many messages of this session wait; try again in a moment.";
@@ -284,4 +285,32 @@ fn stream(
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::StreamExt;
+
+    #[tokio::test]
+    async fn k029_a_message_is_handed_on_once_its_answer_was_taken() {
+        let (sender, mut posts) = mpsc::channel(1);
+        let entry = Entry { outlet: Arc::new(Outlet::new(1, 1)), posts: sender };
+        let patience = Duration::from_millis(10);
+        let answer = entry.post(patience, Post::Message("hello".to_owned())).await.expect("room");
+        assert_eq!(answer.status(), StatusCode::ACCEPTED);
+        let mut body = answer.into_body().into_data_stream();
+        assert_eq!(body.next().await.expect("a piece").expect("bytes"), "{}");
+        assert!(posts.try_recv().is_err(), "the answer is not written yet");
+        assert!(body.next().await.is_none());
+        assert!(matches!(posts.try_recv(), Ok(Post::Message(text)) if text == "hello"));
+        // One whose reader went away in between is handed on as well.
+        drop(entry.post(patience, Post::Message("again".to_owned())).await.expect("room"));
+        let full = entry.post(patience, Post::Leaves).await.expect_err("full");
+        assert!(full.is(Code::CoreBusy), "{full}");
+        assert!(matches!(posts.try_recv(), Ok(Post::Message(text)) if text == "again"));
+        drop(posts);
+        let gone = entry.post(patience, Post::Leaves).await.expect_err("gone");
+        assert!(gone.is(Code::TransportLost), "{gone}");
+    }
 }
