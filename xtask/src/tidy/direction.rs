@@ -88,6 +88,9 @@ fn expected_name(folder: &str) -> String {
     if let Some(tool) = folder.strip_prefix("examples/tools/rust/") {
         return format!("{}-tool", tool.split('/').nth(1).unwrap_or(tool));
     }
+    if let Some(name) = folder.strip_prefix("examples/sdk/") {
+        return format!("{name}-example");
+    }
     match folder.rsplit_once('/') {
         Some((_, name)) => format!("wharf-{name}"),
         None => folder.to_owned(),

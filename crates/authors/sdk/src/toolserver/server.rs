@@ -73,8 +73,13 @@ impl ToolServer {
     /// It listens where the arguments say (`--port N`, `--listen HOST:PORT` or `unix:PATH`), or
     /// on the port of the variable `PORT`. `--schema` shows the schemas instead.
     pub fn run(self) -> ExitCode {
+        self.run_with(std::env::args().skip(1))
+    }
+
+    /// The same with these arguments, for programs that have others of their own.
+    pub fn run_with(self, arguments: impl IntoIterator<Item = String>) -> ExitCode {
         let reference = self.reference.clone();
-        match self.run_process() {
+        match self.run_process(arguments) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 // If nobody reads it, there is nobody to tell.
@@ -101,10 +106,9 @@ impl ToolServer {
         Ok(())
     }
 
-    fn run_process(self) -> Result<(), Error> {
-        let asked = arguments::read(self.options.clone(), std::env::args().skip(1), |name| {
-            std::env::var(name).ok()
-        })?;
+    fn run_process(self, arguments: impl IntoIterator<Item = String>) -> Result<(), Error> {
+        let asked =
+            arguments::read(self.options.clone(), arguments, |name| std::env::var(name).ok())?;
         let options = match asked {
             Asked::Serve(options) => *options,
             Asked::Schema => return self.show_schemas(),

@@ -1,0 +1,3 @@
+//! What an agent meets that is served as a tool server, over a real socket.
+
+mod server;
