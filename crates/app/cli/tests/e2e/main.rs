@@ -6,6 +6,7 @@ mod costs;
 mod crash;
 mod data_faults;
 mod examples;
+mod faces;
 mod faults;
 mod graphql;
 #[cfg(target_os = "linux")]
