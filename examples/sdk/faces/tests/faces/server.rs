@@ -84,8 +84,11 @@ impl Served {
         let listen = Listen::Unix(folder.path().join("s"));
         let ((ready, is_ready), (stop, stopped)) = (oneshot::channel(), oneshot::channel::<()>());
         tokio::spawn(async move {
-            let told = move |_: &Listen| drop(ready.send(()));
-            let stopped = async move { drop(stopped.await) };
+            let told = move |_: &Listen| ready.send(()).expect("somebody waits");
+            let stopped = async move {
+                // The sender is only ever dropped.
+                let _ = stopped.await;
+            };
             server.serve(listen, told, stopped).await.expect("served");
         });
         is_ready.await.expect("it listens");
