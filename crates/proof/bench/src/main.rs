@@ -16,6 +16,7 @@ mod played;
 mod process;
 mod raw;
 mod report;
+mod sdk;
 mod served_files;
 mod toolserver;
 mod watch;
@@ -114,6 +115,9 @@ fn main() -> anyhow::Result<()> {
         anyhow::Ok(())
     })?;
     drop(runtime);
+    if wanted("sdk") {
+        sdk::measure(scale, &mut report)?;
+    }
     if wanted("toolserver") {
         served_files::measure(scale, &mut report)?;
     }
@@ -134,7 +138,7 @@ struct Wanted {
     only: Option<String>,
 }
 
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "raw",
     "calls",
     "http",
@@ -145,6 +149,7 @@ const PARTS: [&str; 12] = [
     "idle",
     "toolserver",
     "operators",
+    "sdk",
     "files",
     "process",
 ];
