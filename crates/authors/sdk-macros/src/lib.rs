@@ -18,7 +18,7 @@ use proc_macro::TokenStream;
 /// The function takes the input, by value, and may take the `Cx` of the call. It gives a
 /// `Result<Output, Fault>`. A function without an input is a tool that takes `()`.
 ///
-/// ```ignore
+/// ```text
 /// /// Searches for flights.
 /// #[tool(name = "search")]
 /// async fn search(trip: Trip, cx: Cx<Status>) -> Result<Vec<Flight>, Fault> { … }

@@ -43,7 +43,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let theirs = activate(serde_json::json!({"api_key": "theirs", "currency": "JPY"}))?;
 
     // A configuration that does not fit is refused before anything is called.
-    let error = activate(serde_json::json!({"api_key": ""})).unwrap_err();
+    let error = activate(serde_json::json!({"api_key": ""})).expect_err("it is empty");
     assert!(error.to_string().contains("/api_key"));
 
     // Two instances do not mix.

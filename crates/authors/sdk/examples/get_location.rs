@@ -48,7 +48,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // By nobody: the error names the tool.
     let nowhere = Scope::root();
-    let fault = GET_LOCATION.call(&nowhere, Accuracy::Low).await.unwrap_err();
+    let fault = GET_LOCATION.call(&nowhere, Accuracy::Low).await.expect_err("nobody does it");
     assert!(fault.message.contains("get-location"));
     Ok(())
 }

@@ -9,14 +9,13 @@ use wharf_vocab::Fault;
 
 use crate::any_layer::AnyLayer;
 use crate::error::Error;
-use crate::exposed::Exposed;
 use crate::layer::{FromFn, Lane, Layer, Next};
 use crate::life::Identity;
-use crate::scope::{Place, Scope, Within};
+use crate::scope::{Scope, Within};
 use crate::tables::Stands;
 use crate::tool::{Named, TakesImplementation};
 use crate::transport::Transport;
-use crate::{Cx, Data, Implemented, Tool, schema};
+use crate::{Active, Cx, Data, Implemented, Tool, schema};
 
 /// The definition of an agent: a name, a description, and the type of its configuration.
 ///
@@ -188,7 +187,7 @@ impl<C: Data> Agent<C> {
 
     /// Puts one layer around calls of all tools by this agent, built-ins excepted.
     pub fn around_all(&self, scope: &Scope, layer: impl AnyLayer) -> &Self {
-        scope.layer_all(Some(self.identity()), Stands::AroundAll, Lane::Outer, layer);
+        scope.layer_all(Some(self.identity()), Stands::All, Lane::Outer, layer);
         self
     }
 
@@ -206,12 +205,37 @@ impl<C: Data> Agent<C> {
     /// FLIGHT.around_each(&root, &[&BOOK, &CANCEL], Approve::new());
     /// ```
     pub fn around_each(&self, scope: &Scope, tools: &[&dyn Named], layer: impl AnyLayer) -> &Self {
-        scope.layer_all(Some(self.identity()), Stands::around_each(tools), Lane::Outer, layer);
+        scope.layer_all(Some(self.identity()), Stands::each(tools), Lane::Outer, layer);
         self
     }
 }
 
-/// An instance of an agent that is being put together.
+/// An instance of an agent that is being put together. What is wrong is told at the end, by
+/// [`build`](Self::build).
+///
+/// ```
+/// use wharf_sdk::{Agent, Error, Scope, Tool};
+///
+/// const ADD: Tool<(u32, u32), u32> = Tool::new("add", "The sum of two numbers.");
+/// const MATHS: Agent = Agent::new("maths", "Knows numbers.");
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let root = Scope::root();
+/// let maths = MATHS
+///     .activate(&root, ())
+///     .tool(&ADD, |(a, b), _cx| async move { Ok(a + b) })
+///     .around(&ADD, |(a, b), next| async move { next.run((b, a)).await })
+///     .build()?;
+/// assert_eq!(ADD.call(&maths, (1, 2)).await?, 3);
+///
+/// let twice = MATHS
+///     .activate(&root, ())
+///     .tool(&ADD, |(a, b), _cx| async move { Ok(a + b) })
+///     .tool(&ADD, |(a, b), _cx| async move { Ok(b + a) })
+///     .build();
+/// assert_eq!(twice.unwrap_err(), Error::SameName { name: "add".to_owned() });
+/// # Ok(()) }
+/// ```
 #[must_use = "an agent is there once it is built"]
 pub struct Activation<C> {
     agent: Agent<C>,
@@ -297,45 +321,6 @@ impl<C: Data> Activation<C> {
     }
 }
 
-/// An instance of an agent. Its tools are called through it: `SEARCH.call(&flight, trip)`.
-pub struct Active<C = ()> {
-    agent: Agent<C>,
-    scope: Scope,
-    config: Arc<C>,
-}
-
-impl<C> Active<C> {
-    /// The definition.
-    #[must_use]
-    pub fn agent(&self) -> &Agent<C> {
-        &self.agent
-    }
-
-    /// The configuration.
-    #[must_use]
-    pub fn config(&self) -> &C {
-        &self.config
-    }
-
-    /// The scope of this instance, where layers can be added that are for it alone.
-    #[must_use]
-    pub fn scope(&self) -> &Scope {
-        &self.scope
-    }
-
-    /// Its tools, in the order in which they were added.
-    #[must_use]
-    pub fn tools(&self) -> Vec<Arc<Exposed>> {
-        self.scope.exposed()
-    }
-}
-
-impl<C> Within for Active<C> {
-    fn place(&self) -> Place {
-        self.scope.place()
-    }
-}
-
 impl<C> Clone for Agent<C> {
     fn clone(&self) -> Self {
         *self
@@ -344,21 +329,9 @@ impl<C> Clone for Agent<C> {
 
 impl<C> Copy for Agent<C> {}
 
-impl<C> Clone for Active<C> {
-    fn clone(&self) -> Self {
-        Self { agent: self.agent, scope: self.scope.clone(), config: Arc::clone(&self.config) }
-    }
-}
-
 impl<C> fmt::Debug for Agent<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-impl<C> fmt::Debug for Active<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Active").field("agent", &self.agent.name).finish_non_exhaustive()
     }
 }
 

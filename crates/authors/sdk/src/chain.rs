@@ -14,6 +14,9 @@ use crate::{Cx, Data};
 pub(crate) type Handler<I, O, P> =
     dyn Fn(I, Cx<P>) -> BoxFuture<'static, Result<O, Fault>> + Send + Sync;
 
+/// Layers in the order in which a call meets them.
+pub(crate) type Layers<I, O, P> = Vec<Arc<dyn Layer<I, O, P>>>;
+
 /// Whoever executes a tool.
 pub(crate) enum Core<I, O, P> {
     /// The definition itself.
@@ -28,7 +31,7 @@ pub(crate) enum Core<I, O, P> {
 
 /// Layers in the order in which a call meets them, and what is behind them.
 pub(crate) struct Chain<I, O, P> {
-    pub(crate) layers: Vec<Arc<dyn Layer<I, O, P>>>,
+    pub(crate) layers: Layers<I, O, P>,
     pub(crate) core: Core<I, O, P>,
 }
 

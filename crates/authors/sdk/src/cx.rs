@@ -104,7 +104,8 @@ impl<P> Cx<P> {
     /// Does this when the call is over, however it ends: also when it is called off. What was
     /// said last is done first. Closing the scope waits for it.
     ///
-    /// It is done in a task of its own, on the runtime in which this was said.
+    /// It is done in a task of its own, on the runtime in which this was said. It must not wait
+    /// for that scope to be closed, since closing waits for it.
     pub fn at_end(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.called.at_end(Box::pin(work));
     }

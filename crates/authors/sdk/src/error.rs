@@ -2,6 +2,15 @@
 
 /// What can be wrong with the way tools and agents are put together. All of it is told before
 /// anything is called.
+///
+/// ```
+/// use wharf_sdk::{Error, Scope, Tool};
+///
+/// const BAD: Tool<(), ()> = Tool::new("not a name", "Has spaces in its name.");
+///
+/// let error = Scope::root().provide(&BAD, |_, _cx| async { Ok(()) }).unwrap_err();
+/// assert_eq!(error, Error::ToolName { name: "not a name".to_owned() });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -17,6 +17,26 @@ use crate::wire::Wire;
 use crate::{Data, Tool};
 
 /// What is told of a tool: its name, its description and its schemas.
+///
+/// ```
+/// use wharf_sdk::{Agent, Scope, Tool};
+///
+/// const LENGTH: Tool<String, usize> = Tool::new("length", "How long a text is.");
+/// const TEXTS: Agent = Agent::new("texts", "Knows texts.");
+///
+/// # fn main() -> Result<(), wharf_sdk::Error> {
+/// let root = Scope::root();
+/// let texts = TEXTS
+///     .activate(&root, ())
+///     .tool(&LENGTH, |text: String, _cx| async move { Ok(text.len()) })
+///     .build()?;
+/// let tools = texts.tools();
+/// let definition = tools[0].definition();
+/// assert_eq!(definition.name, "length");
+/// assert_eq!(definition.input["type"], "string");
+/// assert_eq!(definition.progress, None);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// Its name.

@@ -52,6 +52,21 @@ pub trait Layer<I, O, P>: Send + Sync + 'static {
 }
 
 /// Where a layer stands.
+///
+/// A call meets the outer lane of the parent, the outer lane of the child, the inner lane of the
+/// child, the inner lane of the parent, and then whoever executes the tool.
+///
+/// ```
+/// use wharf_sdk::layers::{Cache, Timeout};
+/// use wharf_sdk::{Lane, Scope, Tool};
+///
+/// const FETCH: Tool<String, String> = Tool::new("fetch", "Fetches a page.");
+///
+/// let scope = Scope::root();
+/// scope.layer(Lane::Outer, &FETCH, Cache::new());
+/// // Next to whoever executes it, whatever a child adds.
+/// scope.layer(Lane::Inner, &FETCH, Timeout::after_secs(5));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lane {
     /// Around everything of the scopes below: parents outside children, first come outermost.

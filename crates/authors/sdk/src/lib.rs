@@ -1,6 +1,35 @@
 //! Write typed tools with middleware, and call them in this process, across a socket or through
 //! the core, without changing them.
+//!
+//! - A [`Tool`] is a definition: a name, a description and types. [`#[tool]`](macro@tool) makes one of
+//!   an async function.
+//! - A [`Scope`] says who executes it: an implementation, or a [`transport`] to somebody elsewhere.
+//!   Scopes form a tree, and what was begun in one ends with it.
+//! - A [`Layer`] stands around calls; there are [ready-made ones](layers).
+//! - An [`Agent`] groups tools with a configuration that they share.
+//! - [`builtin`] tools ask, tell, and have a model complete texts.
+//! - [`operative`] and [`face`] serve tools to others.
+//!
+//! ```
+//! use wharf_sdk::layers::Timeout;
+//! use wharf_sdk::{Fault, Scope, tool};
+//!
+//! /// Says hello.
+//! #[tool]
+//! async fn greet(name: String) -> Result<String, Fault> {
+//!     Ok(format!("Hello, {name}!"))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Fault> {
+//! let scope = Scope::root();
+//! scope.around_all(Timeout::after_secs(5));
+//! scope.around(&GREET, |name, next| async move { next.run(name.to_uppercase()).await });
+//! assert_eq!(GREET.call(&scope, "Ada".to_owned()).await?, "Hello, ADA!");
+//! scope.close().await;
+//! # Ok(()) }
+//! ```
 
+mod active;
 mod agent;
 mod any_layer;
 pub mod builtin;
@@ -31,7 +60,8 @@ pub mod toolserver;
 pub mod transport;
 mod wire;
 
-pub use agent::{Activation, Active, Agent};
+pub use active::Active;
+pub use agent::{Activation, Agent};
 pub use any_layer::{AnyLayer, Around};
 pub use call::Call;
 pub use cx::Cx;
@@ -42,6 +72,26 @@ pub use schemars::JsonSchema;
 pub use scope::{Place, Scope, Within};
 pub use tool::{Data, Function, Implemented, Named, Open, TakesImplementation, Tool, boxed};
 pub use transport::Transport;
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use wharf_sdk::{Cx, Fault, JsonSchema, Scope, tool};
+///
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Trip { destination: String }
+///
+/// /// Searches for flights.
+/// #[tool(name = "search")]
+/// async fn search(trip: Trip, cx: Cx<String>) -> Result<Vec<String>, Fault> {
+///     cx.progress("searching".to_owned()).await;
+///     Ok(vec![format!("WH 7 to {}", trip.destination)])
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Fault> {
+/// assert_eq!(SEARCH.description(), "Searches for flights.");
+/// let trip = Trip { destination: "Oslo".to_owned() };
+/// assert_eq!(SEARCH.call(&Scope::root(), trip).await?, ["WH 7 to Oslo"]);
+/// # Ok(()) }
+/// ```
 #[cfg(feature = "macros")]
 pub use wharf_sdk_macros::tool;
 pub use wharf_vocab::{Code, Fault, FaultCode, Micro, Mode, Object};

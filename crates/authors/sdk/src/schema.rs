@@ -53,8 +53,9 @@ impl Shape {
 }
 
 /// What is known of the types of this program. There are only so many, so nothing is forgotten.
-static SHAPES: LazyLock<RwLock<HashMap<(TypeId, Contract), Arc<Shape>>>> =
-    LazyLock::new(RwLock::default);
+static SHAPES: LazyLock<RwLock<Shapes>> = LazyLock::new(RwLock::default);
+
+type Shapes = HashMap<(TypeId, Contract), Arc<Shape>>;
 
 /// Which side of a type is meant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

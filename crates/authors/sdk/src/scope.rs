@@ -256,7 +256,7 @@ impl Scope {
     /// scope.around_all(Concurrency::of(16));
     /// ```
     pub fn around_all(&self, layer: impl AnyLayer) {
-        self.layer_all(None, Stands::AroundAll, Lane::Outer, layer);
+        self.layer_all(None, Stands::All, Lane::Outer, layer);
     }
 
     /// Puts one layer around calls of several tools.
@@ -273,7 +273,7 @@ impl Scope {
     /// scope.around_each(&[&READ, &WRITE], Concurrency::of(1));
     /// ```
     pub fn around_each(&self, tools: &[&dyn Named], layer: impl AnyLayer) {
-        self.layer_all(None, Stands::around_each(tools), Lane::Outer, layer);
+        self.layer_all(None, Stands::each(tools), Lane::Outer, layer);
     }
 
     pub(crate) fn layer_of<I: Data, O: Data, P: Data, S>(
@@ -284,7 +284,7 @@ impl Scope {
         layer: impl Layer<I, O, P>,
     ) {
         let layer: Arc<dyn Layer<I, O, P>> = Arc::new(layer);
-        let stands = Stands::AroundOne(tool.key(), Arc::new(layer));
+        let stands = Stands::One(tool.key(), Arc::new(layer));
         self.put(Added { agent, lane, stands, all: None });
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use crate::Data;
 use crate::any_layer::ForAll;
-use crate::chain::{Chain, Core, Handler, bad_name, nobody, other_types};
+use crate::chain::{Chain, Core, Handler, Layers, bad_name, nobody, other_types};
 use crate::exposed::{Exposed, check_name};
 use crate::layer::{Lane, Layer};
 use crate::life::{Identity, Inner, read, write};
@@ -52,16 +52,16 @@ pub(crate) struct Added {
 /// What a layer stands around.
 pub(crate) enum Stands {
     /// One tool, with the layer: an `Arc<dyn Layer<I, O, P>>`.
-    AroundOne(Key, Arc<dyn Any + Send + Sync>),
+    One(Key, Arc<dyn Any + Send + Sync>),
     /// These tools.
-    AroundEach(Vec<Key>),
+    Each(Vec<Key>),
     /// All tools but the built-in ones.
-    AroundAll,
+    All,
 }
 
 impl Stands {
-    pub(crate) fn around_each(tools: &[&dyn Named]) -> Self {
-        Self::AroundEach(tools.iter().map(|tool| tool.key()).collect())
+    pub(crate) fn each(tools: &[&dyn Named]) -> Self {
+        Self::Each(tools.iter().map(|tool| tool.key()).collect())
     }
 }
 
@@ -192,25 +192,25 @@ impl Inner {
         tool: Key,
         agent: Option<Identity>,
         lane: Lane,
-    ) -> (Vec<Arc<dyn Layer<I, O, P>>>, bool) {
+    ) -> (Layers<I, O, P>, bool) {
         let tables = read(&self.tables);
-        let mut found: Vec<Arc<dyn Layer<I, O, P>>> = Vec::new();
+        let mut found: Layers<I, O, P> = Vec::new();
         let mut others = false;
         for added in &tables.layers {
             if added.lane != lane || (added.agent.is_some() && added.agent != agent) {
                 continue;
             }
             let stands = match &added.stands {
-                Stands::AroundOne(one, layer) if *one == tool => {
+                Stands::One(one, layer) if *one == tool => {
                     match layer.downcast_ref::<Arc<dyn Layer<I, O, P>>>() {
                         Some(layer) => found.push(Arc::clone(layer)),
                         None => others = true,
                     }
                     continue;
                 }
-                Stands::AroundOne(..) => false,
-                Stands::AroundEach(tools) => tools.contains(&tool),
-                Stands::AroundAll => tool.wire == Wire::Tool,
+                Stands::One(..) => false,
+                Stands::Each(tools) => tools.contains(&tool),
+                Stands::All => tool.wire == Wire::Tool,
             };
             if stands && let Some(all) = &added.all {
                 found.push(Arc::new(all.clone()));

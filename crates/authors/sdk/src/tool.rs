@@ -16,6 +16,18 @@ use crate::{Cx, Fault};
 /// What can be an input, an output or a piece of progress: plain data with a schema.
 ///
 /// Every type that derives `Serialize`, `Deserialize` and `JsonSchema` is one.
+///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use wharf_sdk::{Data, JsonSchema};
+///
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Trip { destination: String }
+///
+/// fn is_data<T: Data>() {}
+/// is_data::<Trip>();
+/// is_data::<Vec<Option<u8>>>();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the input, output or progress of a tool",
     label = "not plain data with a schema",
@@ -245,6 +257,14 @@ impl<I, O, P, S> fmt::Debug for Tool<I, O, P, S> {
 }
 
 /// Puts a future into a box, as [`Tool::implemented`] and layers want it.
+///
+/// ```
+/// use wharf_sdk::{Function, Implemented, Tool, boxed};
+///
+/// const HALVE: Function<u32, u32, ()> = |n, _cx| boxed(async move { Ok(n / 2) });
+/// const HALF: Tool<u32, u32, (), Implemented> = Tool::new("half", "Half as much.").implemented(HALVE);
+/// assert_eq!(HALF.name(), "half");
+/// ```
 pub fn boxed<T>(
     future: impl Future<Output = Result<T, Fault>> + Send + 'static,
 ) -> BoxFuture<'static, Result<T, Fault>> {

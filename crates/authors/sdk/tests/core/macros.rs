@@ -19,7 +19,7 @@ async fn search(trip: Trip, cx: Cx<String>) -> Result<Vec<String>, Fault> {
 }
 
 /// How many there are.
-#[tool]
+#[tool(sdk = "::wharf_sdk")]
 async fn how_many(trips: Vec<Trip>) -> Result<usize, Fault> {
     Ok(trips.len())
 }
