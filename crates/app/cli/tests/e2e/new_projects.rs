@@ -186,7 +186,7 @@ fn k034_projects_in_rust_pass_their_tests_and_work() {
     used(&home, &projects);
 }
 
-/// Tests and builds Rust projects as one workspace, so that what they depend on is built once,
+/// Checks, tests and builds Rust projects as one workspace, so that what they depend on is built once,
 /// also for later runs of this test. Gives the folder with the programs.
 fn build(projects: &[Project], place: &Path) -> PathBuf {
     let names = projects.iter().map(|project| project.folder.file_name().expect("a name"));
@@ -200,9 +200,13 @@ fn build(projects: &[Project], place: &Path) -> PathBuf {
     std::fs::create_dir_all(&target).expect("made");
     let busy = File::create(target.join("busy.lock")).expect("a file to lock");
     busy.lock().expect("a lock");
-    for line in ["test", "build"] {
+    for line in [
+        "fmt --check -p rust-agent -p rust-tool -p rust-operative",
+        "test --quiet --offline",
+        "build --quiet --offline",
+    ] {
         let mut command = Command::new(env!("CARGO"));
-        command.args([line, "--quiet", "--offline"]).current_dir(place).stdin(Stdio::null());
+        command.args(line.split(' ')).current_dir(place).stdin(Stdio::null());
         command.env("CARGO_TARGET_DIR", &target).env("CARGO_INCREMENTAL", "0");
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env_remove("RUSTFLAGS");
         ran(command);

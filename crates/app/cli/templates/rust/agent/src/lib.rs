@@ -28,7 +28,8 @@ async fn greet(input: Greet, cx: Cx<String>) -> Result<Greeting, Fault> {
         return Err(Fault::with_code(code, "There is nobody to greet.", false));
     }
     cx.progress("thinking of something nice".to_owned()).await;
-    Ok(Greeting { text: format!("Hello, {name}!") })
+    let text = format!("Hello, {name}!");
+    Ok(Greeting { text })
 }
 
 /// A scope with all tools of the agent.
@@ -42,18 +43,24 @@ pub fn tools() -> Result<Scope, Error> {
 mod tests {
     use super::*;
 
+    fn whom(name: &str) -> Greet {
+        let name = name.to_owned();
+        Greet { name }
+    }
+
     #[tokio::test]
     async fn somebody_is_greeted_by_name() {
         let scope = tools().expect("tools");
-        let mut call = GREET.call(&scope, Greet { name: "Ada".to_owned() });
-        assert_eq!(call.progress().await.as_deref(), Some("thinking of something nice"));
-        assert_eq!(call.await, Ok(Greeting { text: "Hello, Ada!".to_owned() }));
+        let mut call = GREET.call(&scope, whom("Ada"));
+        let status = call.progress().await;
+        assert_eq!(status.as_deref(), Some("thinking of something nice"));
+        assert_eq!(call.await.expect("a greeting").text, "Hello, Ada!");
     }
 
     #[tokio::test]
     async fn nobody_is_not_greeted() {
         let scope = tools().expect("tools");
-        let fault = GREET.call(&scope, Greet { name: " ".to_owned() }).await.expect_err("refused");
+        let fault = GREET.call(&scope, whom(" ")).await.expect_err("refused");
         assert_eq!(fault.code.as_str(), "{{code}}.no_name");
     }
 

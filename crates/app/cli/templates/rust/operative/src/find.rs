@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 /// An address and what lets one in.
-#[derive(Debug)]
 pub struct Core {
     /// The address.
     pub url: String,
@@ -23,15 +22,20 @@ struct Info {
 impl Core {
     /// Finds the core; `None` if there is none.
     pub fn find() -> Option<Self> {
-        let run = home()?.join("run");
+        let run = home().unwrap_or_default().join("run");
         let given = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let written = || {
             let info = fs::read(run.join("core.json")).ok()?;
-            serde_json::from_slice::<Info>(&info).ok().map(|info| info.http)
+            let info: Info = serde_json::from_slice(&info).ok()?;
+            Some(info.http)
         };
-        let owners = || Some(fs::read_to_string(run.join("owner.token")).ok()?.trim().to_owned());
+        let owners = || {
+            let token = fs::read_to_string(run.join("owner.token")).ok()?;
+            Some(token.trim().to_owned())
+        };
         let url = given("WHARF_URL").or_else(written)?;
-        Some(Self { url, token: given("WHARF_TOKEN").or_else(owners)? })
+        let token = given("WHARF_TOKEN").or_else(owners)?;
+        Some(Self { url, token })
     }
 }
 

@@ -38,7 +38,8 @@ async fn say(words: Words, cx: Cx<String>) -> Result<Said, Fault> {
     }
     cx.progress("clearing the throat".to_owned()).await;
     println!("{{id}} says: {text}");
-    Ok(Said { said: text, times: TIMES.fetch_add(1, Ordering::Relaxed) + 1 })
+    let times = TIMES.fetch_add(1, Ordering::Relaxed) + 1;
+    Ok(Said { said: text, times })
 }
 
 /// A scope with all tools of the operative.
@@ -55,21 +56,24 @@ mod tests {
     use super::*;
 
     fn words(text: &str) -> Words {
-        Words { text: text.to_owned() }
+        let text = text.to_owned();
+        Words { text }
     }
 
     #[tokio::test]
     async fn what_is_to_be_said_is_said_and_counted_also_over_a_connection() {
         let scope = tools().expect("tools");
         let mut call = SAY.call(&scope, words("hello"));
-        assert_eq!(call.progress().await.as_deref(), Some("clearing the throat"));
-        assert_eq!(call.await, Ok(Said { said: "hello".to_owned(), times: 1 }));
+        let status = call.progress().await;
+        assert_eq!(status.as_deref(), Some("clearing the throat"));
+        let first = call.await.expect("said");
+        assert_eq!((first.said.as_str(), first.times), ("hello", 1));
 
         let (here, there) = memory::pair();
         let serving = operative::serve(&scope, &there);
         let elsewhere = Scope::root().with_transport(here);
-        let said = SAY.call(&elsewhere, words("again")).await;
-        assert_eq!(said, Ok(Said { said: "again".to_owned(), times: 2 }));
+        let second = SAY.call(&elsewhere, words("again")).await.expect("said");
+        assert_eq!((second.said.as_str(), second.times), ("again", 2));
         serving.stop().await;
     }
 

@@ -22,12 +22,14 @@ pub struct Counted {
 
 /// The tool. Its types are those of its input, its output and its progress.
 pub const COUNT: Tool<Input, Counted, String> =
-    Tool::new("{{name}}", "Counts the words and lines of a text.");
+    Tool::new("count", "Counts the words and lines of a text.");
 
 async fn count(input: Input, cx: Cx<String>) -> Result<Counted, Fault> {
     cx.progress("counting".to_owned()).await;
     let text = input.text;
-    Ok(Counted { words: text.split_whitespace().count(), lines: text.lines().count() })
+    let words = text.split_whitespace().count();
+    let lines = text.lines().count();
+    Ok(Counted { words, lines })
 }
 
 /// A scope with the tool.
@@ -42,14 +44,16 @@ mod tests {
     use super::*;
 
     fn input(text: &str) -> Input {
-        Input { text: text.to_owned() }
+        let text = text.to_owned();
+        Input { text }
     }
 
     #[tokio::test]
     async fn words_and_lines_are_counted() {
         let scope = tools().expect("tools");
         let mut call = COUNT.call(&scope, input("to be\nor not to be\n"));
-        assert_eq!(call.progress().await.as_deref(), Some("counting"));
+        let status = call.progress().await;
+        assert_eq!(status.as_deref(), Some("counting"));
         assert_eq!(call.await, Ok(Counted { words: 6, lines: 2 }));
     }
 

@@ -4,9 +4,12 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use wharf_sdk::toolserver::ToolServer;
+
 use {{crate}}::{COUNT, tools};
+
+const ID: &str = "{{id}}";
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let tools = tools()?;
-    Ok(ToolServer::of("{{id}}", &tools, &COUNT).free().run())
+    Ok(ToolServer::of(ID, &tools, &COUNT).free().run())
 }
