@@ -95,3 +95,29 @@ pub use transport::Transport;
 #[cfg(feature = "macros")]
 pub use wharf_sdk_macros::tool;
 pub use wharf_vocab::{Code, Fault, FaultCode, Micro, Mode, Object};
+
+#[cfg(test)]
+mod tests {
+    /// Programs that run in tests, and that the guide quotes.
+    const PROGRAMS: [&str; 6] = [
+        include_str!("../examples/search.rs"),
+        include_str!("../examples/get_location.rs"),
+        include_str!("../examples/flight.rs"),
+        include_str!("../examples/builtins.rs"),
+        include_str!("../../../../examples/sdk/faces/src/flight.rs"),
+        include_str!("../../../../examples/sdk/faces/src/main.rs"),
+    ];
+
+    #[test]
+    fn every_line_of_code_in_the_guide_stands_in_a_program_that_runs() {
+        let guide = include_str!("../../../../docs/sdk.md");
+        let blocks = guide.split("```rust\n").skip(1);
+        let blocks = blocks.map(|rest| rest.split("```").next().unwrap_or_default());
+        let lines: Vec<&str> = blocks.flat_map(str::lines).collect();
+        assert!(lines.len() > 50, "the guide shows code");
+        for line in lines {
+            let known = PROGRAMS.iter().any(|program| program.lines().any(|own| own == line));
+            assert!(known, "{line}");
+        }
+    }
+}
