@@ -126,6 +126,7 @@ impl Address {
     }
 
     /// The same address as a WebSocket has it.
+    #[cfg(feature = "ws")]
     pub(crate) fn as_ws(&self) -> String {
         let scheme = if self.is_encrypted() { "wss" } else { "ws" };
         format!("{scheme}://{}{}", self.authority(), self.target())

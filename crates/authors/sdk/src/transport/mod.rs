@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 pub use wharf_protocol::tool::{Answer, Limits};
 pub use wharf_wire::tool_v1::{Kind, OfferedTool};
 
+#[cfg(any(feature = "ws", feature = "sse"))]
 mod address;
 #[cfg(any(feature = "ws", feature = "sse"))]
 mod dial;
@@ -29,6 +30,7 @@ pub mod unix;
 #[cfg(feature = "ws")]
 pub mod ws;
 
+#[cfg(any(feature = "ws", feature = "sse"))]
 pub use address::Address;
 pub use error::Error;
 pub(crate) use link::Served;

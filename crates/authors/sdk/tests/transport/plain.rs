@@ -287,3 +287,27 @@ async fn k003_a_plain_peer_is_never_asked_on_behalf_of_its_own_request() {
     peer.say(request("r", "outer", json!(null))).await;
     assert_eq!(peer.hear_strictly().await["response"]["content"], "from afar");
 }
+
+#[tokio::test]
+async fn k026_a_peer_that_vanishes_at_any_point_fails_the_calls_that_wait() {
+    for point in 0..4 {
+        let (mut peer, link) = Peer::listening(options()).await;
+        let scope = Scope::root().with_transport(link.clone());
+        let calls: Vec<_> = (0..3).map(|_| tokio::spawn(COUNT.call(&scope, 5))).collect();
+        let script = async {
+            for _ in 0..point {
+                let id = peer.hear().await["payload"]["id"].clone();
+                peer.say(json!({"type": "progress", "id": id, "data": 1})).await;
+            }
+            // Its socket goes without a farewell.
+            drop(peer);
+        };
+        soon(script).await;
+        for call in calls {
+            let fault = soon(call).await.expect("ended").expect_err("lost");
+            assert!(fault.is(Code::TransportLost), "{point}: {fault:?}");
+        }
+        soon(link.closed()).await;
+        assert_eq!(link.counters().calls_waiting, 0);
+    }
+}
