@@ -152,6 +152,7 @@ impl Inner {
     }
 
     /// Waits until the scope is closed.
+    #[cfg(feature = "ws")]
     pub(crate) async fn ended(&self) {
         self.until(|| self.is_closed()).await;
     }
