@@ -75,13 +75,7 @@ pub(super) const ROWS: &[Row] = &[
     // An author's own tool server is served by the same library as `wharf tool serve`.
     Row {
         crates: &["authors/sdk"],
-        may_use: &[
-            VOCAB,
-            WIRE,
-            PROTOCOL,
-            Crate("authors/sdk-macros"),
-            Crate("authors/toolserver"),
-        ],
+        may_use: &[VOCAB, WIRE, PROTOCOL, Crate("authors/sdk-macros"), Crate("authors/toolserver")],
     },
     Row { crates: &["examples/agents/hello", "examples/tools/rust/text/words/1"], may_use: &[SDK] },
     // A core inside a program is assembled like the server's, and offers tools as the core's own.

@@ -29,7 +29,7 @@ impl Operative {
         client(request, stream).ok().map(|(socket, _)| Self(socket))
     }
 
-    fn offering(core: &Core, name: &str, token: &str, tools: Value) -> Self {
+    fn offering(core: &Core, name: &str, token: &str, tools: &Value) -> Self {
         let mut operative = Self::connect(core, name, token, None).expect("let in");
         operative.say(&json!({"type": "offer", "tools": tools}));
         let offered = operative.hear("offered");
@@ -90,7 +90,7 @@ fn k032_a_program_offers_a_tool_and_wharf_run_calls_it() {
     let core = home.up();
     let token = token(&home, "desk/*");
     assert!(Operative::connect(&core, "other", &token, None).is_none(), "not granted");
-    let mut desk = Operative::offering(&core, "desk", &token, greet());
+    let mut desk = Operative::offering(&core, "desk", &token, &greet());
     let running = home.spawn(&["run", "desk/greet", "name=Ada"]);
     desk.serve_one(&json!({"status": "thinking"}));
     assert_eq!(running.wait().code(0).json()["outputs"], json!({"hello": "Ada"}));
@@ -111,7 +111,7 @@ fn k032_a_run_waits_for_its_operative_also_when_the_core_is_killed() {
     let home = TestHome::new();
     let core = home.up();
     let token = token(&home, "desk/*");
-    drop(Operative::offering(&core, "desk", &token, greet()));
+    drop(Operative::offering(&core, "desk", &token, &greet()));
     let is_away = |api: &Api| api.get("/v1/operatives")["items"][0]["connected"] == false;
     let api = Api::of(&core);
     wait_for("the operative is away", || is_away(&api).then_some(()));
@@ -122,7 +122,7 @@ fn k032_a_run_waits_for_its_operative_also_when_the_core_is_killed() {
     let api = Api::of(&core);
     let tool = api.get("/v1/tools/desk/greet");
     assert_eq!(tool["state"], "starting", "it is known before anybody is connected: {tool}");
-    let mut desk = Operative::offering(&core, "desk", &token, greet());
+    let mut desk = Operative::offering(&core, "desk", &token, &greet());
     desk.serve_one(&json!(1));
     let ended = api.end_of("default", run["run_id"].as_str().expect("an id"));
     assert_eq!(ended["outputs"], json!({"hello": "Ada"}), "{ended}");

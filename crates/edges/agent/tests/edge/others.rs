@@ -37,6 +37,7 @@ fn tool_server() -> AgentInput {
             inherits_connection: false,
             source: None,
             server: Some(Box::new(server)),
+            operative: false,
         },
     }
 }
