@@ -1,8 +1,11 @@
 //! How a call ended, for whoever made it.
 
 use serde_json::Value;
-use wharf_vocab::{Code, Executed, Fault, FaultCode};
+use wharf_vocab::{Code, Executed, Fault, FaultCode, Object};
 use wharf_wire::tool_v1::{Marker, Response};
+
+/// Facts about a failure that are taken from a peer.
+const DETAILS_BYTES_MAX: usize = 64 * 1024;
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,5 +98,7 @@ fn fault_of(marker: Marker) -> Fault {
     let known = FaultCode::parse(&marker.code);
     let code = known.unwrap_or_else(|| FaultCode::from(Code::ToolFailed));
     let fault = Fault::with_code(code, marker.message, marker.retryable);
-    Fault { details: marker.details, ..fault }
+    // Facts are kept with the run and shown in lists, so they are few or none.
+    let fits = serde_json::to_string(&marker.details).is_ok_and(|it| it.len() <= DETAILS_BYTES_MAX);
+    Fault { details: if fits { marker.details } else { Object::new() }, ..fault }
 }

@@ -164,3 +164,21 @@ fn k030_what_a_peer_can_make_the_session_keep_is_bounded() {
     operative.call(request("x")).expect("the first");
     assert_eq!(operative.call(request("y")), Err(CallError::Full));
 }
+
+#[test]
+fn k028_a_failure_with_too_many_facts_comes_without_them() {
+    for (bytes, kept) in [(1_000, true), (100_000, false)] {
+        let (mut principal, mut operative) = (session(), session());
+        principal.call(request("a")).expect("made");
+        carry(&mut principal, &mut operative);
+        let fault = Fault::new(Code::ToolFailed, "No.").with("why", "x".repeat(bytes));
+        operative.answer("a", &Answer::Failed(fault));
+        carry(&mut operative, &mut principal);
+        match principal.next_event() {
+            Some(Event::Answered { answer: Answer::Failed(fault), .. }) => {
+                assert_eq!((fault.message.as_str(), !fault.details.is_empty()), ("No.", kept));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -13,6 +13,8 @@ const MARK: &str = "x-wharf-value";
 const KEY: &str = "value";
 /// How many references are followed to see what a schema describes.
 const HOPS_MAX: usize = 16;
+/// How many parts of a schema are looked at for the same reason.
+const PARTS_MAX: usize = 1_000;
 
 /// How a tool's values travel inside the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +79,7 @@ pub fn kept(given: &Value) -> Value {
             kept.insert(MARK.to_owned(), "any".into());
             Value::Object(kept)
         }
-        Value::Object(map) if is_object(given, given, HOPS_MAX) => {
+        Value::Object(map) if Look { root: given, left: PARTS_MAX }.is_object(given, HOPS_MAX) => {
             let mut kept = map.clone();
             kept.remove(MARK);
             Value::Object(kept)
@@ -104,27 +106,43 @@ fn is_anything(schema: &Map<String, Value>) -> bool {
     !SAYING.iter().any(|key| schema.contains_key(*key))
 }
 
-/// Whether a schema describes objects and nothing else.
-fn is_object(schema: &Value, root: &Value, hops: usize) -> bool {
-    let Some(map) = schema.as_object().filter(|_| hops > 0) else { return false };
-    if let Some(kind) = map.get("type") {
-        let only = |kinds: &Vec<Value>| kinds.len() == 1 && kinds[0] == "object";
-        return kind == "object" || kind.as_array().is_some_and(only);
+/// Looks at what a schema describes. References can lead anywhere, also back, so what is looked at
+/// is counted.
+struct Look<'a> {
+    root: &'a Value,
+    left: usize,
+}
+
+impl Look<'_> {
+    /// Whether a part describes objects and nothing else, as far as can be seen soon.
+    fn is_object(&mut self, schema: &Value, hops: usize) -> bool {
+        let Some(map) = schema.as_object().filter(|_| hops > 0 && self.left > 0) else {
+            return false;
+        };
+        self.left -= 1;
+        if let Some(kind) = map.get("type") {
+            let only = |kinds: &Vec<Value>| kinds.len() == 1 && kinds[0] == "object";
+            return kind == "object" || kind.as_array().is_some_and(only);
+        }
+        if map.contains_key("properties") {
+            return true;
+        }
+        let parts = |key: &str| map.get(key).and_then(Value::as_array).filter(|it| !it.is_empty());
+        for key in ["anyOf", "oneOf"] {
+            let mut all = |parts: &Vec<Value>| parts.iter().all(|it| self.is_object(it, hops - 1));
+            if parts(key).is_some_and(&mut all) {
+                return true;
+            }
+        }
+        let some = |parts: &Vec<Value>| parts.iter().any(|it| self.is_object(it, hops - 1));
+        if parts("allOf").is_some_and(some) {
+            return true;
+        }
+        let place = map.get("$ref").and_then(Value::as_str).and_then(|it| it.strip_prefix('#'));
+        let root = self.root;
+        let pointed = place.and_then(|place| root.pointer(place));
+        pointed.is_some_and(|found| self.is_object(found, hops - 1))
     }
-    let all = |key: &str| {
-        let parts = map.get(key).and_then(Value::as_array).filter(|parts| !parts.is_empty());
-        parts.is_some_and(|parts| parts.iter().all(|part| is_object(part, root, hops - 1)))
-    };
-    let some = || {
-        let parts = map.get("allOf").and_then(Value::as_array);
-        parts.is_some_and(|parts| parts.iter().any(|part| is_object(part, root, hops - 1)))
-    };
-    let pointed = || {
-        let place = map.get("$ref").and_then(Value::as_str)?.strip_prefix('#')?;
-        root.pointer(place)
-    };
-    let referred = || pointed().is_some_and(|found| is_object(found, root, hops - 1));
-    map.contains_key("properties") || all("anyOf") || all("oneOf") || some() || referred()
 }
 
 /// Whether nothing is a value of the schema, so that it need not be given.
@@ -236,6 +254,14 @@ mod tests {
             json!({"$ref": "#"}),
         ] {
             assert_eq!(form(other.clone()), Form::Wrapped, "{other}");
+        }
+    }
+
+    #[test]
+    fn k032_a_schema_that_leads_back_to_itself_is_looked_at_for_a_short_time_only() {
+        let many = vec![json!({"$ref": "#"}); 1_000];
+        for key in ["allOf", "anyOf", "oneOf"] {
+            assert_eq!(Form::of(&kept(&json!({ key: many }))), Form::Wrapped, "{key}");
         }
     }
 
