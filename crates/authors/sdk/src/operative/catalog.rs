@@ -2,14 +2,12 @@
 
 use std::sync::{Arc, PoisonError};
 
-use jsonschema::Validator;
 use serde_json::Value;
 use wharf_protocol::tool::Incoming;
-use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::{Kind, OfferedTool, method};
 
 use crate::Place;
-use crate::exposed::{Exposed, compile};
+use crate::exposed::Exposed;
 use crate::wire::Wire;
 
 /// The tools that are served.
@@ -17,15 +15,9 @@ pub(super) struct Catalog {
     place: Place,
     /// Whether what the scope passes on would only come back to the peer.
     returns: bool,
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<Exposed>>,
     /// How many tools the scope had when they were looked at.
     seen: usize,
-}
-
-/// A tool, with what its outputs are checked against before they leave.
-pub(super) struct Entry {
-    pub(super) exposed: Arc<Exposed>,
-    output: Option<Validator>,
 }
 
 impl Catalog {
@@ -34,21 +26,21 @@ impl Catalog {
     }
 
     /// The tool that a request is for, and the input that it has for it.
-    pub(super) fn find(&mut self, incoming: &mut Incoming) -> Option<Arc<Entry>> {
+    pub(super) fn find(&mut self, incoming: &mut Incoming) -> Option<Arc<Exposed>> {
         self.look();
-        let wire = |wire| move |entry: &&Arc<Entry>| entry.exposed.wire == wire;
+        let wire = |wire| move |entry: &&Arc<Exposed>| entry.wire == wire;
         let mut entries = self.entries.iter();
         let found = match (incoming.kind, incoming.method.as_str()) {
             (Kind::Notify, _) => entries.find(wire(Wire::Notify)),
             (Kind::Elicit, method::SAMPLE) => entries.find(wire(Wire::Sample)),
             (Kind::Elicit, name) => {
-                let named = |entry: &&Arc<Entry>| entry.exposed.definition().name == name;
+                let named = |entry: &&Arc<Exposed>| entry.definition().name == name;
                 let tool = self.entries.iter().filter(wire(Wire::Tool)).find(named);
                 tool.or_else(|| entries.find(wire(Wire::Elicit)).filter(|_| asks(incoming)))
             }
         };
         let found = found.cloned()?;
-        if found.exposed.wire == Wire::Elicit
+        if found.wire == Wire::Elicit
             && let Value::Object(question) = &mut incoming.payload
         {
             // The caller's own word for the question stands where the method does.
@@ -68,34 +60,13 @@ impl Catalog {
         let here = exposed
             .into_iter()
             .filter(|tool| !(returns && self.place.0.is_passed_on(tool.definition().name)));
-        self.entries = here.map(|exposed| Arc::new(Entry::new(exposed))).collect();
+        self.entries = here.collect();
     }
 }
 
 /// Whether a request looks like a question, for methods that are no tools.
 fn asks(incoming: &Incoming) -> bool {
     incoming.payload.get("message").is_some_and(Value::is_string)
-}
-
-impl Entry {
-    fn new(exposed: Arc<Exposed>) -> Self {
-        // It was compiled once before, when the tool was provided, so it can be.
-        let output = compile(&exposed.definition().output).ok();
-        Self { exposed, output }
-    }
-
-    /// Lets only an output leave that is what the definition says.
-    pub(super) fn checked(&self, output: Value) -> Result<Value, Fault> {
-        let Some(schema) = &self.output else { return Ok(output) };
-        let Err(error) = schema.validate(&output) else { return Ok(output) };
-        let path = error.instance_path().to_string();
-        let place = if path.is_empty() { "the top level" } else { &path };
-        let name = self.exposed.definition().name;
-        let why = error.masked();
-        let message = format!("The output of the tool {name:?} does not fit at {place}: {why}.");
-        let fault = Fault::new(Code::ToolInvalidOutput, message);
-        Err(fault.with("path", path.as_str()).executed(Executed::Yes))
-    }
 }
 
 fn exposed(place: &Place) -> Vec<Arc<Exposed>> {

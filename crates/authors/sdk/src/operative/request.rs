@@ -11,9 +11,8 @@ use wharf_protocol::tool::{Answer, Incoming};
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::Kind;
 
-use super::catalog::Entry;
 use crate::transport::{Link, Served};
-use crate::{Place, Scope};
+use crate::{Exposed, Place, Scope};
 
 /// Pieces of progress on their way from a tool to the link; behind them the tool waits.
 const PROGRESS_WAITING_MAX: usize = 8;
@@ -32,13 +31,13 @@ impl Server {
     /// everything that belongs to it has cleaned up.
     pub(super) async fn handle(
         self: Arc<Self>,
-        entry: Arc<Entry>,
+        tool: Arc<Exposed>,
         incoming: Incoming,
         stop: CancellationToken,
     ) {
         let scope = self.scope(&incoming);
         let Incoming { id, kind, payload, .. } = incoming;
-        let work = AssertUnwindSafe(self.run(&entry, &scope, &id, payload)).catch_unwind();
+        let work = AssertUnwindSafe(self.run(&tool, &scope, &id, payload)).catch_unwind();
         let result = tokio::select! {
             biased;
             () = stop.cancelled() => None,
@@ -46,7 +45,7 @@ impl Server {
             result = work => Some(result.unwrap_or_else(|_| Err(panicked()))),
         };
         if let Some(result) = result {
-            let answer = match entry.exposed.wire.answer(result) {
+            let answer = match tool.wire.answer(result) {
                 Answer::Accepted(_) if kind == Kind::Notify => Answer::Acknowledged,
                 answer => answer,
             };
@@ -70,17 +69,17 @@ impl Server {
     /// Runs the tool and passes on what it says on the way.
     async fn run(
         &self,
-        entry: &Entry,
+        tool: &Exposed,
         scope: &Scope,
         id: &str,
         payload: Value,
     ) -> Result<Value, Fault> {
         let place = crate::Within::place(scope);
-        if entry.exposed.definition().progress.is_none() {
-            return entry.checked(entry.exposed.call(place, payload, None).await?);
+        if tool.definition().progress.is_none() {
+            return tool.call(place, payload, None).await;
         }
         let (told, mut pieces) = mpsc::channel(PROGRESS_WAITING_MAX);
-        let call = entry.exposed.call(place, payload, Some(told));
+        let call = tool.call(place, payload, Some(told));
         tokio::pin!(call);
         let result = loop {
             tokio::select! {
@@ -92,7 +91,7 @@ impl Server {
         while let Ok(piece) = pieces.try_recv() {
             self.served.progress(id, piece).await;
         }
-        entry.checked(result?)
+        result
     }
 }
 

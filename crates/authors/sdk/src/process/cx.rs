@@ -231,7 +231,7 @@ impl AgentCx {
     }
 
     /// The approval that the call runs under, if it needed one. A tool that asked for it by
-    /// [`directive_required`](crate::directive_required) may act now.
+    /// [`directive_required`](super::directive_required) may act now.
     #[must_use]
     pub fn approval(&self) -> Option<&str> {
         self.inner.call.context.as_ref()?.approval.as_deref()

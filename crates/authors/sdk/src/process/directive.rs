@@ -6,7 +6,7 @@ use wharf_vocab::{Code, Executed, Fault};
 
 /// What a tool fails with that wants an approval before it acts. The proposal says what exactly
 /// it would do and has to be a JSON object; the core shows it to a person, and calls the tool
-/// again with the same input and key once it is approved. [`AgentCx::approval`](crate::AgentCx::approval)
+/// again with the same input and key once it is approved. [`AgentCx::approval`](super::AgentCx::approval)
 /// then names the approval.
 ///
 /// ```
