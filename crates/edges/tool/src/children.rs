@@ -1,9 +1,11 @@
 //! What an operative asks while it serves a call: each is part of the run it works on.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
+use wharf_domain::grant::Narrowing;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::NewAsk;
 use wharf_domain::{Audience, Caller, Resolution};
@@ -18,11 +20,14 @@ use crate::plan::{Plan, Question, Reading};
 #[derive(Debug)]
 pub(crate) struct Children {
     handle: Handle,
+    /// The operative itself.
+    own: Caller,
     tidings: mpsc::Sender<Tidings>,
     open: HashMap<String, Child>,
     /// How often each question was asked on behalf of each call.
     asked: HashMap<(String, Digest), u32>,
     serial: u64,
+    slots: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -41,8 +46,16 @@ enum Kind {
 }
 
 impl Children {
-    pub(crate) fn new(handle: Handle, tidings: mpsc::Sender<Tidings>) -> Self {
-        Self { handle, tidings, open: HashMap::new(), asked: HashMap::new(), serial: 0 }
+    /// What the bearer of `own` will ask, with at most this many calls open at once.
+    pub(crate) fn new(
+        handle: Handle,
+        own: Caller,
+        open_max: usize,
+        tidings: mpsc::Sender<Tidings>,
+    ) -> Self {
+        let (open, asked) = (HashMap::new(), HashMap::new());
+        let slots = follow::slots(open_max);
+        Self { handle, own, tidings, open, asked, serial: 0, slots }
     }
 
     /// Begins what is asked on behalf of an attempt.
@@ -53,13 +66,11 @@ impl Children {
         incoming: Incoming,
     ) {
         let id = incoming.id.clone();
-        // What an operative starts has the rights of whoever started its own run.
-        let caller = attempt.caller(vec![ToolPattern::any()]);
+        let caller = self.caller(&attempt);
         let of = incoming.of.clone().unwrap_or_default();
         let begun = match Plan::of(&self.handle, &caller, incoming) {
             Ok(Plan::Run { tool, inputs, reading }) => {
-                self.run(&id, &of, (attempt, caller), (tool, inputs, reading));
-                Ok(())
+                self.run(&id, &of, (attempt, caller), (tool, inputs, reading))
             }
             Ok(Plan::Question(question)) => self.ask(&id, of, &attempt, question).await,
             Ok(Plan::Notice(notice)) => {
@@ -75,13 +86,39 @@ impl Children {
         }
     }
 
+    /// What an operative starts has the rights of whoever started the run it works on, as far as
+    /// its own token has them, too. Its token stands in the chain, so that it decides nothing
+    /// about what it started, and nothing is started with it once it is revoked.
+    fn caller(&self, attempt: &Attempt) -> Caller {
+        let mut caller = attempt.caller(vec![ToolPattern::any()]);
+        let own = &self.own;
+        let mut rights = caller.rights.narrowed(&Narrowing {
+            worlds: own.rights.worlds.clone(),
+            until: own.rights.until,
+            ..Narrowing::default()
+        });
+        for list in &own.rights.tools {
+            if !rights.tools.contains(list) {
+                rights.tools.push(list.clone());
+            }
+        }
+        caller.rights = Arc::new(rights);
+        for link in &own.links {
+            if !caller.links.contains(link) {
+                caller.links.push(link.clone());
+            }
+        }
+        caller
+    }
+
     fn run(
         &mut self,
         id: &str,
         of: &str,
         (attempt, caller): (Attempt, Caller),
         (tool, inputs, reading): (ToolId, Object, Reading),
-    ) {
+    ) -> Result<(), Fault> {
+        let slot = follow::slot(&self.slots)?;
         self.serial += 1;
         let stop = CancellationToken::new();
         let what = Kind::Run { serial: self.serial, stop: stop.clone() };
@@ -94,6 +131,7 @@ impl Children {
             tidings: self.tidings.clone(),
             stop,
             detach: false,
+            _slot: slot,
         };
         let dispatch = attempt.dispatch();
         let mut new = NewRun::new(tool, inputs, dispatch.run.world.clone());
@@ -104,6 +142,7 @@ impl Children {
             Ok(accepted.run.key.clone())
         };
         tokio::spawn(follower.follow(begun, reading));
+        Ok(())
     }
 
     /// Raises a question on the run. An attempt that is made again and asks the same gets the

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharf_domain::agent::{AgentLimits, Entrypoint};
@@ -15,6 +14,7 @@ use wharf_wire::tool_v1::close;
 use crate::options::Options;
 use crate::query;
 use crate::routes;
+use crate::shares::Shares;
 use crate::sink::Sink;
 use crate::sse::Sessions;
 use crate::stations::{Order, Station};
@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) sessions: Sessions,
     /// Places for connections and sessions.
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) shares: Shares,
     /// Whoever follows a run for a peer.
     pub(crate) followers: TaskTracker,
     /// Principals are told to go.
@@ -49,7 +49,7 @@ impl ToolEdge {
     pub async fn start(options: Options) -> Self {
         let shared = Arc::new(Shared {
             sessions: Sessions::default(),
-            places: Arc::new(Semaphore::new(options.peers_max)),
+            shares: Shares::new(options.peers_max, options.peers_each_max),
             followers: TaskTracker::new(),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),

@@ -3,13 +3,15 @@
 //! What it has to tell goes through a bounded queue that the connection empties as fast as its
 //! peer reads. When the peer is slow only the follower waits; the run does not.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, Outcome, Progress, Run};
 use wharf_engine::{Handle, HistoryItem};
 use wharf_protocol::tool::Answer;
-use wharf_vocab::{Code, Fault, RunKey, Seq};
+use wharf_vocab::{Code, Executed, Fault, RunKey, Seq};
 
 use crate::plan::Reading;
 
@@ -48,6 +50,22 @@ pub(crate) struct Follower {
     pub(crate) stop: CancellationToken,
     /// Whether the run goes on without its asker.
     pub(crate) detach: bool,
+    /// Its place among those of its connection.
+    pub(crate) _slot: OwnedSemaphorePermit,
+}
+
+/// Places for the followers of a connection that may have this many requests open. A request that
+/// is taken back is open no more while its follower still sees to the end of its run, so there
+/// are some more.
+pub(crate) fn slots(open_max: usize) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(2 * open_max))
+}
+
+/// A place for one more follower.
+pub(crate) fn slot(slots: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Fault> {
+    let message = "Too much that was taken back is still under way on this connection.";
+    let busy = |_| Fault::new(Code::ToolBusy, message).executed(Executed::No);
+    Arc::clone(slots).try_acquire_owned().map_err(busy)
 }
 
 impl Follower {

@@ -13,6 +13,7 @@
 //! | `offer.rs` | tools as operatives describe them |
 //! | `socket.rs`, `sse.rs`, `outlet.rs` | what carries frames |
 //! | `query.rs`, `routes.rs` | how a connection is asked for |
+//! | `shares.rs` | what the connections of one token take up together |
 
 mod children;
 mod edge;
@@ -27,6 +28,7 @@ mod plan;
 mod principal;
 mod query;
 mod routes;
+mod shares;
 mod sink;
 mod socket;
 mod sse;

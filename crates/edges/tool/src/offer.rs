@@ -11,6 +11,8 @@ use wharf_wire::tool_v1::{OfferedTool, method};
 
 /// Tools of one operative.
 const TOOLS_MAX: usize = 256;
+/// Tools of one operative with their schemas.
+const OFFER_BYTES_MAX: usize = 1024 * 1024;
 /// Longest description.
 const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
 /// How long an attempt may take unless the caller wants less; there may be a person at the page.
@@ -35,7 +37,15 @@ pub(crate) fn definitions(
             return Err(Fault::new(Code::ToolConflict, message));
         }
     }
-    offered.iter().map(|tool| definition(provider, caller, tool)).collect()
+    let defs: Result<Vec<ToolDef>, Fault> =
+        offered.iter().map(|tool| definition(provider, caller, tool)).collect();
+    let defs = defs?;
+    // All of it is written down whenever some of it changes.
+    if serde_json::to_string(&defs).is_ok_and(|text| text.len() > OFFER_BYTES_MAX) {
+        let message = format!("An offer has {OFFER_BYTES_MAX} bytes at most.");
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    Ok(defs)
 }
 
 /// Tools of which only the names are known.

@@ -45,7 +45,8 @@ impl Operative {
         (epoch, caller): (u64, Caller),
         tidings: mpsc::Sender<Tidings>,
     ) -> Self {
-        let children = Children::new(shared.options.handle.clone(), tidings);
+        let (handle, open_max) = (shared.options.handle.clone(), shared.options.limits.served_max);
+        let children = Children::new(handle, caller.clone(), open_max, tidings);
         Self { shared, station, epoch, caller, calls: HashMap::new(), children }
     }
 
@@ -79,6 +80,7 @@ impl Operative {
         let id = query::record(name)?;
         let before = handle.agent(&id)?.tools;
         if before != defs {
+            self.station.check_pace()?;
             self.keep(before, defs).await?;
         } else {
             // The catalog may have less than the journal after a change that did not come through.
@@ -249,6 +251,7 @@ fn result(answer: Answer) -> Result<Value, AttemptError> {
             Err(AttemptError::Failed(Fault::new(Code::ToolFailed, text), Executed::Yes))
         }
         Answer::Failed(mut fault) => {
+            fault.message.retain(|c| !c.is_control() || c == '\n');
             let said = fault.details.remove("executed");
             let executed = match said.as_ref().and_then(Value::as_str) {
                 Some("no") => Executed::No,

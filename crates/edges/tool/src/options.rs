@@ -30,10 +30,14 @@ pub struct Options {
     pub events_max: usize,
     /// Bytes of the events that are kept for readers that come back.
     pub events_bytes_max: usize,
+    /// Bytes of the events that are kept for all sessions of one token.
+    pub events_bytes_each_max: usize,
     /// Frames that nobody can read before a connection is ended.
     pub unreadable_max: u64,
     /// Connections and sessions at once.
     pub peers_max: usize,
+    /// Connections and sessions of one token at once; a person's own may have all.
+    pub peers_each_max: usize,
     /// Names that are known at once.
     pub operatives_max: usize,
 }
@@ -54,8 +58,10 @@ impl Options {
             keep_alive: Duration::from_secs(15),
             events_max: 4_096,
             events_bytes_max: 16 * 1024 * 1024,
+            events_bytes_each_max: 64 * 1024 * 1024,
             unreadable_max: 100,
             peers_max: 1_024,
+            peers_each_max: 256,
             operatives_max: 1_024,
         }
     }

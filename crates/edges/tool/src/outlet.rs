@@ -10,8 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Deserialize;
 use tokio::sync::watch;
 
+use crate::shares::Share;
+
 /// Events that are handed to a reader at once.
 const AT_ONCE_MAX: usize = 64;
+/// From here on no further event is handed to a reader at once; each has a copy until it is sent.
+const AT_ONCE_BYTES: usize = 256 * 1024;
+/// Readers of one session.
+const READERS_MAX: usize = 16;
 
 /// Where the frames of a session go.
 #[derive(Debug)]
@@ -20,8 +26,20 @@ pub(crate) struct Outlet {
     /// The number of the last event; closed when there will be no more.
     last: watch::Sender<u64>,
     readers: AtomicUsize,
-    events_max: usize,
-    bytes_max: usize,
+    room: Room,
+    /// What all sessions of the same token keep.
+    share: Arc<Share>,
+}
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Room {
+    /// Events.
+    pub(crate) events_max: usize,
+    /// Their bytes.
+    pub(crate) bytes_max: usize,
+    /// Bytes of all sessions of the same token.
+    pub(crate) share_bytes_max: usize,
 }
 
 #[derive(Debug, Default)]
@@ -64,11 +82,19 @@ pub(crate) enum Next {
     End,
 }
 
+#[cfg(test)]
+impl Room {
+    /// Room for so many events with so many bytes.
+    pub(crate) fn of(events_max: usize, bytes_max: usize) -> Self {
+        Self { events_max, bytes_max, share_bytes_max: usize::MAX }
+    }
+}
+
 impl Outlet {
-    pub(crate) fn new(events_max: usize, bytes_max: usize) -> Self {
+    pub(crate) fn new(room: Room, share: Arc<Share>) -> Self {
         let (last, _) = watch::channel(0);
         let (state, readers) = (Mutex::default(), AtomicUsize::new(0));
-        Self { state, last, readers, events_max, bytes_max }
+        Self { state, last, readers, room, share }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -82,12 +108,16 @@ impl Outlet {
             state.last += 1;
             let is_progress = frame.starts_with(r#"{"type":"progress""#);
             let kept = Kept { id: state.last, text: frame.into(), is_progress };
-            state.bytes += kept.text.len();
+            let more = kept.text.len();
+            state.bytes += more;
+            let mut all = self.share.bytes.fetch_add(more, Ordering::SeqCst) + more;
             state.events.push_back(kept);
-            while state.events.len() > self.events_max || state.bytes > self.bytes_max {
-                if !state.shed() {
-                    break;
-                }
+            while state.events.len() > self.room.events_max
+                || state.bytes > self.room.bytes_max
+                || all > self.room.share_bytes_max
+            {
+                let Some(less) = state.shed() else { break };
+                all = self.share.bytes.fetch_sub(less, Ordering::SeqCst) - less;
             }
             state.last
         };
@@ -108,12 +138,21 @@ impl Outlet {
         self.readers.load(Ordering::SeqCst)
     }
 
-    /// A reader behind `after`; one that begins anew sees what is kept, but no request that is not
-    /// among those that are `open`.
-    pub(crate) fn read(self: &Arc<Self>, after: Option<u64>, open: &HashSet<String>) -> Cursor {
-        self.readers.fetch_add(1, Ordering::SeqCst);
+    /// A reader behind `after`, unless there are too many; one that begins anew sees what is kept,
+    /// but no request that is not among those that are `open`.
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        after: Option<u64>,
+        open: &HashSet<String>,
+    ) -> Option<Cursor> {
+        if self.readers.fetch_add(1, Ordering::SeqCst) >= READERS_MAX {
+            self.readers.fetch_sub(1, Ordering::SeqCst);
+            return None;
+        }
         let news = self.last.subscribe();
         let state = self.lock();
+        // A number that was never given is one of another session that had the same name.
+        let after = after.filter(|after| *after <= state.last);
         let over = match after {
             Some(_) => HashSet::new(),
             None => {
@@ -121,18 +160,19 @@ impl Outlet {
             }
         };
         let told = if after.is_some() { 0 } else { state.gone };
-        Cursor { outlet: Arc::clone(self), after: after.unwrap_or(0), told, over, news }
+        let after = after.unwrap_or(0);
+        Some(Cursor { outlet: Arc::clone(self), after, told, over, news })
     }
 }
 
 impl State {
-    /// Lets one event go: the oldest that is progress, else the oldest.
-    fn shed(&mut self) -> bool {
+    /// Lets one event go, and says how long it was: the oldest that is progress, else the oldest.
+    fn shed(&mut self) -> Option<usize> {
         let place = self.events.iter().position(|kept| kept.is_progress).unwrap_or(0);
-        let Some(kept) = self.events.remove(place) else { return false };
+        let kept = self.events.remove(place)?;
         self.bytes -= kept.text.len();
         self.gone = self.gone.max(kept.id);
-        true
+        Some(kept.text.len())
     }
 }
 
@@ -160,17 +200,24 @@ impl Cursor {
             self.told = to;
         }
         let behind = state.events.partition_point(|kept| kept.id <= self.after);
-        for kept in state.events.range(behind..).take(AT_ONCE_MAX) {
+        let mut more = false;
+        for (n, kept) in state.events.range(behind..).enumerate() {
+            if n >= AT_ONCE_MAX || text.len() >= AT_ONCE_BYTES {
+                more = true;
+                break;
+            }
             self.after = kept.id;
             if !self.over.remove(&kept.id) {
                 text.push_str(&format!("id: {}\ndata: {}\n\n", kept.id, kept.text));
             }
         }
+        if !more {
+            // What is behind the last one that is kept has gone, and that was told.
+            self.after = state.last;
+        }
         match text.is_empty() {
             false => Next::Text(text),
-            true if self.after < state.last && !state.events.is_empty() => {
-                Next::Text(String::new())
-            }
+            true if more => Next::Text(String::new()),
             true if state.ended => Next::End,
             true => Next::Nothing,
         }
@@ -185,6 +232,13 @@ impl Cursor {
     }
 }
 
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        let bytes = self.state.get_mut().map_or_else(|it| it.into_inner().bytes, |it| it.bytes);
+        self.share.bytes.fetch_sub(bytes, Ordering::SeqCst);
+    }
+}
+
 impl Drop for Cursor {
     fn drop(&mut self) {
         self.outlet.readers.fetch_sub(1, Ordering::SeqCst);
@@ -195,6 +249,14 @@ impl Drop for Cursor {
 mod tests {
     use super::*;
 
+    fn outlet(room: Room) -> Arc<Outlet> {
+        Arc::new(Outlet::new(room, Arc::default()))
+    }
+
+    fn read(outlet: &Arc<Outlet>, after: Option<u64>) -> Cursor {
+        outlet.read(after, &HashSet::new()).expect("there is room")
+    }
+
     fn text(cursor: &mut Cursor) -> String {
         match cursor.take() {
             Next::Text(text) => text,
@@ -204,14 +266,13 @@ mod tests {
 
     #[test]
     fn k029_a_reader_goes_on_where_it_was_and_others_do_not_notice() {
-        let outlet = Arc::new(Outlet::new(10, 1_000));
+        let outlet = outlet(Room::of(10, 1_000));
         outlet.push("a");
         outlet.push("b");
-        let none = HashSet::new();
-        let mut first = outlet.read(Some(1), &none);
+        let mut first = read(&outlet, Some(1));
         assert_eq!(text(&mut first), "id: 2\ndata: b\n\n");
         assert_eq!(first.take(), Next::Nothing);
-        let mut late = outlet.read(None, &none);
+        let mut late = read(&outlet, None);
         outlet.push("c");
         assert_eq!(text(&mut first), "id: 3\ndata: c\n\n");
         assert_eq!(text(&mut late), "id: 1\ndata: a\n\nid: 2\ndata: b\n\nid: 3\ndata: c\n\n");
@@ -224,9 +285,9 @@ mod tests {
 
     #[test]
     fn k029_progress_goes_first_and_whoever_misses_something_is_told() {
-        let outlet = Arc::new(Outlet::new(3, 1_000));
+        let outlet = outlet(Room::of(3, 1_000));
         let progress = r#"{"type":"progress","id":"1","data":1}"#;
-        let mut slow = outlet.read(Some(0), &HashSet::new());
+        let mut slow = read(&outlet, Some(0));
         outlet.push("answer one");
         outlet.push(progress);
         outlet.push("answer two");
@@ -240,17 +301,71 @@ mod tests {
     }
 
     #[test]
+    fn k029_what_went_before_anybody_could_read_it_is_not_waited_for() {
+        let outlet = outlet(Room::of(2, 1_000));
+        let mut reader = read(&outlet, Some(0));
+        outlet.push("answer one");
+        outlet.push("answer two");
+        outlet.push(r#"{"type":"progress","id":"1","data":1}"#);
+        let told = text(&mut reader);
+        assert!(told.contains(r#""from":1,"to":3"#) && told.contains("answer two"), "{told}");
+        assert_eq!(reader.take(), Next::Nothing);
+        outlet.push("answer three");
+        assert_eq!(text(&mut reader), "id: 4\ndata: answer three\n\n");
+    }
+
+    #[test]
+    fn k029_a_number_of_another_session_begins_anew() {
+        let outlet = outlet(Room::of(10, 1_000));
+        outlet.push("a");
+        assert_eq!(text(&mut read(&outlet, Some(50))), "id: 1\ndata: a\n\n");
+    }
+
+    #[test]
     fn k029_a_late_joiner_sees_only_requests_that_are_open() {
-        let outlet = Arc::new(Outlet::new(10, 1_000));
+        let outlet = outlet(Room::of(10, 1_000));
         let request =
             |id: &str| format!(r#"{{"id":"{id}","kind":"elicit","type":"t","payload":1}}"#);
         outlet.push(&request("over"));
         outlet.push(&request("open"));
         let open = HashSet::from(["open".to_owned()]);
-        let mut late = outlet.read(None, &open);
+        let mut late = outlet.read(None, &open).expect("there is room");
         let seen = text(&mut late);
         assert!(seen.contains(r#""id":"open""#) && !seen.contains(r#""id":"over""#), "{seen}");
-        let mut back = outlet.read(Some(0), &open);
+        let mut back = outlet.read(Some(0), &open).expect("there is room");
         assert!(text(&mut back).contains(r#""id":"over""#), "it asked for all of it");
+    }
+
+    #[test]
+    fn k030_what_readers_make_the_core_keep_is_bounded() {
+        let big = "x".repeat(200 * 1024);
+        let outlet = outlet(Room::of(10, usize::MAX));
+        (0..4).for_each(|_| outlet.push(&big));
+        let mut slow = read(&outlet, None);
+        let piece = text(&mut slow);
+        assert!(piece.len() < 500 * 1024, "not all of it is copied: {}", piece.len());
+        assert_eq!(
+            piece.len() + text(&mut slow).len(),
+            4 * (big.len() + "id: 1\ndata: \n\n".len())
+        );
+        assert_eq!(slow.take(), Next::Nothing);
+        let many: Vec<Cursor> = (1..READERS_MAX).map(|_| read(&outlet, None)).collect();
+        assert!(outlet.read(None, &HashSet::new()).is_none());
+        drop(many);
+        assert!(outlet.read(None, &HashSet::new()).is_some());
+    }
+
+    #[test]
+    fn k030_sessions_of_one_token_keep_a_share_together() {
+        let share = Arc::new(Share::default());
+        let room = Room { share_bytes_max: 10, ..Room::of(10, 1_000) };
+        let (one, two) = (Outlet::new(room, Arc::clone(&share)), Outlet::new(room, share.clone()));
+        one.push("12345678");
+        two.push("1234");
+        assert_eq!(share.bytes.load(Ordering::SeqCst), 8, "the second lets go of its own");
+        one.push("123456");
+        assert_eq!(share.bytes.load(Ordering::SeqCst), 6);
+        drop((one, two));
+        assert_eq!(share.bytes.load(Ordering::SeqCst), 0);
     }
 }

@@ -119,6 +119,8 @@ impl Peer {
         if text.len() > self.shared.options.limits.frame_bytes_max {
             return Err(Closing::new(close::TOO_LARGE, "a frame is too large"));
         }
+        // Nothing is done for a token that was revoked a moment ago.
+        self.check()?;
         let before = self.session.counters().unreadable;
         self.session.receive(text);
         let unreadable = self.session.counters().unreadable;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
 use wharf_engine::{Handle, NewRun};
@@ -24,6 +24,7 @@ pub(crate) struct Principal {
     tidings: mpsc::Sender<Tidings>,
     open: HashMap<String, Open>,
     serial: u64,
+    slots: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -39,7 +40,8 @@ impl Principal {
         (world, detach): (WorldId, bool),
         tidings: mpsc::Sender<Tidings>,
     ) -> Self {
-        Self { shared, caller, world, detach, tidings, open: HashMap::new(), serial: 0 }
+        let slots = follow::slots(shared.options.limits.served_max);
+        Self { shared, caller, world, detach, tidings, open: HashMap::new(), serial: 0, slots }
     }
 
     /// Begins what is asked.
@@ -53,7 +55,8 @@ impl Principal {
         }
         let handle = self.shared.options.handle.clone();
         let planned = self.planned(&handle, incoming);
-        let (tool, inputs, reading) = match planned {
+        let planned = planned.and_then(|planned| Ok((planned, follow::slot(&self.slots)?)));
+        let ((tool, inputs, reading), slot) = match planned {
             Ok(planned) => planned,
             Err(fault) => {
                 session.answer(&id, &follow::refused(fault));
@@ -72,6 +75,7 @@ impl Principal {
             tidings: self.tidings.clone(),
             stop,
             detach: self.detach,
+            _slot: slot,
         };
         let (caller, new) = (self.caller.clone(), NewRun::new(tool, inputs, self.world.clone()));
         let begun = async move {

@@ -112,7 +112,8 @@ pub(crate) fn check(role: &Role, caller: &Caller) -> Result<(), Fault> {
 /// Whether a token's tools leave room for tools of this name, and the name is not the core's.
 fn check_name(caller: &Caller, provider: &ProviderId) -> Result<(), Fault> {
     let name = provider.as_str();
-    if RESERVED_IDS.contains(&name) {
+    // A name that differs from one of the core's by its capitals only is there to be mistaken.
+    if RESERVED_IDS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
         let message = format!("{name} is a name of the core itself; serve under another one.");
         return Err(Fault::new(Code::PermissionDenied, message).with("provider", name));
     }
@@ -193,6 +194,7 @@ mod tests {
         assert!(may(&["browser/*"], "browser") && may(&["browser/get-*"], "browser"));
         assert!(may(&["*"], "browser") && may(&["b*/x"], "browser"));
         assert!(!may(&["browser/*"], "browsers") && !may(&["x/*", "y/*"], "browser"));
-        assert!(!may(&["*"], "wharf"));
+        assert!(!may(&["*"], "wharf") && !may(&["*"], "Wharf"));
+        assert!(!may(&["browser/*"], "Browser") && !may(&["browser/*"], "browser.x"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::header::{RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -13,7 +13,6 @@ use axum::routing::{delete, get};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::{AuditRecord, Caller};
 use wharf_vocab::{Code, Fault, ProviderId, Timestamp, Verb};
 use wharf_wire::rest_v1::{ErrorBody, ErrorInfo, Operative, Page};
@@ -23,14 +22,18 @@ use crate::edge::Shared;
 use crate::offer;
 use crate::peer::Opening;
 use crate::query::{self, Role, Wanted};
+use crate::shares::Place;
 use crate::sse::{self, Key, Post, Reader};
 use crate::{socket, stations::Station};
 
 /// Where peers connect.
 pub(crate) fn peers(shared: Arc<Shared>) -> Router {
+    // What a frame may have, a message may have.
+    let body = DefaultBodyLimit::max(shared.options.limits.frame_bytes_max);
     Router::new()
         .route("/v1/tool/ws", get(open))
         .route("/v1/tool/sse", get(read).post(post))
+        .layer(body)
         .with_state(shared)
 }
 
@@ -84,7 +87,7 @@ async fn admit(
     role: Role,
     marked: bool,
     bare: bool,
-) -> Result<(Opening, OwnedSemaphorePermit), Fault> {
+) -> Result<(Opening, Place), Fault> {
     let checked = query::check(&role, caller).and_then(|()| match &role {
         // A peer that only names its tools may know no other way to be told what is wrong.
         Role::Operative { provider, tools: Some(names) } => {
@@ -102,11 +105,7 @@ async fn admit(
     if shared.draining.is_cancelled() {
         return Err(Fault::new(Code::CoreStopping, "The core is stopping."));
     }
-    let busy = |_| {
-        let message = "Too many connections are open; try again in a moment.";
-        Fault::new(Code::CoreBusy, message)
-    };
-    let place = Arc::clone(&shared.places).try_acquire_owned().map_err(busy)?;
+    let place = shared.shares.place(caller)?;
     let station = match &role {
         Role::Principal { .. } => None,
         Role::Operative { provider, .. } => Some(shared.claim(caller, provider).await?),
@@ -150,7 +149,7 @@ async fn read(
         return Err(Refused { fault, status: Some(StatusCode::GONE) });
     }
     let entry = session(&shared, &caller, wanted, &key).await?;
-    Ok(entry.events(&shared, Reader { caller, after }).await)
+    Ok(entry.events(&shared, Reader { caller, after }).await?)
 }
 
 /// Takes a message of a session.

@@ -5,22 +5,17 @@ use std::sync::Arc;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, MissedTickBehavior};
 use wharf_wire::tool_v1::close;
 
 use crate::edge::Shared;
 use crate::peer::{Closing, Inlets, Opening, Peer};
+use crate::shares::Place;
 
 type Sink = SplitSink<WebSocket, Message>;
 
 /// Serves a connection until it ends.
-pub(crate) async fn serve(
-    shared: Arc<Shared>,
-    opening: Opening,
-    socket: WebSocket,
-    _place: OwnedSemaphorePermit,
-) {
+pub(crate) async fn serve(shared: Arc<Shared>, opening: Opening, socket: WebSocket, _place: Place) {
     let (mut sink, source) = socket.split();
     let (mut peer, mut inlets) = match Peer::begin(&shared, opening).await {
         Ok(begun) => begun,

@@ -10,16 +10,17 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::Stream;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault, GrantId};
 use wharf_wire::tool_v1::close;
 
 use crate::edge::Shared;
-use crate::outlet::{Cursor, Next, Outlet};
+use crate::outlet::{Cursor, Next, Outlet, Room};
 use crate::peer::{Closing, Inlets, Opening, Peer};
 use crate::query::Role;
+use crate::shares::Place;
 
 /// Messages of one session that may wait to be taken.
 const POSTS_MAX: usize = 64;
@@ -86,14 +87,19 @@ pub(crate) fn find_or_begin(
     shared: &Arc<Shared>,
     key: &Key,
     opening: Opening,
-    place: OwnedSemaphorePermit,
+    place: Place,
 ) -> Entry {
     let mut sessions = shared.sessions.lock();
     if let Some(entry) = sessions.get(key).filter(|entry| !entry.posts.is_closed()) {
         return entry.clone();
     }
     let options = &shared.options;
-    let outlet = Arc::new(Outlet::new(options.events_max, options.events_bytes_max));
+    let room = Room {
+        events_max: options.events_max,
+        bytes_max: options.events_bytes_max,
+        share_bytes_max: options.events_bytes_each_max,
+    };
+    let outlet = Arc::new(Outlet::new(room, Arc::clone(&place.share)));
     let (sender, posts) = mpsc::channel(POSTS_MAX);
     let entry = Entry { outlet: Arc::clone(&outlet), posts: sender };
     sessions.insert(key.clone(), entry.clone());
@@ -210,14 +216,21 @@ impl Entry {
     }
 
     /// The events behind a number as a stream.
-    pub(crate) async fn events(&self, shared: &Arc<Shared>, reader: Reader) -> Response {
+    pub(crate) async fn events(
+        &self,
+        shared: &Arc<Shared>,
+        reader: Reader,
+    ) -> Result<Response, Fault> {
         let (answer, open) = oneshot::channel();
         let open = match self.posts.send(Post::Joins(answer)).await {
             Ok(()) => open.await.unwrap_or_default(),
             // It has ended; what it still has to tell can be read.
             Err(_) => HashSet::new(),
         };
-        let cursor = self.outlet.read(reader.after, &open);
+        let cursor = self.outlet.read(reader.after, &open).ok_or_else(|| {
+            let message = "Too many read the events of this session already.";
+            Fault::new(Code::CoreBusy, message)
+        })?;
         let headers = [
             (CONTENT_TYPE.as_str(), "text/event-stream"),
             (CACHE_CONTROL.as_str(), "no-store"),
@@ -225,7 +238,7 @@ impl Entry {
             ("x-accel-buffering", "no"),
         ];
         let body = Body::from_stream(stream(Arc::clone(shared), cursor, reader.caller));
-        (headers, body).into_response()
+        Ok((headers, body).into_response())
     }
 }
 
@@ -295,7 +308,8 @@ mod tests {
     #[tokio::test]
     async fn k029_a_message_is_handed_on_once_its_answer_was_taken() {
         let (sender, mut posts) = mpsc::channel(1);
-        let entry = Entry { outlet: Arc::new(Outlet::new(1, 1)), posts: sender };
+        let entry =
+            Entry { outlet: Arc::new(Outlet::new(Room::of(1, 1), Arc::default())), posts: sender };
         let patience = Duration::from_millis(10);
         let answer = entry.post(patience, Post::Message("hello".to_owned())).await.expect("room");
         assert_eq!(answer.status(), StatusCode::ACCEPTED);

@@ -76,7 +76,9 @@ fn under_way(home: &TestHome) -> String {
 }
 
 async fn connected(home: &TestHome, core: &Core, scope: &Scope) -> Operative {
-    let token = Some(token(home, &["--verb", "serve", "--tool", "desk/*"]));
+    // What it serves, and what it calls while it does.
+    let tools = ["--verb", "serve", "--tool", "desk/*", "--tool", "wharf/echo"];
+    let token = Some(token(home, &tools));
     let backoff = std::time::Duration::from_millis(50);
     let connect = Connect { token, backoff, ..Connect::new("desk") };
     operative::connect(scope, &core.url(), connect).await.expect("connected")
