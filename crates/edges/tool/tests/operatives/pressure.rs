@@ -62,19 +62,70 @@ async fn k030_requests_that_are_taken_back_at_once_do_not_pile_up() {
 }
 
 #[tokio::test]
+async fn k030_a_handler_has_no_more_open_than_it_may_and_all_of_it_ends_with_its_call() {
+    let stage = Stage::with(|options| options.limits.served_max = 4).await;
+    let mut page = stage.operative("browser", acting("a")).await;
+    let run = stage.run("browser/a", json!({})).await;
+    let (of, _) = page.request().await;
+    for n in 0..10 {
+        page.ask_within(&of, &format!("c{n}"), "wharf/sleep", json!({"ms": 600_000})).await;
+    }
+    for n in 4..10 {
+        assert_eq!(page.response(&format!("c{n}")).await["fault"]["code"], "tool.busy");
+    }
+    for n in 0..200 {
+        page.ask_within(&of, &format!("q{n}"), "form", json!({"message": n.to_string()})).await;
+        page.response(&format!("q{n}")).await;
+    }
+    page.accept(&of, json!({})).await;
+    stage.until(&run, "succeeded").await;
+    eventually(async || {
+        let runs = stage.runs_of("wharf/sleep").await;
+        assert!(runs.len() <= 4, "{}", runs.len());
+        runs.iter().all(|run| run["status"] == "canceled").then_some(())
+    })
+    .await;
+    let inbox = stage.call("GET /v1/inbox", &Value::Null).await.body;
+    assert_eq!(inbox["items"], json!([]));
+}
+
+#[tokio::test]
+async fn k030_questions_that_are_asked_and_taken_back_have_an_end() {
+    let stage = Stage::start().await;
+    let mut page = stage.operative("browser", acting("a")).await;
+    let run = stage.run("browser/a", json!({})).await;
+    let (of, _) = page.request().await;
+    let mut refused = Value::Null;
+    for n in 0..3_000 {
+        let id = format!("q{n}");
+        page.ask_within(&of, &id, "form", json!({"message": n.to_string()})).await;
+        page.say(json!({"type": "cancel", "id": id})).await;
+        page.ask_within(&of, &format!("e{n}"), "wharf/nothing", json!({})).await;
+        let frame = page.next().await.expect("a frame");
+        if frame["id"] == json!(id) {
+            refused = frame["response"].clone();
+            break;
+        }
+    }
+    assert_eq!(refused["status"], "other", "{refused}");
+    stage.until(&run, "running").await;
+}
+
+#[tokio::test]
 async fn k030_offers_that_change_too_often_are_refused_and_the_same_again_is_not() {
     let stage = Stage::start().await;
     let mut page = stage.operative("browser", acting("a")).await;
-    let mut last = acting("a");
-    let refused = loop {
+    let (mut last, mut refused) = (acting("a"), json!({}));
+    for _ in 0..100 {
         let next = acting(if last == acting("a") { "b" } else { "a" });
         page.say(json!({"type": "offer", "tools": next})).await;
         let offered = page.hear("offered").await;
         if offered["error"].is_object() {
-            break offered;
+            refused = offered;
+            break;
         }
         last = next;
-    };
+    }
     assert_eq!(refused["error"]["code"], "core.busy", "{refused}");
     page.say(json!({"type": "offer", "tools": last})).await;
     assert!(page.hear("offered").await["tools"].is_array());

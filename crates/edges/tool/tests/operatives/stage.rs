@@ -156,6 +156,7 @@ impl Stage {
             headers.insert("authorization", format!("Bearer {token}").parse().expect("a header"));
         }
         let stream = TcpStream::connect(addr).await.expect("connects");
+        stream.set_nodelay(true).expect("set");
         match timeout(PATIENCE, tokio_tungstenite::client_async(request, stream)).await {
             Ok(Ok((stream, answer))) => {
                 let echoed = answer.headers().get("sec-websocket-protocol");
