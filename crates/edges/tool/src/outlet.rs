@@ -71,6 +71,15 @@ pub(crate) struct Cursor {
     news: watch::Receiver<u64>,
 }
 
+/// Why nothing can be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// Too many read already.
+    TooMany,
+    /// The number is one of another session, which had the same name and has ended.
+    Gone,
+}
+
 /// What a reader gets next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -138,21 +147,23 @@ impl Outlet {
         self.readers.load(Ordering::SeqCst)
     }
 
-    /// A reader behind `after`, unless there are too many; one that begins anew sees what is kept,
-    /// but no request that is not among those that are `open`.
+    /// A reader behind `after`; one that begins anew sees what is kept, but no request that is not
+    /// among those that are `open`.
     pub(crate) fn read(
         self: &Arc<Self>,
         after: Option<u64>,
         open: &HashSet<String>,
-    ) -> Option<Cursor> {
+    ) -> Result<Cursor, Unread> {
         if self.readers.fetch_add(1, Ordering::SeqCst) >= READERS_MAX {
             self.readers.fetch_sub(1, Ordering::SeqCst);
-            return None;
+            return Err(Unread::TooMany);
         }
         let news = self.last.subscribe();
         let state = self.lock();
-        // A number that was never given is one of another session that had the same name.
-        let after = after.filter(|after| *after <= state.last);
+        if after.is_some_and(|after| after > state.last) {
+            self.readers.fetch_sub(1, Ordering::SeqCst);
+            return Err(Unread::Gone);
+        }
         let over = match after {
             Some(_) => HashSet::new(),
             None => {
@@ -161,7 +172,7 @@ impl Outlet {
         };
         let told = if after.is_some() { 0 } else { state.gone };
         let after = after.unwrap_or(0);
-        Some(Cursor { outlet: Arc::clone(self), after, told, over, news })
+        Ok(Cursor { outlet: Arc::clone(self), after, told, over, news })
     }
 }
 
@@ -315,10 +326,12 @@ mod tests {
     }
 
     #[test]
-    fn k029_a_number_of_another_session_begins_anew() {
+    fn k029_a_number_of_another_session_is_none_of_this_one() {
         let outlet = outlet(Room::of(10, 1_000));
         outlet.push("a");
-        assert_eq!(text(&mut read(&outlet, Some(50))), "id: 1\ndata: a\n\n");
+        assert_eq!(outlet.read(Some(50), &HashSet::new()).err(), Some(Unread::Gone));
+        assert_eq!(outlet.readers(), 0);
+        assert_eq!(read(&outlet, Some(1)).take(), Next::Nothing);
     }
 
     #[test]
@@ -350,9 +363,9 @@ mod tests {
         );
         assert_eq!(slow.take(), Next::Nothing);
         let many: Vec<Cursor> = (1..READERS_MAX).map(|_| read(&outlet, None)).collect();
-        assert!(outlet.read(None, &HashSet::new()).is_none());
+        assert_eq!(outlet.read(None, &HashSet::new()).err(), Some(Unread::TooMany));
         drop(many);
-        assert!(outlet.read(None, &HashSet::new()).is_some());
+        assert!(outlet.read(None, &HashSet::new()).is_ok());
     }
 
     #[test]

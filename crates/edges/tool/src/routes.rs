@@ -144,12 +144,13 @@ async fn read(
     let key = Key::new(&caller, &wanted.role, wanted.session.clone());
     let known = shared.sessions.find(&key);
     if known.is_none() && after.is_some_and(|after| after > 0) {
-        let message = "The session has ended; begin a new one, without Last-Event-ID.";
-        let fault = Fault::new(Code::TransportLost, message);
-        return Err(Refused { fault, status: Some(StatusCode::GONE) });
+        return Err(Refused { fault: sse::gone(), status: Some(StatusCode::GONE) });
     }
     let entry = session(&shared, &caller, wanted, &key).await?;
-    Ok(entry.events(&shared, Reader { caller, after }).await?)
+    entry.events(&shared, Reader { caller, after }).await.map_err(|fault| {
+        let gone = fault.is(Code::TransportLost);
+        Refused { fault, status: gone.then_some(StatusCode::GONE) }
+    })
 }
 
 /// Takes a message of a session.

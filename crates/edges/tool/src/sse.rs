@@ -17,7 +17,7 @@ use wharf_vocab::{Code, Fault, GrantId};
 use wharf_wire::tool_v1::close;
 
 use crate::edge::Shared;
-use crate::outlet::{Cursor, Next, Outlet, Room};
+use crate::outlet::{Cursor, Next, Outlet, Room, Unread};
 use crate::peer::{Closing, Inlets, Opening, Peer};
 use crate::query::Role;
 use crate::shares::Place;
@@ -191,10 +191,9 @@ async fn pump(
 impl Entry {
     /// Takes a message; it is handed on once the answer has been written.
     pub(crate) async fn post(&self, patience: Duration, post: Post) -> Result<Response, Fault> {
-        let gone = || Fault::new(Code::TransportLost, "The session has ended; begin a new one.");
         let room = self.posts.clone().reserve_owned();
         let room = match tokio::time::timeout(patience, room).await {
-            Ok(room) => room.map_err(|_| gone())?,
+            Ok(room) => room.map_err(|_| ended())?,
             Err(_) => {
                 let message = "Too many messages of this session wait; try again in a moment.";
                 return Err(Fault::new(Code::CoreBusy, message));
@@ -227,9 +226,12 @@ impl Entry {
             // It has ended; what it still has to tell can be read.
             Err(_) => HashSet::new(),
         };
-        let cursor = self.outlet.read(reader.after, &open).ok_or_else(|| {
-            let message = "Too many read the events of this session already.";
-            Fault::new(Code::CoreBusy, message)
+        let cursor = self.outlet.read(reader.after, &open).map_err(|unread| match unread {
+            Unread::TooMany => {
+                let message = "Too many read the events of this session already.";
+                Fault::new(Code::CoreBusy, message)
+            }
+            Unread::Gone => gone(),
         })?;
         let headers = [
             (CONTENT_TYPE.as_str(), "text/event-stream"),
@@ -240,6 +242,16 @@ impl Entry {
         let body = Body::from_stream(stream(Arc::clone(shared), cursor, reader.caller));
         Ok((headers, body).into_response())
     }
+}
+
+/// There is no such session to be read on.
+pub(crate) fn gone() -> Fault {
+    let message = "The session has ended; begin a new one, without Last-Event-ID.";
+    Fault::new(Code::TransportLost, message)
+}
+
+fn ended() -> Fault {
+    Fault::new(Code::TransportLost, "The session has ended; begin a new one.")
 }
 
 /// Who reads, and from where.

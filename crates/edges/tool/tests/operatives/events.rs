@@ -83,6 +83,8 @@ async fn k029_whoever_was_away_too_long_is_told_what_is_missing() {
         stage.post(query, echo(&n.to_string(), n)).await;
         assert_eq!(events.hear().await.0, n);
     }
+    let of_another = stage.events(query, "50").await;
+    assert_eq!(of_another.status, 410, "there was no such event");
     let mut back = stage.events(query, "1").await;
     let (_, gap) = back.hear().await;
     assert_eq!(gap, json!({"type": "gap", "from": 2, "to": 2}));
