@@ -18,8 +18,9 @@ use crate::{Place, Within};
 ///
 /// let connect = Connect { token: Some("wharf_t_secret".to_owned()), ..Connect::new("browser") };
 /// assert_eq!(connect.provider, "browser");
+/// assert!(!format!("{connect:?}").contains("secret"), "a token is never shown");
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Connect {
     /// The name under which the tools stand in the catalog: `NAME/tool`. The token must allow it.
     pub provider: String,
@@ -51,6 +52,17 @@ impl Connect {
             serving: Options::default(),
             transport: transport::Options::default(),
         }
+    }
+}
+
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let token = self.token.as_ref().map(|_| "…");
+        f.debug_struct("Connect")
+            .field("provider", &self.provider)
+            .field("token", &token)
+            .field("patient", &self.patient)
+            .finish_non_exhaustive()
     }
 }
 
