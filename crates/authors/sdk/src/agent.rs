@@ -80,7 +80,8 @@ impl<C: Data> Agent<C> {
     }
 
     /// Begins an instance of the agent in a scope below `within`. Whether the configuration fits
-    /// is told when it is built.
+    /// is told when it is built. The instance is closed with the scope it is in, so keep that one:
+    /// a `Scope::root()` that is written in place is gone at the end of the statement.
     pub fn activate(&self, within: &impl Within, config: C) -> Activation<C> {
         let problem = self.checked(&config).err();
         let config = Arc::new(config);
