@@ -24,7 +24,7 @@ use crate::plain;
 Examples:
   wharf new agent greeter
   wharf new tool acme/shout --lang typescript
-  wharf new operative desk --lang rust --dir ~/work/desk
+  wharf new operative desk --lang rust --dir ~/projects/desk
   wharf new agent dev.acme.greeter --lang rust --sdk ~/src/wharf
 
 It needs no core and no network. The project has a program, its manifest, tests that run offline
