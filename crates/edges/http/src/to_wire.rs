@@ -252,6 +252,7 @@ impl Teller {
                     wire::Event::Finished(Box::new(finished))
                 }),
                 RunEntry::ProviderAwaited(_)
+                | RunEntry::CostReported(_)
                 | RunEntry::Publishing(_)
                 | RunEntry::CancelRequested(_)
                 | RunEntry::ChildrenAllowed(_) => None,

@@ -168,6 +168,15 @@ impl Hub {
         runs
     }
 
+    /// A run that is kept in memory only, and the number of the last thing it wrote.
+    pub(crate) fn memory_run(&self, key: &RunKey) -> Option<(Arc<Run>, Seq)> {
+        let inner = self.lock();
+        let memory = inner.memory.get(key)?;
+        let records = memory.batches.iter().rev().flat_map(|batch| records(batch, key, Seq(0)));
+        let seq = records.map(|record| record.seq).max().unwrap_or(Seq(0));
+        Some((Arc::clone(&memory.run), seq))
+    }
+
     /// What a run in memory has written behind `after`; `None` if it is not one.
     pub(crate) fn memory_history(&self, key: &RunKey, after: Seq) -> Option<Vec<HistoryRecord>> {
         let inner = self.lock();
@@ -268,9 +277,10 @@ impl Inner {
             .memory
             .entry(run.key.clone())
             .or_insert_with(|| MemoryRun { run: Arc::clone(run), batches: Vec::new() });
+        let was_over = memory.run.is_over() && !memory.batches.is_empty();
         memory.run = Arc::clone(run);
         memory.batches.push(Arc::clone(batch));
-        if run.is_over() {
+        if run.is_over() && !was_over {
             self.memory_over.push_back(run.key.clone());
             while self.memory_over.len() > MEMORY_RUNS_KEPT_MAX {
                 if let Some(key) = self.memory_over.pop_front() {

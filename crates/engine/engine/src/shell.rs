@@ -15,8 +15,8 @@ use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
-use wharf_domain::{Availability, Run};
-use wharf_ports::{Batch, Clock, CommitError, Dispatch, ObjectStore, Store, StoreError};
+use wharf_domain::{Availability, Entry, Run, RunEntry};
+use wharf_ports::{Batch, Body, Clock, CommitError, Dispatch, ObjectStore, Store, StoreError};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
     Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId, Timestamp,
@@ -26,7 +26,7 @@ use crate::admission;
 use crate::catalog::Catalog;
 use crate::hub::Hub;
 use crate::records::{Agents, Grants, Seats, Worlds};
-use crate::shard::{Effect, Input, Reply, Shard, Ticket, is_called_off};
+use crate::shard::{Effect, Input, LateCost, Reply, Shard, Ticket, is_called_off};
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
 const GROUPS_ON_THE_WAY_MAX: usize = 64;
@@ -317,6 +317,7 @@ impl Shell {
             Effect::Send { to, input } => self.queue.push_back((to, *input)),
             Effect::AskAfterParent { parent, child } => self.ask_after(parent, child),
             Effect::LookUp { key, epoch } => self.look_up(key, epoch),
+            Effect::FindEnded { key, cost } => self.find_ended(key, cost),
             Effect::Reload => {
                 self.reload.insert(shard);
             }
@@ -370,6 +371,25 @@ impl Shell {
         }));
     }
 
+    /// A run that only memory knows is found there, any other in the store.
+    fn find_ended(&mut self, key: RunKey, cost: LateCost) {
+        let kept = self.parts.hub.memory_run(&key);
+        let store = Arc::clone(&self.parts.store);
+        self.chores.push(Box::pin(async move {
+            let found = match kept {
+                Some((run, seq)) => Some((Box::new(Run::clone(&run)), seq)),
+                None => {
+                    let stream = key.stream();
+                    let stored = load::read_patiently(&*store, &stream).await;
+                    stored.and_then(|stored| {
+                        Some((Box::new(read_run(&stream, &stored).ok()?), stored.seq))
+                    })
+                }
+            };
+            Some((key.shard(), Input::LateCost { key, cost, found }))
+        }));
+    }
+
     fn reschedule(&mut self, id: ShardId) {
         let wants = self.shards[id.index()].as_ref().and_then(Shard::next_deadline);
         let known = &mut self.scheduled[id.index()];
@@ -385,13 +405,18 @@ impl Shell {
     }
 }
 
+fn ends(body: &Body) -> bool {
+    let is_end = |entry: &Entry| matches!(entry, Entry::Run(RunEntry::Ended(_)));
+    matches!(body, Body::Entries(entries) if entries.iter().any(is_end))
+}
+
 fn count(batch: &Batch, run: &Run) {
     let created =
         batch.appends.iter().any(|append| append.expected.0 == 0 && append.head.run.is_some());
     if created {
         metrics::counter!("wharf_runs_created_total").increment(1);
     }
-    if run.is_over() {
+    if run.is_over() && batch.appends.iter().any(|append| ends(&append.body)) {
         metrics::counter!("wharf_runs_ended_total", "status" => run.status().as_str()).increment(1);
     }
 }

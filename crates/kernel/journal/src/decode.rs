@@ -73,6 +73,7 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::RunCreated => Entry::Run(RunEntry::Created(piece.read()?)),
         Kind::RunProviderAwaited => Entry::Run(RunEntry::ProviderAwaited(piece.read()?)),
         Kind::RunAttemptStarted => Entry::Run(RunEntry::AttemptStarted(piece.read()?)),
+        Kind::RunCostReported => Entry::Run(RunEntry::CostReported(piece.read()?)),
         Kind::RunAttemptFailed => Entry::Run(RunEntry::AttemptFailed(piece.read()?)),
         Kind::RunAskRaised => Entry::Run(RunEntry::AskRaised(piece.read()?)),
         Kind::RunAskResolved => Entry::Run(RunEntry::AskResolved(piece.read()?)),

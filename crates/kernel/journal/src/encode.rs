@@ -57,6 +57,7 @@ fn run(row: &mut Row, entry: &RunEntry) {
         RunEntry::Created(data) => row.push(Kind::RunCreated, data),
         RunEntry::ProviderAwaited(data) => row.push(Kind::RunProviderAwaited, data),
         RunEntry::AttemptStarted(data) => row.push(Kind::RunAttemptStarted, data),
+        RunEntry::CostReported(data) => row.push(Kind::RunCostReported, data),
         RunEntry::AttemptFailed(data) => row.push(Kind::RunAttemptFailed, data),
         RunEntry::AskRaised(data) => row.push(Kind::RunAskRaised, data),
         RunEntry::AskResolved(data) => row.push(Kind::RunAskResolved, data),

@@ -44,6 +44,7 @@ kinds! {
     RunCreated = "run.created", 2;
     RunProviderAwaited = "run.provider_awaited", 1;
     RunAttemptStarted = "run.attempt_started", 1;
+    RunCostReported = "run.cost_reported", 1;
     RunAttemptFailed = "run.attempt_failed", 1;
     RunAskRaised = "run.ask_raised", 1;
     RunAskResolved = "run.ask_resolved", 1;

@@ -84,6 +84,7 @@ impl Teller {
             }
             RunEntry::Ended(_)
             | RunEntry::ProviderAwaited(_)
+            | RunEntry::CostReported(_)
             | RunEntry::Publishing(_)
             | RunEntry::CancelRequested(_)
             | RunEntry::ChildrenAllowed(_) => None,

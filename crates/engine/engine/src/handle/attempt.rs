@@ -6,7 +6,7 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
 use wharf_domain::{Caller, Progress, Run};
 use wharf_ports::Dispatch;
-use wharf_vocab::{AgentId, Code, Executed, Fault, Object};
+use wharf_vocab::{AgentId, Code, Executed, Fault, Micro, Object};
 
 use super::data::Work;
 use super::{Accepted, Handle, NewRun};
@@ -45,6 +45,24 @@ impl Attempt {
     /// Says how much processor time the attempt has used, as far as that is known.
     pub fn used_cpu_ms(&self, cpu_ms: u64) {
         self.work.used_cpu_ms(cpu_ms);
+    }
+
+    /// Says what the attempt has cost so far, in all. It may be said as often as it changes and
+    /// at any time, also when the attempt or its run is over; what counts is the largest number.
+    /// Of a run that was removed it says that there is none.
+    pub async fn report_cost(&self, so_far_micro: Micro) -> Result<(), Fault> {
+        let key = self.dispatch.run.clone();
+        let shard = key.shard();
+        let attempt_id = self.dispatch.attempt_id.clone();
+        let known = self.handle.inner.hub.run(&key);
+        let active = known.as_ref().and_then(|run| run.active.as_ref());
+        let under_way = active.is_some_and(|active| active.id == attempt_id);
+        let input = RunInput::CostReported { attempt_id, cost_micro: so_far_micro };
+        let input = Input::Run { key, input, ticket: None };
+        if under_way {
+            return self.handle.tell(shard, input).await;
+        }
+        self.handle.ask(shard, input).await.map(drop)
     }
 
     /// Writes progress. It waits while the core has too much to do.

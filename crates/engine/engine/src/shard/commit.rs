@@ -7,6 +7,7 @@ use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
 use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunId, RunKey, Timestamp};
 
+use super::late;
 use super::runs::{conflict, repeats, reply};
 use super::slot::{Cause, Pending, Waiting};
 use super::{Effect, Output, Owner, Reply, Shard};
@@ -58,8 +59,15 @@ impl Shard {
             reply(out, ticket, repeats(&next, &digest));
         }
         out.effects.extend(effects);
-        if next.is_over() {
-            self.leave(now, key, &next, out);
+        self.leave_if_over(now, key, out);
+    }
+
+    /// A run that is over leaves memory, once what its attempts have cost is booked.
+    pub(super) fn leave_if_over(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
+        let Some(slot) = self.runs.get(key).filter(|slot| slot.pending.is_none()) else { return };
+        let Some(run) = slot.run.clone().filter(|run| run.is_over()) else { return };
+        if !slot.waiting.iter().any(late::is_cost) {
+            self.leave(now, key, &run, out);
         }
     }
 

@@ -9,8 +9,8 @@ use wharf_domain::{
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
-    AgentId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, SeatId, Seq, ShardId,
-    WorldId,
+    AgentId, AttemptId, CommitNo, Epoch, Fault, GrantId, Micro, ProviderId, RunKey, SeatId, Seq,
+    ShardId, WorldId,
 };
 
 /// The number under which whoever sent an input waits for its answer.
@@ -109,6 +109,15 @@ pub enum Input {
         /// The run as it is stored and the number of its last entry, if it is there.
         found: Option<(Box<Run>, Seq)>,
     },
+    /// What is known of a run that is over and was looked up, since its cost came late.
+    LateCost {
+        /// The run.
+        key: RunKey,
+        /// What came.
+        cost: LateCost,
+        /// The run and the number of its last entry, if it is there.
+        found: Option<(Box<Run>, Seq)>,
+    },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),
     /// Somebody put files into a world or took some away.
@@ -142,6 +151,7 @@ impl Input {
             | Self::Grant { ticket, .. }
             | Self::Seat { ticket, .. }
             | Self::Files { ticket, .. } => *ticket,
+            Self::LateCost { cost, .. } => cost.ticket,
             _ => None,
         }
     }
@@ -170,6 +180,17 @@ pub struct Create {
     pub spec: Arc<RunSpec>,
     /// The idempotency key it claims.
     pub claim: Option<Claim>,
+    /// Who waits for the answer.
+    pub ticket: Option<Ticket>,
+}
+
+/// What an attempt of a run has cost that is not in memory any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LateCost {
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// What it has cost in all.
+    pub cost_micro: Micro,
     /// Who waits for the answer.
     pub ticket: Option<Ticket>,
 }
@@ -265,6 +286,14 @@ pub enum Effect {
         key: RunKey,
         /// The shard's epoch, to be handed back.
         epoch: Epoch,
+    },
+    /// The cost of a run came that is not in memory any more: look the run up and answer with
+    /// [`Input::LateCost`].
+    FindEnded {
+        /// The run.
+        key: RunKey,
+        /// What came.
+        cost: LateCost,
     },
     /// What the shard remembers is not what the store holds: load it anew.
     Reload,

@@ -6,6 +6,7 @@
 
 mod commit;
 mod input;
+mod late;
 mod progress;
 mod records;
 mod recover;
@@ -23,7 +24,7 @@ use wharf_vocab::{
     Timestamp, WorldId,
 };
 
-pub use input::{Create, Effect, Input, Output, Reply, Ticket};
+pub use input::{Create, Effect, Input, LateCost, Output, Reply, Ticket};
 pub use recover::Restored;
 pub(crate) use runs::{conflict, is_called_off};
 pub use slot::RunView;
@@ -53,6 +54,8 @@ pub struct Shard {
     again: BTreeMap<(Timestamp, CommitNo), Arc<Batch>>,
     /// Runs that are being looked up.
     in_doubt: BTreeSet<RunKey>,
+    /// Runs that are over and are being looked up, and costs that came meanwhile.
+    finding: BTreeMap<RunKey, Vec<LateCost>>,
     progress_waiting_bytes: usize,
     /// Holds the store knows of, until it is clear whose they are.
     unchecked_holds: Vec<HoldId>,
@@ -91,6 +94,7 @@ impl Shard {
             timetable: BTreeSet::new(),
             again: BTreeMap::new(),
             in_doubt: BTreeSet::new(),
+            finding: BTreeMap::new(),
             progress_waiting_bytes: 0,
             unchecked_holds: Vec::new(),
         }
@@ -175,6 +179,9 @@ impl Shard {
                 if epoch == self.epoch {
                     self.looked_up(now, &key, found, &mut out);
                 }
+            }
+            Input::LateCost { key, cost, found } => {
+                self.late_cost(now, &key, cost, found, &mut out);
             }
             Input::Audit(records) => self.audit(now, records, &mut out),
             Input::Files { ops, record, ticket } => {

@@ -12,6 +12,7 @@ use wharf_vocab::{
     AskId, AttemptId, Code, Digest, Durability, Fault, RunKey, RunStatus, Seq, StreamId, Timestamp,
 };
 
+use super::late;
 use super::slot::{Cause, Pending, Slot, Waiting};
 use super::{Create, Effect, Input, Output, Owner, Reply, Shard, Ticket};
 
@@ -54,10 +55,9 @@ impl Shard {
         out: &mut Output,
     ) {
         let Some(slot) = self.runs.get_mut(key) else {
-            // The run is over or was never here; the handle looks it up in the store.
-            let error = Fault::new(Code::RunNotFound, format!("There is no open run {key}."));
-            return reply(out, ticket, Err(error));
+            return self.offer_late(key, input, ticket, out);
         };
+        let Some(input) = late::join(slot, input, ticket) else { return };
         // What the core itself asks for must never be dropped; what others ask for may be refused.
         if ticket.is_some() && slot.waiting.len() >= RUN_INPUTS_WAITING_MAX {
             let busy = Fault::new(Code::CoreBusy, "Too much waits for this run; try again later.");
@@ -109,6 +109,7 @@ impl Shard {
                 break;
             }
         }
+        self.leave_if_over(now, key, out);
         self.reschedule(key);
     }
 

@@ -20,6 +20,8 @@ pub enum RunEntry {
     ProviderAwaited(ProviderAwaited),
     /// An attempt began.
     AttemptStarted(AttemptStarted),
+    /// An attempt has cost so much so far, or turned out to have cost more when it was over.
+    CostReported(CostReported),
     /// An attempt failed and another will follow.
     AttemptFailed(AttemptFailed),
     /// An ask was raised.
@@ -73,6 +75,21 @@ pub struct Held {
     pub account: AccountId,
     /// How much.
     pub amount_micro: Micro,
+}
+
+/// An attempt has cost so much in all. Of one that is over it is a correction of what was booked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostReported {
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// What it has cost in all.
+    pub cost_micro: Micro,
+    /// What the provider said, when that was more than is taken from one report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said_micro: Option<Micro>,
+    /// Whether it is the last account of an attempt that had ended without one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last: bool,
 }
 
 /// An attempt failed and another will follow.

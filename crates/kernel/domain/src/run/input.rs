@@ -18,6 +18,14 @@ pub enum RunInput {
         /// How it ended.
         report: AttemptReport,
     },
+    /// The provider says what an attempt has cost so far, in all; it may come at any time, also
+    /// when the attempt or the run is over.
+    CostReported {
+        /// The attempt.
+        attempt_id: AttemptId,
+        /// What it has cost.
+        cost_micro: Micro,
+    },
     /// The files of an attempt are in their places.
     Published {
         /// The attempt.
@@ -146,6 +154,8 @@ pub enum InputKind {
     Provider,
     /// [`RunInput::AttemptEnded`].
     AttemptEnded,
+    /// [`RunInput::CostReported`].
+    CostReported,
     /// [`RunInput::Published`].
     Published,
     /// [`RunInput::OutputTooLarge`].
@@ -166,9 +176,10 @@ pub enum InputKind {
 
 impl InputKind {
     /// Every kind of input.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Provider,
         Self::AttemptEnded,
+        Self::CostReported,
         Self::Published,
         Self::OutputTooLarge,
         Self::RaiseAsk,
@@ -198,6 +209,8 @@ pub fn legal(phase: Phase, input: InputKind) -> Verdict {
     use Phase as P;
     use Verdict::{Acts, Ignored, Rejected};
     match (phase, input) {
+        // What was spent was spent, whenever that comes out.
+        (_, I::CostReported) => Acts,
         (P::Over, I::RaiseAsk | I::ResolveAsk) => Rejected,
         (P::Over, _) => Ignored,
         // What was begun is gone on with: nothing but its end matters any more.
@@ -245,6 +258,7 @@ impl RunInput {
         match self {
             Self::Provider => InputKind::Provider,
             Self::AttemptEnded { .. } => InputKind::AttemptEnded,
+            Self::CostReported { .. } => InputKind::CostReported,
             Self::Published { .. } => InputKind::Published,
             Self::OutputTooLarge { .. } => InputKind::OutputTooLarge,
             Self::RaiseAsk(_) => InputKind::RaiseAsk,

@@ -19,7 +19,7 @@ use wharf_vocab::{
 pub use decide::{Cx, Decision, RunEffect};
 pub use entry::{
     AskRaised, AskResolved, AttemptFailed, AttemptStarted, CancelRequested, ChildrenAllowed,
-    Created, Ended, Held, ProviderAwaited, Publishing, RunEntry,
+    CostReported, Created, Ended, Held, ProviderAwaited, Publishing, RunEntry,
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
 pub use spec::{Addresses, RunContext, RunSpec};
@@ -59,8 +59,10 @@ pub struct Run {
     pub last_failure: Option<(Fault, Executed)>,
     /// Whether any attempt that is over acted on the world.
     pub acted: Executed,
-    /// What it has cost.
+    /// What its attempts that are over have cost.
     pub cost_micro: Micro,
+    /// What was booked for each of its attempts that are over, in their order.
+    pub booked: Vec<Booked>,
     /// What the core measured of its attempts that are over.
     pub metered: Metered,
     /// What is being put in its place before the run is over.
@@ -82,8 +84,19 @@ pub struct Attempt {
     pub started_at: Timestamp,
     /// What was set aside for it.
     pub hold: Option<Held>,
+    /// What it has cost so far, as its provider tells it.
+    pub reported_micro: Micro,
     /// Its running time.
     pub timer: Timer,
+}
+
+/// What was booked for an attempt that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Booked {
+    /// The attempt.
+    pub attempt_id: AttemptId,
+    /// What it has cost, as far as anybody knows.
+    pub cost_micro: Micro,
 }
 
 /// The running time of an attempt; it stands still while the run waits for an ask.
@@ -185,6 +198,7 @@ impl Run {
             last_failure: None,
             acted: Executed::No,
             cost_micro: 0,
+            booked: Vec::new(),
             metered: Metered::default(),
             publishing: None,
             artifacts: Vec::new(),
@@ -198,10 +212,10 @@ impl Run {
             RunEntry::Created(_) => {}
             RunEntry::ProviderAwaited(entry) => self.pause = Some(Pause::Provider(entry.until)),
             RunEntry::AttemptStarted(entry) => self.attempt_started(at, entry),
+            RunEntry::CostReported(entry) => self.cost_reported(entry),
             RunEntry::AttemptFailed(entry) => {
-                self.active = None;
+                self.book(entry.cost_micro);
                 self.pause = Some(Pause::Backoff(entry.retry_at));
-                self.cost_micro = self.cost_micro.saturating_add(entry.cost_micro);
                 self.metered = self.metered.plus(entry.metered);
                 if entry.approval.is_some() {
                     self.reused.clone_from(&entry.approval);
@@ -230,15 +244,19 @@ impl Run {
             }
             RunEntry::ChildrenAllowed(entry) => self.children_allowed.push(entry.clone()),
             RunEntry::CancelRequested(entry) => self.cancel = Some(entry.clone()),
-            RunEntry::Publishing(entry) => self.publishing = Some(entry.clone()),
+            RunEntry::Publishing(entry) => {
+                if let Some(active) = &mut self.active {
+                    active.reported_micro = active.reported_micro.max(entry.cost_micro);
+                }
+                self.publishing = Some(entry.clone());
+            }
             RunEntry::Ended(entry) => {
-                self.active = None;
+                self.book(entry.cost_micro);
                 self.pause = None;
                 self.publishing = None;
                 self.metered = self.metered.plus(entry.metered);
                 self.artifacts.clone_from(&entry.artifacts);
                 self.ended_at = Some(at);
-                self.cost_micro = self.cost_micro.saturating_add(entry.cost_micro);
                 self.outcome = Some(entry.outcome.clone());
             }
         }
@@ -253,9 +271,30 @@ impl Run {
             id: entry.attempt_id.clone(),
             started_at: at,
             hold: entry.hold.clone(),
+            reported_micro: 0,
             timer: Timer::Runs(at.plus_ms(self.spec.timeout_ms)),
         });
         self.rewind_timer(at);
+    }
+
+    /// Ends the attempt under way, which has cost so much.
+    fn book(&mut self, cost_micro: Micro) {
+        if let Some(attempt) = self.active.take() {
+            self.booked.push(Booked { attempt_id: attempt.id, cost_micro });
+        }
+        self.cost_micro = self.cost_micro.saturating_add(cost_micro);
+    }
+
+    fn cost_reported(&mut self, entry: &CostReported) {
+        if let Some(active) = self.active.as_mut().filter(|it| it.id == entry.attempt_id) {
+            active.reported_micro = active.reported_micro.max(entry.cost_micro);
+        } else if let Some(booked) =
+            self.booked.iter_mut().find(|booked| booked.attempt_id == entry.attempt_id)
+        {
+            let added = entry.cost_micro.saturating_sub(booked.cost_micro);
+            booked.cost_micro = booked.cost_micro.saturating_add(added);
+            self.cost_micro = self.cost_micro.saturating_add(added);
+        }
     }
 
     /// Stops or starts the attempt's clock, as open asks demand.

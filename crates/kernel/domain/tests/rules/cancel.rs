@@ -71,8 +71,9 @@ fn a_provider_that_does_not_stop_is_not_waited_for_longer() {
     assert_stands(&stage, RunStatus::Canceled, Some(Code::ToolCanceled));
     assert_eq!(executed(stage.error()), Some("maybe"));
 
+    assert_eq!(kinds(&stage.take(&late).entries), ["cost_reported"], "only its cost counts");
     stage.ignore(&late);
-    assert_eq!(stage.run.cost_micro, 0);
+    assert_eq!((stage.run.cost_micro, stage.world()), (9, (0, 9)));
     assert_stands(&stage, RunStatus::Canceled, Some(Code::ToolCanceled));
 }
 

@@ -44,7 +44,9 @@ fn a_run_ends_once_and_nothing_follows(stage: &Stage) {
     let last = stage.journal.len() - 1;
     match stage.journal.iter().position(is_end) {
         Some(end) => {
-            assert_eq!(end, last, "nothing follows the end");
+            let after = &stage.journal[end + 1..];
+            let corrects = |(_, entry): &(_, RunEntry)| matches!(entry, RunEntry::CostReported(_));
+            assert!(end <= last && after.iter().all(corrects), "only what it cost is corrected");
             assert!(stage.run.is_over());
         }
         None => assert!(!stage.run.is_over(), "a run ends by an entry only"),
@@ -59,11 +61,11 @@ fn publishing_can_only_succeed(stage: &Stage) {
         _ => None,
     });
     let Some(begun) = begun else { return assert!(stage.run.publishing.is_none()) };
-    match rest.next() {
+    match rest.find(|entry| !matches!(entry, RunEntry::CostReported(_))) {
         None => assert_eq!(stage.run.publishing.as_ref(), Some(begun)),
         Some(RunEntry::Ended(ended)) => {
             assert_eq!(ended.outcome, Outcome::Succeeded { outputs: begun.outputs.clone() });
-            assert_eq!(ended.cost_micro, begun.cost_micro);
+            assert!(ended.cost_micro >= begun.cost_micro);
             assert_eq!((&ended.artifacts, ended.metered), (&begun.artifacts, begun.metered));
         }
         Some(other) => panic!("{other:?} while files are put in their places"),

@@ -4,19 +4,19 @@ use wharf_domain::run::{InputKind, Phase, RunInput, Verdict, legal};
 use wharf_domain::{Availability, Resolution};
 use wharf_vocab::{AskKind, Code, Executed};
 
-use crate::stage::{Plan, Stage, allowed, answered, cancel, gate, person, resolve};
+use crate::stage::{Plan, Stage, allowed, answered, cancel, gate, person, proposes, resolve};
 
 /// What DESIGN says, written down a second time: one row for each phase, one column for each
 /// input. `A` acts, `-` is ignored, `X` is rejected.
 const TABLE: &str = "
-    phase      Provider AttemptEnded Published OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
-    Queued     A        -            -         -              X        A          A             A      A    A
-    Gated      -        -            -         -              X        A          A             A      A    -
-    Running    -        A            -         A              A        X          A             A      A    A
-    Asking     -        A            -         A              A        A          A             A      A    A
-    Canceling  -        A            -         A              X        X          -             -      A    A
-    Publishing -        -            A         -              X        X          -             -      -    A
-    Over       -        -            -         -              X        X          -             -      -    -
+    phase      Provider AttemptEnded CostReported Published OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
+    Queued     A        -            A            -         -              X        A          A             A      A    A
+    Gated      -        -            A            -         -              X        A          A             A      A    -
+    Running    -        A            A            -         A              A        X          A             A      A    A
+    Asking     -        A            A            -         A              A        A          A             A      A    A
+    Canceling  -        A            A            -         A              X        X          -             -      A    A
+    Publishing -        -            A            A         -              X        X          -             -      -    A
+    Over       -        -            A            -         -              X        X          -             -      -    -
 ";
 
 #[test]
@@ -65,6 +65,17 @@ fn stage_for(phase: Phase, kind: InputKind) -> Stage {
             stage.take(&stage.failed(Code::ToolAgentLost, Executed::Maybe));
             stage
         }
+        // What an attempt cost can come while the next one is awaited.
+        (Phase::Queued, InputKind::CostReported) => {
+            let mut stage = Plan::of(|spec| spec.side_effect_free = true).start();
+            stage.take(&stage.failed(Code::ToolAgentLost, Executed::Maybe));
+            stage
+        }
+        (Phase::Gated, InputKind::CostReported) => {
+            let mut stage = Plan::default().start();
+            stage.take(&stage.ended(Err(proposes("it")), 0));
+            stage
+        }
         _ => stage_in(phase),
     }
 }
@@ -106,6 +117,7 @@ fn input_for(kind: InputKind, stage: &mut Stage) -> RunInput {
     match kind {
         InputKind::Provider => RunInput::Provider,
         InputKind::AttemptEnded => stage.succeeded(),
+        InputKind::CostReported => stage.reports(1),
         InputKind::Published => stage.published(),
         InputKind::OutputTooLarge => RunInput::OutputTooLarge { attempt_id: stage.attempt_id() },
         InputKind::RaiseAsk => stage.question("second"),

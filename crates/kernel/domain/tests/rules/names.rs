@@ -9,6 +9,7 @@ pub(crate) fn kinds(entries: &[RunEntry]) -> Vec<&'static str> {
         RunEntry::Created(_) => "created",
         RunEntry::ProviderAwaited(_) => "provider_awaited",
         RunEntry::AttemptStarted(_) => "attempt_started",
+        RunEntry::CostReported(_) => "cost_reported",
         RunEntry::AttemptFailed(_) => "attempt_failed",
         RunEntry::AskRaised(_) => "ask_raised",
         RunEntry::AskResolved(_) => "ask_resolved",

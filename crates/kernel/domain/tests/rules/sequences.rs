@@ -22,6 +22,7 @@ enum Step {
     Wait(u64),
     Provider(Availability),
     Ended(Whose, Ending, Micro),
+    Reports(Whose, Micro),
     Published(Whose),
     TooLarge(Whose),
     Ask(Whose, AskKind, u8, Audience, Option<u64>),
@@ -64,6 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => wait().prop_map(Step::Wait),
         3 => provider().prop_map(Step::Provider),
         4 => (whose(), ending(), cost()).prop_map(|(who, how, cost)| Step::Ended(who, how, cost)),
+        4 => (whose(), cost()).prop_map(|(who, cost)| Step::Reports(who, cost)),
         2 => whose().prop_map(Step::Published),
         1 => whose().prop_map(Step::TooLarge),
         4 => (whose(), kind(), 0..4_u8, audience(), prop::option::of(0..5_000_u64))
@@ -213,6 +215,9 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
             }
             RunInput::AttemptEnded { attempt_id, report }
         }
+        Step::Reports(whose, cost_micro) => {
+            RunInput::CostReported { attempt_id: attempt(*whose), cost_micro: *cost_micro }
+        }
         Step::Published(whose) => RunInput::Published { attempt_id: attempt(*whose) },
         Step::TooLarge(whose) => RunInput::OutputTooLarge { attempt_id: attempt(*whose) },
         Step::Ask(whose, kind, key, audience, until) => RunInput::RaiseAsk(NewAsk {
@@ -285,7 +290,12 @@ fn play(stage: &mut Stage, steps: &[Step], seen: &mut Seen) {
         seen.offered.insert((stage.phase(), input.kind()));
         let (before, active) = (stage.clone(), stage.attempt_id());
         let answer = stage.offer(&input);
-        if before.run.is_over() || answer.is_err() {
+        let costs = matches!(input, RunInput::AttemptEnded { .. } | RunInput::CostReported { .. });
+        if before.run.is_over() {
+            assert_eq!(stage.run.outcome, before.run.outcome, "what is over stays as it ended");
+            assert_eq!(stage.run.ended_at, before.run.ended_at);
+        }
+        if (before.run.is_over() && !costs) || answer.is_err() {
             assert_eq!(stage.run, before.run, "a rejection leaves the run as it was");
             assert_eq!(stage.journal, before.journal);
             assert_eq!(stage.ledger, before.ledger);

@@ -244,6 +244,14 @@ impl Stage {
         self.ended(Ok(object("result")), 0)
     }
 
+    /// The attempt under way, or the last one, has cost so much so far.
+    pub(crate) fn reports(&self, cost_micro: Micro) -> RunInput {
+        let last = self.run.booked.last().map(|booked| booked.attempt_id.clone());
+        let active = self.run.active.as_ref().map(|attempt| attempt.id.clone());
+        let attempt_id = active.or(last).expect("an attempt has begun");
+        RunInput::CostReported { attempt_id, cost_micro }
+    }
+
     /// The attempt under way has succeeded, and its file is to be put in its place.
     pub(crate) fn publishes(&self) -> RunInput {
         let report = AttemptReport {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use wharf_domain::{Availability, Move, Resolution};
-use wharf_engine::shard::Input;
+use wharf_engine::shard::{Input, LateCost};
 use wharf_ports::{Batch, CommitError, Dispatch};
 use wharf_vocab::{AttemptId, CommitNo, Epoch, RunKey, ShardId};
 
@@ -67,6 +67,8 @@ pub(super) enum Chore {
     AskAfterParent { parent: RunKey, child: RunKey },
     /// Whether a run was made.
     LookUp(RunKey, Epoch),
+    /// A run that is over, whose cost came late.
+    FindEnded(RunKey, LateCost),
     /// The files of an attempt that are yet to be put in their places, one after the other.
     PutInPlace { run: RunKey, attempt_id: AttemptId, moves: VecDeque<Move> },
 }

@@ -81,6 +81,8 @@ things! {
     Publishing = "publications begun",
     /// A core put a file in its place that another one, or it in an earlier life, had put there.
     PublishedAgain = "files published again after a crash",
+    /// What a run has cost came when it was over.
+    LateCost = "costs that came late",
     /// A dispatch could not be handed over.
     DispatchFailed = "dispatches that failed",
     /// A provider's process died under its attempts.

@@ -106,7 +106,7 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         return draft.end(Outcome::Failed { error: error.executed(acted) }, cost);
     }
     let error = error.executed(executed);
-    let over_hold = draft.settle(cost);
+    let (cost, over_hold) = draft.settle(cost);
     let record = draft.completed(RunStatus::Failed, Some(&error), cost, over_hold);
     draft.audit.push(record);
     let retry_at = draft.cx.now.plus_ms(backoff(draft.run.attempt, draft.cx.fresh.random()));

@@ -4,6 +4,7 @@ mod allow;
 mod ask;
 mod attempt;
 mod cancel;
+mod cost;
 mod create;
 mod propose;
 mod provider;
@@ -124,6 +125,10 @@ impl Run {
     /// Decides about an input. An error leaves everything as it was and goes to whoever sent it.
     pub fn decide(&self, cx: &mut Cx<'_>, input: &RunInput) -> Result<Decision, Fault> {
         let mut draft = Draft::of(self.clone(), cx);
+        if let Some((attempt_id, cost_micro)) = cost::too_late_to_end(self, input) {
+            cost::reported(&mut draft, attempt_id, cost_micro);
+            return Ok(draft.done());
+        }
         match legal(self.phase(), input.kind()) {
             Verdict::Ignored => return Ok(draft.done()),
             Verdict::Rejected => return Err(rejection(self, input)),
@@ -133,6 +138,9 @@ impl Run {
             RunInput::Provider => provider::decide(&mut draft),
             RunInput::AttemptEnded { attempt_id, report } => {
                 attempt::ended(&mut draft, attempt_id, report);
+            }
+            RunInput::CostReported { attempt_id, cost_micro } => {
+                cost::reported(&mut draft, attempt_id, *cost_micro);
             }
             RunInput::Published { attempt_id } => attempt::published(&mut draft, attempt_id),
             RunInput::OutputTooLarge { attempt_id } => attempt::too_large(&mut draft, attempt_id),
@@ -344,7 +352,7 @@ impl<'a, 'b> Draft<'a, 'b> {
     /// Ends the run: asks are withdrawn, money is settled, the outcome is written, all at once.
     fn end(&mut self, outcome: Outcome, cost_micro: Micro) {
         self.withdraw_asks();
-        let over_hold = self.settle(cost_micro);
+        let (cost_micro, over_hold) = self.settle(cost_micro);
         let record = self.completed(outcome.status(), outcome.error(), cost_micro, over_hold);
         self.audit.push(record);
         let Delivery { artifacts, metered, .. } = std::mem::take(&mut self.delivery);
@@ -365,9 +373,12 @@ impl<'a, 'b> Draft<'a, 'b> {
         self.effects.retain(|effect| !matches!(effect, RunEffect::Answer { .. }));
     }
 
-    /// Books what the active attempt cost; says whether it was more than was held.
-    fn settle(&mut self, spent: Micro) -> bool {
-        match self.run.active.as_ref().and_then(|attempt| attempt.hold.clone()) {
+    /// Books what the active attempt cost: what is said at its end, or before, whichever is more.
+    /// Says how much that is, and whether it is more than was held.
+    fn settle(&mut self, said: Micro) -> (Micro, bool) {
+        let active = self.run.active.as_ref();
+        let spent = active.map_or(said, |attempt| attempt.reported_micro.max(said));
+        let over_hold = match active.and_then(|attempt| attempt.hold.clone()) {
             Some(held) => {
                 self.ledger.push(LedgerOp::Settle { hold: held.hold, spent });
                 spent > held.amount_micro
@@ -378,7 +389,8 @@ impl<'a, 'b> Draft<'a, 'b> {
                 true
             }
             None => false,
-        }
+        };
+        (spent, over_hold)
     }
 
     /// Tells the provider to stop the active attempt, whatever becomes of the run.

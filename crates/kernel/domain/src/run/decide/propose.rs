@@ -35,7 +35,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, error: &Fault, cost: Micro) -> R
     }
     let mut error = error.clone().executed(Executed::No);
     error.details.remove("proposal");
-    let over_hold = draft.settle(cost);
+    let (cost, over_hold) = draft.settle(cost);
     let record = draft.completed(RunStatus::Failed, Some(&error), cost, over_hold);
     draft.audit.push(record);
     draft.push(RunEntry::AttemptFailed(AttemptFailed {

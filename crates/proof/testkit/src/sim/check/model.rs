@@ -115,14 +115,16 @@ impl Model {
                 self.runs.insert(key.clone(), Tale { states: vec![run.clone()], run, seq: last });
             }
             Some(tale) => {
-                if tale.run.is_over() {
+                // An ended run changes in one way only: what it has cost may be corrected.
+                let corrects = |entry: &&RunEntry| matches!(entry, RunEntry::CostReported(_));
+                if tale.run.is_over() && (entries.is_empty() || !entries.iter().all(corrects)) {
                     return Err("it was over".into());
                 }
                 if tale.seq != append.expected {
                     return Err(format!("it stood at {}", tale.seq));
                 }
                 for entry in &entries {
-                    if tale.run.is_over() {
+                    if tale.run.is_over() && !corrects(entry) {
                         return Err("something follows its end".into());
                     }
                     tale.run.apply(at, entry);

@@ -1,10 +1,10 @@
 //! Performing what shards ask for, as the engine's shell does.
 
 use wharf_domain::Availability;
-use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
+use wharf_domain::run::{AttemptError, AttemptReport, Run, RunInput};
 use wharf_engine::shard::{Effect, Input};
 use wharf_ports::Dispatch;
-use wharf_vocab::{Code, Executed, Fault, RunKey, RunStatus, ShardId};
+use wharf_vocab::{Code, Executed, Fault, RunKey, RunStatus, Seq, ShardId};
 
 use super::super::Sim;
 use super::super::event::{Chore, Event, Order, Parcel};
@@ -52,6 +52,7 @@ impl Sim {
                 self.chore(node, Chore::AskAfterParent { parent, child });
             }
             Effect::LookUp { key, epoch } => self.chore(node, Chore::LookUp(key, epoch)),
+            Effect::FindEnded { key, cost } => self.chore(node, Chore::FindEnded(key, cost)),
             Effect::Reload => {
                 self.nodes[node].memory.reload.insert(shard);
             }
@@ -113,10 +114,13 @@ impl Sim {
                     self.send(node, to, *input);
                 }
             }
+            Chore::FindEnded(key, cost) => {
+                let found = self.find(&key);
+                self.seen.note(Thing::LateCost);
+                self.send(node, key.shard(), Input::LateCost { key, cost, found });
+            }
             Chore::LookUp(key, epoch) => {
-                let stored = self.store.state.load(&key.stream());
-                let found =
-                    stored.and_then(|stored| Some((Box::new(read_run(&stored)?), stored.seq)));
+                let found = self.find(&key);
                 if found.is_some() {
                     self.seen.note(Thing::Found);
                 }
@@ -133,6 +137,11 @@ impl Sim {
             }
         }
         self.work(node);
+    }
+
+    fn find(&self, key: &RunKey) -> Option<(Box<Run>, Seq)> {
+        let stored = self.store.state.load(&key.stream())?;
+        Some((Box::new(read_run(&stored)?), stored.seq))
     }
 
     fn was_called_off(&self, run: &RunKey) -> bool {

@@ -1,0 +1,105 @@
+//! What attempts have cost, said while a commit is under way or when their run is over.
+
+use wharf_domain::Run;
+use wharf_domain::run::RunInput;
+use wharf_vocab::limits::RUN_INPUTS_WAITING_MAX;
+use wharf_vocab::{Code, Fault, RunKey, Seq, Timestamp};
+
+use super::runs::reply;
+use super::slot::{Slot, Waiting};
+use super::{Effect, LateCost, Output, Shard, Ticket};
+
+/// Whether an input may say what an attempt has cost.
+pub(super) fn is_cost(waiting: &Waiting) -> bool {
+    matches!(waiting.input, RunInput::CostReported { .. } | RunInput::AttemptEnded { .. })
+}
+
+/// Joins a report with the one that waits before it, since only the largest counts; gives back
+/// what could not be joined.
+pub(super) fn join(slot: &mut Slot, input: RunInput, ticket: Option<Ticket>) -> Option<RunInput> {
+    if let RunInput::CostReported { attempt_id, cost_micro } = &input
+        && ticket.is_none()
+        && let Some(Waiting { input: before, ticket: None, refused: None }) =
+            slot.waiting.back_mut()
+        && let RunInput::CostReported { attempt_id: same, cost_micro: largest } = before
+        && same == attempt_id
+    {
+        *largest = (*largest).max(*cost_micro);
+        return None;
+    }
+    Some(input)
+}
+
+impl Shard {
+    /// An input for a run that is over or was never here. Only what it says of its cost matters.
+    pub(super) fn offer_late(
+        &mut self,
+        key: &RunKey,
+        input: RunInput,
+        ticket: Option<Ticket>,
+        out: &mut Output,
+    ) {
+        let (cost, ticket) = match input {
+            RunInput::CostReported { attempt_id, cost_micro } => {
+                (Some(LateCost { attempt_id, cost_micro, ticket }), None)
+            }
+            RunInput::AttemptEnded { attempt_id, report } if report.cost_micro > 0 => {
+                let cost_micro = report.cost_micro;
+                (Some(LateCost { attempt_id, cost_micro, ticket: None }), ticket)
+            }
+            _ => (None, ticket),
+        };
+        // The handle looks up in the store what it wants to know of it.
+        let error = Fault::new(Code::RunNotFound, format!("There is no open run {key}."));
+        reply(out, ticket, Err(error));
+        if let Some(cost) = cost {
+            self.find_ended(key, cost, out);
+        }
+    }
+
+    fn find_ended(&mut self, key: &RunKey, cost: LateCost, out: &mut Output) {
+        match self.finding.get_mut(key) {
+            Some(waiting) if waiting.len() < RUN_INPUTS_WAITING_MAX => waiting.push(cost),
+            Some(_) => {
+                let busy = Fault::new(Code::CoreBusy, "Too much waits for this run.");
+                reply(out, cost.ticket, Err(busy));
+            }
+            None => {
+                self.finding.insert(key.clone(), Vec::new());
+                out.effects.push(Effect::FindEnded { key: key.clone(), cost });
+            }
+        }
+    }
+
+    /// A run that is over was looked up: it is taken up for as long as it takes to book its cost.
+    pub(super) fn late_cost(
+        &mut self,
+        now: Timestamp,
+        key: &RunKey,
+        cost: LateCost,
+        found: Option<(Box<Run>, Seq)>,
+        out: &mut Output,
+    ) {
+        let Some(others) = self.finding.remove(key) else {
+            // It was looked up before the shard was loaded anew, and may have changed since.
+            return self.find_ended(key, cost, out);
+        };
+        let open = found.as_ref().is_some_and(|(run, _)| !run.is_over());
+        if let Some((run, seq)) = found.filter(|(run, _)| run.is_over()) {
+            self.runs.entry(key.clone()).or_insert_with(|| Slot::loaded(*run, seq));
+        }
+        for LateCost { attempt_id, cost_micro, ticket } in std::iter::once(cost).chain(others) {
+            if self.runs.contains_key(key) {
+                let input = RunInput::CostReported { attempt_id, cost_micro };
+                self.offer(now, key, input, ticket, out);
+            } else if open {
+                self.look_up(key, out);
+                let busy = Fault::new(Code::CoreBusy, "The run is being looked up; try again.");
+                reply(out, ticket, Err(busy));
+            } else {
+                let message = format!("There is no run {key}; it may have been removed.");
+                reply(out, ticket, Err(Fault::new(Code::RunNotFound, message)));
+            }
+        }
+    }
+}
