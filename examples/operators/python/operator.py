@@ -35,6 +35,7 @@ def call(method: str, path: str, body: object = None) -> dict:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(URL + path, data, method=method)
     request.add_header("authorization", f"Bearer {TOKEN}")
+    request.add_header("content-type", "application/json")
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.loads(answer.read() or b"{}")
 
