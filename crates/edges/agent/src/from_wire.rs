@@ -22,6 +22,7 @@ pub(crate) fn tool(definition: &ToolDefinition, idempotency: bool) -> Option<Too
         timeout_ms: None,
         max_cost_micro: None,
         durability: Durability::Journal,
+        worker: None,
     })
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use wharf_domain::run::AttemptError;
-use wharf_domain::{Ask, Audience, AuditRecord, Resolution};
+use wharf_domain::{Ask, AuditRecord, Resolution};
 use wharf_engine::AskNews;
 use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey, SeatId};
 use wharf_wire::operator_v1::OperatorMessage;
@@ -15,13 +15,11 @@ use wharf_wire::operator_v1::OperatorMessage;
 use crate::credential::{Found, Past};
 use crate::desk::{Desk, Waiting};
 use crate::edge::Shared;
-use crate::task::{Final, Stand, TASK_PREFIX, Task, failed};
-use crate::to_wire;
+use crate::task::{Final, Stand, Task, failed};
+use crate::{notices, to_wire, usage};
 
 /// Asks that are read at once.
 const PAGE: usize = 200;
-/// How long a run is followed after a seat let it pass, at a time.
-const FOLLOW: Duration = Duration::from_secs(600);
 
 /// Follows what is asked and decided.
 pub(crate) async fn follow(shared: Arc<Shared>, mut news: broadcast::Receiver<AskNews>) {
@@ -33,7 +31,11 @@ pub(crate) async fn follow(shared: Arc<Shared>, mut news: broadcast::Receiver<As
         match next {
             Ok(AskNews::Raised(ask)) => route(&shared, &Arc::new(*ask), false),
             Ok(AskNews::Over(ask)) => over(&shared, &ask),
-            Err(RecvError::Lagged(_)) => look_again(&shared).await,
+            Ok(AskNews::Notice(notice, run)) => notices::owe(&shared, *notice, &run).await,
+            Err(RecvError::Lagged(_)) => {
+                look_again(&shared).await;
+                notices::look_again(&shared).await;
+            }
             Err(RecvError::Closed) => return,
         }
     }
@@ -110,31 +112,6 @@ fn over(shared: &Arc<Shared>, ask: &Ask) {
     for desk in shared.desks() {
         desk.withdraw(&req_id, &task_id, &format!("decided elsewhere: {how}"));
     }
-    let allowed = matches!(ask.resolved, Some((Resolution::Allow { .. }, _)));
-    if let (true, Audience::Seat(seat)) = (allowed, &ask.spec.audience)
-        && let Some(desk) = shared.desk(seat)
-    {
-        tell_of_end(shared, desk, ask.clone());
-    }
-}
-
-/// Tells the seat that let a run pass what came of it.
-fn tell_of_end(shared: &Arc<Shared>, desk: Arc<Desk>, ask: Ask) {
-    let shared = Arc::clone(shared);
-    tokio::spawn(async move {
-        loop {
-            let waited = shared.options.handle.wait_run(&ask.spec.run, FOLLOW);
-            let run = tokio::select! {
-                () = shared.stop.cancelled() => return,
-                run = waited => run,
-            };
-            match run {
-                Ok(run) if run.is_over() => return desk.notify(to_wire::hook_after(&ask, &run)),
-                Ok(_) => {}
-                Err(_) => return,
-            }
-        }
-    });
 }
 
 /// Acts on a reply; an error is told to the operator and leaves the request open.
@@ -158,52 +135,60 @@ pub(crate) async fn reply(
         }
         OperatorMessage::SpawnAck { value, ok, error, stats, .. } => {
             let contradicts = !ok || error.is_some();
-            match task_of(shared, desk, &req_id) {
-                Known::Open(task) => {
+            match task_of(shared, desk, &req_id).await? {
+                (Found::Task(task), _) => {
                     acknowledge(shared, &task, Ack { value, ok, error, stats }).await
                 }
-                Known::Past { run, id, given: true } if contradicts => {
-                    conflict(shared, &desk.seat.id, &run, &id).await;
+                (Found::Past(past), id) => {
+                    if let Some(stats) = stats {
+                        usage::note_late(shared, &past, stats).await?;
+                    }
+                    if contradicts {
+                        contradicted(shared, &desk.seat.id, &past, &id).await;
+                    }
                     Ok(())
                 }
-                Known::Past { .. } | Known::Unknown => Ok(()),
             }
         }
-        OperatorMessage::SpawnHalt { value, reason, .. } => match task_of(shared, desk, &req_id) {
-            Known::Open(task) => halt(shared, &task, value, reason).await,
-            Known::Past { run, id, given: true } => {
-                conflict(shared, &desk.seat.id, &run, &id).await;
-                Ok(())
+        OperatorMessage::SpawnHalt { value, reason, .. } => {
+            match task_of(shared, desk, &req_id).await? {
+                (Found::Task(task), _) => halt(shared, &task, value, reason).await,
+                (Found::Past(past), id) => {
+                    contradicted(shared, &desk.seat.id, &past, &id).await;
+                    Ok(())
+                }
             }
-            Known::Past { .. } | Known::Unknown => Ok(()),
-        },
+        }
     }
 }
 
-/// A task as a reply finds it.
-enum Known {
-    Open(Arc<Task>),
-    /// It is over; the operator's word changes nothing.
-    Past {
-        run: RunKey,
-        id: String,
-        given: bool,
-    },
-    Unknown,
-}
-
-fn task_of(shared: &Shared, desk: &Desk, req_id: &str) -> Known {
+/// The task that a reply is about, which may be over.
+async fn task_of(shared: &Shared, desk: &Desk, req_id: &str) -> Result<(Found, String), Fault> {
     if let Some(Waiting::Spawn(task)) = desk.get(req_id) {
-        return Known::Open(task);
+        let id = task.id.clone();
+        return Ok((Found::Task(task), id));
     }
-    let id = req_id.strip_prefix("sp-").map(|attempt| format!("{TASK_PREFIX}{attempt}"));
-    let found = id.and_then(|id| Some((shared.tasks.find(&id)?, id)));
-    match found {
-        Some((Found::Task(task), _)) => Known::Open(task),
-        Some((Found::Past(Past { run: Some(run), given, .. }), id)) => {
-            Known::Past { run, id, given: given.is_some() }
-        }
-        Some((Found::Past(_), _)) | None => Known::Unknown,
+    let unknown = || Fault::new(Code::OperatorRequestUnknown, "This seat has no such request.");
+    let id = Task::offered(req_id).ok_or_else(unknown)?;
+    if shared.tasks.find(&id).is_none() {
+        shared.tasks.recall(&shared.options.handle).await?;
+    }
+    let found = shared.tasks.find(&id).ok_or_else(unknown)?;
+    let seat = match &found {
+        Found::Task(task) => Some(task.seat.clone()),
+        Found::Past(past) => past.seat.clone(),
+    };
+    if seat.as_ref() != Some(&desk.seat.id) {
+        return Err(unknown());
+    }
+    Ok((found, id))
+}
+
+/// What an operator says of a task that is over changes nothing. The audit has it if a worker had
+/// given a final.
+async fn contradicted(shared: &Shared, seat: &SeatId, past: &Past, task_id: &str) {
+    if let (Some(run), Ok(Some(_))) = (&past.run, past.given(&shared.options.handle).await) {
+        conflict(shared, seat, run, task_id).await;
     }
 }
 
@@ -240,9 +225,9 @@ struct Ack {
 
 async fn acknowledge(shared: &Arc<Shared>, task: &Arc<Task>, ack: Ack) -> Result<(), Fault> {
     let Ack { value, ok, error, stats } = ack;
-    let cost_micro = stats.as_ref().and_then(|stats| stats.get("cost_micro")?.as_u64());
+    let cost_micro = stats.as_ref().and_then(usage::cost_of).unwrap_or(0);
     if let Some(stats) = stats {
-        task.note_stats(stats).await;
+        usage::note(task, stats).await?;
     }
     if matches!(task.stand(), Stand::Final(_) | Stand::Over) {
         if !ok || error.is_some() {
@@ -267,7 +252,7 @@ async fn acknowledge(shared: &Arc<Shared>, task: &Arc<Task>, ack: Ack) -> Result
         }
         return Ok(());
     } else {
-        task.conclude(Final { value, ok, cost_micro: cost_micro.unwrap_or(0) }).await?;
+        task.conclude(Final { value, ok, cost_micro }).await?;
     }
     ended(shared, task);
     Ok(())

@@ -4,16 +4,22 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use wharf_domain::RunSummary;
 use wharf_domain::grant::worker::{CREDENTIAL_BYTES_MAX, HANDLE_PREFIX};
 use wharf_domain::grant::{WorkerGrant, WorkerScope};
 use wharf_domain::permission::ToolPattern;
-use wharf_engine::Handle;
-use wharf_vocab::{AttemptId, Code, Digest, Fault, RunKey, Timestamp};
+use wharf_domain::run::TaskRef;
+use wharf_engine::{Handle, RunQuery};
+use wharf_vocab::{AttemptId, Code, Digest, Fault, RunKey, SeatId, Timestamp};
 
-use crate::task::{Stand, TASK_PREFIX, Task};
+use crate::task::{Stand, Task};
 
 /// Tasks that are over and still known, so that their workers learn why.
 const PAST_MAX: usize = 16_384;
+/// Runs that are looked through, newest first, for tasks of before the start.
+const RECALL_RUNS_MAX: usize = 65_536;
+/// Runs that are read at once.
+const RECALL_PAGE: usize = 1_000;
 /// Failures from one address within a minute; further ones get another answer.
 const FAILURES_MAX: u32 = 60;
 const FAILURE_MS: u64 = 60_000;
@@ -27,22 +33,54 @@ const SOURCES_MAX: usize = 4_096;
 pub(crate) struct Past {
     /// Its run; unknown if it was over before the core was started.
     pub(crate) run: Option<RunKey>,
+    /// The seat that executed it.
+    pub(crate) seat: Option<SeatId>,
     pub(crate) attempt: u32,
-    /// The final that was given, if one was.
-    pub(crate) given: Option<Digest>,
+    /// The final that was given.
+    pub(crate) given: Given,
     /// What its short credential is known by.
     handle: Option<Digest>,
 }
 
 impl Past {
+    /// A task that was given out and that nobody remembers.
+    fn unknown(attempt: u32) -> Self {
+        Self { run: None, seat: None, attempt, given: Given::Nothing, handle: None }
+    }
+
+    /// The final that was given, if one was. The journal of a run that is not over may still get
+    /// one, from whoever takes its attempt up again.
+    pub(crate) async fn given(&self, handle: &Handle) -> Result<Option<Digest>, Fault> {
+        let key = match (&self.given, &self.run) {
+            (Given::Final(digest), _) => return Ok(Some(digest.clone())),
+            (Given::Journaled, Some(key)) => key,
+            _ => return Ok(None),
+        };
+        let run = handle.run(key).await?;
+        let finals = run.finals.iter().find(|(attempt, _)| *attempt == self.attempt);
+        Ok(finals.map(|(_, digest)| digest.clone()))
+    }
+
     /// What is known of a task when it is over.
     pub(crate) fn of(task: &Task) -> Self {
         let given = match task.stand() {
-            Stand::Final(digest) => Some(digest),
-            Stand::Open | Stand::Over => None,
+            Stand::Final(digest) => Given::Final(digest),
+            Stand::Open | Stand::Over => Given::Nothing,
         };
-        Self { run: Some(task.run().clone()), attempt: task.number(), given, handle: None }
+        let (run, seat) = (Some(task.run().clone()), Some(task.seat.clone()));
+        Self { run, seat, attempt: task.number(), given, handle: None }
     }
+}
+
+/// What was given as the final of a task that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// Nothing.
+    Nothing,
+    /// This.
+    Final(Digest),
+    /// The run's journal knows.
+    Journaled,
 }
 
 /// What a credential leads to.
@@ -55,16 +93,18 @@ pub(crate) enum Found {
 }
 
 /// All tasks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tasks {
     state: Mutex<State>,
-    /// Until when tasks of before the start may still be taken up.
-    settled: Timestamp,
+    /// Whether tasks of before the start are known, too.
+    recalled: tokio::sync::OnceCell<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     open: HashMap<String, Arc<Task>>,
+    /// Names of open tasks by their attempts.
+    attempts: HashMap<AttemptId, String>,
     past: HashMap<String, Past>,
     /// Names of past tasks, oldest first.
     order: VecDeque<String>,
@@ -74,11 +114,6 @@ struct State {
 }
 
 impl Tasks {
-    /// No tasks. Those of before the start are taken up by then.
-    pub(crate) fn new(settled: Timestamp) -> Self {
-        Self { state: Mutex::default(), settled }
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,14 +121,22 @@ impl Tasks {
     pub(crate) fn open(&self, handle: &Handle, task: &Arc<Task>) {
         let digest = handle.worker_handle(&task.id, task.number()).map(|text| digest(&text));
         let mut state = self.lock();
+        // It may have been read from the store before it was taken up again.
+        if state.forget(&task.id) {
+            state.order.retain(|id| *id != task.id);
+        }
         if let Some(digest) = digest {
             state.handles.insert(digest, task.id.clone());
         }
+        let attempt = task.attempt.dispatch().attempt_id.clone();
+        state.attempts.insert(attempt, task.id.clone());
         state.open.insert(task.id.clone(), Arc::clone(task));
     }
 
+    /// The task of an attempt that is open.
     pub(crate) fn of_attempt(&self, attempt: &AttemptId) -> Option<Arc<Task>> {
-        self.lock().open.get(&format!("{TASK_PREFIX}{attempt}")).cloned()
+        let state = self.lock();
+        state.open.get(state.attempts.get(attempt)?).cloned()
     }
 
     /// A task is over; what is known of it is small.
@@ -104,19 +147,85 @@ impl Tasks {
         if state.open.remove(&task.id).is_none() {
             return;
         }
+        state.attempts.remove(&task.attempt.dispatch().attempt_id);
         state.past.insert(task.id.clone(), past);
         state.order.push_back(task.id.clone());
         if state.order.len() > PAST_MAX
             && let Some(oldest) = state.order.pop_front()
-            && let Some(Past { handle: Some(short), .. }) = state.past.remove(&oldest)
         {
-            state.handles.remove(&short);
+            state.forget(&oldest);
         }
     }
 
+    /// Reads which tasks there were before the start, once: whoever worked on one then may still
+    /// have something to say, or to learn.
+    pub(crate) async fn recall(&self, handle: &Handle) -> Result<(), Fault> {
+        self.recalled.get_or_try_init(|| self.read_runs(handle)).await.copied()
+    }
+
+    async fn read_runs(&self, handle: &Handle) -> Result<(), Fault> {
+        let mut query = RunQuery { limit: RECALL_PAGE, ..RunQuery::default() };
+        let mut seen = 0;
+        while seen < RECALL_RUNS_MAX {
+            let page = handle.runs(query.clone()).await?;
+            seen += page.runs.len();
+            for run in page.runs.iter().filter(|run| handle.is_seat(&run.tool.provider())) {
+                for attempt in 1..=run.attempt {
+                    let task = TaskRef::of(&run.key, run.created_at, attempt);
+                    if !self.remember(handle, run, task) {
+                        return Ok(());
+                    }
+                }
+            }
+            match page.next {
+                Some(next) => query.before = Some(next),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers a task of before the start; `false` if there is no room for more.
+    fn remember(&self, handle: &Handle, run: &RunSummary, task: TaskRef) -> bool {
+        let TaskRef { task_id, attempt } = task;
+        let short = handle.worker_handle(&task_id, attempt).map(|text| digest(&text));
+        let mut state = self.lock();
+        if state.order.len() >= PAST_MAX {
+            return false;
+        }
+        if state.open.contains_key(&task_id) || state.past.contains_key(&task_id) {
+            return true;
+        }
+        if let Some(short) = &short {
+            state.handles.insert(short.clone(), task_id.clone());
+        }
+        let past = Past {
+            run: Some(run.key.clone()),
+            seat: SeatId::new(run.tool.provider().as_str()).ok(),
+            attempt,
+            given: Given::Journaled,
+            handle: short,
+        };
+        state.past.insert(task_id.clone(), past);
+        // Whoever is older is forgotten first.
+        state.order.push_front(task_id);
+        true
+    }
+
     /// The tasks of a seat that are open.
-    pub(crate) fn of_seat(&self, seat: &wharf_vocab::SeatId) -> Vec<Arc<Task>> {
+    pub(crate) fn of_seat(&self, seat: &SeatId) -> Vec<Arc<Task>> {
         self.lock().open.values().filter(|task| task.seat == *seat).cloned().collect()
+    }
+
+    /// Whether a credential leads to a task that is known. Nothing is checked.
+    pub(crate) fn knows(&self, handle: &Handle, bearer: Option<&str>) -> bool {
+        let Some(text) = bearer.filter(|text| text.len() <= CREDENTIAL_BYTES_MAX) else {
+            return false;
+        };
+        if text.starts_with(HANDLE_PREFIX) {
+            return self.lock().handles.contains_key(&digest(text));
+        }
+        handle.verify_worker(text).is_some_and(|grant| self.find(&grant.task_id).is_some())
     }
 
     /// Checks what a worker carries, in this order: form and seal, time, scope, task. Whoever
@@ -133,10 +242,8 @@ impl Tasks {
             true => self.by_handle(handle, text, task_id)?,
             false => {
                 let grant = handle.verify_worker(text).ok_or_else(unknown)?;
-                let found = match self.find(&grant.task_id) {
-                    Some(found) => found,
-                    None => self.of_before(handle, grant.attempt)?,
-                };
+                let gone = || Found::Past(Past::unknown(grant.attempt));
+                let found = self.find(&grant.task_id).unwrap_or_else(gone);
                 (grant, found)
             }
         };
@@ -174,7 +281,7 @@ impl Tasks {
                     handle.worker_handle(named, *attempt).is_some_and(|it| digest(&it) == wanted)
                 };
                 let attempt = (1..=ATTEMPTS_TRIED).find(is_of).ok_or_else(unknown)?;
-                (self.of_before(handle, attempt)?, named.to_owned())
+                (Found::Past(Past::unknown(attempt)), named.to_owned())
             }
             (None, None) => return Err(unknown()),
         };
@@ -192,16 +299,6 @@ impl Tasks {
             },
         };
         Ok((grant, found))
-    }
-
-    /// A task that was given out and that nobody remembers: it is over, unless the core was
-    /// started a moment ago and has not taken it up yet.
-    fn of_before(&self, handle: &Handle, attempt: u32) -> Result<Found, Fault> {
-        if handle.now() < self.settled {
-            let message = "The core was started a moment ago; try again.";
-            return Err(Fault::new(Code::CoreBusy, message));
-        }
-        Ok(Found::Past(Past { run: None, attempt, given: None, handle: None }))
     }
 
     pub(crate) fn find(&self, task_id: &str) -> Option<Found> {
@@ -226,6 +323,17 @@ impl Tasks {
         }
         *count = count.saturating_add(1);
         *count <= FAILURES_MAX
+    }
+}
+
+impl State {
+    /// Forgets a task that is over; `false` if there is none of this name.
+    fn forget(&mut self, task_id: &str) -> bool {
+        let Some(past) = self.past.remove(task_id) else { return false };
+        if let Some(short) = past.handle {
+            self.handles.remove(&short);
+        }
+        true
     }
 }
 

@@ -7,14 +7,16 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
-use wharf_domain::{Ask, Caller, Seat};
-use wharf_vocab::{RunKey, Timestamp};
+use wharf_domain::{Ask, Caller, Notice, Seat};
+use wharf_vocab::{AskId, RunKey, Timestamp};
 use wharf_wire::operator_v1::CoreMessage;
 
 use crate::task::Task;
 
 /// Notices that are kept for a seat that is away.
 const NOTICES_MAX: usize = 1_000;
+/// Cancels that are kept for a seat that is away.
+const CANCELS_MAX: usize = 1_000;
 /// What may wait for the task of one connection before the connection counts as too slow.
 pub(crate) const ORDERS_MAX: usize = 1_024;
 
@@ -68,10 +70,21 @@ pub(crate) struct Desk {
 struct State {
     requests: HashMap<String, Request>,
     next: u64,
-    notices: VecDeque<CoreMessage>,
+    /// Notices that no connection has taken, oldest first.
+    owed: VecDeque<Owed>,
+    /// Cancels that were not sent.
+    cancels: VecDeque<CoreMessage>,
     epoch: u64,
     orders: Option<mpsc::Sender<Order>>,
     last_seen: Option<Timestamp>,
+}
+
+/// A notice on its way to the seat.
+#[derive(Debug, Clone)]
+pub(crate) struct Owed {
+    pub(crate) notice: Arc<Notice>,
+    /// Whether it may have been sent before, perhaps by an earlier core.
+    pub(crate) sent: bool,
 }
 
 /// A connection that was just made current.
@@ -81,8 +94,10 @@ pub(crate) struct Taken {
     pub(crate) epoch: u64,
     /// What is said to it.
     pub(crate) orders: mpsc::Receiver<Order>,
-    /// Notices that waited.
-    pub(crate) notices: Vec<CoreMessage>,
+    /// Notices that no connection has taken.
+    pub(crate) owed: Vec<Owed>,
+    /// Cancels that waited.
+    pub(crate) cancels: Vec<CoreMessage>,
 }
 
 /// A request as it is to be sent.
@@ -150,7 +165,7 @@ impl Desk {
         if !request.sent {
             return;
         }
-        self.notify(CoreMessage::Cancel {
+        self.send_or_keep(CoreMessage::Cancel {
             req_id: req_id.to_owned(),
             task_id: task_id.to_owned(),
             reason: reason.to_owned(),
@@ -189,7 +204,9 @@ impl Desk {
         state.epoch += 1;
         state.last_seen = Some(now);
         let epoch = state.epoch;
-        let notices = std::mem::take(&mut state.notices).into();
+        let cancels = std::mem::take(&mut state.cancels).into();
+        let owed = state.owed.iter().cloned().collect();
+        state.owed.iter_mut().for_each(|owed| owed.sent = true);
         let mut due: Vec<(u64, Due)> = Vec::with_capacity(state.requests.len());
         for request in state.requests.values_mut().filter(|request| !request.taken) {
             due.push((
@@ -203,7 +220,7 @@ impl Desk {
             request.sent = true;
         }
         due.sort_by_key(|(order, _)| *order);
-        (Taken { epoch, orders, notices }, due.into_iter().map(|(_, due)| due).collect())
+        (Taken { epoch, orders, owed, cancels }, due.into_iter().map(|(_, due)| due).collect())
     }
 
     /// A connection ended.
@@ -245,17 +262,47 @@ impl Desk {
         }
     }
 
-    /// Sends a notice, or keeps it for later; the oldest go when there are too many.
-    pub(crate) fn notify(&self, notice: CoreMessage) {
+    /// Sends a cancel, or keeps it for later; the oldest go when there are too many.
+    fn send_or_keep(&self, cancel: CoreMessage) {
         let mut state = self.lock();
         match &state.orders {
-            Some(orders) if orders.try_send(Order::Send(Box::new(notice.clone()))).is_ok() => {}
+            Some(orders) if orders.try_send(Order::Send(Box::new(cancel.clone()))).is_ok() => {}
             _ => {
-                if state.notices.len() >= NOTICES_MAX {
-                    state.notices.pop_front();
+                if state.cancels.len() >= CANCELS_MAX {
+                    state.cancels.pop_front();
                 }
-                state.notices.push_back(notice);
+                state.cancels.push_back(cancel);
             }
         }
+    }
+
+    /// Owes the seat a notice; `message` is what is sent now, if somebody sits here. Gives back
+    /// the oldest one if there are too many.
+    pub(crate) fn owe(&self, owed: Owed, message: CoreMessage) -> Option<Arc<Notice>> {
+        let mut state = self.lock();
+        if state.owed.iter().any(|it| it.notice.ask_id == owed.notice.ask_id) {
+            return None;
+        }
+        let sends =
+            |orders: &mpsc::Sender<Order>| orders.try_send(Order::Send(Box::new(message))).is_ok();
+        let sent = state.orders.as_ref().is_some_and(sends);
+        state.owed.push_back(Owed { sent: owed.sent || sent, ..owed });
+        match state.owed.len() > NOTICES_MAX {
+            true => state.owed.pop_front().map(|owed| owed.notice),
+            false => None,
+        }
+    }
+
+    /// A connection has taken a notice; `false` if it is not owed any more.
+    pub(crate) fn paid(&self, ask: &AskId) -> bool {
+        let mut state = self.lock();
+        let before = state.owed.len();
+        state.owed.retain(|owed| owed.notice.ask_id != *ask);
+        state.owed.len() < before
+    }
+
+    /// Takes all notices that are owed.
+    pub(crate) fn forgive(&self) -> Vec<Arc<Notice>> {
+        std::mem::take(&mut self.lock().owed).into_iter().map(|owed| owed.notice).collect()
     }
 }

@@ -10,7 +10,6 @@ use wharf_domain::{Availability, Caller, NewSeat, Seat, ToolDef};
 use wharf_vocab::{Code, Digest, Executed, Fault, ProviderId, SeatId};
 use wharf_wire::operator_v1::close;
 
-use crate::asks;
 use crate::credential::{self, Tasks};
 use crate::desk::{Desk, Due, Order, Waiting};
 use crate::options::Options;
@@ -19,6 +18,7 @@ use crate::routes;
 use crate::sink::Sink;
 use crate::task::Task;
 use crate::to_wire;
+use crate::{asks, notices};
 
 /// How often seats that are away are looked at.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -41,11 +41,9 @@ pub(crate) struct Shared {
 impl OperatorEdge {
     /// Takes up the seats there are and follows what is asked.
     pub async fn start(options: Options) -> Result<Self, Fault> {
-        let settle_ms = u64::try_from(options.settle.as_millis()).unwrap_or(u64::MAX);
-        let settled = options.handle.now().plus_ms(settle_ms);
         let shared = Arc::new(Shared {
             options,
-            tasks: Tasks::new(settled),
+            tasks: Tasks::default(),
             stop: CancellationToken::new(),
             desks: RwLock::default(),
         });
@@ -57,6 +55,7 @@ impl OperatorEdge {
             }
         }
         asks::look_again(&shared).await;
+        notices::look_again(&shared).await;
         tokio::spawn(asks::follow(Arc::clone(&shared), news));
         tokio::spawn(sweep(Arc::clone(&shared)));
         Ok(Self { shared })
@@ -155,6 +154,7 @@ impl Shared {
         let desk = self.desks.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         let Some(desk) = desk else { return Ok(()) };
         desk.drain();
+        notices::forgive(self, &desk).await;
         desk.tell(Order::Close { code: close::NORMAL, reason: reason.to_owned() });
         for task in self.tasks.of_seat(id) {
             let fault =
@@ -182,8 +182,8 @@ impl Shared {
         let handle = &self.options.handle;
         match waiting {
             Waiting::Ask(ask) => {
-                let run = handle.live_run(&ask.spec.run);
-                to_wire::ask(&ask, run.as_deref(), parent, redelivered, handle.now())
+                let agent = to_wire::agent(handle, &ask.spec.tool);
+                to_wire::ask(&ask, agent, parent, redelivered, handle.now())
             }
             Waiting::Spawn(task) => {
                 let grant = credential::grant(handle, &task);

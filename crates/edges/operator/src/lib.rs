@@ -7,7 +7,9 @@
 //! | `desk.rs` | one seat: what waits for it, and its current connection |
 //! | `socket.rs` | one connection of a seat |
 //! | `asks.rs` | which ask goes to which desk, and replies to them |
+//! | `notices.rs` | what seats are told of attempts that they let pass |
 //! | `sink.rs`, `task.rs` | attempts that a seat executes |
+//! | `usage.rs` | what workers used up, and what it cost |
 //! | `credential.rs` | what a worker carries, checked in one place |
 //! | `routes/` | HTTP: seats, tasks, workers |
 
@@ -16,6 +18,7 @@ mod credential;
 mod desk;
 mod directive;
 mod edge;
+mod notices;
 mod options;
 mod random;
 mod routes;
@@ -23,6 +26,7 @@ mod sink;
 mod socket;
 mod task;
 mod to_wire;
+mod usage;
 
 pub use edge::OperatorEdge;
 pub use options::Options;

@@ -22,8 +22,6 @@ pub struct Options {
     pub away_max: Duration,
     /// Seats at once.
     pub seats_max: usize,
-    /// How long after the start workers whose tasks are not there yet are asked to try again.
-    pub settle: Duration,
 }
 
 impl Options {
@@ -36,7 +34,6 @@ impl Options {
             limits: SeatLimits::default(),
             away_max: Duration::from_secs(24 * 60 * 60),
             seats_max: 4_096,
-            settle: Duration::from_secs(10),
         }
     }
 }

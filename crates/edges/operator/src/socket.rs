@@ -8,11 +8,12 @@ use futures::{SinkExt, StreamExt};
 use tokio::time::Instant;
 use wharf_protocol::Moment;
 use wharf_protocol::operator::{Closed, Incoming, Outgoing, SeatSession};
+use wharf_vocab::Code;
 use wharf_wire::operator_v1::{CoreMessage, close};
 
-use crate::asks;
 use crate::desk::{Desk, Order, Taken};
 use crate::edge::Shared;
+use crate::{asks, notices};
 
 /// How long an operator may take to read a frame.
 const WRITE_MAX: Duration = Duration::from_secs(20);
@@ -29,8 +30,13 @@ pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocke
         began,
         epoch,
     };
-    for notice in &taken.notices {
-        connection.session.send(notice);
+    for cancel in &taken.cancels {
+        connection.session.send(cancel);
+    }
+    for owed in &taken.owed {
+        if let Some(message) = notices::message(&shared, owed).await {
+            connection.session.send(&message);
+        }
     }
     for due in due {
         let message = shared.message(due);
@@ -94,6 +100,9 @@ impl Connection {
             Message::Close(_) => return false,
         };
         self.session.receive(incoming, now);
+        while let Some(req_id) = self.session.next_taken_notice() {
+            notices::taken(&self.shared, &self.desk, &req_id).await;
+        }
         while let Some(reply) = self.session.next_reply() {
             let req_id = reply.req_id().to_owned();
             // Somebody else sits here now; whatever this connection says does not count.
@@ -102,6 +111,9 @@ impl Connection {
             }
             match asks::reply(&self.shared, &self.desk, reply).await {
                 Ok(()) => self.session.taken(&req_id),
+                Err(fault) if fault.is(Code::OperatorRequestUnknown) => {
+                    self.session.unknown(&req_id, now);
+                }
                 Err(fault) => self.session.refused(&req_id, fault.code.as_str(), &fault.message),
             }
         }

@@ -6,16 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
-use wharf_domain::{Audience, Progress, Resolution};
+use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, TaskRef};
+use wharf_domain::{Audience, Resolution, WorkerKind};
 use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_vocab::limits::SEAT_DEADLINE_MS;
 use wharf_vocab::{AskKind, Code, Digest, Executed, Fault, Object, RunKey, SeatId};
 
 /// The key of the question that a senior is asked when a worker failed.
 pub(crate) const SENIOR: &str = "operator.senior";
-/// What every name of a task begins with.
-pub(crate) const TASK_PREFIX: &str = "ST-";
+/// What the names of a task and of its offer begin with; the rest is the same.
+const TASK_PREFIX: &str = "ST-";
+const OFFER_PREFIX: &str = "sp-";
 /// Most patterns of tools that a worker may call.
 const TOOLS_MAX: usize = 32;
 /// Longest text of an error that is kept.
@@ -94,7 +95,8 @@ pub(crate) enum Taken {
 
 impl Task {
     pub(crate) fn new(seat: SeatId, handle: Handle, dispatch: Dispatch) -> Self {
-        let id = format!("{TASK_PREFIX}{}", dispatch.attempt_id);
+        let TaskRef { task_id: id, .. } =
+            TaskRef::of(&dispatch.run, dispatch.accepted, dispatch.attempt);
         let attempt = Attempt::new(handle.clone(), dispatch);
         let settled = watch::Sender::new(true);
         Self { id, seat, attempt, handle, state: Mutex::default(), settled }
@@ -106,7 +108,12 @@ impl Task {
 
     /// What names the offer on the wire. It stays the same for as long as the attempt.
     pub(crate) fn req_id(&self) -> String {
-        format!("sp-{}", self.attempt.dispatch().attempt_id)
+        self.id.replacen(TASK_PREFIX, OFFER_PREFIX, 1)
+    }
+
+    /// The name of the task that an offer is about.
+    pub(crate) fn offered(req_id: &str) -> Option<String> {
+        req_id.strip_prefix(OFFER_PREFIX).map(|rest| format!("{TASK_PREFIX}{rest}"))
     }
 
     pub(crate) fn run(&self) -> &RunKey {
@@ -129,6 +136,13 @@ impl Task {
         let named = inputs.get("tools").and_then(Value::as_array);
         let texts = named.into_iter().flatten().filter_map(Value::as_str).take(TOOLS_MAX);
         texts.filter_map(|text| ToolPattern::parse(text).ok()).collect()
+    }
+
+    /// What kind of worker the tool asks for, if it does.
+    pub(crate) fn worker(&self) -> Option<WorkerKind> {
+        let seat = self.handle.seat(&self.seat).ok()?;
+        let tool = &self.attempt.dispatch().spec.tool;
+        seat.tools.into_iter().find(|def| def.tool == *tool)?.worker
     }
 
     /// Whether the tool says what its outputs look like.
@@ -220,7 +234,10 @@ impl Task {
         true
     }
 
-    async fn end(&self, report: AttemptReport) -> Result<(), Fault> {
+    async fn end(&self, mut report: AttemptReport) -> Result<(), Fault> {
+        if let Stand::Final(given) = self.stand() {
+            report.delivery.given = Some(given);
+        }
         self.attempt.conclude(report).await.map(drop)
     }
 
@@ -278,13 +295,6 @@ impl Task {
             // The worker may have given up; it gets the answer when it asks again.
             let _ = waiting.send(resolution.clone());
         }
-    }
-
-    /// Writes down what a worker used up.
-    pub(crate) async fn note_stats(&self, stats: Value) {
-        let piece = Progress::Partial { key: Some("stats".to_owned()), value: stats };
-        // An attempt that is over takes no more; then the numbers are only in the log.
-        let _ = self.attempt.progress(vec![piece]).await;
     }
 }
 

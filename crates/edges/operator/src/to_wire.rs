@@ -1,13 +1,14 @@
 //! From what waits for a seat to messages.
 
 use serde_json::{Value, json};
-use wharf_domain::{Ask, Outcome, Run};
-use wharf_vocab::{AskKind, Timestamp};
-use wharf_wire::operator_v1::{CoreMessage, Pending};
+use wharf_domain::{Ask, Notice, Outcome, Run};
+use wharf_engine::Handle;
+use wharf_vocab::{AskId, AskKind, Timestamp, ToolId};
+use wharf_wire::operator_v1::{CoreMessage, Pending, WorkerKind};
 
 use crate::directive::{self, Facts};
 use crate::options::Options;
-use crate::task::{TASK_PREFIX, Task};
+use crate::task::Task;
 
 /// What names an ask on the wire. It stays the same for as long as the ask.
 pub(crate) fn ask_req_id(ask: &Ask) -> String {
@@ -17,15 +18,33 @@ pub(crate) fn ask_req_id(ask: &Ask) -> String {
     }
 }
 
-/// The task of an ask.
+/// What the name of a notice begins with; the rest is the approval that it follows.
+pub(crate) const NOTICE_PREFIX: &str = "n-";
+
+/// What names a notice on the wire.
+fn notice_req_id(ask: &AskId) -> String {
+    format!("{NOTICE_PREFIX}{ask}")
+}
+
+/// The task of an ask. Asks of older cores do not know theirs.
 pub(crate) fn ask_task_id(ask: &Ask) -> String {
-    format!("{TASK_PREFIX}{}", ask.spec.ask_id)
+    let unknown = || format!("ST-{}", ask.spec.ask_id);
+    ask.spec.task.as_ref().map_or_else(unknown, |task| task.task_id.clone())
+}
+
+/// What is executed, by the name under which it was asked for: a seat's own tools are known by
+/// their names alone.
+pub(crate) fn agent(handle: &Handle, tool: &ToolId) -> String {
+    match handle.is_seat(&tool.provider()) {
+        true => tool.name().to_owned(),
+        false => tool.to_string(),
+    }
 }
 
 /// An ask as a seat is asked it.
 pub(crate) fn ask(
     ask: &Ask,
-    run: Option<&Run>,
+    agent: String,
     parent: Option<String>,
     redelivered: bool,
     now: Timestamp,
@@ -38,13 +57,11 @@ pub(crate) fn ask(
         world: Some(spec.run.world.to_string()),
         redelivered,
     };
-    let active = run.and_then(|run| run.active.as_ref());
     match spec.kind {
         AskKind::Question => CoreMessage::Ask {
             req_id: ask_req_id(ask),
             parent_req_id: parent,
-            task_id: active
-                .map_or_else(|| ask_task_id(ask), |active| format!("{TASK_PREFIX}{}", active.id)),
+            task_id: ask_task_id(ask),
             question: question(ask),
             pending,
         },
@@ -52,8 +69,8 @@ pub(crate) fn ask(
             req_id: ask_req_id(ask),
             parent_req_id: parent,
             task_id: ask_task_id(ask),
-            agent: spec.tool.to_string(),
-            attempt: run.map_or(1, |run| run.attempt.max(1)),
+            agent,
+            attempt: spec.attempt(),
             pending,
         },
     }
@@ -77,24 +94,33 @@ fn question(ask: &Ask) -> Value {
     }
 }
 
-/// What came of a run that a seat let pass.
-pub(crate) fn hook_after(ask: &Ask, run: &Run) -> CoreMessage {
-    let result = match &run.outcome {
-        Some(Outcome::Succeeded { outputs }) => Value::Object(outputs.clone()),
-        Some(outcome) => outcome.error().map_or(
-            Value::Null,
-            |fault| json!({ "error": { "code": fault.code, "message": fault.message } }),
-        ),
-        None => Value::Null,
+/// What came of an attempt that a seat let pass. What is too large for a frame is read elsewhere.
+pub(crate) fn hook_after(
+    notice: &Notice,
+    run: &Run,
+    agent: String,
+    redelivered: bool,
+    result_bytes_max: usize,
+) -> CoreMessage {
+    let result = match (&notice.error, &run.outcome) {
+        (Some(fault), _) => json!({ "error": { "code": fault.code, "message": fault.message } }),
+        (None, Some(Outcome::Succeeded { outputs })) => Value::Object(outputs.clone()),
+        (None, _) => Value::Null,
+    };
+    let bytes = serde_json::to_vec(&result).map_or(0, |text| text.len());
+    let result = match bytes > result_bytes_max {
+        true => json!({ "omitted": { "bytes": bytes } }),
+        false => result,
     };
     CoreMessage::HookAfter {
-        req_id: format!("n-{}", ask.spec.ask_id),
+        req_id: notice_req_id(&notice.ask_id),
         parent_req_id: None,
-        task_id: ask_task_id(ask),
-        agent: ask.spec.tool.to_string(),
-        attempt: run.attempt.max(1),
+        task_id: notice.task.task_id.clone(),
+        agent,
+        attempt: notice.task.attempt,
         result,
-        run_id: Some(run.key.run.to_string()),
+        run_id: Some(notice.run.run.to_string()),
+        redelivered,
     }
 }
 
@@ -126,7 +152,7 @@ pub(crate) fn spawn(
         attempt: task.number(),
         capability_token,
         worker_handle,
-        worker: None,
+        worker: worker(task),
         directive,
         pending: Pending {
             deadline_ms: dispatch.deadline.map(|deadline| deadline.ms_since(now)),
@@ -135,4 +161,9 @@ pub(crate) fn spawn(
             redelivered,
         },
     }
+}
+
+/// What kind of worker the tool asks for, if it does.
+fn worker(task: &Task) -> Option<WorkerKind> {
+    task.worker().map(|kind| WorkerKind { variant: kind.variant, tools: kind.tools })
 }

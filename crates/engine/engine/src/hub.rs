@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{broadcast, oneshot};
 use wharf_domain::scope::Target;
-use wharf_domain::{Ask, Entry, Run, RunEntry};
+use wharf_domain::{Ask, Entry, Notice, NoticeEntry, Run, RunEntry};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
 use wharf_vocab::limits::{MEMORY_RUNS_KEPT_MAX, WATCH_QUEUE_MAX};
 use wharf_vocab::{Durability, Publish, RunKey, RunStatus, Seq, ShardId, WorldId};
@@ -29,6 +29,8 @@ pub enum AskNews {
     Raised(Box<Ask>),
     /// It was decided, expired or is needed no more.
     Over(Box<Ask>),
+    /// An attempt ended that a seat had let pass; the run is as it was then.
+    Notice(Box<Notice>, Arc<Run>),
 }
 
 /// News of asks that may wait for one reader.
@@ -74,18 +76,21 @@ impl Hub {
     }
 
     /// Tells of asks that a committed batch raised or ended.
-    fn tell_of_asks(&self, batch: &Batch, run: &Run) {
+    fn tell_of_asks(&self, batch: &Batch, run: &Arc<Run>) {
         if run.asks.is_empty() || self.asks.receiver_count() == 0 {
             return;
         }
-        let stream = run.key.stream();
-        let appends = batch.appends.iter().filter(|append| append.stream == stream);
-        let entries = appends.flat_map(|append| match &append.body {
+        let entries = batch.appends.iter().flat_map(|append| match &append.body {
             Body::Entries(entries) => &entries[..],
             Body::Progress(_) => &[],
         });
         for entry in entries {
             let id = match entry {
+                Entry::Notice(NoticeEntry::Owed(notice)) => {
+                    // Readers may all have left meanwhile.
+                    let _ = self.asks.send(AskNews::Notice(notice.clone(), Arc::clone(run)));
+                    continue;
+                }
                 Entry::Run(RunEntry::AskRaised(raised)) => &raised.ask.ask_id,
                 Entry::Run(RunEntry::AskResolved(resolved)) => &resolved.ask_id,
                 _ => continue,

@@ -26,6 +26,8 @@ pub struct Dispatch {
     pub attempt_id: AttemptId,
     /// The attempt's number, from 1.
     pub attempt: u32,
+    /// When the run was accepted.
+    pub accepted: Timestamp,
     /// What the run is to do.
     pub spec: Arc<RunSpec>,
     /// The approval the attempt runs under, if it needed one.

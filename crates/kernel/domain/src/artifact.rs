@@ -1,7 +1,7 @@
 //! Files of a world: who wrote them, who read them.
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{B3, Direction, Object, RunId, WorldId};
+use wharf_vocab::{B3, Digest, Direction, Object, RunId, WorldId};
 
 use crate::scope::WorldPath;
 
@@ -52,6 +52,8 @@ pub struct Delivery {
     pub moves: Vec<Move>,
     /// What the core measured.
     pub metered: Metered,
+    /// What tells a repeat of the result from another one, where the provider keeps to the first.
+    pub given: Option<Digest>,
 }
 
 /// A file that is to be published.

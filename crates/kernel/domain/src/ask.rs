@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{AskId, AskKind, Code, Digest, Fault, RunKey, Timestamp, ToolId};
 
+use crate::run::TaskRef;
 use crate::{Audience, Caller, CallerKind, CallerRef};
 
 /// What is asked, by which run, of whom and until when.
@@ -45,9 +46,18 @@ pub struct AskSpec {
     /// When a seat's time is over and everybody who may answer asks of the world is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalates: Option<Timestamp>,
+    /// The attempt that asks, or that waits to begin; older asks do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskRef>,
 }
 
 impl AskSpec {
+    /// The number of the attempt that asks, or that waits to begin.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.task.as_ref().map_or(1, |task| task.attempt)
+    }
+
     /// Who may decide at a moment.
     #[must_use]
     pub fn audience_at(&self, now: Timestamp) -> Audience {
@@ -97,6 +107,8 @@ pub enum Resolution {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
+    /// Only the attempt that is about to begin; the next one is asked about again.
+    Attempt,
     /// Only the run that waits.
     #[default]
     Run,

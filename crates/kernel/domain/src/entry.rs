@@ -2,7 +2,7 @@
 
 use wharf_vocab::StreamKind;
 
-use crate::{AgentEntry, AskEntry, GrantEntry, RunEntry, SeatEntry, WorldEntry};
+use crate::{AgentEntry, AskEntry, GrantEntry, NoticeEntry, RunEntry, SeatEntry, WorldEntry};
 
 /// One entry of any stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +19,8 @@ pub enum Entry {
     Seat(SeatEntry),
     /// Of a grant.
     Grant(GrantEntry),
+    /// Of a notice.
+    Notice(NoticeEntry),
 }
 
 impl Entry {
@@ -32,6 +34,7 @@ impl Entry {
             Self::Agent(_) => StreamKind::Agent,
             Self::Seat(_) => StreamKind::Seat,
             Self::Grant(_) => StreamKind::Grant,
+            Self::Notice(_) => StreamKind::Notice,
         }
     }
 }

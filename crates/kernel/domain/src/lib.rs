@@ -12,6 +12,7 @@ mod caller;
 mod entry;
 pub mod grant;
 mod ledger;
+mod notice;
 mod outcome;
 pub mod permission;
 mod policy;
@@ -30,13 +31,14 @@ pub use caller::{Audience, Caller, CallerKind, CallerRef};
 pub use entry::Entry;
 pub use grant::{Grant, GrantEntry, GrantInput, Rights};
 pub use ledger::{Account, Funds, Ledger, LedgerOp};
+pub use notice::{Notice, NoticeEnd, NoticeEntry, NoticeOver};
 pub use outcome::Outcome;
 pub use permission::Permission;
 pub use policy::{Gate, Patience, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};
-pub use tool::{Availability, ToolDef};
+pub use tool::{Availability, ToolDef, WorkerKind};
 pub use world::{
     ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldPatch, WorldSettings,
 };

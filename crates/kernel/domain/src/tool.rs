@@ -31,6 +31,20 @@ pub struct ToolDef {
     pub max_cost_micro: Option<Micro>,
     /// Whether runs are written down unless the caller says otherwise.
     pub durability: Durability,
+    /// What kind of worker an operator should start for it, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerKind>,
+}
+
+/// What kind of worker an operator should start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerKind {
+    /// Its kind, as the operator knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Tools of its own that it may use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
 }
 
 impl ToolDef {
@@ -50,6 +64,7 @@ impl ToolDef {
             timeout_ms: None,
             max_cost_micro: None,
             durability: Durability::Journal,
+            worker: None,
         }
     }
 

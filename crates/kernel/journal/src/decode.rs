@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wharf_domain::{
-    AgentEntry, AskEntry, Entry, GrantEntry, Progress, RunEntry, SeatEntry, WorldEntry,
+    AgentEntry, AskEntry, Entry, GrantEntry, NoticeEntry, Progress, RunEntry, SeatEntry, WorldEntry,
 };
 
 use crate::shape::{Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldGone, WorldSet};
@@ -116,6 +116,8 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::SeatClosed => Entry::Seat(SeatEntry::Closed(piece.read()?)),
         Kind::GrantMade => Entry::Grant(GrantEntry::Made(piece.read()?)),
         Kind::GrantRevoked => Entry::Grant(GrantEntry::Revoked(piece.read()?)),
+        Kind::NoticeOwed => Entry::Notice(NoticeEntry::Owed(piece.read()?)),
+        Kind::NoticeOver => Entry::Notice(NoticeEntry::Over(piece.read()?)),
         kind @ (Kind::ProgressText
         | Kind::ProgressLog
         | Kind::ProgressPartial

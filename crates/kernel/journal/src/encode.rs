@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use wharf_domain::{
-    AgentEntry, AskEntry, Entry, GrantEntry, Progress, RunEntry, SeatEntry, WorldEntry,
+    AgentEntry, AskEntry, Entry, GrantEntry, NoticeEntry, Progress, RunEntry, SeatEntry, WorldEntry,
 };
 
 use crate::Kind;
@@ -23,6 +23,7 @@ pub fn encode(entries: &[Entry]) -> Vec<u8> {
             Entry::Agent(entry) => agent(&mut row, entry),
             Entry::Seat(entry) => seat(&mut row, entry),
             Entry::Grant(entry) => grant(&mut row, entry),
+            Entry::Notice(entry) => notice(&mut row, entry),
         }
     }
     row.done()
@@ -118,6 +119,13 @@ fn grant(row: &mut Row, entry: &GrantEntry) {
     match entry {
         GrantEntry::Made(entry) => row.push(Kind::GrantMade, entry),
         GrantEntry::Revoked(entry) => row.push(Kind::GrantRevoked, entry),
+    }
+}
+
+fn notice(row: &mut Row, entry: &NoticeEntry) {
+    match entry {
+        NoticeEntry::Owed(entry) => row.push(Kind::NoticeOwed, entry),
+        NoticeEntry::Over(entry) => row.push(Kind::NoticeOver, entry),
     }
 }
 

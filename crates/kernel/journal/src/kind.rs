@@ -72,6 +72,8 @@ kinds! {
     SeatClosed = "seat.closed", 1;
     GrantMade = "grant.made", 1;
     GrantRevoked = "grant.revoked", 1;
+    NoticeOwed = "notice.owed", 1;
+    NoticeOver = "notice.over", 1;
     ProgressText = "progress.text", 1;
     ProgressLog = "progress.log", 1;
     ProgressPartial = "progress.partial", 1;

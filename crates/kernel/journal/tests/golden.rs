@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use wharf_domain::{Agent, Ask, AskEntry, Audience, Entry, Grant, Run, RunEntry, Seat, World};
+use wharf_domain::{
+    Agent, Ask, AskEntry, Audience, Entry, Grant, Notice, Run, RunEntry, Seat, World,
+};
 use wharf_journal::{Kind, decode, decode_progress, encode, encode_progress};
 use wharf_vocab::{StreamId, Timestamp};
 
@@ -250,6 +252,16 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
             let seat = seat.expect("a seat");
             json!({"id": seat.id, "desc": seat.desc, "token": seat.token, "open": seat.is_open()})
         }
+        StreamId::Notice(_) => {
+            let entries: Vec<_> = entries
+                .into_iter()
+                .map(|(_, entry)| match entry {
+                    Entry::Notice(entry) => entry,
+                    other => panic!("{other:?} in a notice"),
+                })
+                .collect();
+            json!({"owed": Notice::replay(&entries)})
+        }
     }
 }
 
@@ -277,6 +289,7 @@ fn run_summary(run: &Run) -> Value {
         "publish": run.spec.publish,
         "artifacts": run.artifacts,
         "metered": run.metered,
+        "finals": run.finals,
         "publishing": run.publishing,
         "phase": format!("{:?}", run.phase()),
     })

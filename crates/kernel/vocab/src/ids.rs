@@ -278,6 +278,8 @@ pub enum StreamKind {
     Seat,
     /// One grant.
     Grant,
+    /// One notice.
+    Notice,
 }
 
 impl StreamKind {
@@ -291,6 +293,7 @@ impl StreamKind {
             Self::Agent => "agent",
             Self::Seat => "seat",
             Self::Grant => "grant",
+            Self::Notice => "notice",
         }
     }
 }
@@ -310,6 +313,9 @@ pub enum StreamId {
     Seat(SeatId),
     /// One grant.
     Grant(GrantId),
+    /// What a seat is to be told after it let an attempt pass, by the approval it gave; it lives
+    /// in the shard of the run.
+    Notice(AskId),
 }
 
 impl StreamId {
@@ -323,6 +329,7 @@ impl StreamId {
             Self::Agent(_) => StreamKind::Agent,
             Self::Seat(_) => StreamKind::Seat,
             Self::Grant(_) => StreamKind::Grant,
+            Self::Notice(_) => StreamKind::Notice,
         }
     }
 
@@ -336,6 +343,7 @@ impl StreamId {
             Self::Agent(id) => id.to_string(),
             Self::Seat(id) => id.to_string(),
             Self::Grant(id) => id.to_string(),
+            Self::Notice(id) => id.to_string(),
         }
     }
 
@@ -351,6 +359,7 @@ impl StreamId {
             "agent" => Ok(Self::Agent(AgentId::new(key)?)),
             "seat" => Ok(Self::Seat(SeatId::new(key)?)),
             "grant" => Ok(Self::Grant(GrantId::new(key)?)),
+            "notice" => Ok(Self::Notice(AskId::new(key)?)),
             _ => Err(IdError { what: "a stream kind" }),
         }
     }
@@ -359,7 +368,7 @@ impl StreamId {
     #[must_use]
     pub fn shard(&self) -> ShardId {
         match self {
-            Self::Ask(id) => id.shard(),
+            Self::Ask(id) | Self::Notice(id) => id.shard(),
             _ => {
                 let hash = fnv1a(&[self.kind().as_str().as_bytes(), self.key().as_bytes()]);
                 ShardId::from_hash(hash)
@@ -481,6 +490,7 @@ mod tests {
             key.stream(),
             StreamId::World(WorldId::new("w").expect("valid")),
             StreamId::Ask(AskId::in_shard(ShardId(0xc3), "x")),
+            StreamId::Notice(AskId::in_shard(ShardId(0xc3), "x")),
         ] {
             let back = StreamId::parse(stream.kind().as_str(), &stream.key()).expect("parses");
             assert_eq!(back, stream);

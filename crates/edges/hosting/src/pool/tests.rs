@@ -91,6 +91,7 @@ fn dispatch(attempt: &str, world: &str) -> Dispatch {
         run,
         attempt_id: AttemptId::new(attempt).expect("valid"),
         attempt: 1,
+        accepted: Timestamp(0),
         spec: Arc::new(spec),
         approval: None,
         deadline: None,

@@ -2,12 +2,15 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{ConnectInfo, FromRequest, Query, Request};
+use axum::extract::{ConnectInfo, FromRequest, Query, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_LENGTH;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::StreamExt;
 use serde::Deserialize;
@@ -15,7 +18,7 @@ use wharf_domain::grant::{WorkerGrant, WorkerScope};
 use wharf_engine::{ByteStream, ObjectError, ObjectErrorKind};
 use wharf_vocab::{Code, Fault};
 
-use super::bearer;
+use super::{Refused, bearer};
 use crate::credential::Found;
 use crate::edge::Shared;
 
@@ -23,6 +26,20 @@ use crate::edge::Shared;
 const BODY_READ: Duration = Duration::from_secs(60);
 /// How long nothing of a file may arrive.
 const FILE_SILENCE: Duration = Duration::from_secs(30);
+
+/// Sees to it that tasks of before the start are known if a worker carries what is not.
+pub(super) async fn recalled(
+    State(shared): State<Arc<Shared>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let handle = &shared.options.handle;
+    let known = shared.tasks.knows(handle, bearer(request.headers()));
+    if !known && let Err(fault) = shared.tasks.recall(handle).await {
+        return Refused(fault).into_response();
+    }
+    next.run(request).await
+}
 
 /// What stands in the query of worker routes.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Extension, Json, Router};
 use serde::de::DeserializeOwned;
 use wharf_domain::Caller;
@@ -44,7 +45,16 @@ pub(crate) fn workers(shared: Arc<Shared>) -> Router {
         .route("/v1/worker/artifact", post(worker::artifact).put(worker::artifact))
         .route("/v1/worker/ask", post(worker::ask))
         .route("/v1/worker/invoke", post(worker::invoke))
+        .route("/v1/worker/stats", post(worker::stats))
+        .route("/v1/worker/degradation", post(worker::degradation))
+        .layer(from_fn_with_state(Arc::clone(&shared), call::recalled))
+        .route("/v1/worker/{*rest}", any(no_route))
         .with_state(shared)
+}
+
+/// There is no such route for workers.
+async fn no_route() -> Refused {
+    Fault::new(Code::RequestRouteUnknown, "There is no such route for workers.").into()
 }
 
 /// What a route gives back.

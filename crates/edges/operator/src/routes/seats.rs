@@ -11,9 +11,9 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wharf_domain::{Caller, ToolDef};
-use wharf_vocab::{Code, Fault, SeatId, ToolId, Verb};
-use wharf_wire::operator_v1::{BEARER_SUBPROTOCOL, NewSeat, SUBPROTOCOL, Seat, SeatMade};
+use wharf_domain::{Caller, ToolDef, WorkerKind};
+use wharf_vocab::{Code, Digest, Fault, SeatId, ToolId, Verb};
+use wharf_wire::operator_v1::{BEARER_SUBPROTOCOL, NewSeat, SUBPROTOCOL, Seat, SeatList, SeatMade};
 
 use super::{Answer, bearer, caller, read};
 use crate::desk::Desk;
@@ -58,7 +58,8 @@ fn held(shared: &Shared, role: &str) -> bool {
 }
 
 /// The tools that a manifest names: `{"tools": ["coder", {"name": …, "description": …,
-/// "input_schema": …, "output_schema": …, "side_effects": …}]}`.
+/// "input_schema": …, "output_schema": …, "side_effects": …, "worker": {"variant": …, "tools":
+/// […]}}]}`.
 fn tools(seat: &SeatId, manifest: &Value) -> Result<Vec<ToolDef>, Fault> {
     let named = manifest.get("tools").or_else(|| manifest.get("agents")).and_then(Value::as_array);
     let each = named.into_iter().flatten().map(|item| {
@@ -72,9 +73,20 @@ fn tools(seat: &SeatId, manifest: &Value) -> Result<Vec<ToolDef>, Fault> {
         }
         def.output_schema = item.get("output_schema").cloned();
         def.side_effects = item.get("side_effects").and_then(Value::as_bool);
+        def.worker = item.get("worker").filter(|it| !it.is_null()).map(worker).transpose()?;
         Ok(def)
     });
     each.collect()
+}
+
+/// The kind of worker that a tool asks for.
+fn worker(declared: &Value) -> Result<WorkerKind, Fault> {
+    let kind: wharf_wire::operator_v1::WorkerKind = serde_json::from_value(declared.clone())
+        .map_err(|error| {
+            let message = format!("`worker` of a tool cannot be read: {error}.");
+            Fault::new(Code::RequestInvalid, message).with("field", "worker")
+        })?;
+    Ok(WorkerKind { variant: kind.variant, tools: kind.tools })
 }
 
 /// A tool that a seat executes under this name.
@@ -95,14 +107,29 @@ pub(super) fn agent(seat: &SeatId, name: &str) -> Result<ToolDef, Fault> {
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
     offered: Option<Extension<Caller>>,
+    headers: HeaderMap,
 ) -> Answer {
-    let caller = caller(offered)?;
+    let caller = match (offered, bearer(&headers)) {
+        (Some(Extension(caller)), _) => caller,
+        (None, Some(token)) => seated(&shared, token)?,
+        (None, None) => return Err(Fault::new(Code::AuthRequired, "This needs a token.").into()),
+    };
     caller.rights.check_verb(Verb::Operate)?;
     let all = caller.rights.check_verb(Verb::Admin).is_ok();
-    let sees =
-        |desk: &Arc<Desk>| all || desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
+    let made = |desk: &Desk| desk.seat.by.as_ref().is_some_and(|by| by.grant == caller.grant);
+    let sees = |desk: &Arc<Desk>| all || made(desk) || caller.sits_on(&desk.seat.id);
     let items: Vec<Seat> = shared.desks().iter().filter(|it| sees(it)).map(seat).collect();
-    Ok(Json(json!({ "items": items, "next_cursor": null })).into_response())
+    let (operators, total) = (items.clone(), items.len());
+    Ok(Json(SeatList { items, next_cursor: None, operators, total }).into_response())
+}
+
+/// Whoever sits on the seat that a token opens.
+fn seated(shared: &Shared, token: &str) -> Result<Caller, Fault> {
+    let digest = Digest::of(&[token.as_bytes()]);
+    // Digests are compared, so how long it takes says nothing about the token.
+    let desk = shared.desks().into_iter().find(|desk| desk.seat.token == digest);
+    let invalid = || Fault::new(Code::AuthInvalid, "This token opens no seat.");
+    shared.options.handle.authenticate_seat(&desk.ok_or_else(invalid)?.seat.id, token)
 }
 
 pub(super) async fn show(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use bytes::Bytes;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use wharf_vocab::{
 };
 use wharf_wire::operator_v1::{NewTask, TaskStarted};
 
-use super::{Answer, caller, read, seats};
+use super::{Answer, Refused, caller, read, seats};
 use crate::edge::Shared;
 use crate::random;
 
@@ -29,8 +29,18 @@ pub(super) async fn create(
     body: Bytes,
 ) -> Answer {
     let caller = caller(offered)?;
-    let task: NewTask = read(&body)?;
-    let new = request(&shared, &caller, &task).await?;
+    let value: Value = read(&body)?;
+    let task: NewTask = match serde_json::from_value(value) {
+        Ok(task) => task,
+        Err(error) => {
+            let message = format!("The body cannot be used: {error}.");
+            return Ok(unprocessable(Fault::new(Code::RequestInvalid, message)));
+        }
+    };
+    let new = match request(&shared, &caller, &task).await {
+        Err(fault) if fault.is(Code::RequestInvalid) => return Ok(unprocessable(fault)),
+        other => other?,
+    };
     let handle = &shared.options.handle;
     let detached = task.detach == Some(true);
     let wait = task.timeout_secs.map_or(WAIT_MAX, |secs| Duration::from_secs(secs).min(WAIT_MAX));
@@ -39,6 +49,13 @@ pub(super) async fn create(
         false => handle.create_and_wait(&caller, new, wait + Duration::from_secs(10)).await?.run,
     };
     answer(&run)
+}
+
+/// What can be read and makes no sense.
+fn unprocessable(fault: Fault) -> Response {
+    let mut response = Refused(fault).into_response();
+    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    response
 }
 
 fn answer(run: &Run) -> Answer {
@@ -70,8 +87,13 @@ async fn request(shared: &Shared, caller: &Caller, task: &NewTask) -> Result<New
         let message = format!("`{field}` cannot be used: {why}.");
         Fault::new(Code::RequestInvalid, message).with("field", field)
     };
-    let agent = task.agent.as_deref().or(task.blueprint.as_deref());
-    let agent = agent.ok_or_else(|| wrong("agent", "it is missing"))?;
+    let agent = match (&task.agent, &task.blueprint) {
+        (Some(agent), _) => agent.as_str(),
+        (None, Some(blueprint)) => blueprint.name().ok_or_else(|| {
+            wrong("blueprint", "it is neither a name nor {\"kind\": \"id\", \"id\": …}")
+        })?,
+        (None, None) => return Err(wrong("agent", "it is missing")),
+    };
     let seat = |field: &str, text: &Option<String>| {
         let parse = |text: &String| SeatId::new(text).map_err(|_| wrong(field, "it is no seat"));
         text.as_ref().map(parse).transpose()

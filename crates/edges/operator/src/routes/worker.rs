@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use wharf_domain::grant::WorkerScope;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::NewAsk;
-use wharf_domain::{Audience, Progress, Resolution};
+use wharf_domain::{Audience, Level, Progress, Resolution, Run};
 use wharf_engine::NewRun;
 use wharf_vocab::limits::FILE_BYTES_MAX;
 use wharf_vocab::{AskKind, Code, Fault, Object, RunStatus, ToolId};
-use wharf_wire::operator_v1::{WorkerPrompt, WorkerResult};
+use wharf_wire::operator_v1::{WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult};
 
 use super::call::{Call, arriving};
 use super::{Answer, Refused, read};
-use crate::asks;
-use crate::credential::{Found, Past, another_task};
+use crate::credential::{Found, Given, Past, another_task};
 use crate::edge::Shared;
 use crate::task::{Final, Stand, Task, already_final};
+use crate::{asks, usage};
 
 /// Largest result that a worker posts.
 const SUBMIT_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -50,6 +50,12 @@ async fn gone(shared: &Shared, past: &Past) -> Fault {
         Some(key) => shared.options.handle.run(key).await.ok(),
         None => None,
     };
+    let waits =
+        |run: &Arc<Run>| run.active.as_ref().is_some_and(|active| active.number == past.attempt);
+    if past.given == Given::Journaled && run.as_ref().is_some_and(waits) {
+        let message = "The core was started a moment ago and takes the task up again; try again.";
+        return Fault::new(Code::CoreBusy, message);
+    }
     let later = run.as_ref().is_some_and(|run| run.attempt > past.attempt);
     if later {
         let message = "A later attempt has taken this one's place.";
@@ -123,7 +129,39 @@ pub(super) async fn result(State(shared): State<Arc<Shared>>, call: Call) -> Ans
         let message = "A later attempt has taken this one's place.";
         return Err(Fault::new(Code::WorkerSuperseded, message).into());
     }
-    conclude(&shared, found, Final { value: given.value, ok: given.ok, cost_micro: 0 }).await
+    let cost_micro = given.cost_micro.unwrap_or(0);
+    if cost_micro > 0 {
+        // What it cost counts, whatever becomes of the result.
+        usage::cost(&shared, &found, cost_micro).await?;
+    }
+    conclude(&shared, found, Final { value: given.value, ok: given.ok, cost_micro }).await
+}
+
+/// What a worker used up. It may come before the final or after it, as often as it changes.
+pub(super) async fn stats(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+    let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
+    let stats: Value = read(&call.bytes(BODY_BYTES_MAX).await?)?;
+    if !stats.is_object() {
+        return Err(Fault::new(Code::RequestInvalid, "The body is an object.").into());
+    }
+    match &found {
+        Found::Task(task) if task.stand() == Stand::Open => usage::note(task, stats).await?,
+        Found::Task(task) => usage::note_late(&shared, &Past::of(task), stats).await?,
+        Found::Past(past) => usage::note_late(&shared, past, stats).await?,
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Something did not work as the worker wanted, and it helped itself in another way.
+pub(super) async fn degradation(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
+    let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
+    let task = open(&shared, found).await?;
+    let told: WorkerDegradation = read(&call.bytes(BODY_BYTES_MAX).await?)?;
+    let WorkerDegradation { tool, error, fallback, note } = told;
+    let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+    let text = format!("degraded: {tool} failed: {error}; instead: {fallback}{note}");
+    task.attempt.progress(vec![Progress::Log { level: Level::Warn, text }]).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Takes a final; the first stands.
@@ -149,8 +187,8 @@ async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
                 Err(fault) => return Err(fault.into()),
             }
         }
-        Found::Past(past) => match &past.given {
-            Some(first) if *first == given.digest() => {}
+        Found::Past(past) => match past.given(&shared.options.handle).await? {
+            Some(first) if first == given.digest() => {}
             Some(_) => return Err(already_final().into()),
             None => return Err(gone(shared, &past).await.into()),
         },
@@ -158,19 +196,13 @@ async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// `POST /v1/worker/progress`
-#[derive(Debug, Default, Deserialize)]
-struct Told {
-    text: Option<String>,
-    channel: Option<String>,
-    phase: Option<String>,
-    fraction: Option<f64>,
-}
-
 pub(super) async fn progress(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
     let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
     let task = open(&shared, found).await?;
-    let told: Told = read(&call.bytes(BODY_BYTES_MAX).await?)?;
+    let told: WorkerProgress = read(&call.bytes(BODY_BYTES_MAX).await?)?;
+    if let Some(cost) = told.cost_micro {
+        task.attempt.report_cost(cost).await?;
+    }
     let mut pieces = Vec::new();
     if let Some(text) = told.text {
         let channel = told.channel.unwrap_or_else(|| "status".to_owned());

@@ -48,6 +48,53 @@ async fn o012_too_many_violations_end_the_connection_and_lose_nothing() {
 }
 
 #[tokio::test]
+async fn o010_ask_hooks_and_spawn_name_one_task_and_one_agent_for_each_attempt() {
+    let stage = Stage::start().await;
+    let tools = json!({ "tools": [{ "name": "reader", "side_effects": false }] });
+    let key = stage.seat(json!({ "capability_manifest": tools })).await;
+    let mut seat = stage.open(&key).await;
+    let (gate_key, mut gate) = stage.sit().await;
+    let hooks = json!({ "spawn_hook_id": gate_key.sid });
+    let run = stage.task(&key.sid, json!({ "agent": "reader", "operator": hooks })).await;
+    let mut named = std::collections::BTreeSet::new();
+    for attempt in 1..=3 {
+        let before = gate.hear("hook_before").await;
+        gate.say(json!({ "type": "hook_ack", "req_id": before["req_id"], "ok": true })).await;
+        let spawn = seat.hear("spawn").await;
+        let handle = word(&spawn, "worker_handle");
+        let question = json!({ "question": "Which?", "key": format!("k{attempt}"), "wait_ms": 1 });
+        let asked = stage.worker(handle, "POST /v1/worker/ask", &question.to_string()).await;
+        assert_eq!(asked.status, 202, "{asked:?}");
+        let ask = seat.hear("ask").await;
+        gate.hear("ask").await;
+        seat.say(json!({ "type": "answer", "req_id": ask["req_id"], "value": 1 })).await;
+        gate.hear("cancel").await;
+        match attempt {
+            3 => assert_eq!(stage.submit(&spawn, "done").await.status, 204),
+            _ => {
+                let error =
+                    json!({ "type": "spawn_ack", "req_id": spawn["req_id"], "error": "no" });
+                seat.say(error).await;
+            }
+        }
+        let after = gate.hear("hook_after").await;
+        let task_id = word(&before, "task_id");
+        assert!(task_id.starts_with("ST-"), "{before}");
+        for frame in [&before, &ask, &spawn, &after] {
+            assert_eq!((&frame["task_id"], &frame["run_id"]), (&json!(task_id), &json!(run)));
+        }
+        for frame in [&before, &spawn, &after] {
+            assert_eq!((&frame["agent"], &frame["attempt"]), (&json!("reader"), &json!(attempt)));
+        }
+        assert!(named.insert(task_id.to_owned()), "each attempt has a task of its own");
+        for frame in [&before, &ask, &spawn, &after] {
+            assert!(named.insert(word(frame, "req_id").to_owned()), "{frame}");
+        }
+    }
+    stage.until(&run, "succeeded").await;
+}
+
+#[tokio::test]
 async fn o010_a_reply_counts_within_its_own_seat_only() {
     let stage = Stage::start().await;
     let (key, mut seat) = stage.sit().await;

@@ -46,16 +46,145 @@ async fn o013_a_launch_names_the_seat_that_lets_it_pass() {
     let run = stage.task(&key.sid, gated(&gate_key)).await;
     let hook = gate.hear("hook_before").await;
     assert_eq!(hook["attempt"], 1, "{hook}");
-    assert!(word(&hook, "agent").ends_with("coder") && word(&hook, "task_id").starts_with("ST-"));
+    assert_eq!(hook["agent"], "coder", "as the task named it");
     assert!(hook["deadline_ms"].as_u64().is_some_and(|ms| ms <= 300_000), "{hook}");
     assert_eq!(hook["run_id"], json!(run));
     seat.is_quiet().await;
     hook_ack(&mut gate, &hook, json!({ "ok": true })).await;
     let spawn = seat.hear("spawn").await;
+    assert_eq!(spawn["task_id"], hook["task_id"], "the task whose spawn was gated");
     assert_eq!(stage.submit(&spawn, "done").await.status, 204);
     stage.until(&run, "succeeded").await;
     let after = gate.hear("hook_after").await;
-    assert_eq!((&after["result"], &after["agent"]), (&json!({ "value": "done" }), &hook["agent"]));
+    assert_eq!(after["result"], json!({ "value": "done" }));
+    for field in ["agent", "task_id", "attempt", "run_id"] {
+        assert_eq!(after[field], hook[field], "{field}");
+    }
+}
+
+/// A tool whose attempts are made again, on a seat of its own.
+async fn reader(stage: &Stage) -> (SeatKey, Seat) {
+    let tools = json!({ "tools": [{ "name": "reader", "side_effects": false }] });
+    let key = stage.seat(json!({ "capability_manifest": tools })).await;
+    let seat = stage.open(&key).await;
+    (key, seat)
+}
+
+#[tokio::test]
+async fn o013_each_attempt_passes_the_gate_and_one_that_does_not_is_the_last() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = reader(&stage).await;
+    let (gate_key, mut gate) = stage.sit().await;
+    let mut request = gated(&gate_key);
+    request["agent"] = json!("reader");
+    let run = stage.task(&key.sid, request).await;
+    for attempt in 1..=2 {
+        let hook = gate.hear("hook_before").await;
+        assert_eq!(hook["attempt"], attempt, "{hook}");
+        seat.is_quiet().await;
+        if attempt == 2 {
+            hook_ack(&mut gate, &hook, json!({ "ok": false, "reason": "once is enough" })).await;
+            break;
+        }
+        hook_ack(&mut gate, &hook, json!({ "ok": true })).await;
+        let spawn = seat.hear("spawn").await;
+        seat.say(json!({ "type": "spawn_ack", "req_id": spawn["req_id"], "error": "no" })).await;
+        let after = gate.hear("hook_after").await;
+        assert_eq!(after["result"]["error"]["code"], "operator.failed");
+        assert_eq!(after["attempt"], attempt);
+    }
+    let ended = stage.until(&run, "refused").await;
+    assert!(word(&ended["error"], "message").contains("once is enough"), "{ended}");
+    assert_eq!(ended["attempt"], 1, "the second attempt never began");
+    seat.is_quiet().await;
+    gate.is_quiet().await;
+}
+
+#[tokio::test]
+async fn o013_what_a_person_decides_for_a_seat_counts_for_the_run() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = reader(&stage).await;
+    let (gate_key, mut gate) = stage.sit().await;
+    let mut request = gated(&gate_key);
+    request["agent"] = json!("reader");
+    let run = stage.task(&key.sid, request).await;
+    let hook = gate.hear("hook_before").await;
+    let id = word(&hook, "req_id").trim_start_matches("h-");
+    let line = format!("POST /v1/approvals/{id}/decide");
+    assert_eq!(stage.call(&line, &json!({ "decision": "allow" })).await.status, 204);
+    gate.hear("cancel").await;
+    let spawn = seat.hear("spawn").await;
+    seat.say(json!({ "type": "spawn_ack", "req_id": spawn["req_id"], "error": "no" })).await;
+    gate.hear("hook_after").await;
+    let second = seat.hear("spawn").await;
+    assert_eq!(second["attempt"], 2, "nobody is asked again");
+    assert_eq!(stage.submit(&second, "done").await.status, 204);
+    stage.until(&run, "succeeded").await;
+    gate.is_quiet().await;
+}
+
+#[tokio::test]
+async fn o014_a_notice_is_kept_across_restarts_until_a_connection_has_it() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = reader(&stage).await;
+    let (gate_key, mut gate) = stage.sit().await;
+    let mut request = gated(&gate_key);
+    request["agent"] = json!("reader");
+    let run = stage.task(&key.sid, request).await;
+    let mut tasks = Vec::new();
+    for attempt in 1..=2 {
+        let hook = gate.hear("hook_before").await;
+        hook_ack(&mut gate, &hook, json!({ "ok": true })).await;
+        let spawn = seat.hear("spawn").await;
+        tasks.push(spawn["task_id"].clone());
+        if attempt == 1 {
+            let no = json!({ "type": "spawn_ack", "req_id": spawn["req_id"], "error": "no" });
+            seat.say(no).await;
+            let after = gate.hear("hook_after").await;
+            assert_eq!(after.get("redelivered"), None, "{after}");
+            continue;
+        }
+        drop(gate);
+        assert_eq!(stage.submit(&spawn, "done").await.status, 204);
+        break;
+    }
+    stage.until(&run, "succeeded").await;
+    let mut stage = stage.killed().await;
+    for _ in 0..2 {
+        // Nobody comes back before the core is killed once more.
+        stage = stage.killed().await;
+    }
+    let mut gate = stage.open(&gate_key).await;
+    let after = gate.hear("hook_after").await;
+    let mut last = after.clone();
+    if after["attempt"] == 1 {
+        // The first one came at the same moment as the connection was lost.
+        last = gate.hear("hook_after").await;
+    }
+    assert_eq!((&last["task_id"], &last["attempt"]), (&tasks[1], &json!(2)));
+    assert_eq!(last["result"], json!({ "value": "done" }));
+    assert_eq!(last["redelivered"], true, "{last}");
+    gate.is_quiet().await;
+    let taken = async || stage.handle.notices().await.expect("readable").is_empty().then_some(());
+    eventually(taken).await;
+    let stage = stage.killed().await;
+    let mut gate = stage.open(&gate_key).await;
+    gate.is_quiet().await;
+}
+
+#[tokio::test]
+async fn o014_a_result_that_fits_no_frame_is_named_and_nothing_else_is_held_up() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let (gate_key, mut gate) = stage.sit().await;
+    stage.task(&key.sid, gated(&gate_key)).await;
+    let hook = gate.hear("hook_before").await;
+    hook_ack(&mut gate, &hook, json!({ "ok": true })).await;
+    let spawn = seat.hear("spawn").await;
+    assert_eq!(stage.submit(&spawn, &"x".repeat(1_500_000)).await.status, 204);
+    let after = gate.hear("hook_after").await;
+    assert!(after["result"]["omitted"]["bytes"].as_u64().is_some_and(|n| n > 1_500_000));
+    gate.is_quiet().await;
 }
 
 #[tokio::test]

@@ -98,6 +98,12 @@ async fn o003_a_seat_sees_itself_and_others_need_a_grant() {
     assert_eq!(seen["items"], json!([]), "who made none sees none");
     let all = stage.call("GET /v1/operators", &Value::Null).await.body;
     assert_eq!(all["items"].as_array().map(Vec::len), Some(2), "{all}");
+    let own = stage.call_as(&key.token, "GET /v1/operators", &Value::Null).await.body;
+    assert_eq!(own["items"].as_array().map(Vec::len), Some(1), "a seat sees itself: {own}");
+    assert_eq!((&own["items"][0]["sid"], &own["total"]), (&json!(key.sid), &json!(1)));
+    assert_eq!(own["operators"], own["items"], "under the name that older peers know, too");
+    let wrong = stage.call_as("nobody's", "GET /v1/operators", &Value::Null).await;
+    assert_eq!(wrong.refused(), (401, "auth.invalid"));
     let denied = stage.call_as(&operator, &line, &Value::Null).await;
     assert_eq!(denied.refused(), (403, "permission.denied"));
 }

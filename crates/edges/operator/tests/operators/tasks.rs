@@ -2,8 +2,6 @@
 
 use crate::stage::{Stage, eventually, word};
 use serde_json::{Value, json};
-use std::time::Duration;
-use wharf_domain::Policy;
 
 #[tokio::test]
 async fn o028_a_task_is_answered_with_its_result() {
@@ -55,21 +53,112 @@ async fn o028_a_task_that_goes_wrong_says_so_with_a_code() {
     let late = json!({ "agent": "coder", "operator_sid": key.sid, "timeout_secs": 1 });
     let answer = stage.call("POST /v1/tasks", &late).await;
     assert_eq!(answer.refused(), (504, "tool.timeout"));
-    for (request, refused) in [
-        (json!({}), (400, "request.invalid")),
-        (json!({ "agent": "no/such" }), (404, "tool.not_found")),
-        (json!({ "agent": "a b", "operator_sid": key.sid }), (400, "request.invalid")),
-        (json!({ "agent": "wharf/sleep", "input": { "ms": "x" } }), (422, "tool.invalid_input")),
-    ] {
-        let answer = stage.call("POST /v1/tasks", &request).await;
-        assert_eq!(answer.refused(), refused, "{request}");
-    }
     let reader = stage.token(json!({ "verbs": ["read"] })).await;
     let other = json!({ "agent": "other", "operator_sid": key.sid });
     let denied = stage.call_as(&reader, "POST /v1/tasks", &other).await;
     assert_eq!(denied.refused(), (403, "permission.denied"));
     let tools = stage.call("GET /v1/tools?limit=100", &Value::Null).await;
     assert!(tools.text.contains("/coder") && !tools.text.contains("/other"), "{tools:?}");
+}
+
+/// A body of the real client, as it was recorded.
+fn recorded(name: &str) -> Value {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernel/wire/testdata/operator_v1");
+    let text = std::fs::read_to_string(format!("{folder}/upstream/{name}.json")).expect("there");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[tokio::test]
+async fn o028_every_refusal_of_a_task_has_its_status_and_code() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let first = json!({ "agent": "wharf/echo", "input": { "text": "a" }, "run_id": "taken" });
+    assert_eq!(stage.call("POST /v1/tasks", &first).await.status, 200);
+    let on_seat = |more: Value| {
+        let mut request = json!({ "agent": "coder", "operator_sid": key.sid });
+        for (name, value) in more.as_object().expect("an object") {
+            request[name] = value.clone();
+        }
+        request
+    };
+    for (request, refused) in [
+        (json!({}), (422, "request.invalid")),
+        (on_seat(json!({ "agent": "a b" })), (422, "request.invalid")),
+        (on_seat(json!({ "agent": 7 })), (422, "request.invalid")),
+        (on_seat(json!({ "run_id": "no good" })), (422, "request.invalid")),
+        (on_seat(json!({ "durability": "rock" })), (422, "request.invalid")),
+        (on_seat(json!({ "operator": { "spawn_hook_id": "x y" } })), (422, "request.invalid")),
+        (json!({ "blueprint": { "kind": "id" } }), (422, "request.invalid")),
+        (json!({ "blueprint": ["bb"] }), (422, "request.invalid")),
+        (recorded("launch.inline"), (422, "request.invalid")),
+        (json!({ "agent": "wharf/sleep", "input": { "ms": "x" } }), (422, "tool.invalid_input")),
+        (json!({ "agent": "no/such" }), (404, "tool.not_found")),
+        (on_seat(json!({ "operator_sid": "S-nothing" })), (404, "seat.not_found")),
+        (
+            json!({ "agent": "wharf/echo", "input": { "text": "b" }, "run_id": "taken" }),
+            (409, "run.conflict"),
+        ),
+        (on_seat(json!({ "timeout_secs": 1 })), (504, "tool.timeout")),
+    ] {
+        let answer = stage.call("POST /v1/tasks", &request).await;
+        assert_eq!(answer.refused(), refused, "{request}");
+        assert!(!word(&answer.body["error"], "message").is_empty(), "{request}");
+    }
+    let broken = stage.send(crate::stage::OWNER, "POST /v1/tasks", "application/json", b"{oops");
+    assert_eq!(broken.await.refused(), (400, "request.invalid"), "not even JSON");
+    seat.hear("spawn").await;
+    seat.hear("cancel").await;
+    let leaving = async {
+        seat.hear("spawn").await;
+        let line = format!("DELETE /v1/operators/{}", key.sid);
+        assert_eq!(stage.call(&line, &Value::Null).await.status, 204);
+    };
+    let request = on_seat(json!({}));
+    let (answer, ()) = tokio::join!(stage.call("POST /v1/tasks", &request), leaving);
+    assert_eq!(answer.refused(), (503, "tool.unavailable"));
+}
+
+#[tokio::test]
+async fn o028_the_bodies_of_the_real_client_join_and_launch() {
+    let stage = Stage::start().await;
+    let key = stage.seat(recorded("join")).await;
+    let mut seat = stage.open(&key).await;
+    for name in ["launch", "launch.detached"] {
+        let mut request = recorded(name);
+        request["operator_sid"] = json!(key.sid);
+        request["operator"] = Value::Null;
+        request["detach"] = json!(true);
+        let answer = stage.call("POST /v1/tasks", &request).await;
+        assert_eq!((answer.status, &answer.body["status"]), (202, &json!("running")), "{name}");
+        let spawn = seat.hear("spawn").await;
+        assert_eq!(spawn["agent"], "bb");
+        let handle = word(&spawn, "worker_handle");
+        // Its worker reports before it submits, and names no task.
+        let stats = recorded("stats").to_string();
+        let told = stage.worker(handle, "POST /v1/worker/stats", &stats).await;
+        assert_eq!(told.status, 204, "{told:?}");
+        let degraded = recorded("degradation").to_string();
+        let told = stage.worker(handle, "POST /v1/worker/degradation", &degraded).await;
+        assert_eq!(told.status, 204, "{told:?}");
+        assert_eq!(stage.worker(handle, "POST /v1/worker/submit", "done").await.status, 204);
+        seat.say(json!({ "type": "spawn_ack", "req_id": spawn["req_id"], "value": {} })).await;
+        seat.is_quiet().await;
+        let run = word(&answer.body, "run_id");
+        stage.until(run, "succeeded").await;
+        let trace = stage.call(&format!("GET /v1/runs/{run}/trace?latest=50"), &Value::Null).await;
+        let events = trace.body["items"].as_array().expect("items").clone();
+        let stats = events.iter().find(|event| event["key"] == "stats").expect("kept");
+        assert_eq!(stats["value"]["usage"]["input_tokens"], 1200);
+        let text = trace.text;
+        assert!(
+            text.contains("WebFetch failed: timed out; instead: used the cached page"),
+            "{text}"
+        );
+    }
+    let seen = stage.call_as(&key.token, "GET /v1/operators", &Value::Null).await;
+    assert_eq!(seen.body["operators"][0]["sid"], json!(key.sid), "{seen:?}");
+    let leave = format!("DELETE /v1/operators/{}", key.sid);
+    assert_eq!(stage.call_as(&key.token, &leave, &Value::Null).await.status, 204);
 }
 
 #[tokio::test]
@@ -145,25 +234,83 @@ async fn o015_a_senior_who_was_asked_before_a_restart_still_decides() {
 
 #[tokio::test]
 async fn o020_a_worker_of_before_a_restart_learns_that_its_run_is_over() {
-    for (settle, refused) in [(0, (410, "worker.run_over")), (60, (503, "core.busy"))] {
-        let adjust = match settle {
-            0 => |options: &mut wharf_operator::Options| options.settle = Duration::ZERO,
-            _ => |_: &mut wharf_operator::Options| {},
-        };
-        let stage = Stage::with(Policy::default(), adjust).await;
-        let (key, mut seat) = stage.sit().await;
-        let run = stage.task(&key.sid, json!({})).await;
-        let spawn = seat.hear("spawn").await;
-        assert_eq!(stage.submit(&spawn, "done").await.status, 204);
-        stage.until(&run, "succeeded").await;
-        let stage = stage.killed().await;
-        let line = format!("GET /v1/worker/prompt?task_id={}", word(&spawn, "task_id"));
-        for credential in ["worker_handle", "capability_token"] {
-            let answer = stage.worker(word(&spawn, credential), &line, "").await;
-            assert_eq!(answer.refused(), refused, "{credential}");
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let run = stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    assert_eq!(stage.submit(&spawn, "done").await.status, 204);
+    stage.until(&run, "succeeded").await;
+    let stage = stage.killed().await;
+    let line = format!("GET /v1/worker/prompt?task_id={}", word(&spawn, "task_id"));
+    for credential in ["worker_handle", "capability_token"] {
+        for line in [line.as_str(), "GET /v1/worker/prompt"] {
+            let answer = stage.worker(word(&spawn, credential), line, "").await;
+            assert_eq!(answer.refused(), (410, "worker.run_over"), "{credential} {line}");
         }
-        let other = "GET /v1/worker/prompt?task_id=ST-other";
-        let answer = stage.worker(word(&spawn, "worker_handle"), other, "").await;
-        assert_eq!(answer.refused(), (401, "auth.invalid"));
     }
+    let other = "GET /v1/worker/prompt?task_id=ST-other";
+    let answer = stage.worker(word(&spawn, "worker_handle"), other, "").await;
+    assert_eq!(answer.refused(), (403, "permission.denied"));
+    let forged = stage.worker("wh-0123456789", "GET /v1/worker/prompt", "").await;
+    assert_eq!(forged.refused(), (401, "auth.invalid"));
+}
+
+#[tokio::test]
+async fn o022_after_a_restart_an_equal_final_is_no_error_and_another_one_is() {
+    let stage = Stage::start().await;
+    let tools = json!({ "tools": [{ "name": "reader", "side_effects": false }] });
+    let key = stage.seat(json!({ "capability_manifest": tools })).await;
+    let mut seat = stage.open(&key).await;
+    let run = stage.task(&key.sid, json!({ "agent": "reader" })).await;
+    let first = seat.hear("spawn").await;
+    let failed = "POST /v1/worker/submit?ok=false";
+    let (one, body) = (word(&first, "worker_handle"), r#"{"why":"stuck"}"#);
+    assert_eq!(stage.worker(one, failed, body).await.status, 204);
+    let second = seat.hear("spawn").await;
+    assert_eq!(stage.submit(&second, r#"{"n":1}"#).await.status, 204);
+    stage.until(&run, "succeeded").await;
+    let mut stage = stage.killed().await;
+    // The worker knows nothing but its handle, and has not heard what became of its result.
+    let two = word(&second, "worker_handle");
+    for _ in 0..2 {
+        let submit = "POST /v1/worker/submit";
+        assert_eq!(stage.worker(two, submit, r#"{"n":1}"#).await.status, 204);
+        let other = stage.worker(two, submit, r#"{"n":2}"#).await;
+        assert_eq!(other.refused(), (409, "worker.already_final"));
+        assert_eq!(stage.worker(one, failed, body).await.status, 204, "of the first attempt");
+        let token = word(&second, "capability_token");
+        assert_eq!(stage.worker(token, submit, r#"{"n":1}"#).await.status, 204);
+        stage = stage.killed().await;
+    }
+    assert_eq!(stage.run(&run).await["outputs"], json!({ "n": 1 }));
+}
+
+#[tokio::test]
+async fn o019_a_handle_alone_leads_to_its_task_also_after_a_restart() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    let run = stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    let handle = word(&spawn, "worker_handle").to_owned();
+    let rest = handle.strip_prefix("wh-").expect("its prefix");
+    assert!(rest.len() >= 32 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{handle}");
+    let (_, other) = {
+        let run = stage.task(&key.sid, json!({})).await;
+        (run, seat.hear("spawn").await)
+    };
+    assert_ne!(other["worker_handle"], spawn["worker_handle"]);
+    let stage = stage.killed().await;
+    let prompted = async || {
+        let answer = stage.worker(&handle, "GET /v1/worker/prompt", "").await;
+        // Until the task is taken up again the worker is asked to try again, and nothing else.
+        assert!(matches!(answer.status, 200 | 503), "{answer:?}");
+        (answer.status == 200).then_some(answer)
+    };
+    let prompt = eventually(prompted).await;
+    assert_eq!(prompt.body["task_id"], spawn["task_id"]);
+    let mut seat = stage.open(&key).await;
+    let again = seat.hear("spawn").await;
+    assert_eq!((&again["worker_handle"], &again["attempt"]), (&json!(handle), &json!(1)));
+    assert_eq!(stage.worker(&handle, "POST /v1/worker/submit", "done").await.status, 204);
+    assert_eq!(stage.until(&run, "succeeded").await["outputs"]["value"], "done");
 }

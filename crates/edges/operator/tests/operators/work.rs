@@ -1,6 +1,6 @@
 //! From a spawn to its end: prompts, finals, acks, failures, cancels, retries.
 
-use crate::stage::{Stage, word};
+use crate::stage::{Stage, eventually, word};
 use serde_json::{Value, json};
 
 fn ack(spawn: &Value, more: &Value) -> Value {
@@ -31,6 +31,25 @@ async fn o017_a_spawn_says_all_a_worker_needs_and_no_more() {
     assert_eq!(prompt.body["prompt"], "A secret prompt.");
     assert_eq!(prompt.body["attempt"], 1);
     assert_eq!(prompt.body["task_id"], spawn["task_id"]);
+}
+
+#[tokio::test]
+async fn o008_a_spawn_names_the_kind_of_worker_that_the_tool_declares() {
+    let stage = Stage::start().await;
+    let worker = json!({ "variant": "mse-worker-coder", "tools": ["Read", "Grep"] });
+    let tools = json!({ "tools": [{ "name": "coder", "worker": worker }, "plain"] });
+    let key = stage.seat(json!({ "capability_manifest": tools })).await;
+    let mut seat = stage.open(&key).await;
+    stage.task(&key.sid, json!({ "agent": "coder" })).await;
+    assert_eq!(seat.hear("spawn").await["worker"], worker);
+    stage.task(&key.sid, json!({ "agent": "plain" })).await;
+    assert_eq!(seat.hear("spawn").await.get("worker"), None);
+    let stage = stage.killed().await;
+    let mut seat = stage.open(&key).await;
+    assert_eq!(seat.hear("spawn").await["worker"], worker, "also after a restart");
+    let wrong = json!({ "tools": [{ "name": "coder", "worker": 7 }] });
+    let refused = stage.call("POST /v1/operators", &json!({ "capability_manifest": wrong })).await;
+    assert_eq!(refused.refused(), (400, "request.invalid"));
 }
 
 #[tokio::test]
@@ -122,6 +141,96 @@ async fn o030_what_a_worker_used_up_is_kept_and_its_cost_is_the_runs() {
     let items = trace.body["items"].as_array().expect("items");
     let kept = items.iter().find(|item| item["event"] == "partial" && item["key"] == "stats");
     assert_eq!(kept.expect("kept")["value"], stats, "{items:?}");
+}
+
+/// Ways in which a worker and its operator tell what was used up.
+#[derive(Debug, Clone, Copy)]
+enum Told {
+    AckThenFinal,
+    FinalThenAck,
+    FinalThenReconnectThenAck,
+    FinalThenRestartThenAck,
+    RouteThenFinal,
+    FinalThenRoute,
+    FinalThenRestartThenRoute,
+    Result,
+    ProgressThenFinal,
+}
+
+#[tokio::test]
+async fn o030_what_a_worker_cost_counts_in_whatever_order_it_is_told_and_once() {
+    use Told::*;
+    let all = [
+        AckThenFinal,
+        FinalThenAck,
+        FinalThenReconnectThenAck,
+        FinalThenRestartThenAck,
+        RouteThenFinal,
+        FinalThenRoute,
+        FinalThenRestartThenRoute,
+        Result,
+        ProgressThenFinal,
+    ];
+    for told in all {
+        let mut stage = Stage::start().await;
+        let (key, mut seat) = stage.sit().await;
+        let run = stage.task(&key.sid, json!({})).await;
+        let spawn = seat.hear("spawn").await;
+        let handle = word(&spawn, "worker_handle").to_owned();
+        let stats = json!({ "model": "large", "cost_micro": 700 });
+        let acked = ack(&spawn, &json!({ "value": {}, "stats": stats }));
+        let route = "POST /v1/worker/stats";
+        match told {
+            AckThenFinal => {
+                seat.say(acked.clone()).await;
+                seat.is_quiet().await;
+            }
+            RouteThenFinal => {
+                let told = stage.worker(&handle, route, &stats.to_string()).await;
+                assert_eq!(told.status, 204, "{told:?}");
+            }
+            ProgressThenFinal => {
+                let body = r#"{"text":"half","cost_micro":700}"#;
+                let told = stage.worker(&handle, "POST /v1/worker/progress", body).await;
+                assert_eq!(told.status, 204, "{told:?}");
+            }
+            _ => {}
+        }
+        if let Result = told {
+            let body = json!({ "task_id": spawn["task_id"], "value": 1, "cost_micro": 700 });
+            let given = stage.worker(&handle, "POST /v1/worker/result", &body.to_string()).await;
+            assert_eq!(given.status, 204, "{given:?}");
+        } else {
+            assert_eq!(stage.submit(&spawn, "done").await.status, 204, "{told:?}");
+        }
+        let ended = stage.until(&run, "succeeded").await;
+        if let FinalThenRestartThenAck | FinalThenRestartThenRoute = told {
+            stage = stage.killed().await;
+        }
+        for _ in 0..2 {
+            match told {
+                FinalThenAck => seat.say(acked.clone()).await,
+                FinalThenReconnectThenAck | FinalThenRestartThenAck => {
+                    seat = stage.open(&key).await;
+                    seat.say(acked.clone()).await;
+                    seat.is_quiet().await;
+                }
+                FinalThenRoute | FinalThenRestartThenRoute => {
+                    let told = stage.worker(&handle, route, &stats.to_string()).await;
+                    assert_eq!(told.status, 204, "{told:?}");
+                }
+                _ => {}
+            }
+        }
+        let booked = async || {
+            let shown = stage.run(&run).await;
+            assert!(shown["cost_micro"].as_u64().is_some_and(|cost| cost <= 700), "{told:?}");
+            (shown["cost_micro"] == 700).then_some(shown)
+        };
+        let shown = eventually(booked).await;
+        assert_eq!(shown["status"], ended["status"], "{told:?}");
+        assert_eq!(shown["ended_at"], ended["ended_at"], "{told:?}");
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
 use wharf_domain::{Caller, Progress, Run};
 use wharf_ports::Dispatch;
-use wharf_vocab::{AgentId, Code, Executed, Fault, Micro, Object};
+use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Micro, Object, RunKey};
 
 use super::data::Work;
 use super::{Accepted, Handle, NewRun};
@@ -51,18 +51,8 @@ impl Attempt {
     /// at any time, also when the attempt or its run is over; what counts is the largest number.
     /// Of a run that was removed it says that there is none.
     pub async fn report_cost(&self, so_far_micro: Micro) -> Result<(), Fault> {
-        let key = self.dispatch.run.clone();
-        let shard = key.shard();
-        let attempt_id = self.dispatch.attempt_id.clone();
-        let known = self.handle.inner.hub.run(&key);
-        let active = known.as_ref().and_then(|run| run.active.as_ref());
-        let under_way = active.is_some_and(|active| active.id == attempt_id);
-        let input = RunInput::CostReported { attempt_id, cost_micro: so_far_micro };
-        let input = Input::Run { key, input, ticket: None };
-        if under_way {
-            return self.handle.tell(shard, input).await;
-        }
-        self.handle.ask(shard, input).await.map(drop)
+        let Dispatch { run, attempt_id, .. } = &self.dispatch;
+        self.handle.report_cost(run, attempt_id, so_far_micro).await
     }
 
     /// Writes progress. It waits while the core has too much to do.
@@ -172,8 +162,10 @@ impl Attempt {
     /// then. An attempt that was over already changes nothing.
     pub async fn conclude(&self, report: AttemptReport) -> Result<Arc<Run>, Fault> {
         let report = match report {
-            AttemptReport { result: Ok(outputs), cost_micro, .. } => {
-                self.delivered(outputs, cost_micro).await
+            AttemptReport { result: Ok(outputs), cost_micro, delivery } => {
+                let mut report = self.delivered(outputs, cost_micro).await;
+                report.delivery.given = delivery.given;
+                report
             }
             report => report,
         };
@@ -211,5 +203,27 @@ impl Attempt {
         let attempt_id = self.dispatch.attempt_id.clone();
         let input = RunInput::AttemptEnded { attempt_id, report };
         Input::Run { key, input, ticket: None }
+    }
+}
+
+impl Handle {
+    /// Says what an attempt has cost so far, for whoever does not hold it any more. See
+    /// [`Attempt::report_cost`].
+    pub async fn report_cost(
+        &self,
+        run: &RunKey,
+        attempt_id: &AttemptId,
+        so_far_micro: Micro,
+    ) -> Result<(), Fault> {
+        let known = self.inner.hub.run(run);
+        let active = known.as_ref().and_then(|run| run.active.as_ref());
+        let under_way = active.is_some_and(|active| active.id == *attempt_id);
+        let input =
+            RunInput::CostReported { attempt_id: attempt_id.clone(), cost_micro: so_far_micro };
+        let input = Input::Run { key: run.clone(), input, ticket: None };
+        if under_way {
+            return self.tell(run.shard(), input).await;
+        }
+        self.ask(run.shard(), input).await.map(drop)
     }
 }

@@ -162,7 +162,8 @@ impl Handle {
         if self.inner.hub.forget_memory(key) {
             return Ok(());
         }
-        let asks = run.asks.iter().map(|raised| StreamId::Ask(raised.ask.spec.ask_id.clone()));
+        let asks = run.asks.iter().map(|raised| raised.ask.spec.ask_id.clone());
+        let asks = asks.flat_map(|id| [StreamId::Ask(id.clone()), StreamId::Notice(id)]);
         for stream in asks.chain([key.stream()]) {
             self.inner.store.purge(stream).await.map_err(|error| error.to_fault())?;
         }

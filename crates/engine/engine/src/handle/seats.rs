@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use wharf_domain::seat::unknown;
-use wharf_domain::{Caller, NewSeat, Run, Seat, SeatInput, ToolDef};
-use wharf_vocab::{Code, Digest, Fault, RunKey, SeatId, StreamId, Verb};
+use wharf_domain::{Caller, Entry, NewSeat, Notice, NoticeEnd, Run, Seat, SeatInput, ToolDef};
+use wharf_ports::Stored;
+use wharf_vocab::{
+    AskId, Code, Digest, Fault, ProviderId, RunKey, SeatId, ShardId, StreamId, StreamKind, Verb,
+};
 
 use super::Handle;
 pub use crate::hub::AskNews;
@@ -86,6 +89,32 @@ impl Handle {
     #[must_use]
     pub fn ask_news(&self) -> broadcast::Receiver<AskNews> {
         self.inner.hub.ask_news()
+    }
+
+    /// Notices that are owed to seats, in no particular order.
+    pub async fn notices(&self) -> Result<Vec<Notice>, Fault> {
+        let all = ShardId::all().collect();
+        let stored = self.inner.store.load_open(StreamKind::Notice, all).await;
+        let stored = stored.map_err(|error| error.to_fault())?;
+        let read = |(_, stored): (StreamId, Stored)| {
+            let entries = stored.entries.iter().filter_map(|(_, entry)| match entry {
+                Entry::Notice(entry) => Some(entry),
+                _ => None,
+            });
+            Notice::replay(entries)
+        };
+        Ok(stored.into_iter().filter_map(read).collect())
+    }
+
+    /// A notice is owed no more.
+    pub async fn end_notice(&self, id: &AskId, how: NoticeEnd) -> Result<(), Fault> {
+        self.tell(id.shard(), Input::Notice { id: id.clone(), how }).await
+    }
+
+    /// Whether a provider is a seat, or was one.
+    #[must_use]
+    pub fn is_seat(&self, provider: &ProviderId) -> bool {
+        SeatId::new(provider.as_str()).is_ok_and(|id| self.inner.seats.look(&id, |_| ()).is_some())
     }
 
     async fn change_seat(

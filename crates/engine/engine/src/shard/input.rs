@@ -5,12 +5,12 @@ use std::sync::Arc;
 use wharf_domain::run::RunInput;
 use wharf_domain::{
     Agent, AgentInput, ArtifactOp, AuditRecord, Availability, CallerRef, Grant, GrantInput, Move,
-    Progress, Resolution, Run, RunSpec, Seat, SeatInput, World, WorldInput,
+    NoticeEnd, Progress, Resolution, Run, RunSpec, Seat, SeatInput, World, WorldInput,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
-    AgentId, AttemptId, CommitNo, Epoch, Fault, GrantId, Micro, ProviderId, RunKey, SeatId, Seq,
-    ShardId, WorldId,
+    AgentId, AskId, AttemptId, CommitNo, Epoch, Fault, GrantId, Micro, ProviderId, RunKey, SeatId,
+    Seq, ShardId, WorldId,
 };
 
 /// The number under which whoever sent an input waits for its answer.
@@ -117,6 +117,13 @@ pub enum Input {
         cost: LateCost,
         /// The run and the number of its last entry, if it is there.
         found: Option<(Box<Run>, Seq)>,
+    },
+    /// A notice is owed no more.
+    Notice {
+        /// The approval it is known by.
+        id: AskId,
+        /// Why.
+        how: NoticeEnd,
     },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),

@@ -17,11 +17,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Agent, AuditRecord, Availability, Grant, Seat, World};
-use wharf_ports::{Batch, Lease};
+use wharf_domain::{
+    Agent, AuditRecord, Availability, Entry, Grant, NoticeEnd, NoticeEntry, NoticeOver, Seat, World,
+};
+use wharf_ports::{Append, Batch, Body, Head, Lease};
 use wharf_vocab::{
-    AgentId, AskId, CommitNo, Epoch, GrantId, HoldId, ProviderId, RunKey, SeatId, ShardId,
-    Timestamp, WorldId,
+    AgentId, AskId, CommitNo, Epoch, GrantId, HoldId, ProviderId, RunKey, SeatId, Seq, ShardId,
+    StreamId, Timestamp, WorldId,
 };
 
 pub use input::{Create, Effect, Input, LateCost, Output, Reply, Ticket};
@@ -183,6 +185,7 @@ impl Shard {
             Input::LateCost { key, cost, found } => {
                 self.late_cost(now, &key, cost, found, &mut out);
             }
+            Input::Notice { id, how } => self.end_notice(now, id, how, &mut out),
             Input::Audit(records) => self.audit(now, records, &mut out),
             Input::Files { ops, record, ticket } => {
                 let batch = Batch { artifacts: ops, audit: vec![*record], ..self.batch(now) };
@@ -219,6 +222,19 @@ impl Shard {
 
     fn audit(&mut self, now: Timestamp, records: Vec<AuditRecord>, out: &mut Output) {
         let batch = Batch { audit: records, ..self.batch(now) };
+        self.send_nobodys(batch, out);
+    }
+
+    /// Writes down that a notice is owed no more. One that was over before stays as it is.
+    fn end_notice(&mut self, now: Timestamp, id: AskId, how: NoticeEnd, out: &mut Output) {
+        let over = Entry::Notice(NoticeEntry::Over(NoticeOver { how }));
+        let append = Append {
+            stream: StreamId::Notice(id),
+            expected: Seq(1),
+            body: Body::Entries(vec![over]),
+            head: Head { open: false, run: None },
+        };
+        let batch = Batch { appends: vec![append], ..self.batch(now) };
         self.send_nobodys(batch, out);
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use wharf_domain::run::{ChildrenAllowed, Cx, Decision, Run, RunEffect, RunInput};
-use wharf_domain::{Availability, CallerRef, Entry, Progress, RunEntry, ToolAllowance, WorldInput};
+use wharf_domain::{
+    Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, ToolAllowance, WorldInput,
+};
 use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Head};
 use wharf_vocab::limits::{
     RUN_CHILDREN_MAX, RUN_INPUTS_WAITING_MAX, SHARD_PROGRESS_BYTES_MAX, SHARD_RUNS_OPEN_MAX,
@@ -188,6 +190,11 @@ impl Shard {
             let body = Body::Entries(vec![Entry::Ask(entry)]);
             append(&mut batch, StreamId::Ask(ask_id), expected, body, head);
         }
+        for notice in decision.notices {
+            let stream = StreamId::Notice(notice.ask_id.clone());
+            let body = Body::Entries(vec![Entry::Notice(NoticeEntry::Owed(Box::new(notice)))]);
+            append(&mut batch, stream, Seq(0), body, Head { open: true, run: None });
+        }
         if let Cause::Create { claim, .. } = &cause {
             batch.claims.extend(claim.clone());
         }
@@ -253,6 +260,7 @@ impl Shard {
                 run: run.key.clone(),
                 attempt_id,
                 attempt: run.attempt,
+                accepted: run.created_at,
                 spec: Arc::clone(&run.spec),
                 approval: run.approval().cloned(),
                 deadline: run.next_deadline(),
@@ -324,6 +332,7 @@ fn unchanged(run: &Arc<Run>) -> Decision {
         next: Run::clone(run),
         entries: Vec::new(),
         asks: Vec::new(),
+        notices: Vec::new(),
         ledger: Vec::new(),
         audit: Vec::new(),
         artifacts: Vec::new(),

@@ -357,5 +357,6 @@ pub fn question(ask: &AskId) -> AskSpec {
         caller: Caller::owner().to_ref(),
         deadline: Timestamp(9_000),
         escalates: None,
+        task: None,
     }
 }

@@ -109,6 +109,9 @@ pub struct AttemptFailed {
     /// What the core measured.
     #[serde(default, skip_serializing_if = "Metered::is_empty")]
     pub metered: Metered,
+    /// What tells a repeat of the result from another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Digest>,
 }
 
 /// An ask was raised.
@@ -173,6 +176,9 @@ pub struct Publishing {
     /// What the core measured.
     #[serde(default)]
     pub metered: Metered,
+    /// What tells a repeat of the result from another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Digest>,
 }
 
 /// The run is over.
@@ -188,12 +194,21 @@ pub struct Ended {
     /// What the core measured of the last attempt.
     #[serde(default, skip_serializing_if = "Metered::is_empty")]
     pub metered: Metered,
+    /// What tells a repeat of the result from another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Digest>,
 }
 
 impl Ended {
     /// The end of a run that wrote no files.
     #[must_use]
     pub fn new(outcome: Outcome, cost_micro: Micro) -> Self {
-        Self { outcome, cost_micro, artifacts: Vec::new(), metered: Metered::default() }
+        Self {
+            outcome,
+            cost_micro,
+            artifacts: Vec::new(),
+            metered: Metered::default(),
+            given: None,
+        }
     }
 }

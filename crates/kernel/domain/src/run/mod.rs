@@ -7,6 +7,7 @@ mod decide;
 mod entry;
 mod input;
 mod spec;
+mod task;
 
 use std::sync::Arc;
 
@@ -23,8 +24,11 @@ pub use entry::{
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
 pub use spec::{Addresses, RunContext, RunSpec};
+pub use task::TaskRef;
 
-use crate::{Artifact, Ask, AskSpec, Metered, Outcome, Resolution};
+use decide::DISPATCH;
+
+use crate::{Artifact, Ask, AskSpec, Metered, Outcome, Resolution, Scope};
 
 /// A run as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +69,8 @@ pub struct Run {
     pub booked: Vec<Booked>,
     /// What the core measured of its attempts that are over.
     pub metered: Metered,
+    /// What tells a repeat of an attempt's result from another one, by the attempt's number.
+    pub finals: Vec<(u32, Digest)>,
     /// What is being put in its place before the run is over.
     pub publishing: Option<Box<Publishing>>,
     /// The files it wrote.
@@ -128,7 +134,30 @@ pub struct RaisedAsk {
 
 impl RaisedAsk {
     fn is_allowed(&self) -> bool {
-        matches!(self.ask.resolved, Some((Resolution::Allow { .. }, _)))
+        self.reach().is_some()
+    }
+
+    /// How far the permission reaches, if it was given.
+    fn reach(&self) -> Option<Scope> {
+        match self.ask.resolved {
+            Some((Resolution::Allow { scope }, _)) => Some(scope),
+            _ => None,
+        }
+    }
+
+    /// Whether it is the approval that guards the dispatch of the run, not of a proposal.
+    fn is_dispatch(&self) -> bool {
+        self.gate && self.ask.spec.key == DISPATCH
+    }
+
+    /// Whether it lets an attempt begin.
+    fn lets_pass(&self, attempt: u32) -> bool {
+        self.is_dispatch()
+            && match self.reach() {
+                Some(Scope::Attempt) => self.ask.spec.attempt() == attempt,
+                Some(Scope::Run | Scope::Parent) => true,
+                None => false,
+            }
     }
 }
 
@@ -200,6 +229,7 @@ impl Run {
             cost_micro: 0,
             booked: Vec::new(),
             metered: Metered::default(),
+            finals: Vec::new(),
             publishing: None,
             artifacts: Vec::new(),
             outcome: None,
@@ -217,6 +247,7 @@ impl Run {
                 self.book(entry.cost_micro);
                 self.pause = Some(Pause::Backoff(entry.retry_at));
                 self.metered = self.metered.plus(entry.metered);
+                self.keep_final(entry.given.as_ref());
                 if entry.approval.is_some() {
                     self.reused.clone_from(&entry.approval);
                 }
@@ -229,7 +260,9 @@ impl Run {
                 if entry.gate {
                     // It goes on when the ask is decided, not after a while.
                     self.pause = None;
-                    self.reused = None;
+                    if entry.ask.key != DISPATCH {
+                        self.reused = None;
+                    }
                 }
                 self.asks.push(RaisedAsk { ask, gate: entry.gate });
                 self.rewind_timer(at);
@@ -255,11 +288,16 @@ impl Run {
                 self.pause = None;
                 self.publishing = None;
                 self.metered = self.metered.plus(entry.metered);
+                self.keep_final(entry.given.as_ref());
                 self.artifacts.clone_from(&entry.artifacts);
                 self.ended_at = Some(at);
                 self.outcome = Some(entry.outcome.clone());
             }
         }
+    }
+
+    fn keep_final(&mut self, given: Option<&Digest>) {
+        self.finals.extend(given.map(|given| (self.attempt, given.clone())));
     }
 
     fn attempt_started(&mut self, at: Timestamp, entry: &AttemptStarted) {
@@ -309,6 +347,17 @@ impl Run {
         }
     }
 
+    /// The id of one of its attempts, by its number.
+    #[must_use]
+    pub fn attempt_id(&self, number: u32) -> Option<&AttemptId> {
+        let active = self.active.as_ref().filter(|active| active.number == number);
+        let before = || {
+            let index = usize::try_from(number.checked_sub(1)?).ok()?;
+            self.booked.get(index).map(|booked| &booked.attempt_id)
+        };
+        active.map(|active| &active.id).or_else(before)
+    }
+
     /// Where the run stands.
     #[must_use]
     pub fn status(&self) -> RunStatus {
@@ -341,13 +390,16 @@ impl Run {
     }
 
     /// The approval the run goes on under: the last one that it waited for and got, else the one
-    /// given before it was made.
+    /// given before it was made. What a seat says of each attempt does not replace what somebody
+    /// said of a proposal.
     #[must_use]
     pub fn approval(&self) -> Option<&AskId> {
         if self.reused.is_some() {
             return self.reused.as_ref();
         }
-        let own = self.asks.iter().rev().find(|raised| raised.gate && raised.is_allowed());
+        let given = || self.asks.iter().rev().filter(|raised| raised.gate && raised.is_allowed());
+        let proposed = given().find(|raised| !raised.is_dispatch());
+        let own = proposed.or_else(|| given().next());
         own.map(|raised| &raised.ask.spec.ask_id).or(self.spec.approval.as_ref())
     }
 

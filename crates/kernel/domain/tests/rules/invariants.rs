@@ -1,7 +1,7 @@
 //! What is true of every run after every decision, whatever was offered.
 
 use wharf_domain::run::{Decision, Phase, RunEffect, Timer};
-use wharf_domain::{ArtifactOp, Ask, Outcome, Run, RunEntry};
+use wharf_domain::{ArtifactOp, Ask, Audience, Gate, Outcome, Run, RunEntry};
 use wharf_vocab::{Direction, RunStatus};
 
 use crate::stage::{CANARY, Stage};
@@ -125,7 +125,9 @@ fn phase_and_status_fit_the_state(run: &Run) {
         Phase::Asking => active && asking && run.cancel.is_none(),
         Phase::Running => active && !asking && run.cancel.is_none(),
         Phase::Gated => {
-            !active && asking && run.pause.is_none() && (run.attempt == 0 || run.proposals > 0)
+            let seat = |gate: &Gate| matches!(gate.audience, Audience::Seat(_));
+            let again = run.proposals > 0 || run.spec.gate.as_ref().is_some_and(seat);
+            !active && asking && run.pause.is_none() && (run.attempt == 0 || again)
         }
         Phase::Queued => !active && run.pause.is_some(),
     };

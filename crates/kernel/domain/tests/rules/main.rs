@@ -10,6 +10,7 @@ mod cancel;
 mod cast;
 mod deciders;
 mod files;
+mod gates;
 mod invariants;
 mod ledger;
 mod legal;

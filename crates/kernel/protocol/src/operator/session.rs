@@ -79,7 +79,12 @@ pub struct SeatSession {
     /// Requests that are over, oldest first.
     over: VecDeque<String>,
     replies: VecDeque<OperatorMessage>,
-    out: VecDeque<Outgoing>,
+    /// What is to be sent; a notice with its name.
+    out: VecDeque<(Outgoing, Option<String>)>,
+    /// Notices that were handed out to be sent.
+    sent_notices: VecDeque<String>,
+    /// Notices that the operator has, as far as a later sign of life can tell.
+    taken_notices: VecDeque<String>,
     out_bytes: usize,
     violations: VecDeque<u64>,
     heard_ms: u64,
@@ -97,6 +102,8 @@ impl SeatSession {
             over: VecDeque::new(),
             replies: VecDeque::new(),
             out: VecDeque::new(),
+            sent_notices: VecDeque::new(),
+            taken_notices: VecDeque::new(),
             out_bytes: 0,
             violations: VecDeque::new(),
             heard_ms: now.ms,
@@ -112,7 +119,8 @@ impl SeatSession {
     }
 
     /// Sends a message. One that waits for a reply is remembered until it has one; one that was
-    /// sent on this connection already is not sent again.
+    /// sent on this connection already is not sent again. After a notice, which nobody replies to,
+    /// a ping asks for a sign of life.
     pub fn send(&mut self, message: &CoreMessage) {
         if self.closed.is_some() {
             return;
@@ -130,6 +138,21 @@ impl SeatSession {
             self.requests.insert(req_id.to_owned(), Request::Open(kind));
         }
         self.push(message);
+        if matches!(message, CoreMessage::HookAfter { .. }) && self.closed.is_none() {
+            self.out.push_back((Outgoing::Ping, None));
+        }
+    }
+
+    /// The next notice that the operator has: it gave a sign of life after the notice was sent.
+    pub fn next_taken_notice(&mut self) -> Option<String> {
+        self.taken_notices.pop_front()
+    }
+
+    /// A reply names a request that this connection does not know, and its owner does not know it
+    /// either.
+    pub fn unknown(&mut self, req_id: &str, now: Moment) {
+        let why = "This seat has no such request.";
+        self.violation(Some(req_id), "operator.request_unknown", why, now);
     }
 
     /// Says that a request needs no reply any more, once. An operator that took it before, also on
@@ -176,6 +199,7 @@ impl SeatSession {
             return;
         }
         self.heard_ms = now.ms;
+        self.taken_notices.append(&mut self.sent_notices);
         match incoming {
             Incoming::Pong => {}
             Incoming::Binary => {
@@ -199,7 +223,7 @@ impl SeatSession {
         }
         if now.ms >= self.ping_at_ms {
             self.ping_at_ms = now.ms.saturating_add(self.limits.ping_ms);
-            self.out.push_back(Outgoing::Ping);
+            self.out.push_back((Outgoing::Ping, None));
         }
     }
 
@@ -219,10 +243,11 @@ impl SeatSession {
 
     /// What to send next.
     pub fn next_outgoing(&mut self) -> Option<Outgoing> {
-        let next = self.out.pop_front()?;
+        let (next, notice) = self.out.pop_front()?;
         if let Outgoing::Text(text) = &next {
             self.out_bytes -= text.len();
         }
+        self.sent_notices.extend(notice);
         Some(next)
     }
 
@@ -250,10 +275,9 @@ impl SeatSession {
         };
         let id = Some(req_id.as_str());
         match self.requests.get(&req_id).cloned() {
-            None => {
-                let why = "This seat has no such request.";
-                self.violation(id, "operator.request_unknown", why, now);
-            }
+            // What became of a spawn may be told on a later connection, when the worker is done.
+            None if wanted == Kind::Spawn => self.replies.push_back(message),
+            None => self.unknown(&req_id, now),
             Some(Request::Open(kind)) if kind != wanted => {
                 let why = "This is not the kind of reply that the request waits for.";
                 self.violation(id, "operator.reply_mismatch", why, now);
@@ -303,7 +327,11 @@ impl SeatSession {
             return self.end(Closed::Slow, close::TRY_AGAIN, "too much waits to be read");
         }
         self.out_bytes += text.len();
-        self.out.push_back(Outgoing::Text(text));
+        let notice = match message {
+            CoreMessage::HookAfter { req_id, .. } => Some(req_id.clone()),
+            _ => None,
+        };
+        self.out.push_back((Outgoing::Text(text), notice));
     }
 
     fn end(&mut self, why: Closed, code: u16, reason: &str) {
@@ -313,7 +341,7 @@ impl SeatSession {
             self.out.clear();
             self.out_bytes = 0;
         }
-        self.out.push_back(Outgoing::Close { code, reason: reason.to_owned() });
+        self.out.push_back((Outgoing::Close { code, reason: reason.to_owned() }, None));
     }
 
     fn settle(&mut self, req_id: &str, how: Request) {

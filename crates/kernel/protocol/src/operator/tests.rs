@@ -47,29 +47,115 @@ fn sent(session: &mut SeatSession) -> Vec<serde_json::Value> {
     sent
 }
 
-#[test]
-fn o008_optional_fields_are_left_out_and_never_null() {
-    let mut session = session();
-    session.send(&ask("q1"));
-    let wanted = json!({"type":"ask","req_id":"q1","task_id":"ST-1","question":"Which?"});
-    assert_eq!(sent(&mut session), [wanted]);
+/// The example files of the wire.
+fn examples(folder: &str) -> Vec<(String, serde_json::Value)> {
+    let base = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/testdata/operator_v1");
+    let mut found: Vec<_> = std::fs::read_dir(format!("{base}/{folder}"))
+        .expect("the folder is there")
+        .map(|entry| {
+            let path = entry.expect("readable").path();
+            let text = std::fs::read_to_string(&path).expect("readable");
+            (path.display().to_string(), serde_json::from_str(&text).expect("JSON"))
+        })
+        .collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
 }
 
 #[test]
-fn o009_replies_have_the_defaults_of_the_original() {
-    let read = |text: &str| serde_json::from_str::<OperatorMessage>(text).expect("reads");
-    let OperatorMessage::SpawnAck { value, ok, error, stats, .. } =
-        read(r#"{"type":"spawn_ack","req_id":"s1","unknown":[1]}"#)
-    else {
-        panic!("a spawn_ack")
+fn o008_every_message_is_sent_as_its_example_and_without_null() {
+    for folder in ["core", "seed/core"] {
+        for (name, example) in examples(folder) {
+            let message: CoreMessage = serde_json::from_value(example.clone()).expect("reads");
+            let mut session = session();
+            session.send(&message);
+            let frames = sent(&mut session);
+            assert_eq!(frames[0], example, "{name}");
+            let null = |value: &serde_json::Value| value.is_null();
+            assert!(!frames[0].as_object().expect("an object").values().any(null), "{name}");
+            let pinged = matches!(message, CoreMessage::HookAfter { .. });
+            assert_eq!(frames.len(), 1 + usize::from(pinged), "{name}");
+        }
+    }
+}
+
+#[test]
+fn o009_every_reply_is_taken_by_the_request_it_answers_and_by_no_other() {
+    let asked = |kind: &str| {
+        let (_, example) = examples("seed/core")
+            .into_iter()
+            .find(|(_, example)| example["type"] == kind)
+            .expect("an example");
+        serde_json::from_value::<CoreMessage>(example).expect("reads")
     };
-    assert_eq!((value, ok, error, stats), (json!(null), true, None, None));
-    let OperatorMessage::HookAck { ok, reason, .. } =
-        read(r#"{"type":"hook_ack","req_id":"h1","ok":false}"#)
-    else {
-        panic!("a hook_ack")
+    let requests = [asked("ask"), asked("hook_before"), asked("spawn")];
+    let answers = |reply: &str| match reply {
+        "answer" => 0,
+        "hook_ack" => 1,
+        _ => 2,
     };
-    assert_eq!((ok, reason), (false, None));
+    for folder in ["operator", "seed/operator"] {
+        for (name, mut reply) in examples(folder) {
+            let right = answers(reply["type"].as_str().expect("a type"));
+            for (place, request) in requests.iter().enumerate() {
+                let mut session = session();
+                session.send(request);
+                sent(&mut session);
+                reply["req_id"] = json!(request.req_id().expect("named"));
+                session.receive(Incoming::Text(&reply.to_string()), at(1));
+                let taken = session.next_reply();
+                assert_eq!(taken.is_some(), place == right, "{name} to {request:?}");
+                if let Some(taken) = taken {
+                    let read: OperatorMessage =
+                        serde_json::from_value(reply.clone()).expect("reads");
+                    assert_eq!(taken, read, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn o014_a_notice_is_taken_once_the_operator_gives_a_sign_of_life_after_it() {
+    let notice = |n: u32| CoreMessage::HookAfter {
+        req_id: format!("n{n}"),
+        parent_req_id: None,
+        task_id: "ST-1".to_owned(),
+        agent: "coder".to_owned(),
+        attempt: n,
+        result: json!({}),
+        run_id: None,
+        redelivered: false,
+    };
+    let signs: [Incoming<'_>; 3] = [Incoming::Pong, Incoming::Text("oops"), Incoming::Binary];
+    for sign in signs {
+        let mut session = session();
+        session.send(&notice(1));
+        session.receive(sign, at(1));
+        assert_eq!(session.next_taken_notice(), None, "it has not been sent yet");
+        assert_eq!(sent(&mut session)[1], json!("ping"), "a sign of life is asked for");
+        session.send(&notice(2));
+        assert_eq!(session.next_taken_notice(), None, "nothing has come back");
+        session.receive(sign, at(2));
+        assert_eq!(session.next_taken_notice().as_deref(), Some("n1"));
+        assert_eq!(session.next_taken_notice(), None, "the second has not been sent yet");
+    }
+}
+
+#[test]
+fn o030_what_is_said_of_a_spawn_on_a_later_connection_reaches_its_owner() {
+    let mut session = session();
+    let ack = r#"{"type":"spawn_ack","req_id":"sp-1","stats":{"cost_micro":7}}"#;
+    session.receive(Incoming::Text(ack), at(1));
+    assert_eq!(
+        session.next_reply().map(|reply| reply.req_id().to_owned()).as_deref(),
+        Some("sp-1")
+    );
+    assert_eq!(sent(&mut session), Vec::<serde_json::Value>::new());
+    for n in 0..21 {
+        session.unknown("sp-1", at(n));
+    }
+    assert_eq!(session.closed(), Some(Closed::Violations), "whoever guesses is turned away");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What goes over HTTP: seats, tasks, and what a worker fetches and posts.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
 use wharf_vocab::Object;
 
 /// `POST /v1/operators`
@@ -60,7 +60,7 @@ pub struct NewTask {
     pub agent: Option<String>,
     /// Another name for the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub blueprint: Option<String>,
+    pub blueprint: Option<Blueprint>,
     /// What it is given: text, or an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
@@ -91,6 +91,53 @@ pub struct NewTask {
     /// An addition: `journal` or `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<String>,
+}
+
+/// What is to be executed, as older peers name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Blueprint {
+    /// By its name alone.
+    Name(String),
+    /// `{"kind": "id", "id": …}`.
+    Id(String),
+    /// Anything else; a core that has no such thing says so.
+    Other(Value),
+}
+
+impl Blueprint {
+    /// The name, if it is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Name(name) | Self::Id(name) => Some(name),
+            Self::Other(_) => None,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Blueprint {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        let id = || match (value.get("kind")?.as_str()?, value.get("id")?.as_str()?) {
+            ("id", id) => Some(id.to_owned()),
+            _ => None,
+        };
+        Ok(match (&value, id()) {
+            (Value::String(name), _) => Self::Name(name.clone()),
+            (_, Some(id)) => Self::Id(id),
+            _ => Self::Other(value),
+        })
+    }
+}
+
+impl Serialize for Blueprint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Name(name) => serializer.serialize_str(name),
+            Self::Id(id) => json!({ "kind": "id", "id": id }).serialize(serializer),
+            Self::Other(value) => value.serialize(serializer),
+        }
+    }
 }
 
 /// Seats that have a say in a task.
@@ -159,6 +206,57 @@ pub struct WorkerResult {
     /// Which attempt it is of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
+    /// An addition: what the attempt has cost in all, in micro-dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro: Option<u64>,
+}
+
+/// `POST /v1/worker/progress`
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkerProgress {
+    /// Text for whoever watches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// The channel of the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// What it does now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// How much of it is done, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+    /// What the attempt has cost so far, in micro-dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro: Option<u64>,
+}
+
+/// `POST /v1/worker/degradation`: something did not work as the worker wanted, and it helped
+/// itself in another way.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerDegradation {
+    /// What it wanted to use.
+    pub tool: String,
+    /// What went wrong.
+    pub error: String,
+    /// What it did instead.
+    pub fallback: String,
+    /// What else it wants to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// `GET /v1/operators`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatList {
+    /// The seats.
+    pub items: Vec<Seat>,
+    /// Where the next page begins; all seats are on one.
+    pub next_cursor: Option<String>,
+    /// The seats again, under the name that older peers know.
+    pub operators: Vec<Seat>,
+    /// How many there are.
+    pub total: usize,
 }
 
 fn yes() -> bool {

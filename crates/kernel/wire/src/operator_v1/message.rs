@@ -52,11 +52,14 @@ pub enum CoreMessage {
         agent: String,
         /// Which attempt, from 1.
         attempt: u32,
-        /// What came of it: outputs, or `{"error": …}`.
+        /// What came of it: outputs, `{"error": …}`, or `{"omitted": …}` if it is too large.
         result: Value,
         /// An addition: the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_id: Option<String>,
+        /// An addition: whether it was sent before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        redelivered: bool,
     },
     /// An attempt that the seat is to execute; answered by [`OperatorMessage::SpawnAck`] or
     /// [`OperatorMessage::SpawnHalt`], or by the worker over HTTP.

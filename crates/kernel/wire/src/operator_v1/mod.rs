@@ -9,7 +9,8 @@ mod http;
 mod message;
 
 pub use http::{
-    NewSeat, NewTask, Seat, SeatMade, TaskHooks, TaskStarted, WorkerPrompt, WorkerResult,
+    Blueprint, NewSeat, NewTask, Seat, SeatList, SeatMade, TaskHooks, TaskStarted,
+    WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult,
 };
 pub use message::{CoreMessage, OperatorMessage, Pending, WorkerKind};
 

@@ -47,6 +47,8 @@ pub(super) struct Desk {
     next: usize,
     replies: HashMap<String, (Request, OperatorMessage)>,
     order: VecDeque<String>,
+    /// Notices that were shown.
+    notices: VecDeque<String>,
     out: mpsc::Sender<OperatorMessage>,
     starts: Vec<Start>,
     /// Where things are shown.
@@ -61,6 +63,7 @@ impl Desk {
             next: 1,
             replies: HashMap::new(),
             order: VecDeque::new(),
+            notices: VecDeque::new(),
             out,
             starts: Vec::new(),
             show,
@@ -93,7 +96,17 @@ impl Desk {
                 let number = req_id.as_deref().and_then(|req_id| self.refused(req_id, code));
                 self.show.message(number, &message)
             }
-            CoreMessage::HookAfter { .. } => self.show.message(None, &message),
+            CoreMessage::HookAfter { req_id, .. } => {
+                // It comes again when the core cannot know that it arrived.
+                if self.notices.contains(req_id) {
+                    return Ok(());
+                }
+                if self.notices.len() >= REPLIES_MAX {
+                    self.notices.pop_front();
+                }
+                self.notices.push_back(req_id.clone());
+                self.show.message(None, &message)
+            }
         }
     }
 

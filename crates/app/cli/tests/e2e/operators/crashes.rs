@@ -182,6 +182,11 @@ fn exchange(deadly: Point) {
     let ended = Api::of(scene.core()).end_of("default", &run);
     assert_eq!((&ended["status"], &ended["attempt"]), (&json!("succeeded"), &json!(1)), "{ended}");
     scene.at(Point::Over);
+    let after = scene.hear("hook_after");
+    assert_eq!(after["result"], json!({"value": "done"}), "{deadly:?} {after}");
+    for frame in [&gate, &spawn] {
+        assert_eq!((&frame["task_id"], &frame["agent"]), (&after["task_id"], &json!("coder")));
+    }
     let trace = Api::of(scene.core()).get(&format!("/v1/runs/{run}/trace"));
     let count = |name: &str| {
         let items = trace["items"].as_array().expect("items");

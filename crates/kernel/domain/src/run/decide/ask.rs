@@ -49,6 +49,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, new: &NewAsk) -> Result<(), Faul
         caller: spec.caller.clone(),
         deadline: new.deadline.unwrap_or(draft.cx.now.plus_ms(QUESTION_DEADLINE_MS)),
         escalates: new.escalates,
+        task: Some(draft.run.task(draft.run.attempt)),
     };
     let actor = format!("provider:{}", spec.provider());
     draft.raise(ask, false, actor);

@@ -29,9 +29,9 @@ pub(super) fn ended(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, report: &
 /// The attempt has done what it should; its files are put in their places before anybody is told.
 fn publish(draft: &mut Draft<'_, '_>, outputs: &Object, cost_micro: Micro) {
     draft.withdraw_asks();
-    let Delivery { artifacts, moves, metered } = std::mem::take(&mut draft.delivery);
+    let Delivery { artifacts, moves, metered, given } = std::mem::take(&mut draft.delivery);
     let outputs = outputs.clone();
-    let entry = Publishing { outputs, cost_micro, artifacts, moves, metered };
+    let entry = Publishing { outputs, cost_micro, artifacts, moves, metered, given };
     draft.push(RunEntry::Publishing(Box::new(entry)));
     put_in_place(draft);
 }
@@ -50,8 +50,8 @@ pub(super) fn published(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId) {
         return;
     }
     if let Some(publishing) = draft.run.publishing.clone() {
-        let Publishing { outputs, cost_micro, artifacts, metered, .. } = *publishing;
-        draft.delivery = Delivery { artifacts, moves: Vec::new(), metered };
+        let Publishing { outputs, cost_micro, artifacts, metered, given, .. } = *publishing;
+        draft.delivery = Delivery { artifacts, moves: Vec::new(), metered, given };
         draft.succeed(outputs, cost_micro);
     }
 }
@@ -106,6 +106,7 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         return draft.end(Outcome::Failed { error: error.executed(acted) }, cost);
     }
     let error = error.executed(executed);
+    draft.owe_notice(Some(&error));
     let (cost, over_hold) = draft.settle(cost);
     let record = draft.completed(RunStatus::Failed, Some(&error), cost, over_hold);
     draft.audit.push(record);
@@ -117,6 +118,7 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         retry_at,
         approval: None,
         metered: draft.delivery.metered,
+        given: draft.delivery.given.clone(),
     }));
 }
 

@@ -6,6 +6,7 @@ mod attempt;
 mod cancel;
 mod cost;
 mod create;
+mod gate;
 mod propose;
 mod provider;
 mod record;
@@ -13,10 +14,9 @@ mod recovered;
 mod resolve;
 mod tick;
 
-use wharf_vocab::limits::{APPROVAL_DEADLINE_MS, CANCEL_GRACE_MS, PROVIDER_WAIT_MS};
+use wharf_vocab::limits::{CANCEL_GRACE_MS, PROVIDER_WAIT_MS};
 use wharf_vocab::{
-    AskId, AskKind, AttemptId, Code, Executed, Fault, HoldId, Micro, Object, RunKey, ShardId,
-    Timestamp,
+    AskId, AttemptId, Code, Executed, Fault, HoldId, Micro, Object, RunKey, ShardId, Timestamp,
 };
 
 use super::{
@@ -25,11 +25,11 @@ use super::{
 };
 use crate::{
     ArtifactOp, AskEntry, AskSpec, AuditRecord, Availability, CallerRef, Delivery, Fresh, Funds,
-    Gate, LedgerOp, Move, Outcome, Patience, Resolution,
+    LedgerOp, Move, Notice, Outcome, Resolution,
 };
 
 /// The key of the approval that guards the dispatch of a whole run.
-const DISPATCH: &str = "dispatch";
+pub(super) const DISPATCH: &str = "dispatch";
 
 /// What the rules may look at besides the run itself.
 pub struct Cx<'a> {
@@ -60,6 +60,8 @@ pub struct Decision {
     pub entries: Vec<RunEntry>,
     /// What is appended to the streams of its asks.
     pub asks: Vec<(AskId, AskEntry)>,
+    /// What seats are to be told.
+    pub notices: Vec<Notice>,
     /// Money to move.
     pub ledger: Vec<LedgerOp>,
     /// Records for the audit.
@@ -180,6 +182,7 @@ struct Draft<'a, 'b> {
     run: Run,
     entries: Vec<RunEntry>,
     asks: Vec<(AskId, AskEntry)>,
+    notices: Vec<Notice>,
     ledger: Vec<LedgerOp>,
     audit: Vec<AuditRecord>,
     artifacts: Vec<ArtifactOp>,
@@ -195,6 +198,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             run,
             entries: Vec::new(),
             asks: Vec::new(),
+            notices: Vec::new(),
             ledger: Vec::new(),
             audit: Vec::new(),
             artifacts: Vec::new(),
@@ -208,6 +212,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             next: self.run,
             entries: self.entries,
             asks: self.asks,
+            notices: self.notices,
             ledger: self.ledger,
             audit: self.audit,
             artifacts: self.artifacts,
@@ -220,8 +225,11 @@ impl<'a, 'b> Draft<'a, 'b> {
         self.entries.push(entry);
     }
 
-    /// Goes on as far as the provider lets it: starts an attempt, waits, or gives up.
+    /// Goes on as far as gate and provider let it: asks, starts an attempt, waits, or gives up.
     fn proceed(&mut self) {
+        if let Some(gate) = gate::due(&self.run) {
+            return self.raise_gate(gate);
+        }
         match self.cx.provider {
             Availability::Up => self.start_attempt(),
             Availability::Coming => self.await_provider(),
@@ -279,35 +287,6 @@ impl<'a, 'b> Draft<'a, 'b> {
         self.effects.push(RunEffect::Dispatch { attempt_id, reattach: false });
     }
 
-    /// Raises the approval that guards dispatch.
-    fn raise_gate(&mut self, gate: Gate) {
-        let spec = &self.run.spec;
-        let ask = AskSpec {
-            ask_id: AskId::in_shard(self.cx.shard, &self.cx.fresh.unique()),
-            kind: AskKind::Approval,
-            run: self.run.key.clone(),
-            tool: spec.tool.clone(),
-            key: DISPATCH.to_owned(),
-            title: format!("Allow {} to run?", spec.tool),
-            detail: Some(gate.reason.into()),
-            schema: None,
-            args_digest: Some(spec.args_digest()),
-            tool_hash: Some(spec.tool_hash.clone()),
-            audience: gate.audience,
-            caller: spec.caller.clone(),
-            deadline: self.cx.now.plus_ms(match gate.patience {
-                Some(Patience { ms, escalate: false }) => ms,
-                _ => APPROVAL_DEADLINE_MS,
-            }),
-            escalates: gate
-                .patience
-                .filter(|patience| patience.escalate)
-                .map(|patience| self.cx.now.plus_ms(patience.ms)),
-        };
-        let actor = self.caller();
-        self.raise(ask, true, actor);
-    }
-
     fn raise(&mut self, ask: AskSpec, gate: bool, actor: String) {
         let record = self
             .record("ask.raised", actor)
@@ -352,16 +331,17 @@ impl<'a, 'b> Draft<'a, 'b> {
     /// Ends the run: asks are withdrawn, money is settled, the outcome is written, all at once.
     fn end(&mut self, outcome: Outcome, cost_micro: Micro) {
         self.withdraw_asks();
+        self.owe_notice(outcome.error());
         let (cost_micro, over_hold) = self.settle(cost_micro);
         let record = self.completed(outcome.status(), outcome.error(), cost_micro, over_hold);
         self.audit.push(record);
-        let Delivery { artifacts, metered, .. } = std::mem::take(&mut self.delivery);
+        let Delivery { artifacts, metered, given, .. } = std::mem::take(&mut self.delivery);
         let artifacts = match outcome {
             Outcome::Succeeded { .. } => artifacts,
             _ => Vec::new(),
         };
         self.artifacts.extend(artifacts.iter().cloned().map(ArtifactOp::Record));
-        self.push(RunEntry::Ended(Ended { outcome, cost_micro, artifacts, metered }));
+        self.push(RunEntry::Ended(Ended { outcome, cost_micro, artifacts, metered, given }));
     }
 
     /// Ends all asks; nobody is left to be told, since the attempt ends, too.

@@ -35,6 +35,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, error: &Fault, cost: Micro) -> R
     }
     let mut error = error.clone().executed(Executed::No);
     error.details.remove("proposal");
+    draft.owe_notice(Some(&error));
     let (cost, over_hold) = draft.settle(cost);
     let record = draft.completed(RunStatus::Failed, Some(&error), cost, over_hold);
     draft.audit.push(record);
@@ -46,6 +47,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, error: &Fault, cost: Micro) -> R
         retry_at: draft.cx.now,
         approval: known.clone(),
         metered: draft.delivery.metered,
+        given: draft.delivery.given.clone(),
     }));
     if known.is_some() {
         draft.run.pause = None;
@@ -89,6 +91,7 @@ fn raise(draft: &mut Draft<'_, '_>, key: String, title: Option<String>, proposal
         caller: spec.caller.clone(),
         deadline: draft.cx.now.plus_ms(APPROVAL_DEADLINE_MS),
         escalates: None,
+        task: Some(draft.run.task(draft.run.attempt)),
     };
     let actor = format!("provider:{}", spec.provider());
     draft.raise(ask, true, actor);

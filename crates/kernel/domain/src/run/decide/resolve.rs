@@ -2,9 +2,9 @@
 
 use wharf_vocab::{AskId, Code, Fault};
 
-use super::{DISPATCH, Draft, RunEffect};
+use super::{Draft, RunEffect, gate};
 use crate::run::{ChildrenAllowed, Phase};
-use crate::{Caller, Outcome, Resolution, Scope};
+use crate::{Caller, Resolution, Scope};
 
 pub(super) fn decide(
     draft: &mut Draft<'_, '_>,
@@ -16,7 +16,8 @@ pub(super) fn decide(
         return Err(Fault::new(Code::AskNotFound, format!("There is no open ask {ask_id}.")));
     };
     raised.ask.may_resolve(by, resolution, draft.cx.now)?;
-    let whole = raised.gate && raised.ask.spec.key == DISPATCH;
+    let whole = raised.is_dispatch();
+    let resolution = &gate::reach(&draft.run, raised, resolution, by);
     check_scope(draft, whole, resolution)?;
     if raised.ask.spec.deadline <= draft.cx.now {
         return Err(Fault::new(Code::AskExpired, "The time to decide this ask is over."));
@@ -73,11 +74,10 @@ pub(super) fn after_gate(draft: &mut Draft<'_, '_>, resolution: &Resolution) {
             } else {
                 format!("The run was not approved: {reason}")
             };
-            draft.end(Outcome::Refused { error: Fault::new(Code::AskDenied, message) }, 0);
+            draft.refuse(Fault::new(Code::AskDenied, message));
         }
         _ => {
-            let error = Fault::new(Code::AskExpired, "Nobody approved the run in time.");
-            draft.end(Outcome::Refused { error }, 0);
+            draft.refuse(Fault::new(Code::AskExpired, "Nobody approved the run in time."));
         }
     }
 }

@@ -73,7 +73,9 @@ impl Model {
                 }
                 Ok(())
             }
-            StreamId::Agent(_) | StreamId::Seat(_) | StreamId::Grant(_) => Ok(()),
+            StreamId::Agent(_) | StreamId::Seat(_) | StreamId::Grant(_) | StreamId::Notice(_) => {
+                Ok(())
+            }
         }
     }
 

@@ -1,0 +1,87 @@
+//! What seats are told of attempts that they let pass.
+//!
+//! A notice is kept by the engine until a connection of its seat has taken it; here it waits in
+//! memory for that. What was read from the store after a start may have been sent before.
+
+use std::sync::Arc;
+
+use wharf_domain::{Notice, NoticeEnd, Run};
+use wharf_vocab::AskId;
+use wharf_wire::operator_v1::CoreMessage;
+
+use crate::desk::{Desk, Owed};
+use crate::edge::Shared;
+use crate::to_wire;
+
+/// What a frame has besides the result.
+const ENVELOPE_BYTES: usize = 4 * 1024;
+
+/// Reads what is owed to seats.
+pub(crate) async fn look_again(shared: &Arc<Shared>) {
+    let notices = match shared.options.handle.notices().await {
+        Ok(notices) => notices,
+        Err(fault) => {
+            tracing::warn!(code = %fault.code, "the notices could not be read");
+            return;
+        }
+    };
+    for notice in notices {
+        let owed = Owed { notice: Arc::new(notice), sent: true };
+        match message(shared, &owed).await {
+            Some(message) => add(shared, owed, message).await,
+            None => end(shared, &owed.notice.ask_id, NoticeEnd::Dropped).await,
+        }
+    }
+}
+
+/// An attempt ended that a seat had let pass.
+pub(crate) async fn owe(shared: &Arc<Shared>, notice: Notice, run: &Run) {
+    let owed = Owed { notice: Arc::new(notice), sent: false };
+    let message = written(shared, &owed, run);
+    add(shared, owed, message).await;
+}
+
+async fn add(shared: &Arc<Shared>, owed: Owed, message: CoreMessage) {
+    let Some(desk) = shared.desk(&owed.notice.seat) else {
+        return end(shared, &owed.notice.ask_id, NoticeEnd::Dropped).await;
+    };
+    if let Some(oldest) = desk.owe(owed, message) {
+        end(shared, &oldest.ask_id, NoticeEnd::Dropped).await;
+    }
+}
+
+/// A notice as it is sent; `None` if its run is gone.
+pub(crate) async fn message(shared: &Arc<Shared>, owed: &Owed) -> Option<CoreMessage> {
+    let run = shared.options.handle.run(&owed.notice.run).await.ok()?;
+    Some(written(shared, owed, &run))
+}
+
+fn written(shared: &Shared, owed: &Owed, run: &Run) -> CoreMessage {
+    let (handle, limits) = (&shared.options.handle, &shared.options.limits);
+    let agent = to_wire::agent(handle, &owed.notice.tool);
+    let bytes_max = limits.frame_bytes_max.saturating_sub(ENVELOPE_BYTES);
+    to_wire::hook_after(&owed.notice, run, agent, owed.sent, bytes_max)
+}
+
+/// A connection of a seat has taken a notice.
+pub(crate) async fn taken(shared: &Arc<Shared>, desk: &Desk, req_id: &str) {
+    let id = req_id.strip_prefix(to_wire::NOTICE_PREFIX).and_then(|id| AskId::new(id).ok());
+    if let Some(id) = id
+        && desk.paid(&id)
+    {
+        end(shared, &id, NoticeEnd::Taken).await;
+    }
+}
+
+/// A seat was given up: nobody is left to be told.
+pub(crate) async fn forgive(shared: &Arc<Shared>, desk: &Desk) {
+    for notice in desk.forgive() {
+        end(shared, &notice.ask_id, NoticeEnd::Dropped).await;
+    }
+}
+
+async fn end(shared: &Arc<Shared>, id: &AskId, how: NoticeEnd) {
+    if let Err(fault) = shared.options.handle.end_notice(id, how).await {
+        tracing::warn!(ask = %id, code = %fault.code, "a notice's end was not kept");
+    }
+}
