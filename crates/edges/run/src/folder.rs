@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
+use serde_json::Value;
 use wharf_domain::is_written;
 use wharf_domain::scope::WorldPath;
 use wharf_engine::AttemptData;
@@ -226,8 +227,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Copies what the server says it has written to the artifact store. All other outputs stand
-    /// as they are.
+    /// Copies what the server says it has written to the artifact store, and what lies where it
+    /// could write and it says nothing of. All other outputs stand as they are.
     pub(crate) async fn empty(
         self: &Arc<Self>,
         data: &AttemptData,
@@ -235,7 +236,15 @@ impl RunFolder {
         bytes_max: u64,
     ) -> Result<(), Fault> {
         let says_so = |name: &&String| outputs.get(*name).is_some_and(is_written);
-        let names: Vec<String> = self.outputs.keys().filter(says_so).cloned().collect();
+        let mut names: Vec<String> = self.outputs.keys().filter(says_so).cloned().collect();
+        // One that nothing was said of may have been written all the same.
+        let unsaid = |name: &&String| outputs.get(*name).is_none_or(Value::is_null);
+        for name in self.outputs.keys().filter(unsaid) {
+            if self.open_output(name).is_ok() {
+                data.found(name);
+                names.push(name.clone());
+            }
+        }
         let (looked_in, looked_for) = (Arc::clone(self), names.clone());
         let mut left = blocking(move || looked_in.bytes_of(&looked_for, bytes_max)).await?;
         for name in names {

@@ -301,8 +301,8 @@ impl Shell {
             Effect::GrantChanged(grant) => self.parts.grants.set(*grant),
             Effect::SeatChanged(seat) => self.parts.seats.set(*seat),
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
-            Effect::PutInPlace { run, attempt_id, moves } => {
-                self.put_in_place(run, attempt_id, moves);
+            Effect::PutInPlace { run, attempt_id, moves, files } => {
+                self.put_in_place(run, attempt_id, moves, files);
             }
             Effect::CancelAttempt { provider, attempt_id, reason, grace_ms } => {
                 if let Some(sink) = self.parts.catalog.sink(&provider) {

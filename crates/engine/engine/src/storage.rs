@@ -156,6 +156,12 @@ pub(crate) fn count_written(bytes: u64) {
     metrics::counter!("wharf_artifact_bytes_written_total").increment(bytes);
 }
 
+/// Counts an object that no record spoke of and that was cleared away.
+pub(crate) fn count_leftover(bytes: u64) {
+    metrics::counter!("wharf_artifact_leftovers_total").increment(1);
+    metrics::counter!("wharf_artifact_leftover_bytes_total").increment(bytes);
+}
+
 /// The artifact store, if the core has one.
 pub(crate) fn required(
     objects: Option<&Arc<dyn ObjectStore>>,

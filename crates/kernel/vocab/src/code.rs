@@ -103,6 +103,20 @@ codes! {
     ArtifactInUse = "artifact.in_use", 409, true;
     /// What arrived does not have the hash or size it was said to have.
     ArtifactChecksum = "artifact.checksum", 422, true;
+    /// The artifact store has lost a file that was to be published.
+    ArtifactLost = "artifact.lost", 502, false;
+    /// The folder for a backup, or the home for a restored one, is in use or not empty.
+    BackupOccupied = "backup.occupied", 409, false;
+    /// The backup was broken off, or never made.
+    BackupIncomplete = "backup.incomplete", 409, false;
+    /// The backup is not what it was when it was made.
+    BackupDamaged = "backup.damaged", 500, false;
+    /// The key does not open the backup.
+    BackupKeyInvalid = "backup.key_invalid", 422, false;
+    /// The disk of the backup has no room left.
+    BackupFull = "backup.full", 503, true;
+    /// The backup cannot be read or written.
+    BackupUnavailable = "backup.unavailable", 503, true;
     /// There is no such upload.
     UploadNotFound = "upload.not_found", 404, false;
     /// The range of a download lies outside the file.

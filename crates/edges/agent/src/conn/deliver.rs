@@ -76,7 +76,17 @@ fn names_of_files(
         let echoed = || room.is_some_and(|room| value.as_str() == Some(&room.output_path(name)));
         reach == Reach::Folder && data.place(name).is_some() && (is_written(value) || echoed())
     };
-    outputs.iter().filter(is_file).map(|(name, _)| name.clone()).collect()
+    let mut names: Vec<_> = outputs.iter().filter(is_file).map(|(name, _)| name.clone()).collect();
+    // One that nothing was said of may have been written all the same.
+    if let (Reach::Folder, Some(room)) = (reach, room) {
+        let unsaid = |name: &String| outputs.get(name).is_none_or(Value::is_null);
+        let is_there = |name: &String| data.place(name).is_some() && room.open_output(name).is_ok();
+        for name in bound.iter().filter(|name| unsaid(name) && is_there(name)) {
+            data.found(name);
+            names.push(name.clone());
+        }
+    }
+    names
 }
 
 async fn write_all(

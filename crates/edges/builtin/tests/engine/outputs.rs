@@ -7,7 +7,7 @@ use crate::support::{Bench, object, outputs_of, stream};
 use serde_json::{Value, json};
 use wharf_domain::{Level, Progress, Run, ToolDef};
 use wharf_engine::{Attempt, HistoryItem};
-use wharf_ports::ManualClock;
+use wharf_ports::{ManualClock, ObjectErrorKind};
 use wharf_vocab::{Code, RunStatus, Timestamp};
 
 struct Stage {
@@ -249,4 +249,71 @@ async fn two_runs_that_write_one_path_both_end_and_the_later_one_is_there() {
     let page = stage.bench.handle.files(&crate::support::owner(), query).await.expect("lists");
     assert_eq!(page.files[0].artifact.run.as_ref(), Some(&first.key.run));
     assert_eq!(page.files[0].artifact.bytes, 9);
+}
+
+/// What the core's own log of a run says about outputs that were not named.
+async fn found(stage: &Stage, run: &Run) -> Vec<String> {
+    let events = stage.bench.events(&run.key, 0).await;
+    let lines = events.into_iter().filter_map(|event| match event.item {
+        HistoryItem::Progress(Progress::Log { level: Level::Info, text }) => Some(text),
+        _ => None,
+    });
+    lines.collect()
+}
+
+#[tokio::test]
+async fn t028_an_output_that_was_written_and_not_named_is_found_and_taken_on() {
+    let stage = Stage::new().await;
+    let outputs = json!({"text.world": "/text", "usage.world": "/usage.json", "c.world": "/c"});
+    let (run, attempt) = stage.start(outputs).await;
+    let addresses = attempt.data().output_addresses().expect("made");
+    for (name, holds) in [("text", "hello"), ("usage", "{}")] {
+        stage.bench.objects.put_at(&addresses[name], holds).expect("good");
+    }
+    let run = stage.end(&run, &attempt, json!({"text": {"$written": true}})).await;
+    let (text, usage) = ("world://default/text", "world://default/usage.json");
+    assert_eq!(outputs_of(&run), json!({"text": text, "usage": usage, "c": null}));
+    assert_eq!(stage.bench.listed().await, ["/text", "/usage.json"]);
+    let file = run.artifacts.iter().find(|file| file.path.as_str() == "/usage.json");
+    let file = file.expect("on record");
+    assert_eq!((file.key.as_deref(), file.bytes, file.b3.is_some()), (Some("usage"), 2, true));
+    let lines = found(&stage, &run).await;
+    assert!(lines.len() == 1 && lines[0].contains("`usage` was written"), "{lines:?}");
+    assert_eq!(stage.warnings(&run).await, ["The output `c` was asked for and not produced."]);
+}
+
+#[tokio::test]
+async fn t028_what_others_wrote_is_not_taken_for_an_output_that_was_not_named() {
+    let clock = Arc::new(ManualClock::at(Timestamp(1_767_225_600_000)));
+    let bench = Bench::at(&clock).await;
+    let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
+    bench.put("/a", "same").await;
+    // Written a moment before, and the same again: only the time tells who wrote it.
+    for writes in [false, true] {
+        clock.advance_ms(5);
+        let run = bench.start_with("acme/work", json!({}), json!({"a.world": "/a"})).await;
+        let (run, attempt) = (run.expect("accepted"), peer.next().await);
+        let address = attempt.data().output_addresses().expect("made")["a"].clone();
+        clock.advance_ms(5);
+        if writes {
+            bench.objects.put_at(&address, "same").expect("good");
+        }
+        attempt.succeeded(object(json!({})), 0).await.expect("told");
+        let run = bench.end_of(&run.key).await;
+        let wanted = if writes { json!("world://default/a") } else { json!(null) };
+        assert_eq!(outputs_of(&run)["a"], wanted);
+        assert_eq!(run.artifacts.len(), usize::from(writes));
+    }
+}
+
+#[tokio::test]
+async fn t028_an_output_that_cannot_be_looked_for_is_told_as_such() {
+    let stage = Stage::new().await;
+    let (run, attempt) = stage.start(json!({"a.world": "/a"})).await;
+    attempt.data().output_addresses().expect("made");
+    stage.bench.objects.fail_next(usize::MAX, ObjectErrorKind::Unavailable);
+    let run = stage.end(&run, &attempt, json!({})).await;
+    assert_eq!((run.status(), outputs_of(&run)), (RunStatus::Succeeded, json!({"a": null})));
+    let warnings = stage.warnings(&run).await;
+    assert!(warnings.len() == 1 && warnings[0].contains("did not say"), "{warnings:?}");
 }

@@ -176,3 +176,78 @@ async fn t047_an_attempt_that_was_lost_with_the_core_leaves_nothing() {
     bench.end_of(&run.key).await;
     assert_eq!(bench.get("/a.txt").await.as_deref(), Some("again"));
 }
+
+#[tokio::test]
+async fn t047_a_staged_output_that_was_not_named_is_published_with_the_others() {
+    let (bench, peer) = staged().await;
+    let (run, attempt) = start(&bench, &peer).await;
+    let addresses = attempt.data().output_addresses().expect("made");
+    for name in ["a", "b"] {
+        bench.objects.put_at(&addresses[name], name).expect("good");
+    }
+    attempt.succeeded(object(json!({"a": {"$written": true}})), 0).await.expect("told");
+    let run = bench.end_of(&run.key).await;
+    let local = format!("/@{}/b.txt", run.key.run);
+    assert_eq!(outputs_of(&run)["b"], format!("world://default{local}"));
+    assert_eq!(bench.get(&local).await.as_deref(), Some("b"));
+    left(&bench, &[&format!("default{local}"), "default/a.txt"]).await;
+}
+
+/// A publication has been committed, and then the artifact store loses what was to be published.
+/// What was there before is no reason to succeed.
+#[tokio::test]
+async fn t047_a_publication_whose_file_is_lost_fails_the_run_and_publishes_nothing() {
+    let (bench, peer) = staged().await;
+    bench.put("/a.txt", "before").await;
+    let (run, attempt) = start(&bench, &peer).await;
+    attempt.data().write("a", 3, stream("one")).await.expect("written");
+    attempt.data().write("b", 3, stream("two")).await.expect("written");
+    bench.objects.fail_next(usize::MAX, ObjectErrorKind::Unavailable);
+    attempt.succeeded(object(json!({})), 7).await.expect("told");
+    let deadline = tokio::time::Instant::now() + LONG;
+    while !is_publishing(&bench, &run).await {
+        assert!(tokio::time::Instant::now() < deadline, "never began");
+        tokio::task::yield_now().await;
+    }
+    let objects = bench.objects.clone();
+    objects.fail_next(0, ObjectErrorKind::Unavailable);
+    let staged: Vec<_> = objects.keys().into_iter().filter(|key| key.contains("/@")).collect();
+    assert_eq!(staged.len(), 2, "{staged:?}");
+    // Outputs are staged in the order of their names, so the first is `a`.
+    wharf_ports::ObjectStore::delete(&objects, staged[0].clone()).await.expect("deleted");
+
+    let bench = bench.killed().await;
+    let run = bench.end_of(&run.key).await;
+    assert_eq!((run.status(), run.cost_micro), (RunStatus::Failed, 7));
+    let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("failed");
+    assert!(error.is(Code::ArtifactLost), "{error}");
+    assert_eq!(error.details["paths"], json!(["/a.txt"]));
+    assert_eq!(bench.get("/a.txt").await.as_deref(), Some("before"));
+    assert_eq!(bench.listed().await, ["/a.txt"]);
+    left(&bench, &["default/a.txt"]).await;
+}
+
+/// A crash came between the publication and its record: the files are where they belong, and what
+/// they were copied from may be gone.
+#[tokio::test]
+async fn t047_a_publication_that_was_done_before_a_crash_succeeds_without_its_sources() {
+    let (bench, peer) = staged().await;
+    let (run, attempt) = start(&bench, &peer).await;
+    attempt.data().write("a", 3, stream("one")).await.expect("written");
+    bench.objects.fail_next(usize::MAX, ObjectErrorKind::Unavailable);
+    attempt.succeeded(object(json!({})), 0).await.expect("told");
+    let deadline = tokio::time::Instant::now() + LONG;
+    while !is_publishing(&bench, &run).await {
+        assert!(tokio::time::Instant::now() < deadline, "never began");
+        tokio::task::yield_now().await;
+    }
+    let objects = bench.objects.clone();
+    objects.fail_next(0, ObjectErrorKind::Unavailable);
+    let from = objects.keys().pop().expect("staged");
+    let store: &dyn wharf_ports::ObjectStore = &objects;
+    store.copy(from.clone(), "default/a.txt".to_owned()).await.expect("copied");
+    store.delete(from).await.expect("deleted");
+    let bench = bench.killed().await;
+    assert_eq!(bench.end_of(&run.key).await.status(), RunStatus::Succeeded);
+    assert_eq!(bench.get("/a.txt").await.as_deref(), Some("one"));
+}

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::peer::{Peer, tool};
+use crate::peer::{Peer, fail, tool};
 use crate::support::{Bench, all, default_world, new, new_file, object, owner, path, stream};
 use serde_json::json;
 use wharf_domain::grant::{Narrowing, Rights};
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::{Artifact, Caller};
+use wharf_domain::{Artifact, Caller, ToolDef};
 use wharf_engine::{FileQuery, FileRecord, NewFile, NewRun};
 use wharf_ports::{ManualClock, Method, ObjectStore as _};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
-use wharf_vocab::{B3, Code, Direction, Durability, RunId, Timestamp, Verb, WorldId};
+use wharf_vocab::{B3, Code, Direction, Durability, Fault, RunId, Timestamp, Verb, WorldId};
 
 const HELLO: &str = "ea8f163db38682925e4491c5e58d4bb3506ef8c14eb78a86e908c5624a67200f";
 
@@ -238,7 +238,9 @@ async fn t040_every_file_is_traced_both_ways() {
     for (from, to) in [("/raw", "/middle"), ("/middle", "/end"), ("/middle", "/other")] {
         let (inputs, outputs) = (json!({"in.world": from}), json!({"out.world": to}));
         let run = bench.start_with("acme/work", inputs, outputs).await.expect("accepted");
-        peer.next().await.succeeded(object(json!({"out": "text"})), 0).await.expect("told");
+        let attempt = peer.next().await;
+        attempt.data().inputs_with_addresses().expect("made");
+        attempt.succeeded(object(json!({"out": "text"})), 0).await.expect("told");
         runs.push(bench.end_of(&run.key).await);
     }
     let row = &runs[0].artifacts[..];
@@ -267,6 +269,40 @@ async fn t040_every_file_is_traced_both_ways() {
     assert!(fault.expect_err("never there").is(Code::ArtifactNotFound));
 }
 
+/// Names of the inputs that runs were given of a file, in order.
+async fn readers(bench: &Bench, at: &str) -> Vec<String> {
+    let trace = bench.handle.trace(&owner(), &default_world(), &path(at)).await.expect("known");
+    trace.read.into_iter().map(|record| record.artifact.key.expect("an input")).collect()
+}
+
+#[tokio::test]
+async fn t040_a_run_that_was_handed_nothing_has_read_nothing() {
+    let bench = Bench::new().await;
+    bench.put("/in", "x").await;
+    let def = ToolDef { side_effects: Some(false), ..tool("acme/work") };
+    let peer = Peer::join(&bench.handle, "acme", vec![def]).await;
+    let inputs = json!({"a.world": "/in", "b.world": "/in"});
+    let run = bench.start_with("acme/work", inputs, json!({})).await.expect("accepted");
+    // The first attempt ends before it begins, the second is given one input, the third both.
+    fail(&peer.next().await, Fault::new(Code::ToolAgentLost, "Gone.")).await;
+    let second = peer.next().await;
+    assert_eq!(readers(&bench, "/in").await, [] as [&str; 0]);
+    second.data().read("b").await.expect("there");
+    assert_eq!(readers(&bench, "/in").await, ["b"], "on record before the attempt is over");
+    fail(&second, Fault::new(Code::ToolAgentLost, "Gone.")).await;
+    let third = peer.next().await;
+    third.data().inputs_with_addresses().expect("made");
+    third.data().read("a").await.expect("there");
+    third.succeeded(object(json!({})), 0).await.expect("told");
+    bench.end_of(&run.key).await;
+    assert_eq!(readers(&bench, "/in").await, ["b", "a"], "each once for a run");
+
+    let never = bench.start_with("acme/work", json!({"c.world": "/in"}), json!({})).await;
+    bench.handle.cancel_run(&owner(), &never.expect("accepted").key, "").await.expect("asked");
+    fail(&peer.next().await, Fault::new(Code::ToolCanceled, "Stopped.")).await;
+    assert_eq!(readers(&bench, "/in").await, ["b", "a"]);
+}
+
 #[tokio::test]
 async fn t040_a_run_in_memory_leaves_its_files_on_record() {
     let bench = Bench::new().await;
@@ -278,7 +314,9 @@ async fn t040_a_run_in_memory_leaves_its_files_on_record() {
         ..new("acme/work", json!({"in.world": "/in"}))
     };
     let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
-    peer.next().await.succeeded(object(json!({"out": "y"})), 0).await.expect("told");
+    let attempt = peer.next().await;
+    attempt.data().inputs_with_addresses().expect("made");
+    attempt.succeeded(object(json!({"out": "y"})), 0).await.expect("told");
     bench.end_of(&run.key).await;
     let bench = bench.killed().await;
     assert_eq!(bench.listed().await, ["/in", "/out"]);

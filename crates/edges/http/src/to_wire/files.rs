@@ -123,5 +123,6 @@ pub(crate) fn collected(world: &WorldId, dry: bool, collected: Collected) -> wir
         leftovers: collected.leftovers,
         bytes: collected.bytes,
         in_use: collected.in_use,
+        unrecorded: collected.unrecorded,
     }
 }

@@ -311,7 +311,7 @@ async fn what_can_go_is_told_before_it_goes() {
     edge.put("/a", b"hello").await;
     let answer = edge.post("/v1/worlds/default/collect?dry=true", json!({})).await.json();
     let expect = json!({"world": "default", "dry": true, "files": 0, "leftovers": 0, "bytes": 0,
-        "in_use": 0});
+        "in_use": 0, "unrecorded": 0});
     assert_eq!(answer, expect);
     let answer = edge.post("/v1/worlds/default/collect", json!({})).await.json();
     assert_eq!((&answer["dry"], &answer["files"]), (&json!(false), &json!(0)));

@@ -195,6 +195,7 @@ impl Attempt {
         if report.delivery.metered.is_empty() {
             report.delivery.metered = self.work.metered();
         }
+        self.record_reads().await;
         if report.result.is_err() {
             self.discard();
             self.record_direct().await;

@@ -35,6 +35,9 @@ pub struct Collected {
     pub bytes: u64,
     /// Files that are old enough to go, but used by a run under way.
     pub in_use: u64,
+    /// Objects that no record speaks of and that are too young to go: somebody may be about to
+    /// record them.
+    pub unrecorded: u64,
 }
 
 impl Handle {
@@ -208,8 +211,10 @@ impl Handle {
             after = Some(last.key.clone());
             let mut gone = Vec::new();
             for entry in page {
-                if self.is_leftover(world, &entry, &mut rows, &mut over).await? {
-                    gone.push(entry);
+                match self.standing(world, &entry, &mut rows, &mut over).await? {
+                    Standing::Known => {}
+                    Standing::Young => collected.unrecorded += 1,
+                    Standing::Leftover => gone.push(entry),
                 }
             }
             let places = gone.iter().filter_map(|entry| place_of(world, entry)).collect();
@@ -228,36 +233,38 @@ impl Handle {
                 collected.bytes = collected.bytes.saturating_add(entry.bytes);
                 if !dry {
                     objects.delete(entry.key).await.map_err(told)?;
+                    storage::count_leftover(entry.bytes);
                 }
             }
         }
     }
 
-    /// Whether an object belongs to nothing that is known or under way.
-    async fn is_leftover(
+    /// Whether an object belongs to something that is known or under way.
+    async fn standing(
         &self,
         world: &WorldId,
         entry: &ObjectEntry,
         rows: &mut Rows,
         over: &mut BTreeMap<String, bool>,
-    ) -> Result<bool, Fault> {
-        let Some((_, path)) = place_of(world, entry) else { return Ok(false) };
+    ) -> Result<Standing, Fault> {
+        let Some((_, path)) = place_of(world, entry) else { return Ok(Standing::Known) };
         if let Some(row) = rows.of(self, &path).await? {
             if !rows.dry && (row.artifact.bytes != entry.bytes || is_later(entry.written_at, &row))
             {
                 self.here(world, &path).await?;
             }
-            return Ok(false);
+            return Ok(Standing::Known);
         }
         let Some((run, _)) = path.staged_by() else {
-            return Ok(entry.written_at.plus_ms(UNRECORDED_MS) <= self.now());
+            let old = entry.written_at.plus_ms(UNRECORDED_MS) <= self.now();
+            return Ok(if old { Standing::Leftover } else { Standing::Young });
         };
-        if let Some(known) = over.get(run) {
-            return Ok(*known);
-        }
-        let is_over = self.is_over(world, run).await?;
+        let is_over = match over.get(run) {
+            Some(known) => *known,
+            None => self.is_over(world, run).await?,
+        };
         over.insert(run.to_owned(), is_over);
-        Ok(is_over)
+        Ok(if is_over { Standing::Leftover } else { Standing::Known })
     }
 
     /// Whether a run is over, so that what its attempts did not publish is nobody's.
@@ -269,6 +276,16 @@ impl Handle {
             Err(fault) => Err(fault),
         }
     }
+}
+
+/// What is known of an object.
+enum Standing {
+    /// A record speaks of it, or a run under way may publish it.
+    Known,
+    /// No record speaks of it, yet somebody may be about to make one.
+    Young,
+    /// It is nobody's.
+    Leftover,
 }
 
 /// The records of a world's files, read in the same order as its objects.

@@ -4,7 +4,7 @@
 //! and hands bytes back. Either way the outputs are confirmed only when they are durable, and
 //! records never hold an address.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +15,7 @@ use wharf_vocab::limits::{PRESIGN_S_MIN, PRESIGN_SLACK_S, RUN_REFERENCES_MAX};
 use wharf_vocab::{Code, Fault, Object, Publish};
 
 use super::Attempt;
+use super::reads::Reads;
 use super::scrub::Given;
 use super::signatures::Endings;
 use crate::storage::{self, Patience};
@@ -45,11 +46,14 @@ struct Inner {
     inputs: Option<Object>,
     outputs: Option<BTreeMap<String, String>>,
     written: BTreeMap<String, Written>,
+    /// Outputs that were found where they could be written, and that the provider did not name.
+    found: BTreeSet<String>,
     /// Names of outputs that nobody asked for, in the order in which they came.
     unasked: Vec<String>,
     metered: Metered,
     /// How many bytes of each input were given, by its name.
     bytes_in: BTreeMap<String, u64>,
+    reads: Reads,
 }
 
 /// An output that is in the artifact store.
@@ -94,6 +98,11 @@ impl Work {
         self.lock().written.clone()
     }
 
+    /// Whether an output was found without having been named.
+    pub(super) fn was_found(&self, name: &str) -> bool {
+        self.lock().found.contains(name)
+    }
+
     pub(super) fn metered(&self) -> Metered {
         let inner = self.lock();
         let bytes_in = inner.bytes_in.values().fold(0_u64, |sum, bytes| sum.saturating_add(*bytes));
@@ -102,6 +111,11 @@ impl Work {
 
     pub(super) fn used_cpu_ms(&self, cpu_ms: u64) {
         self.lock().metered.cpu_ms = Some(cpu_ms);
+    }
+
+    /// The inputs that were handed out.
+    pub(super) fn reads<T>(&self, look: impl FnOnce(&mut Reads) -> T) -> T {
+        look(&mut self.lock().reads)
     }
 
     /// Counts what was given of an input; giving it again, in whatever way, is no more.
@@ -207,6 +221,8 @@ impl AttemptData {
             inner.given.add(address, shown);
         }
         inner.inputs = Some(inputs.clone());
+        drop(inner);
+        self.attempt.hand_out(self.input_files().into_iter().map(|(name, _)| name));
         Ok(inputs)
     }
 
@@ -279,6 +295,8 @@ impl AttemptData {
             let message = format!("The file of the input `{name}` is not there any more.");
             return Err(Fault::new(Code::ScopeNotFound, message).with("key", name));
         };
+        self.attempt.hand_out([name.to_owned()]);
+        self.attempt.record_reads().await;
         let (work, name) = (self.attempt.work().clone(), name.to_owned());
         let mut passed = 0_u64;
         let stream = storage::counted(body.stream, move |bytes| {
@@ -307,6 +325,12 @@ impl AttemptData {
         let info = info.map_err(|error| error.to_fault().with("key", name))?;
         self.attempt.work().hand_over(name, Written { at, place, info });
         Ok(())
+    }
+
+    /// Says that an output which is handed over was found in the provider's folder, and not named
+    /// in its result.
+    pub fn found(&self, name: &str) {
+        self.attempt.work().lock().found.insert(name.to_owned());
     }
 
     /// Where an output goes, if that is a file.

@@ -221,7 +221,7 @@ impl Handle {
         record: AuditRecord,
     ) -> Result<(), Fault> {
         let shard = StreamId::World(world.clone()).shard();
-        let input = Input::Files { ops, record: Box::new(record), ticket: None };
+        let input = Input::Files { ops, record: Some(Box::new(record)), ticket: None };
         self.ask(shard, input).await.map(drop)
     }
 

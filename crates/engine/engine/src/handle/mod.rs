@@ -16,6 +16,7 @@ mod gate;
 mod grants;
 mod in_use;
 mod outputs;
+mod reads;
 mod request;
 mod runs;
 mod scope;

@@ -34,8 +34,21 @@ enum Said {
     Wrote { bytes: Option<u64>, b3: Option<B3> },
     /// It gave the value, to be written for it.
     Value(Value),
-    /// Nothing.
+    /// Nothing. It may have written the file all the same, if it was given an address.
     Nothing,
+}
+
+/// An output as it turned out to be.
+#[derive(Debug)]
+enum Settled {
+    /// The file is there, as its provider said.
+    There(Written),
+    /// The file is there, and its provider did not say so.
+    Found(Written),
+    /// Nothing is there.
+    Missing,
+    /// Nothing was said of it, and the artifact store cannot be asked.
+    Unknown,
 }
 
 impl Attempt {
@@ -46,22 +59,30 @@ impl Attempt {
         let (said, elsewhere) = self.sort(&mut outputs)?;
         self.check(&outputs, &said, &elsewhere).await?;
         let missing = elsewhere.iter().filter(|(_, value)| value.is_null());
-        let mut missing: Vec<String> = missing.map(|(name, _)| name.clone()).collect();
+        let mut lines: Vec<_> = missing.map(|(name, _)| note(Level::Warn, name, MISSING)).collect();
         outputs.extend(elsewhere);
-        let written = if said.is_empty() { Vec::new() } else { self.settle(said).await? };
+        let settled = if said.is_empty() { Vec::new() } else { self.settle(said).await? };
         let mut delivery = Delivery { metered: self.work().metered(), ..Delivery::default() };
-        for (name, written) in written {
-            let world = &self.dispatch().run.world;
-            let place = written.as_ref().map(|written| written.place.uri(world));
-            match written {
-                Some(written) => self.record(&mut delivery, &name, written),
-                None => missing.push(name.clone()),
+        for (name, settled) in settled {
+            let line = match &settled {
+                Settled::There(_) => None,
+                Settled::Found(_) => Some(note(Level::Info, &name, FOUND)),
+                Settled::Missing => Some(note(Level::Warn, &name, MISSING)),
+                Settled::Unknown => Some(note(Level::Warn, &name, UNKNOWN)),
+            };
+            lines.extend(line);
+            let mut place = Value::Null;
+            if let Settled::There(written) | Settled::Found(written) = settled {
+                place = written.place.uri(&self.dispatch().run.world).into();
+                self.record(&mut delivery, &name, written);
             }
-            outputs.insert(name, place.into());
+            outputs.insert(name, place);
         }
         delivery.metered.bytes_out =
             delivery.artifacts.iter().fold(0, |sum: u64, file| sum.saturating_add(file.bytes));
-        self.warn_of(missing).await?;
+        if !lines.is_empty() {
+            self.progress(lines).await?;
+        }
         Ok((outputs, delivery))
     }
 
@@ -138,15 +159,12 @@ impl Attempt {
             || address.is_some_and(|it| text == it || text == without_secrets(&it))
     }
 
-    /// Confirms what was written and writes what was given; `None` for what is not there.
-    async fn settle(
-        &self,
-        said: BTreeMap<String, Said>,
-    ) -> Result<Vec<(String, Option<Written>)>, Fault> {
+    /// Confirms what was written, writes what was given, and looks for what nothing was said of.
+    async fn settle(&self, said: BTreeMap<String, Said>) -> Result<Vec<(String, Settled)>, Fault> {
         let began = self.began().await?;
         let each = said.into_iter().map(|(name, said)| async move {
-            let written = self.settle_one(&name, said, began).await?;
-            Ok::<_, Fault>((name, written))
+            let settled = self.settle_one(&name, said, began).await?;
+            Ok::<_, Fault>((name, settled))
         });
         let each = futures::stream::iter(each.collect::<Vec<_>>());
         each.buffered(OUTPUTS_AT_ONCE).try_collect().await
@@ -160,18 +178,67 @@ impl Attempt {
         active.map(|attempt| attempt.started_at).ok_or_else(over)
     }
 
-    async fn settle_one(
+    /// Looks whether an output that the provider did not name lies where it could be written.
+    async fn look_for(&self, name: &str, began: Timestamp) -> Settled {
+        match self.unlisted(name, began).await {
+            Ok(Some(written)) => Settled::Found(written),
+            Ok(None) => Settled::Missing,
+            Err(fault) => {
+                tracing::debug!(run = %self.dispatch().run, %fault, "an output was not looked for");
+                Settled::Unknown
+            }
+        }
+    }
+
+    /// An output that was written to the address that was given out for it, by this attempt.
+    async fn unlisted(&self, name: &str, began: Timestamp) -> Result<Option<Written>, Fault> {
+        if self.work().output_address(name).is_none() {
+            return Ok(None);
+        }
+        let objects = self.handle().objects()?;
+        let (at, place) = self.paths(name)?;
+        let world = &self.dispatch().run.world;
+        let key = at.key(world);
+        let told = |error: ObjectError| error.to_fault().with("key", name);
+        let found = storage::head(&*objects, &key, Patience::Long).await.map_err(told)?;
+        let Some(mut info) = found else { return Ok(None) };
+        // A place of the attempt's own cannot hold anything of others.
+        if at == place && !self.is_new(&place, &info, began).await? {
+            return Ok(None);
+        }
+        if info.b3.is_none() {
+            info.b3 = self.hash(&*objects, &key, &info).await.map_err(told)?;
+        }
+        Ok(Some(Written { at, place, info }))
+    }
+
+    /// Whether a file that nobody speaks of was written since the attempt began. The clock of the
+    /// artifact store may be off, so that what is on record already counts as somebody else's
+    /// unless it is clearly newer.
+    async fn is_new(
         &self,
-        name: &str,
-        said: Said,
+        place: &WorldPath,
+        info: &ObjectInfo,
         began: Timestamp,
-    ) -> Result<Option<Written>, Fault> {
+    ) -> Result<bool, Fault> {
+        if info.written_at.plus_ms(SKEW_MS) < began {
+            return Ok(false);
+        }
+        let row = self.handle().row(&self.dispatch().run.world, place).await?;
+        let known = row.is_some_and(|row| agrees(&row, info) && info.written_at <= row.at);
+        Ok(!known)
+    }
+
+    async fn settle_one(&self, name: &str, said: Said, began: Timestamp) -> Result<Settled, Fault> {
         let told = |error: ObjectError| error.to_fault().with("key", name);
         let objects = self.handle().objects()?;
         let (at, place) = self.paths(name)?;
         let key = at.key(&self.dispatch().run.world);
         let mut written = match said {
-            Said::Nothing => return Ok(None),
+            Said::Nothing => return Ok(self.look_for(name, began).await),
+            Said::HandedOver(written) if self.work().was_found(name) => {
+                return Ok(Settled::Found(*written));
+            }
             Said::HandedOver(written) => *written,
             Said::Value(value) => {
                 let (kind, bytes) = (place.media_type(), content(value));
@@ -184,7 +251,7 @@ impl Attempt {
                 // A place of the attempt's own cannot hold anything older.
                 let fresh =
                     |info: &ObjectInfo| at != place || info.written_at.plus_ms(SKEW_MS) >= began;
-                let Some(mut info) = found.filter(fresh) else { return Ok(None) };
+                let Some(mut info) = found.filter(fresh) else { return Ok(Settled::Missing) };
                 let differs = bytes.is_some_and(|bytes| bytes != info.bytes)
                     || matches!((&b3, &info.b3), (Some(said), Some(found)) if said != found);
                 if differs {
@@ -199,7 +266,7 @@ impl Attempt {
         if written.info.b3.is_none() {
             written.info.b3 = self.hash(&*objects, &key, &written.info).await.map_err(told)?;
         }
-        Ok(Some(written))
+        Ok(Settled::There(written))
     }
 
     /// Reads a file to learn its hash, unless that takes too much of the attempt's time.
@@ -274,12 +341,9 @@ impl Attempt {
         let objects = self.handle().objects()?;
         let head = storage::head(&*objects, &place.key(world), Patience::Short).await;
         let head = head.map_err(|error| error.to_fault())?;
-        let Some(info) = head.filter(|info| info.written_at.plus_ms(SKEW_MS) >= began) else {
-            return Ok(None);
-        };
-        let row = self.handle().row(world, &place).await?;
-        let known = row.is_some_and(|row| agrees(&row, &info));
-        Ok((!known).then(|| self.artifact(name, &place, info)))
+        let Some(info) = head else { return Ok(None) };
+        let new = self.is_new(&place, &info, began).await?;
+        Ok(new.then(|| self.artifact(name, &place, info)))
     }
 
     /// Removes what was handed over and will never be published. What was written to its place at
@@ -299,17 +363,16 @@ impl Attempt {
             }
         });
     }
+}
 
-    async fn warn_of(&self, missing: Vec<String>) -> Result<(), Fault> {
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let line = |name: String| Progress::Log {
-            level: Level::Warn,
-            text: format!("The output `{name}` was asked for and not produced."),
-        };
-        self.progress(missing.into_iter().map(line).collect()).await
-    }
+const FOUND: &str = "was written and not named in the result; it was found and taken on";
+const MISSING: &str = "was asked for and not produced";
+const UNKNOWN: &str =
+    "was not named in the result, and the artifact store did not say whether it was written";
+
+/// A line in the log of a run about one of its outputs.
+fn note(level: Level, name: &str, what: &str) -> Progress {
+    Progress::Log { level, text: format!("The output `{name}` {what}.") }
 }
 
 fn check_size(outputs: &Object) -> Result<(), Fault> {

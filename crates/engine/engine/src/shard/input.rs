@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{
-    Agent, AgentInput, ArtifactOp, AuditRecord, Availability, CallerRef, Grant, GrantInput, Move,
-    NoticeEnd, Progress, Resolution, Run, RunSpec, Seat, SeatInput, World, WorldInput,
+    Agent, AgentInput, Artifact, ArtifactOp, AuditRecord, Availability, CallerRef, Grant,
+    GrantInput, Move, NoticeEnd, Progress, Resolution, Run, RunSpec, Seat, SeatInput, World,
+    WorldInput,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
@@ -127,12 +128,12 @@ pub enum Input {
     },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),
-    /// Somebody put files into a world or took some away.
+    /// Somebody put files into a world, took some away or was given some to read.
     Files {
         /// What becomes of the index of files.
         ops: Vec<ArtifactOp>,
-        /// A record for the audit.
-        record: Box<AuditRecord>,
+        /// A record for the audit; none for what is told elsewhere.
+        record: Option<Box<AuditRecord>>,
         /// Who waits for it to be committed.
         ticket: Option<Ticket>,
     },
@@ -248,6 +249,8 @@ pub enum Effect {
         attempt_id: AttemptId,
         /// What is to be put where.
         moves: Vec<Move>,
+        /// What the files are, by their places.
+        files: Vec<Artifact>,
     },
     /// Tell a provider to stop an attempt.
     CancelAttempt {

@@ -188,7 +188,8 @@ impl Shard {
             Input::Notice { id, how } => self.end_notice(now, id, how, &mut out),
             Input::Audit(records) => self.audit(now, records, &mut out),
             Input::Files { ops, record, ticket } => {
-                let batch = Batch { artifacts: ops, audit: vec![*record], ..self.batch(now) };
+                let audit = record.map(|record| *record).into_iter().collect();
+                let batch = Batch { artifacts: ops, audit, ..self.batch(now) };
                 self.on_the_way.insert(batch.no, Owner::Files(ticket));
                 out.batches.push(Arc::new(batch));
             }

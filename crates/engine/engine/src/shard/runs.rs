@@ -267,7 +267,9 @@ impl Shard {
                 reattach,
             }),
             RunEffect::Publish { attempt_id, moves } => {
-                Effect::PutInPlace { run: run.key.clone(), attempt_id, moves }
+                let files = run.publishing.as_ref().map(|begun| begun.artifacts.clone());
+                let files = files.unwrap_or_default();
+                Effect::PutInPlace { run: run.key.clone(), attempt_id, moves, files }
             }
             RunEffect::CancelAttempt { attempt_id, reason, grace_ms } => {
                 Effect::CancelAttempt { provider: provider.clone(), attempt_id, reason, grace_ms }

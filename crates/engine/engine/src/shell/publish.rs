@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Move, Run};
-use wharf_ports::{ObjectError, ObjectErrorKind, ObjectStore};
+use wharf_domain::scope::WorldPath;
+use wharf_domain::{Artifact, Move, Run};
+use wharf_ports::{ObjectError, ObjectStore};
 use wharf_vocab::{AttemptId, Publish, RunKey};
 
 use super::Shell;
@@ -15,16 +16,23 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 impl Shell {
-    /// Puts the files of an attempt in their places. It is tried until it is done: the run has
-    /// succeeded, and nobody would clear up after half of it.
-    pub(super) fn put_in_place(&mut self, run: RunKey, attempt_id: AttemptId, moves: Vec<Move>) {
+    /// Puts the files of an attempt in their places. It is tried until it is done or a file turns
+    /// out to be lost: the attempt has succeeded, and nobody would clear up after half of it.
+    pub(super) fn put_in_place(
+        &mut self,
+        run: RunKey,
+        attempt_id: AttemptId,
+        moves: Vec<Move>,
+        files: Vec<Artifact>,
+    ) {
         let Some(objects) = self.parts.objects.clone() else {
             tracing::error!(%run, "outputs cannot be published: this core has no artifact store");
             return;
         };
         self.chores.push(Box::pin(async move {
-            move_all(&*objects, &run, &moves).await;
-            let input = RunInput::Published { attempt_id };
+            let publication = Publication { objects: &*objects, run: &run, moves, files };
+            let lost = publication.carry_out().await;
+            let input = RunInput::Published { attempt_id, lost };
             Some((run.shard(), Input::Run { key: run, input, ticket: None }))
         }));
     }
@@ -47,18 +55,65 @@ impl Shell {
     }
 }
 
-/// Copies each file to its place, as often as it takes. Doing it again after a crash changes
-/// nothing more; what was copied from goes when all of them are there.
-async fn move_all(objects: &dyn ObjectStore, run: &RunKey, moves: &[Move]) {
-    let mut pause = PAUSE_MIN;
-    while let Err(error) = copy_all(objects, run, moves).await {
-        tracing::warn!(%run, %error, "outputs could not be published; trying again");
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(PAUSE_MAX);
+/// Files of one attempt on the way to their places.
+struct Publication<'a> {
+    objects: &'a dyn ObjectStore,
+    run: &'a RunKey,
+    moves: Vec<Move>,
+    /// What each is, by its place.
+    files: Vec<Artifact>,
+}
+
+impl Publication<'_> {
+    /// Copies each file to its place, as often as it takes, and says which are lost. Doing it
+    /// again after a crash changes nothing more. What is copied from stays until the run's end is
+    /// committed; then it goes with the run's other leftovers.
+    async fn carry_out(&self) -> Vec<WorldPath> {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match self.copy_all().await {
+                Ok(lost) => return lost,
+                Err(error) => {
+                    let run = self.run;
+                    tracing::warn!(%run, %error, "outputs could not be published; trying again");
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
     }
-    for one in moves {
-        // What stays is removed with the run's other leftovers.
-        let _ = objects.delete(one.from.key(&run.world)).await;
+
+    /// Nothing is copied when anything is lost, so that no half of a set is seen.
+    async fn copy_all(&self) -> Result<Vec<WorldPath>, ObjectError> {
+        let (mut left, mut lost) = (Vec::new(), Vec::new());
+        for one in &self.moves {
+            let (from, to) = (one.from.key(&self.run.world), one.to.key(&self.run.world));
+            if self.objects.head(from.clone()).await?.is_some() {
+                left.push((from, to));
+            } else if !self.is_in_place(one, to).await? {
+                tracing::error!(run = %self.run, place = %one.to, "an output is lost");
+                lost.push(one.to.clone());
+            }
+        }
+        if lost.is_empty() {
+            for (from, to) in left {
+                self.objects.copy(from, to).await?;
+            }
+        }
+        Ok(lost)
+    }
+
+    /// Whether the place of a file holds that file already, and not what was there before it.
+    async fn is_in_place(&self, one: &Move, key: String) -> Result<bool, ObjectError> {
+        let Some(there) = self.objects.head(key).await? else { return Ok(false) };
+        let Some(file) = self.files.iter().find(|file| file.path == one.to) else {
+            return Ok(true);
+        };
+        let same_hash = match (&file.b3, &there.b3) {
+            (Some(wanted), Some(found)) => wanted == found,
+            _ => true,
+        };
+        Ok(file.bytes == there.bytes && same_hash)
     }
 }
 
@@ -72,25 +127,4 @@ fn leftovers(before: Option<&Run>, after: &Run) -> Option<String> {
     }
     let still = after.active.as_ref().is_some_and(|active| active.id == ended.id);
     (!still).then(|| format!("{}/@{}/@{}/", key.world, key.run, ended.id))
-}
-
-async fn copy_all(
-    objects: &dyn ObjectStore,
-    run: &RunKey,
-    moves: &[Move],
-) -> Result<(), ObjectError> {
-    for Move { from, to } in moves {
-        let (from, to) = (from.key(&run.world), to.key(&run.world));
-        match objects.copy(from, to.clone()).await {
-            Ok(_) => {}
-            // It was published before a crash that kept the core from saying so.
-            Err(error) if error.kind == ObjectErrorKind::NotFound => {
-                if objects.head(to).await?.is_none() {
-                    tracing::error!(%run, "an output that was to be published is gone");
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -162,7 +162,8 @@ pub struct CancelRequested {
 }
 
 /// An attempt has succeeded, and its files are being put in their places. From here on the run
-/// can only succeed: what was begun is gone on with, also after a restart.
+/// succeeds, unless the artifact store has lost a file: what was begun is gone on with, also after
+/// a restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Publishing {
     /// What it gave.

@@ -4,6 +4,7 @@ use serde_json::Value;
 use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, Micro, Object, Timestamp};
 
 use super::{ChildrenAllowed, Run};
+use crate::scope::WorldPath;
 use crate::{Audience, Caller, Delivery, Resolution};
 
 /// What can happen to a run that exists.
@@ -26,10 +27,12 @@ pub enum RunInput {
         /// What it has cost.
         cost_micro: Micro,
     },
-    /// The files of an attempt are in their places.
+    /// The files of an attempt are in their places, or some of them are lost.
     Published {
         /// The attempt.
         attempt_id: AttemptId,
+        /// Places of files that the artifact store has lost; then none was put in its place.
+        lost: Vec<WorldPath>,
     },
     /// The attempt wrote more than it may.
     OutputTooLarge {

@@ -1,5 +1,5 @@
-//! Outputs that appear all together: once they begin to be put in their places, the run can only
-//! succeed, once, whatever happens around it.
+//! Outputs that appear all together: once they begin to be put in their places, the run succeeds,
+//! once, whatever happens around it; unless the artifact store has lost one of them.
 
 use wharf_domain::run::{AttemptReport, Phase, RunEffect, RunInput};
 use wharf_domain::{Delivery, RunEntry};
@@ -147,7 +147,8 @@ fn t047_being_told_twice_changes_nothing() {
 #[test]
 fn t047_news_of_another_attempt_do_not_count() {
     let mut stage = publishing();
-    stage.ignore(&RunInput::Published { attempt_id: "other".parse().expect("an attempt id") });
+    let attempt_id = "other".parse().expect("an attempt id");
+    stage.ignore(&RunInput::Published { attempt_id, lost: Vec::new() });
     assert_eq!(stage.phase(), Phase::Publishing);
     // Nor does it before anything was to be published.
     let mut running = Plan::default().start();
@@ -164,4 +165,24 @@ fn t047_money_is_held_until_the_files_are_in_their_places() {
     assert_eq!(entry.cost_micro, 0);
     stage.take(&stage.published());
     assert_eq!(stage.world(), (0, 0));
+}
+
+#[test]
+fn t047_a_publication_of_what_is_lost_fails_the_run_and_costs_what_it_cost() {
+    let mut stage = Plan::of(|spec| spec.hold_micro = 10).start();
+    let RunInput::AttemptEnded { attempt_id, report } = stage.publishes() else {
+        unreachable!("an attempt that ended")
+    };
+    let lost: Vec<_> = report.delivery.moves.iter().map(|one| one.to.clone()).collect();
+    let report = AttemptReport { cost_micro: 7, ..report };
+    stage.take(&RunInput::AttemptEnded { attempt_id: attempt_id.clone(), report });
+    let decision = stage.take(&RunInput::Published { attempt_id, lost: lost.clone() });
+    assert_eq!(kinds(&decision.entries), ["ended"]);
+    assert_stands(&stage, RunStatus::Failed, Some(Code::ArtifactLost));
+    let error = stage.run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("failed");
+    assert_eq!(error.details["paths"][0], lost[0].as_str());
+    assert_eq!(error.details["executed"], "yes");
+    assert!(!error.retryable);
+    assert!(stage.artifacts.is_empty() && stage.run.artifacts.is_empty(), "nothing is there");
+    assert_eq!(stage.world(), (0, 7));
 }

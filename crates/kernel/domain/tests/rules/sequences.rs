@@ -218,7 +218,9 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::Reports(whose, cost_micro) => {
             RunInput::CostReported { attempt_id: attempt(*whose), cost_micro: *cost_micro }
         }
-        Step::Published(whose) => RunInput::Published { attempt_id: attempt(*whose) },
+        Step::Published(whose) => {
+            RunInput::Published { attempt_id: attempt(*whose), lost: Vec::new() }
+        }
         Step::TooLarge(whose) => RunInput::OutputTooLarge { attempt_id: attempt(*whose) },
         Step::Ask(whose, kind, key, audience, until) => RunInput::RaiseAsk(NewAsk {
             escalates: None,

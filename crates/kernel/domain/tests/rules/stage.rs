@@ -262,7 +262,7 @@ impl Stage {
     }
 
     pub(crate) fn published(&self) -> RunInput {
-        RunInput::Published { attempt_id: self.attempt_id() }
+        RunInput::Published { attempt_id: self.attempt_id(), lost: Vec::new() }
     }
 
     pub(crate) fn failed(&self, code: Code, executed: Executed) -> RunInput {

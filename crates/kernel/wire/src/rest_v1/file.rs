@@ -138,6 +138,9 @@ pub struct Collected {
     pub bytes: u64,
     /// Files that are old enough to go, but used by a run under way.
     pub in_use: u64,
+    /// Objects in the store that are on no record and too young to go.
+    #[serde(default)]
+    pub unrecorded: u64,
 }
 
 /// What the core measured of a run, beside what its provider says that it cost.

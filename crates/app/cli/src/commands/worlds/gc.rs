@@ -58,13 +58,18 @@ fn sentence(collected: &Collected) -> String {
         1 => "; 1 old file is in use and stays".to_owned(),
         many => format!("; {many} old files are in use and stay"),
     };
+    let young = match collected.unrecorded {
+        0 => String::new(),
+        1 => "; 1 object is on no record and goes when it is a day old".to_owned(),
+        many => format!("; {many} objects are on no record and go when they are a day old"),
+    };
     if collected.files == 0 && collected.leftovers == 0 {
-        return format!("nothing to clear away{in_use}");
+        return format!("nothing to clear away{in_use}{young}");
     }
     let s = |count| if count == 1 { "" } else { "s" };
     let (files, leftovers) = (collected.files, collected.leftovers);
     format!(
-        "{verb} {files} file{} and {leftovers} leftover{} with {}{in_use}",
+        "{verb} {files} file{} and {leftovers} leftover{} with {}{in_use}{young}",
         s(files),
         s(leftovers),
         size::about(collected.bytes),
@@ -79,12 +84,14 @@ mod tests {
     fn what_went_is_told_in_one_sentence() {
         let told = |dry, files, leftovers, in_use| {
             let world = "w".to_owned();
-            sentence(&Collected { world, dry, files, leftovers, bytes: 1_536, in_use })
+            let unrecorded = in_use / 3;
+            sentence(&Collected { world, dry, files, leftovers, bytes: 1_536, in_use, unrecorded })
         };
         assert_eq!(told(true, 0, 0, 0), "nothing to clear away");
         assert_eq!(told(false, 0, 0, 1), "nothing to clear away; 1 old file is in use and stays");
         assert_eq!(told(true, 2, 1, 0), "would remove 2 files and 1 leftover with 1.5 KiB");
-        let in_use = "removed 1 file and 0 leftovers with 1.5 KiB; 3 old files are in use and stay";
+        let in_use = "removed 1 file and 0 leftovers with 1.5 KiB; 3 old files are in use and stay; \
+                      1 object is on no record and goes when it is a day old";
         assert_eq!(told(false, 1, 0, 3), in_use);
     }
 }

@@ -24,6 +24,10 @@ def work(call):
         for name in call.outputs:
             call.write_output(name, text.encode("utf-8"))
         raise Failed("tool.failed", "As told.")
+    if then == "forget":
+        for name in call.outputs:
+            call.write_output(name, text.encode("utf-8"))
+        return {}
     return written
 
 
@@ -38,7 +42,7 @@ wharf_agent.serve(
             {
                 "text": {"type": "string"},
                 "file": {"type": "string"},
-                "then": {"enum": ["give", "write", "wait", "fail"]},
+                "then": {"enum": ["give", "write", "wait", "fail", "forget"]},
                 "cost": {"type": "number"},
             },
             side_effects=True,

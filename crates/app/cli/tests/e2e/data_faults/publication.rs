@@ -248,3 +248,30 @@ fn t047_staged_runs_that_fail_or_are_canceled_leave_nothing() {
     }
     assert_eq!(signed(&home), [""; 0], "addresses are written nowhere");
 }
+
+/// Tools are known to write a file and to forget to say so. What lies where it could be written is
+/// the output, whether that is an address or a folder.
+#[test]
+fn t028_what_an_agent_wrote_and_did_not_name_is_found_and_taken_on() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let core = home.up();
+    home.run(&["worlds", "create", "lab", "--publish", "staged"]).code(0);
+    let _folder = start_agent(&home, "standard");
+    let api = Api::of(&core);
+    api.start(&json!({
+        "tool": TOOL, "world": "lab", "run_id": "r", "inputs": {"text": "x", "then": "forget"},
+        "outputs": {"a.world": "/a", "b.local": "/b"},
+    }));
+    let run = api.end_of("lab", "r");
+    assert_eq!(run["outputs"], json!({"a": "world://lab/a", "b": "world://lab/@r/b"}), "{run}");
+    assert_eq!(files(&api, "lab", "/"), ["/@r/b", "/a"]);
+    assert_eq!(api.bytes("/v1/worlds/lab/files/a").1, b"x");
+    let events = api.bytes("/v1/runs/r/events?world=lab").1;
+    let events = String::from_utf8_lossy(&events).into_owned();
+    assert_eq!(events.matches("was written and not named in the result").count(), 2, "{events}");
+    let trace = api.get("/v1/worlds/lab/trace?path=/a");
+    assert_eq!(trace["written"][0]["run_id"], "r", "{trace}");
+}

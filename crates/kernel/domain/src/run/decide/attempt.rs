@@ -5,6 +5,7 @@ use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunStatus};
 
 use super::{Draft, RunEffect, propose};
 use crate::run::{AttemptError, AttemptFailed, AttemptReport, Publishing, Run, RunEntry};
+use crate::scope::WorldPath;
 use crate::{Delivery, Outcome};
 
 pub(super) fn ended(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, report: &AttemptReport) {
@@ -44,16 +45,23 @@ pub(super) fn put_in_place(draft: &mut Draft<'_, '_>) {
     }
 }
 
-/// The files are in their places.
-pub(super) fn published(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId) {
+/// The files are in their places, or the artifact store has lost some of them.
+pub(super) fn published(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, lost: &[WorldPath]) {
     if !is_active(&draft.run, attempt_id) {
         return;
     }
-    if let Some(publishing) = draft.run.publishing.clone() {
-        let Publishing { outputs, cost_micro, artifacts, metered, given, .. } = *publishing;
+    let Some(publishing) = draft.run.publishing.clone() else { return };
+    let Publishing { outputs, cost_micro, artifacts, metered, given, .. } = *publishing;
+    let Some(first) = lost.first() else {
         draft.delivery = Delivery { artifacts, moves: Vec::new(), metered, given };
-        draft.succeed(outputs, cost_micro);
-    }
+        return draft.succeed(outputs, cost_micro);
+    };
+    draft.delivery = Delivery { metered, given, ..Delivery::default() };
+    let message = format!("The artifact store has lost {first} before it was published.");
+    let paths: Vec<&str> = lost.iter().map(WorldPath::as_str).collect();
+    let error = Fault::new(Code::ArtifactLost, message).with("paths", paths);
+    let acted = draft.run.acted_with(Executed::Yes);
+    draft.end(Outcome::Failed { error: error.executed(acted) }, cost_micro);
 }
 
 pub(super) fn too_large(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId) {

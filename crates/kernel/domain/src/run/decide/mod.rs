@@ -144,7 +144,9 @@ impl Run {
             RunInput::CostReported { attempt_id, cost_micro } => {
                 cost::reported(&mut draft, attempt_id, *cost_micro);
             }
-            RunInput::Published { attempt_id } => attempt::published(&mut draft, attempt_id),
+            RunInput::Published { attempt_id, lost } => {
+                attempt::published(&mut draft, attempt_id, lost);
+            }
             RunInput::OutputTooLarge { attempt_id } => attempt::too_large(&mut draft, attempt_id),
             RunInput::RaiseAsk(ask) => ask::decide(&mut draft, ask)?,
             RunInput::ResolveAsk { ask_id, resolution, by } => {

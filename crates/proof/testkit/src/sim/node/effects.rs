@@ -44,7 +44,7 @@ impl Sim {
                     self.order(provider, node, Order::Answer(attempt_id, key, resolution));
                 }
             }
-            Effect::PutInPlace { run, attempt_id, moves } => {
+            Effect::PutInPlace { run, attempt_id, moves, .. } => {
                 self.chore(node, Chore::PutInPlace { run, attempt_id, moves: moves.into() });
             }
             Effect::Send { to, input } => self.send(node, to, *input),
@@ -132,7 +132,8 @@ impl Sim {
                     self.trace(|| format!("node {node} puts {} in its place", one.to));
                     return self.chore(node, Chore::PutInPlace { run, attempt_id, moves });
                 }
-                let (to, input) = (run.shard(), RunInput::Published { attempt_id });
+                let input = RunInput::Published { attempt_id, lost: Vec::new() };
+                let to = run.shard();
                 self.send(node, to, Input::Run { key: run, input, ticket: None });
             }
         }
