@@ -5,6 +5,8 @@
 //! - `Credentials { key_id, secret }`, `Credentials::generate()`: what addresses are signed with.
 //! - `FileObjects::open(folder) -> io::Result<Arc<FileObjects>>`: objects in a folder that no
 //!   other process may have open. It takes and gives bytes, and has no address.
+//! - `ObjectFolder::at(folder)`: the same folder without the store, to read it beside a core or
+//!   to fill it before one starts.
 //! - `EndpointOptions::new(listen, credentials)` with the public fields `public_url`, `tls`
 //!   (`Tls { cert, key }`, PEM files) and limits; `Endpoint::bind(files, options).await ->
 //!   io::Result<Endpoint>`; `endpoint.addr()`; `endpoint.objects() -> Arc<EmbeddedObjects>`, an
@@ -29,5 +31,5 @@ mod s3;
 pub use credentials::Credentials;
 pub use embedded::EmbeddedObjects;
 pub use endpoint::{Endpoint, EndpointOptions, Serving, Tls};
-pub use files::FileObjects;
+pub use files::{FileObjects, ObjectFolder, StoredObject};
 pub use s3::{S3Objects, S3Options, Style};

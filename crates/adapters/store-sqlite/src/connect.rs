@@ -107,15 +107,7 @@ fn refuse_foreign_or_newer(conn: &Connection, path: &Path) -> Result<(), StoreEr
 /// Makes folder and file for their owner's eyes only. SQLite gives the files it adds beside the
 /// database the same mode.
 fn make_private(path: &Path) -> Result<(), StoreError> {
-    let failed = |what: &str, error: &std::io::Error| {
-        let kind = match error.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                StoreErrorKind::Full
-            }
-            _ => StoreErrorKind::Unavailable,
-        };
-        StoreError { kind, message: format!("cannot {what} {}: {error}", path.display()) }
-    };
+    let failed = |what: &str, error: &std::io::Error| file_trouble(what, path, error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         DirBuilder::new()
             .recursive(true)
@@ -135,4 +127,13 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
             .map_err(|error| failed("protect", &error))?;
     }
     Ok(())
+}
+
+/// Trouble with a file of the store.
+pub(crate) fn file_trouble(what: &str, path: &Path, error: &std::io::Error) -> StoreError {
+    let kind = match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => StoreErrorKind::Full,
+        _ => StoreErrorKind::Unavailable,
+    };
+    StoreError { kind, message: format!("cannot {what} {}: {error}", path.display()) }
 }

@@ -9,6 +9,7 @@
 //! full or fails, the whole group is rolled back and reported as failed, and the writer goes on.
 
 mod audit;
+pub mod backup;
 mod connect;
 mod error;
 mod integrity;

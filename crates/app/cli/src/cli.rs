@@ -7,9 +7,9 @@ use clap::{Parser, Subcommand};
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, approve, artifacts, audit, completions, conformance, costs, deny, doctor,
-    inbox, migrate, new, operatives, operator, run, runs, secret, sim, token, tool, tools, up,
-    worlds,
+    agents, answer, approve, artifacts, audit, backup, completions, conformance, costs, deny,
+    doctor, inbox, migrate, new, operatives, operator, restore, run, runs, secret, sim, token,
+    tool, tools, up, worlds,
 };
 use crate::context::Context;
 use crate::exit::Exit;
@@ -92,6 +92,10 @@ enum Command {
     Secret(secret::Args),
     /// Read and check the audit
     Audit(audit::Args),
+    /// Take, verify and encrypt backups of the home, also beside a running core
+    Backup(backup::Args),
+    /// Restore a backup into a home
+    Restore(restore::Args),
     /// Bring the database to another version
     Migrate(migrate::Args),
     /// Look for what could keep a core from working well
@@ -166,6 +170,8 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
             let runtime = runtime(tokio::runtime::Builder::new_multi_thread())?;
             runtime.block_on(conformance::run(args, context))
         }
+        Command::Backup(args) => backup::run(&args, context),
+        Command::Restore(args) => restore::run(&args, context),
         Command::Migrate(args) => migrate::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
         Command::New(args) => new::run(&args, context),
@@ -204,6 +210,8 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Up(_)
         | Command::Tool(_)
         | Command::Conformance(_)
+        | Command::Backup(_)
+        | Command::Restore(_)
         | Command::Migrate(_)
         | Command::Doctor(_)
         | Command::New(_)
@@ -348,6 +356,12 @@ mod tests {
             "wharf worlds rm w /in/ --recursive -y",
             "wharf worlds du w",
             "wharf worlds gc w --dry-run",
+            "wharf backup /b",
+            "wharf backup /b --incremental --key-file k",
+            "wharf backup verify /b --key-file k --json",
+            "wharf backup key k",
+            "wharf restore /b --home h --replace --key-file k",
+            "wharf doctor --hash",
             "wharf artifacts list w /out/",
             "wharf artifacts trace w /out/a.png --json",
             "wharf costs",

@@ -6,10 +6,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+pub(crate) use wharf_server::backup::{Key as BackupKey, Watcher as BackupWatcher};
+use wharf_server::backup::{RestoreOptions, TakeOptions};
 use wharf_server::doctor::Verdict;
 use wharf_server::migrate::MigrationStatus;
 pub(crate) use wharf_server::tokens::Narrower;
-use wharf_server::{UpOptions, audit, doctor, migrate, tokens};
+use wharf_server::{UpOptions, audit, backup, doctor, migrate, tokens};
 use wharf_testkit::sim::{self, SimOptions};
 use wharf_wire::rest_v1::CoreInfo;
 
@@ -60,8 +62,8 @@ impl Home {
         Ok(AuditCheck { records: report.records, chains: report.chains, findings: report.findings })
     }
 
-    /// Looks for what could keep a core from working well.
-    pub(crate) fn examine(&self) -> Vec<Finding> {
+    /// Looks for what could keep a core from working well; reads every file if that is wanted.
+    pub(crate) fn examine(&self, hash: bool) -> Vec<Finding> {
         let finding = |check: doctor::Check| Finding {
             name: check.name,
             verdict: match check.verdict {
@@ -71,10 +73,151 @@ impl Home {
             },
             text: check.text,
         };
-        let mut checks = doctor::check(&self.0);
+        let mut checks = doctor::check(&self.0, hash);
         checks.push(doctor::check_sandbox(&self.0));
         checks.into_iter().map(finding).collect()
     }
+
+    /// Takes a backup of it.
+    pub(crate) fn back_up(
+        &self,
+        dir: &Path,
+        incremental: bool,
+        key: Option<BackupKey>,
+        watcher: &mut dyn BackupWatcher,
+    ) -> Result<Backed> {
+        let options = TakeOptions { incremental, key };
+        let taken = backup::take(&self.0, dir, options, watcher)?;
+        Ok(Backed {
+            dir: dir.to_owned(),
+            objects: taken.objects,
+            bytes: taken.bytes,
+            files: taken.files,
+            copied: taken.copied,
+            copied_bytes: taken.copied_bytes,
+            by_reference: taken.by_reference,
+            missing: taken.missing,
+        })
+    }
+
+    /// Restores a backup into it.
+    pub(crate) fn restore(
+        &self,
+        dir: &Path,
+        replace: bool,
+        key: Option<BackupKey>,
+        watcher: &mut dyn BackupWatcher,
+    ) -> Result<Restored> {
+        let restored = backup::restore(dir, &self.0, RestoreOptions { replace, key }, watcher)?;
+        Ok(Restored {
+            home: self.path().to_owned(),
+            taken_at: moment(restored.taken_at),
+            objects: restored.objects,
+            bytes: restored.bytes,
+            by_reference: restored.by_reference,
+            missing: restored.missing,
+            aside: restored.aside.map(|path| path.display().to_string()),
+        })
+    }
+}
+
+/// Reads a whole backup.
+pub(crate) fn verify_backup(
+    dir: &Path,
+    key: Option<BackupKey>,
+    watcher: &mut dyn BackupWatcher,
+) -> Result<BackupCheck> {
+    let found = backup::verify(dir, key, watcher)?;
+    Ok(BackupCheck {
+        taken_at: moment(found.taken_at),
+        wharf: found.wharf,
+        objects: found.objects,
+        bytes: found.bytes,
+        files: found.files,
+        encrypted: found.encrypted,
+        by_reference: found.by_reference,
+        missing: found.missing,
+        findings: found.findings,
+    })
+}
+
+/// A moment as the API writes it.
+fn moment(at: wharf_vocab::Timestamp) -> String {
+    let ms = i64::try_from(at.0).unwrap_or(i64::MAX);
+    jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default()
+}
+
+/// Makes a key for encrypted backups.
+pub(crate) fn make_backup_key(path: &Path) -> Result<()> {
+    Ok(BackupKey::make(path)?)
+}
+
+/// Reads a key for encrypted backups.
+pub(crate) fn read_backup_key(path: &Path) -> Result<BackupKey> {
+    Ok(BackupKey::read(path)?)
+}
+
+/// A backup that was taken.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Backed {
+    /// Where it is.
+    pub(crate) dir: PathBuf,
+    /// Files of worlds that it holds, or lists.
+    pub(crate) objects: u64,
+    /// How many bytes those have.
+    pub(crate) bytes: u64,
+    /// Files of the home besides them.
+    pub(crate) files: u64,
+    /// Contents that were not there before.
+    pub(crate) copied: u64,
+    /// How many bytes those have.
+    pub(crate) copied_bytes: u64,
+    /// Whether the bytes of files are in an S3, and only listed.
+    pub(crate) by_reference: bool,
+    /// Keys of files that the database knows and the store does not have.
+    pub(crate) missing: Vec<String>,
+}
+
+/// What was found in a backup.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct BackupCheck {
+    /// When its database was copied.
+    pub(crate) taken_at: String,
+    /// The version of Wharf that made it.
+    pub(crate) wharf: String,
+    /// Files of worlds that it holds, or lists.
+    pub(crate) objects: u64,
+    /// How many bytes those have.
+    pub(crate) bytes: u64,
+    /// Files of the home besides them.
+    pub(crate) files: u64,
+    /// Whether it is encrypted.
+    pub(crate) encrypted: bool,
+    /// Whether the bytes of files are in an S3, and only listed.
+    pub(crate) by_reference: bool,
+    /// Keys of files that the database knew and the store did not have.
+    pub(crate) missing: Vec<String>,
+    /// What is wrong, one sentence each.
+    pub(crate) findings: Vec<String>,
+}
+
+/// A home that was restored.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Restored {
+    /// Where it is.
+    pub(crate) home: PathBuf,
+    /// When the database of the backup was copied.
+    pub(crate) taken_at: String,
+    /// Files of worlds that are there again.
+    pub(crate) objects: u64,
+    /// How many bytes those have.
+    pub(crate) bytes: u64,
+    /// Whether the bytes of files are in an S3, where they were left.
+    pub(crate) by_reference: bool,
+    /// Keys of files that the backup does not have.
+    pub(crate) missing: Vec<String>,
+    /// Where the home that was there before lies now.
+    pub(crate) aside: Option<String>,
 }
 
 impl std::fmt::Debug for Home {

@@ -1,5 +1,8 @@
 //! Checks the audit of a home from the first record to the last.
 
+use std::path::Path;
+
+use wharf_journal::audit::Anchors;
 use wharf_vocab::{Code, Fault};
 
 use crate::settings::Settings;
@@ -42,4 +45,21 @@ pub fn verify(home: &Home) -> Result<AuditReport, Fault> {
     }
     let chains = u32::try_from(report.chains).unwrap_or(u32::MAX);
     Ok(AuditReport { records: report.records, chains, findings })
+}
+
+/// The first thing that is wrong with the audit of a copy of the database, by the anchors that
+/// belong to the copy. Without a key nothing can be said.
+pub(crate) fn first_finding(
+    home: &Home,
+    copy: &Path,
+    anchors: &[(String, Vec<u8>)],
+) -> Result<Option<String>, Fault> {
+    let Some(key) = secrets::existing_audit_key(home)? else { return Ok(None) };
+    let mut all = Anchors::default();
+    for (_, text) in anchors {
+        all.heads.extend(serde_json::from_slice::<Anchors>(text).unwrap_or_default().heads);
+    }
+    let report = wharf_store_sqlite::verify_audit(copy, &key, &all);
+    let report = report.map_err(|error| fault::of_store(&error))?;
+    Ok(report.findings.first().map(ToString::to_string))
 }

@@ -2,12 +2,14 @@
 //! be asked at any time.
 
 mod database;
+mod files;
 mod place;
 mod running;
 mod sandbox;
 
 use crate::Home;
 use crate::settings::Settings;
+use crate::settings::artifacts::Place;
 
 /// How a check turned out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +47,9 @@ impl Check {
     }
 }
 
-/// Looks at everything a core needs.
+/// Looks at everything a core needs. With `deep`, every file of every world is read.
 #[must_use]
-pub fn check(home: &Home) -> Vec<Check> {
+pub fn check(home: &Home, deep: bool) -> Vec<Check> {
     let mut checks = vec![place::home(home)];
     if !home.path().is_dir() {
         return checks;
@@ -58,6 +60,8 @@ pub fn check(home: &Home) -> Vec<Check> {
     checks.push(place::configuration(&settings));
     if let Ok(settings) = &settings {
         checks.extend(database::checks(home, &settings.store));
+        let here = matches!(settings.artifacts.place, Place::Files { .. });
+        checks.extend(files::checks(home, &settings.store, here, deep));
     }
     checks.extend(running::checks(home));
     checks

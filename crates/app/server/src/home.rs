@@ -80,6 +80,7 @@ impl Home {
 
     /// Makes the folders of the home, for their owner's eyes only.
     pub(crate) fn make(&self) -> Result<(), Fault> {
+        crate::backup::refuse_half_restored(self)?;
         // Somebody else may have made the home itself and use its folder for more than this.
         files::make_folder(&self.path).map_err(|error| self.unwritable(&error))?;
         for folder in [self.run_folder(), self.secrets_folder()] {

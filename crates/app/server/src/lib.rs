@@ -2,13 +2,14 @@
 //! and takes them apart in order when it stops.
 //!
 //! [`up`] is what `wharf up` runs; [`Core`] is the same assembly for programs that hold it
-//! themselves. [`migrate`], [`audit`] and [`doctor`] work on a home while no core uses it, or
+//! themselves. [`migrate`], [`audit`], [`backup`] and [`doctor`] work on a home while no core uses it, or
 //! only read; [`tokens`] needs no home either. Nothing here decides about runs.
 
 mod agents;
 mod anchoring;
 mod anchors;
 pub mod audit;
+pub mod backup;
 mod core;
 mod demo;
 pub mod doctor;

@@ -120,6 +120,14 @@ impl Settings {
         Self::read(home, |name| std::env::var(name).ok())
     }
 
+    /// Where the database lies, and whether files of worlds are kept in the home. It needs no
+    /// secret, so that a home can be copied without them.
+    pub(crate) fn places(home: &Home) -> Result<(PathBuf, bool), Fault> {
+        let file = File::read(home)?;
+        let store = file.store.path.unwrap_or_else(|| STORE_DEFAULT.into());
+        Ok((home.path().join(store), file.artifacts.is_in_the_home()))
+    }
+
     fn read(home: &Home, var: impl Fn(&str) -> Option<String>) -> Result<Self, Fault> {
         let file = File::read(home)?;
         let var = |name: &str| var(name).filter(|text| !text.is_empty());

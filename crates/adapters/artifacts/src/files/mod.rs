@@ -5,6 +5,7 @@
 //! replaced as a whole, so a reader, a crash or a second writer never meets half an object.
 
 mod disk;
+mod folder;
 mod head;
 mod layout;
 mod list;
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wharf_ports::{Clock as _, ObjectError, ObjectErrorKind, SystemClock};
 use wharf_vocab::Timestamp;
 
+pub use self::folder::{ObjectFolder, StoredObject};
 use self::layout::{Layout, Place, TURNS};
 use crate::rolling::Rolling;
 

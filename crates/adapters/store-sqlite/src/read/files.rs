@@ -39,6 +39,25 @@ pub(crate) fn files(conn: &Connection, query: &FileQuery) -> Result<Vec<FileReco
     Ok(found)
 }
 
+/// Every file of every world that is there now, in the order of worlds and paths.
+pub(crate) fn all_files(
+    conn: &Connection,
+    each: &mut dyn FnMut(FileRecord),
+) -> Result<(), StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS}, world FROM artifacts WHERE direction = 'out' AND gone_at IS NULL
+         ORDER BY world, path"
+    );
+    let mut select = conn.prepare(&sql).map_err(from_sqlite)?;
+    let mut rows = select.query(()).map_err(from_sqlite)?;
+    while let Some(row) = rows.next().map_err(from_sqlite)? {
+        let world: String = row.get(10).map_err(from_sqlite)?;
+        let world = WorldId::new(world).map_err(|_| corrupt("the name of a world is damaged"))?;
+        each(to_record(&world, row)?);
+    }
+    Ok(())
+}
+
 fn files_sql() -> String {
     format!(
         "SELECT {COLUMNS} FROM {HERE} AND path >= ?2 AND path < ?3

@@ -10,6 +10,6 @@ mod streams;
 pub(crate) use asks::open_asks;
 pub(crate) use books::{account, audit, heads, holds};
 pub(crate) use costs::costs;
-pub(crate) use files::{files, trace, usage};
+pub(crate) use files::{all_files, files, trace, usage};
 pub(crate) use runs::runs;
 pub(crate) use streams::{history, load, load_open};

@@ -1,5 +1,6 @@
 //! The SQLite store through its public face.
 
+mod backup;
 mod contract;
 mod durable;
 mod handles;

@@ -10,15 +10,20 @@ use crate::plain;
 #[command(after_help = "\
 Examples:
   wharf doctor
+  wharf doctor --hash
   wharf doctor --home /srv/wharf --json
 
 Exit code 1 if anything fails; warnings alone do not count.")]
-pub(crate) struct Args {}
+pub(crate) struct Args {
+    /// Read every file of every world and compare its hash, too
+    #[arg(long)]
+    hash: bool,
+}
 
 /// Prints what was looked at and what was seen.
-pub(crate) fn run(_: &Args, context: &Context) -> Result<Exit> {
+pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let findings = context.home()?.examine();
+    let findings = context.home()?.examine(args.hash);
     let failed = findings.iter().any(|finding| finding.verdict == "fail");
     if output.is_json() {
         output.json(&findings)?;

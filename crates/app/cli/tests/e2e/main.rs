@@ -1,6 +1,7 @@
 //! The `wharf` program as its users meet it: real processes, real sockets, a real database.
 
 mod agents;
+mod backups;
 mod canary;
 mod costs;
 mod crash;
@@ -14,6 +15,7 @@ mod hostile;
 mod new_projects;
 mod operatives;
 mod operators;
+mod page;
 mod processes;
 mod python_sdk;
 mod quickstart;

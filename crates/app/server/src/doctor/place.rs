@@ -27,6 +27,10 @@ pub(super) fn home(home: &Home) -> Check {
     if !path.is_dir() {
         return Check::fail(name, format!("{shown} is no folder; choose another with --home"));
     }
+    if crate::backup::was_broken_off(home) {
+        let text = format!("{shown} was not restored to the end; remove it and restore it again");
+        return Check::fail(name, text);
+    }
     let read_only = statvfs(path).is_ok_and(|at| at.f_flag.contains(StatVfsMountFlags::RDONLY));
     if read_only || access(path, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         let text = format!("{shown} cannot be written by this account; choose another with --home");

@@ -110,6 +110,11 @@ enum Style {
 }
 
 impl File {
+    /// Whether files are kept in the home.
+    pub(super) fn is_in_the_home(&self) -> bool {
+        matches!(self.kind, Kind::Files)
+    }
+
     /// What was set; `var` reads the environment, and files lie relative to `home`.
     pub(super) fn settle(
         self,

@@ -76,7 +76,7 @@ async fn the_audit_is_whole_until_somebody_touches_it() {
 
 #[track_caller]
 fn verdict(place: &Place, name: &str, expect: Verdict, text: &str) {
-    let checks = doctor::check(&place.home());
+    let checks = doctor::check(&place.home(), true);
     let check = checks.iter().find(|check| check.name == name);
     let check = check.unwrap_or_else(|| panic!("{name} was not looked at: {checks:?}"));
     assert_eq!(check.verdict, expect, "{check:?}");
@@ -92,13 +92,14 @@ async fn the_doctor_finds_a_healthy_home_healthy() {
     run(&core, "wharf/echo", json!({})).await;
     // The doctor blocks, and the core it asks runs on this runtime.
     let home = place.home();
-    let checks = tokio::task::spawn_blocking(move || doctor::check(&home)).await.expect("done");
+    let checks =
+        tokio::task::spawn_blocking(move || doctor::check(&home, true)).await.expect("done");
     let bad: Vec<_> = checks.iter().filter(|check| check.verdict != Verdict::Ok).collect();
     assert!(bad.is_empty(), "{bad:?}");
     for name in ["home", "permissions", "disk", "configuration", "database", "migrations"] {
         assert!(checks.iter().any(|check| check.name == name), "{name} is missing");
     }
-    for name in ["audit", "core", "version", "token"] {
+    for name in ["audit", "files", "leftovers", "core", "version", "token"] {
         assert!(checks.iter().any(|check| check.name == name), "{name} is missing");
     }
     core.stop().await.expect("stops");

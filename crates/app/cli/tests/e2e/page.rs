@@ -1,0 +1,112 @@
+//! Pages of the documentation, followed command by command.
+//!
+//! A block of `sh run` is run and must succeed, one of `sh run fails` must not, and every line of a
+//! block of `text shown` must be among what the last of them said; `…` stands for anything. A
+//! block of `console` shows what cannot be run here.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::agents::example;
+use crate::support::TestHome;
+
+/// Follows a page beside the core of a home, in a folder of its own; says how many blocks were run
+/// and how many lines were looked for.
+pub(crate) fn follow(home: &TestHome, name: &str) -> (usize, usize) {
+    let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs").join(name);
+    let page = std::fs::read_to_string(page).expect("the page is there");
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mut said, mut ran, mut checked) = (String::new(), 0, 0);
+    for block in blocks(&page) {
+        match block.kind.as_str() {
+            "sh run" | "sh run fails" => {
+                said = run(home, folder.path(), &block);
+                ran += 1;
+            }
+            "text shown" => {
+                for shown in block.text.lines() {
+                    let found = said.lines().any(|line| fits(line, shown));
+                    assert!(found, "line {}: {shown:?} is not in\n{said}", block.line);
+                    checked += 1;
+                }
+            }
+            "console" => {}
+            other => panic!("line {}: nobody runs a block of {other:?}", block.line),
+        }
+    }
+    (ran, checked)
+}
+
+/// A block of the page.
+#[derive(Debug)]
+struct Block {
+    /// What stands behind the fence, such as `sh run`.
+    kind: String,
+    line: usize,
+    text: String,
+}
+
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<Block> = None;
+    for (number, line) in page.lines().enumerate() {
+        match (line.strip_prefix("```"), open.take()) {
+            (Some(kind), None) => {
+                let text = String::new();
+                open = Some(Block { kind: kind.to_owned(), line: number + 1, text });
+            }
+            (Some(_), Some(block)) => blocks.push(block),
+            (None, Some(mut block)) => {
+                block.text.push_str(line);
+                block.text.push('\n');
+                open = Some(block);
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "the last block is not closed");
+    blocks
+}
+
+/// Whether a line is one that the page shows; `…` stands for anything.
+fn fits(line: &str, shown: &str) -> bool {
+    let mut rest = line;
+    let mut first = true;
+    for piece in shown.split('…') {
+        let Some(at) = rest.find(piece.trim_end()) else { return false };
+        if first && at != 0 {
+            return false;
+        }
+        first = false;
+        rest = &rest[at + piece.trim_end().len()..];
+    }
+    shown.ends_with('…') || rest.is_empty()
+}
+
+/// Runs a block in a shell that finds the program under its own name.
+fn run(home: &TestHome, folder: &Path, block: &Block) -> String {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_wharf"));
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", program.parent().expect("a folder").display());
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", &format!("exec 2>&1\n{}", block.text)]).current_dir(folder);
+    for (name, value) in home.wharf(&[]).get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell.env("PATH", path).env("EXAMPLES", example("")).stdin(Stdio::null());
+    let output = shell.output().expect("a shell");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let fails = block.kind == "sh run fails";
+    assert_eq!(output.status.success(), !fails, "line {}: {text}", block.line);
+    text
+}
+
+#[test]
+fn what_a_page_shows_is_looked_for_exactly() {
+    assert!(fits("a b c", "a b c") && fits("a b c", "a …") && fits("a b c", "…c"));
+    assert!(fits("at 10:20 by r1", "at … by r1"));
+    assert!(!fits("a b c", "a b") && !fits("a b c", "b c") && !fits("a b c", "a … d"));
+}

@@ -1,0 +1,158 @@
+//! Files of worlds: whether the store has what the database knows, and what it has besides.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use wharf_artifacts::ObjectFolder;
+use wharf_ports::{Clock as _, FileRecord, SystemClock};
+use wharf_store_sqlite::backup;
+use wharf_vocab::B3;
+
+use super::Check;
+use crate::{Home, fault};
+
+const FILES: &str = "files";
+const LEFTOVERS: &str = "leftovers";
+/// What is younger may be about to be recorded; what is older is cleared away.
+const YOUNG_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Compares files with the store; their content, too, if that is wanted.
+pub(super) fn checks(home: &Home, database: &Path, in_the_home: bool, deep: bool) -> Vec<Check> {
+    if !database.exists() {
+        return Vec::new();
+    }
+    let mut records = Vec::new();
+    if let Err(error) = backup::files(database, &mut |record| records.push(record)) {
+        return vec![Check::fail(FILES, fault::of_store(&error).message)];
+    }
+    if !in_the_home {
+        let count = records.len();
+        let text = format!("{count} are kept in an S3, which is not looked at here");
+        return vec![Check::ok(FILES, text)];
+    }
+    let folder = ObjectFolder::at(&home.objects_folder());
+    let mut seen = Seen::default();
+    for record in &records {
+        if let Err(error) = seen.compare(&folder, database, record, deep) {
+            let text = format!("{} cannot be read: {error}", home.objects_folder().display());
+            return vec![Check::fail(FILES, text)];
+        }
+    }
+    vec![seen.verdict(deep), leftovers(&folder, database, &records)]
+}
+
+/// How files compare.
+#[derive(Debug, Default)]
+struct Seen {
+    count: u64,
+    bytes: u64,
+    missing: Vec<String>,
+    differing: Vec<String>,
+    damaged: Vec<String>,
+}
+
+impl Seen {
+    fn compare(
+        &mut self,
+        folder: &ObjectFolder,
+        database: &Path,
+        record: &FileRecord,
+        deep: bool,
+    ) -> io::Result<()> {
+        let file = &record.artifact;
+        let key = file.path.key(&file.world);
+        self.count += 1;
+        self.bytes = self.bytes.saturating_add(file.bytes);
+        let Some(object) = folder.look(&key)? else {
+            // A core may have removed it since the records were read.
+            if backup::is_here(database, record).unwrap_or(true) {
+                self.missing.push(key);
+            }
+            return Ok(());
+        };
+        let same_hash = file.b3.as_ref().is_none_or(|b3| *b3 == object.b3);
+        if object.bytes != file.bytes || !same_hash {
+            self.differing.push(key);
+        } else if deep && !has_hash(folder, &key, &object.b3)? {
+            self.damaged.push(key);
+        }
+        Ok(())
+    }
+
+    fn verdict(&self, deep: bool) -> Check {
+        let Self { count, bytes, missing, differing, damaged } = self;
+        if let Some(first) = missing.first() {
+            let text = format!(
+                "{} of {count} are not in the store, the first is {first}; restore a backup, or \
+                 give them up with `wharf worlds rm`",
+                missing.len()
+            );
+            return Check::fail(FILES, text);
+        }
+        if let Some(first) = damaged.first() {
+            let text = format!(
+                "{} of {count} are damaged on the disk, the first is {first}; restore a backup, \
+                 or give them up with `wharf worlds rm`",
+                damaged.len()
+            );
+            return Check::fail(FILES, text);
+        }
+        if let Some(first) = differing.first() {
+            let text = format!(
+                "{} of {count} are not what the database says, the first is {first}; they are \
+                 taken as they are when they are next read, or by `wharf worlds gc`",
+                differing.len()
+            );
+            return Check::warn(FILES, text);
+        }
+        let compared = if deep { "by size and hash" } else { "by size" };
+        Check::ok(FILES, format!("{count} with {bytes} bytes, all in the store, {compared}"))
+    }
+}
+
+fn has_hash(folder: &ObjectFolder, key: &str, wanted: &B3) -> io::Result<bool> {
+    let Some((_, file)) = folder.open(key)? else { return Ok(false) };
+    let mut hasher = blake3::Hasher::new();
+    io::copy(&mut io::BufReader::<File>::with_capacity(1 << 20, file), &mut hasher)?;
+    Ok(hasher.finalize().to_hex().as_str() == wanted.as_str())
+}
+
+/// Objects that no record speaks of and no run is about to publish.
+fn leftovers(folder: &ObjectFolder, database: &Path, records: &[FileRecord]) -> Check {
+    let mut known: BTreeSet<String> =
+        records.iter().map(|record| record.artifact.path.key(&record.artifact.world)).collect();
+    for staged in backup::publications(database).unwrap_or_default() {
+        known.extend(staged.moves.iter().map(|one| one.from.key(&staged.run.world)));
+    }
+    let now = SystemClock.now();
+    let (mut count, mut bytes, mut old) = (0_u64, 0_u64, 0_u64);
+    let walked = folder.each(&mut |object| {
+        if !known.contains(&object.key) {
+            count += 1;
+            bytes = bytes.saturating_add(object.bytes);
+            old += u64::from(object.written_at.plus_ms(YOUNG_MS) <= now);
+        }
+    });
+    if let Err(error) = walked {
+        return Check::warn(LEFTOVERS, format!("objects cannot be counted: {error}"));
+    }
+    match (count, old) {
+        (0, _) => Check::ok(LEFTOVERS, "none: every object is on record"),
+        (_, 0) => Check::ok(
+            LEFTOVERS,
+            format!(
+                "{count} objects with {bytes} bytes are on no record; they are younger than a day \
+                 and may still get one"
+            ),
+        ),
+        _ => Check::warn(
+            LEFTOVERS,
+            format!(
+                "{count} objects with {bytes} bytes are on no record, {old} of them for more than \
+                 a day; `wharf worlds gc WORLD` clears them away, and so does a core every hour"
+            ),
+        ),
+    }
+}
