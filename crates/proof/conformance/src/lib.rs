@@ -31,6 +31,16 @@ pub use error::Error;
 pub use findings::Verdict;
 pub use report::{Report, Row};
 
+/// Which requirements are checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// All of them.
+    #[default]
+    Full,
+    /// Those of the original protocol, without Wharf's additions.
+    Seed,
+}
+
 /// How an agent is checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -38,6 +48,8 @@ pub struct Options {
     pub dir: PathBuf,
     /// The agent's id; read from the manifest in the folder when absent.
     pub agent_id: Option<String>,
+    /// Which requirements are checked.
+    pub profile: Profile,
     /// The heartbeat interval the agent is told to keep.
     pub heartbeat: Duration,
     /// How long one awaited message may take.
@@ -51,6 +63,7 @@ impl Default for Options {
         Self {
             dir: PathBuf::from("."),
             agent_id: None,
+            profile: Profile::Full,
             heartbeat: Duration::from_secs(1),
             reply: Duration::from_secs(10),
             slack: Duration::from_millis(300),
@@ -63,6 +76,8 @@ impl Default for Options {
 /// The first word is a program: looked up in the system's `PATH` if it is a plain name, taken
 /// from the agent's folder if it is a relative path.
 pub async fn run(command: Vec<String>, options: Options) -> Result<Report, Error> {
+    let profile = options.profile;
     let setup = launch::Setup::new(command, options)?;
-    Ok(Report::new(&requirements::AGENT, scenarios::all(&setup).await?))
+    let report = Report::new(&requirements::AGENT, scenarios::all(&setup).await?);
+    Ok(if profile == Profile::Seed { report.without_additions() } else { report })
 }

@@ -17,8 +17,8 @@ pub(crate) struct Suite {
     pub(crate) unchecked: &'static str,
     /// Every number a report has a row for, in order, and what it asks for.
     pub(crate) checked: &'static [(u16, &'static str)],
-    /// Which of them go beyond the original protocol, where there is one.
-    pub(crate) additions: Option<&'static [u16]>,
+    /// Which of them go beyond the original protocol.
+    pub(crate) additions: &'static [u16],
     /// Why a requirement has no verdict that nothing was said about.
     pub(crate) silent: &'static str,
 }
@@ -55,7 +55,7 @@ impl Report {
                     .take(number)
                     .unwrap_or_else(|| Verdict::NotApplicable(suite.silent.to_owned()));
                 let evidence = findings.note(number).filter(|_| verdict == Verdict::Pass);
-                let addition = suite.additions.is_some_and(|all| all.contains(&number));
+                let addition = suite.additions.contains(&number);
                 Row { number, summary, verdict, evidence, addition }
             })
             .collect();
@@ -109,9 +109,7 @@ impl Report {
             "summary": row.summary,
             "result": self.word(&row.verdict).replace(' ', "_"),
         });
-        if self.suite.additions.is_some() {
-            shown["rule"] = json!(if row.addition { "addition" } else { "seed" });
-        }
+        shown["rule"] = json!(if row.addition { "addition" } else { "seed" });
         if let Some(why) = why(row) {
             shown["why"] = json!(why);
         }
@@ -184,6 +182,23 @@ mod tests {
         assert_eq!(json["passed"], false);
         assert_eq!(json["requirements"].as_array().map(Vec::len), Some(CHECKED.len()));
         assert_eq!(json["requirements"][1]["result"], "not_applicable");
+    }
+
+    #[test]
+    fn what_the_original_protocol_leaves_open_is_marked_and_can_be_left_out() {
+        let mut findings = Findings::default();
+        findings.fail(37, "A reply names nothing.");
+        findings.pass(40);
+        let report = Report::new(&AGENT, findings);
+        assert!(report.to_string().contains("they answer [addition] (A reply"), "{report}");
+        let rules = report.to_json();
+        let rules = rules["requirements"].as_array().expect("rows");
+        let of = |name: &str| rules.iter().find(|row| row["requirement"] == name).expect("a row");
+        assert_eq!((&of("R37")["rule"], &of("R40")["rule"]), (&json!("addition"), &json!("seed")));
+        let seed = report.without_additions();
+        assert!(seed.passed(), "what the seed's own example shows is no failure");
+        let left = |number| seed.rows().iter().any(|row| row.number == number);
+        assert!(left(40) && ![3, 37, 91, 92, 148].into_iter().any(left));
     }
 
     #[test]

@@ -8,9 +8,15 @@ pub(crate) const AGENT: Suite = Suite {
     letter: 'R',
     unchecked: "not applicable",
     checked: CHECKED,
-    additions: None,
+    additions: ADDITIONS,
     silent: "It did not come up with this agent.",
 };
+
+/// What the original protocol leaves open, or has no message for: that a frame which is no object
+/// ends the connection, what a reply names, calls that come twice, errors that answer, and Wharf's
+/// own messages and fields.
+const ADDITIONS: &[u16] =
+    &[3, 4, 5, 7, 26, 27, 37, 62, 64, 90, 91, 92, 133, 134, 148, 150, 159, 165, 168];
 
 /// Every number a report has a row for, in order.
 pub(crate) const CHECKED: &[(u16, &str)] = &[

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use wharf_conformance::{Error, Options, Report, Verdict, run};
+use wharf_conformance::{Error, Options, Profile, Report, Verdict, run};
 
 fn options(dir: &Path) -> Options {
     Options {
@@ -110,6 +110,19 @@ async fn r035_a_wrong_echo_is_found() {
 #[tokio::test]
 async fn r037_a_reply_without_the_id_it_answers_is_found() {
     broken("no-reply-to", &[37]).await;
+}
+
+#[tokio::test]
+async fn r037_what_the_original_protocol_does_not_ask_for_is_no_fault_by_its_profile() {
+    if python_is_missing() {
+        return;
+    }
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
+    let options = Options { profile: Profile::Seed, ..options(&dir) };
+    let command = ["python3", "broken.py", "no-reply-to"].map(str::to_owned).to_vec();
+    let report = run(command, options).await.expect("the agent starts");
+    assert!(report.passed(), "{report}");
+    assert!(report.rows().iter().all(|row| ![3, 37, 91, 92, 148].contains(&row.number)));
 }
 
 #[tokio::test]

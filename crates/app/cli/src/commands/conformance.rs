@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use wharf_conformance::run::{self, Mode, Profile};
-use wharf_conformance::{Error, Options, Report};
+use wharf_conformance::run::{self, Mode};
+use wharf_conformance::{Error, Options, Profile, Report};
 use wharf_vocab::{Code, Object};
 
 use crate::context::Context;
@@ -39,12 +39,16 @@ enum Protocol {
 Examples:
   wharf conformance agent-protocol -- python3 agent.py
   wharf conformance agent-protocol --dir examples/agents/hello-python -- python3 agent.py
+  wharf conformance agent-protocol --profile seed -- ./my-agent
 
 Needs no core. Each row is a requirement of docs/protocols/agent.md.")]
 struct AgentArgs {
     /// The agent's folder, where its command starts
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+    /// Whether Wharf's additions are checked too
+    #[arg(long, value_enum, default_value = "full")]
+    profile: Checked,
     /// The command that starts the agent
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
@@ -76,7 +80,7 @@ struct RunArgs {
     mode: RunMode,
     /// Whether Wharf's additions are checked too
     #[arg(long, value_enum, default_value = "full")]
-    profile: RunProfile,
+    profile: Checked,
     /// Check also what takes many seconds
     #[arg(long)]
     slow: bool,
@@ -89,11 +93,20 @@ enum RunMode {
 }
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum RunProfile {
+enum Checked {
     /// All requirements
     Full,
     /// Those of the original protocol
     Seed,
+}
+
+impl From<Checked> for Profile {
+    fn from(checked: Checked) -> Self {
+        match checked {
+            Checked::Full => Self::Full,
+            Checked::Seed => Self::Seed,
+        }
+    }
 }
 
 /// Checks the peer and prints the report.
@@ -108,7 +121,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let checking = async {
         match args.protocol {
             Protocol::AgentProtocol(args) => {
-                let options = Options { dir: args.dir, ..Options::default() };
+                let profile = args.profile.into();
+                let options = Options { dir: args.dir, profile, ..Options::default() };
                 wharf_conformance::run(args.command, options).await.map_err(failure)
             }
             Protocol::RunProtocol(args) => run::check(options(args)?).await.map_err(failure),
@@ -145,10 +159,7 @@ fn options(args: RunArgs) -> Result<run::Options> {
             RunMode::Mock => Mode::Mock,
             RunMode::Real => Mode::Real,
         },
-        profile: match args.profile {
-            RunProfile::Full => Profile::Full,
-            RunProfile::Seed => Profile::Seed,
-        },
+        profile: args.profile.into(),
         slow: args.slow,
         ..run::Options::new(args.url)
     })

@@ -17,18 +17,10 @@ use std::time::Duration;
 use wharf_vocab::Object;
 pub use wharf_wire::run_v1::Mode;
 
+pub use crate::Profile;
+
 use crate::error::Error;
 use crate::report::Report;
-
-/// Which requirements are checked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Profile {
-    /// All of them.
-    #[default]
-    Full,
-    /// Those of the original protocol, without Wharf's additions.
-    Seed,
-}
 
 /// How a tool server is checked.
 #[derive(Debug, Clone, PartialEq)]

@@ -32,6 +32,6 @@ pub(super) const RUN: Suite = Suite {
         (26, "paths out of bounds are refused"),
         (28, "an unknown destination fails before the start"),
     ],
-    additions: Some(&[3, 13, 17, 18, 19, 20, 22, 24, 25, 26, 28]),
+    additions: &[3, 13, 17, 18, 19, 20, 22, 24, 25, 26, 28],
     silent: "It did not come up with these inputs.",
 };
