@@ -39,6 +39,10 @@ FRAME_BYTES_MAX = 4 * 1024 * 1024
 HELLO_BYTES_MAX = 64 * 1024
 CALLS_MAX = 256
 CALLS_REMEMBERED_MAX = 10_000
+# How long an idempotency key is kept after its call has ended, and how many at once. The core is
+# told, and repeats nothing later than that on the strength of a key.
+KEYS_KEPT_SECONDS = 600
+KEYS_MAX = 100_000
 FETCH_SECONDS_MAX = 30
 CAPABILITIES = ("tools", "streaming", "cancellation", "invoke", "ask", "notify")
 ECHOED = ("request_id", "correlation_id", "causation_id", "traceparent")
@@ -82,9 +86,13 @@ class Tool:
         outputs: Optional[Mapping[str, Any]] = None,
         side_effects: Optional[bool] = False,
         requires_directive: bool = False,
+        mock: bool = False,
+        tags: Iterable[str] = (),
     ) -> None:
         self.name, self.work, self.description = name, work, description
         self.side_effects, self.requires_directive = side_effects, requires_directive
+        # Whether it can pretend: it is called in mode `mock` too, and then acts on nothing.
+        self.mock, self.tags = mock, list(tags)
         self.input_schema: Json = {"type": "object", "properties": dict(inputs)}
         self.input_schema["required"] = list(required)
         self.output_schema: Json = {"type": "object", "properties": dict(outputs or {})}
@@ -100,6 +108,10 @@ class Tool:
             "capabilities": ["streaming", "cancellation"],
             "requires_directive": self.requires_directive,
         }
+        if self.mock:
+            definition["capabilities"].append("mock")
+        if self.tags:
+            definition["tags"] = self.tags
         if self.side_effects is not None:
             definition["side_effects"] = self.side_effects
         return definition
@@ -237,6 +249,19 @@ class Call:
         """Shows outputs that are not final."""
         self.stream("partial_result", json=outputs)
 
+    def cost(self, micro: int) -> None:
+        """Adds to what the call has cost, in micro-dollars."""
+        self.report_cost(self.cost_micro + micro)
+
+    def report_cost(self, so_far_micro: int) -> None:
+        """Tells the core what the call has cost so far, so that a budget can stop it."""
+        with self._streaming:
+            self.cost_micro = max(self.cost_micro, so_far_micro)
+            payload: Json = {"call_id": self.id, "seq": self._seq + 1, "channel": "status"}
+            payload.update(data={"text": ""}, cost_micro=self.cost_micro)
+            if self.session.connection.send("agent.tool.stream", payload, about=self.message):
+                self._seq += 1
+
     def pause(self, seconds: float) -> None:
         """Waits, and wakes at once when the call is canceled."""
         if self.canceled.wait(seconds):
@@ -364,21 +389,41 @@ class Call:
 
 
 class Once:
-    """Calls with idempotency keys: each key is executed once as long as the process lives.
+    """Calls with idempotency keys: each key is executed once, for as long as was promised.
 
-    Only the session uses it, and holds its lock.
+    When there is no room for more keys, new ones are refused: none is forgotten sooner. Only the
+    session uses it, and holds its lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, kept_seconds: float = KEYS_KEPT_SECONDS, keys_max: int = KEYS_MAX) -> None:
+        self.kept_seconds, self.keys_max = kept_seconds, keys_max
         self._first: Dict[str, Tuple[str, Optional[Json]]] = {}
+        self._ended: Dict[str, float] = {}
         self._waiting: Dict[str, List[Call]] = {}
+
+    @property
+    def promise(self) -> Json:
+        """What the core is told."""
+        kept_for_ms = int(self.kept_seconds * 1000)
+        return {"kept_for": "process", "kept_for_ms": kept_for_ms, "keys_max": self.keys_max}
+
+    def _forget_old(self) -> None:
+        while self._ended:
+            key, ended = next(iter(self._ended.items()))
+            if time.monotonic() - ended < self.kept_seconds:
+                return
+            del self._ended[key], self._first[key]
 
     def begin(self, call: Call) -> Tuple[bool, Optional[Json]]:
         """Whether to execute the call, and if not how it ends, if that is known yet."""
         key = _key_of(call)
         if key is None:
             return True, None
+        self._forget_old()
         if key not in self._first:
+            if len(self._first) >= self.keys_max:
+                text = "The agent cannot remember another idempotency key now."
+                return False, failure("tool.busy", text, True)
             self._first[key] = (_canonical(call), None)
             return True, None
         given, outcome = self._first[key]
@@ -398,6 +443,7 @@ class Once:
             # The price was paid once.
             kept = dict(outcome, metrics={"cost_micro": 0})
             self._first[key] = (self._first[key][0], kept)
+            self._ended[key] = time.monotonic()
         else:
             del self._first[key]
         return self._waiting.pop(key, [])
@@ -462,7 +508,7 @@ class Session:
         protocol: Json = {"supported_versions": [VERSION], "capabilities": capabilities}
         if self._once is not None:
             capabilities.append("idempotency")
-            protocol["idempotency"] = {"kept_for": "process"}
+            protocol["idempotency"] = self._once.promise
         hello = {"session_token": token, "agent_id": self.id, "agent_version": self.version}
         self.connection.send("agent.hello", dict(hello, protocol=protocol))
         try:
@@ -654,8 +700,8 @@ def serve(
 ) -> None:
     """Connects to the core that started this process, and serves until it says goodbye.
 
-    With `idempotent` a call with an idempotency key is executed once as long as the process lives;
-    the core may then repeat calls whose answer was lost.
+    With `idempotent` a call with an idempotency key is executed once, for as long as keys are kept
+    in this process: ten minutes. The core may then repeat a call that failed within that time.
     """
     address = os.environ.get("OPENSENTIENCE_SOCKET") or ""
     # Taken out of the environment, so that nothing this process starts could inherit it.

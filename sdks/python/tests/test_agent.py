@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from wharf_sdk import Agent, Client
+from wharf_sdk import Agent, Client, wharf_agent
 from wharf_sdk.events import Text
 from wharf_sdk.vendor import RUNTIME
 from wharf_sdk.vendor import main as vendor
@@ -24,6 +24,37 @@ from tests.support import LONG_SECONDS, ROOT, SOURCE, WithCore, program, wait_fo
 HELLO = Path(__file__).with_name("hello")
 ID = "dev.wharf.hello-typed"
 EXAMPLES = ("llm-text", "multi-turn", "video")
+
+
+def example(name: str) -> Dict[str, Any]:
+    """An example message of the wire, as both ends in Rust read and write it."""
+    folder = ROOT / "crates" / "kernel" / "wire" / "testdata" / "agent_v1"
+    message: Dict[str, Any] = json.loads((folder / (name + ".json")).read_text("utf-8"))
+    return message
+
+
+class Keys(unittest.TestCase):
+    """What is remembered of idempotency keys."""
+
+    def call(self, key: str, number: int = 1) -> Any:
+        message = {"payload": {"call_id": key, "tool_id": "a/t", "input": {"n": number}}}
+        message["payload"]["idempotency_key"] = key
+        return wharf_agent.Call(None, message)  # type: ignore[arg-type]
+
+    def test_r169_none_is_forgotten_sooner_than_promised_and_none_is_kept_longer(self) -> None:
+        once = wharf_agent.Once(kept_seconds=0.05, keys_max=2)
+        done = {"status": "succeeded", "output": {"n": 1}}
+        for key in ("a", "b"):
+            call = self.call(key)
+            self.assertEqual(once.begin(call), (True, None))
+            once.end(call, done)
+        execute, outcome = once.begin(self.call("c"))
+        self.assertFalse(execute)
+        assert outcome is not None
+        self.assertEqual(outcome["error"]["code"], "tool.busy")
+        self.assertFalse(once.begin(self.call("a"))[0])
+        wait_for("the keys to be old", lambda: once.begin(self.call("c"))[0] or None)
+        self.assertEqual(once.begin(self.call("a")), (True, None))
 
 
 class Protocol(unittest.TestCase):
@@ -92,7 +123,7 @@ class Scripted(unittest.TestCase):
                 "capabilities": ["idempotency", "invoke", "ask", "notify"],
             },
         )
-        self.receive("agent.tools.register")
+        self.registered = self.receive("agent.tools.register")
 
     def end(self) -> None:
         self.reader.close()
@@ -106,16 +137,22 @@ class Scripted(unittest.TestCase):
     def send(self, kind: str, payload: Dict[str, Any]) -> None:
         message = {"v": 1, "type": kind, "id": "m-%d" % time.monotonic_ns(), "payload": payload}
         message["ts"] = "2026-01-01T00:00:00Z"
+        self.send_as_it_is(message)
+
+    def send_as_it_is(self, message: Dict[str, Any]) -> None:
         data = json.dumps(message).encode("utf-8")
         self.core.sendall(struct.pack(">I", len(data)) + data)
 
     def receive(self, kind: str) -> Dict[str, Any]:
+        payload: Dict[str, Any] = self.receive_whole(kind)["payload"]
+        return payload
+
+    def receive_whole(self, kind: str) -> Dict[str, Any]:
         while True:
             (length,) = struct.unpack(">I", self.reader.read(4))
             message: Dict[str, Any] = json.loads(self.reader.read(length))
             if message["type"] == kind:
-                payload: Dict[str, Any] = message["payload"]
-                return payload
+                return message
 
     def call(self, call_id: str, tool: str, given: Dict[str, Any], key: Optional[str]) -> None:
         payload = {"call_id": call_id, "tool_id": ID + "/" + tool, "input": given}
@@ -123,7 +160,48 @@ class Scripted(unittest.TestCase):
 
     def test_r169_the_promise_is_in_the_hello(self) -> None:
         self.assertIn("idempotency", self.hello["protocol"]["capabilities"])
-        self.assertEqual(self.hello["protocol"]["idempotency"], {"kept_for": "process"})
+        promise = {"kept_for": "process", "kept_for_ms": 600_000, "keys_max": 100_000}
+        self.assertEqual(self.hello["protocol"]["idempotency"], promise)
+        golden = example("agent.hello.promise")["payload"]["protocol"]
+        self.assertEqual(golden["idempotency"], promise)
+
+    def test_r165_a_cost_is_told_as_it_is_spent(self) -> None:
+        self.call("a", "shout", {"text": "hi there"}, None)
+        told = []
+        while len(told) < 2:
+            piece = self.receive("agent.tool.stream")
+            if "cost_micro" in piece:
+                told.append((piece["cost_micro"], sorted(piece), piece["data"]))
+        keys = sorted(example("agent.tool.stream.cost")["payload"])
+        self.assertEqual(told, [(2, keys, {"text": ""}), (4, keys, {"text": ""})])
+        self.assertEqual(self.receive("agent.tool.result")["metrics"]["cost_micro"], 4)
+
+    def test_r085_a_tool_says_that_it_can_pretend(self) -> None:
+        tools = {tool["name"]: tool for tool in self.registered["tools"]}
+        self.assertIn("mock", tools["shout"]["capabilities"])
+        self.assertEqual(tools["shout"]["tags"], ["text"])
+        self.assertNotIn("mock", tools["once"]["capabilities"])
+
+    def test_r063_r064_it_ends_on_a_goodbye_and_does_not_come_back(self) -> None:
+        self.send("core.goodbye", {"reason": "core.restart", "retry_after_ms": 0})
+        self.assertEqual(self.process.wait(LONG_SECONDS), 0)
+
+    def test_messages_of_the_wire_s_examples_are_understood(self) -> None:
+        ping = example("core.ping")
+        self.send_as_it_is(ping)
+        self.assertEqual(self.receive_whole("agent.pong")["in_reply_to"], ping["id"])
+        call = example("core.tool.call")
+        call["payload"].update(tool_id=ID + "/once", input={"n": 1})
+        self.send_as_it_is(call)
+        result = self.receive_whole("agent.tool.result")
+        self.assertEqual(result["payload"]["status"], "succeeded")
+        self.assertEqual(result["in_reply_to"], call["id"])
+        for name in ("request_id", "correlation_id", "causation_id", "traceparent"):
+            self.assertEqual(result.get(name), call.get(name), name)
+        for name in ("core.tools.registered", "core.tools.unregistered", "core.error"):
+            self.send_as_it_is(example(name))
+        self.send_as_it_is(dict(ping, id="still-there"))
+        self.assertEqual(self.receive_whole("agent.pong")["in_reply_to"], "still-there")
 
     def test_r099_r101_a_key_is_executed_once(self) -> None:
         for call_id in ("a", "b"):

@@ -19,6 +19,8 @@ export class Task implements Cancellation {
   #leave: (() => void)[] = [];
   readonly #parent: Task | undefined;
   #spent = 0;
+  /** Told what it has cost so far, each time that grows. */
+  onSpend: ((spent: number) => void) | undefined;
 
   constructor(parent?: Cancellation, signal?: AbortSignal) {
     this.#parent = parent instanceof Task ? parent : undefined;
@@ -45,6 +47,7 @@ export class Task implements Cancellation {
 
   spend(micro: number): void {
     this.#spent += micro;
+    this.onSpend?.(this.#spent);
     this.#parent?.spend(micro);
   }
 

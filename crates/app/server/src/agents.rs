@@ -10,7 +10,7 @@ use std::time::Duration;
 use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
 use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
-use wharf_engine::launcher::{Launcher, RestartPolicy};
+use wharf_engine::launcher::Launcher;
 use wharf_engine::vault::Vault;
 use wharf_launcher::ProcessLauncher;
 use wharf_vocab::{Code, Digest, Fault, limits};
@@ -45,7 +45,7 @@ pub(crate) async fn start(
         transport: transport(&real_home, settings.agents_tcp),
         instance: format!("core-{}", std::process::id()),
         limits: session_limits,
-        restart: RestartPolicy::default(),
+        restart: settings.agent_rules.all.restart.unwrap_or_default(),
         stop_grace: Duration::from_millis(limits::STOP_GRACE_MS),
         token_life: TOKEN_LIFE,
         vault,
@@ -55,6 +55,8 @@ pub(crate) async fn start(
         sandbox: settings.sandbox,
         sandbox_min: settings.sandbox_min,
         agent_limits: settings.agent_limits.clone(),
+        rule: settings.agent_rules.all,
+        rules: settings.agent_rules.only.clone(),
         storage_origin: Some(storage_origin.clone()),
     })
     .await

@@ -122,6 +122,8 @@ impl Core {
             origins: settings.artifacts.origins.clone(),
             keyring: vault.keyring().await?,
             policy: settings.policy.clone(),
+            redaction: settings.redaction.compile()?,
+            input_checks: settings.agent_rules.input_checks(),
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
             ..wharf_engine::Options::new(node, store.clone(), clock, seed)
         };

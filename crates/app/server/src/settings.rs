@@ -6,6 +6,8 @@ mod models;
 mod operators;
 mod origins;
 mod policy;
+mod redaction;
+mod rules;
 mod tools;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,6 +46,10 @@ pub(crate) struct Settings {
     pub(crate) sandbox_min: Option<SandboxLevel>,
     /// The owner's limits for all agents.
     pub(crate) agent_limits: AgentLimits,
+    /// What holds for agents on the wire, and when they are started again.
+    pub(crate) agent_rules: rules::Rules,
+    /// What is cut out of what providers write.
+    pub(crate) redaction: redaction::Redaction,
     /// The owner's rules about approvals.
     pub(crate) policy: Policy,
     /// Where files are kept.
@@ -85,6 +91,7 @@ struct File {
     store: Store,
     agents: agents::Agents,
     artifacts: artifacts::File,
+    redaction: redaction::Redaction,
     approvals: policy::Approvals,
     policy: Vec<policy::Rule>,
     tools: tools::File,
@@ -142,6 +149,7 @@ impl Settings {
             None => file.log.format,
         };
         let filter = var("WHARF_LOG").or(file.log.level);
+        file.redaction.compile()?;
         let store = file.store.path.unwrap_or_else(|| STORE_DEFAULT.into());
         Ok(Self {
             listen: listen.unwrap_or(LISTEN_DEFAULT),
@@ -152,7 +160,9 @@ impl Settings {
             agents_heartbeat_ms: file.agents.heartbeat_ms.map(|ms| ms.max(100)),
             sandbox: file.agents.sandbox(),
             sandbox_min: file.agents.sandbox_min(),
+            agent_rules: rules::read(&file.agents.all, &file.agents.only)?,
             agent_limits: file.agents.limits.into(),
+            redaction: file.redaction,
             policy: policy::to_policy(&file.approvals, file.policy),
             artifacts: file.artifacts.settle(home.path(), var)?,
             tools: file.tools.into(),

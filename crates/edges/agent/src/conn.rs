@@ -23,7 +23,7 @@ use wharf_hosting::{Command, Gate, Live, Meter, Places, Rooms, random_hex};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
 use wharf_vocab::{AgentId, AttemptId, Code, Fault, LaunchId};
-use wharf_wire::agent_v1::{CallId, QuestionId, SessionId, ToolDefinition};
+use wharf_wire::agent_v1::{CallId, IdempotencyPromise, QuestionId, SessionId, ToolDefinition};
 
 use crate::admit::Origin;
 use crate::control::Shared;
@@ -47,6 +47,8 @@ pub(crate) struct Connection {
     session: CoreSession,
     started: Instant,
     calls: HashMap<CallId, Call>,
+    /// Attempts of calls that the session gave up on, oldest first: they may still cost.
+    given_up: VecDeque<(CallId, Attempt)>,
     /// Measures what calls use.
     meter: Meter,
     /// Attempts for which there is no place yet.
@@ -67,7 +69,7 @@ struct Peer {
     agent: AgentId,
     launch: LaunchId,
     live: Arc<Live>,
-    idempotency: bool,
+    keys: Option<IdempotencyPromise>,
     gate: Arc<Gate>,
     bounds: Bounds,
     /// How it reaches the files of its calls.
@@ -165,6 +167,7 @@ impl Connection {
             session,
             started,
             calls: HashMap::new(),
+            given_up: VecDeque::new(),
             meter: Meter::default(),
             waiting: VecDeque::new(),
             preparing: HashMap::new(),
@@ -210,10 +213,12 @@ impl Connection {
                     let _ = self.session.answer(now, &ask_id, to_wire::answer(&resolution));
                 }
             }
-            Command::Goodbye { reason, drain_ms } => {
+            Command::Goodbye { reason, drain_ms, again } => {
                 let goodbye = Goodbye {
                     reason: reason.to_owned(),
-                    retry_after_ms: None,
+                    // Whoever takes its place is started by the core, so there is nothing to wait
+                    // for.
+                    retry_after_ms: again.then_some(0),
                     drain_ms: Some(drain_ms),
                 };
                 // A session that is over needs no goodbye.

@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Agent, Caller};
 use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
-use wharf_engine::launcher::{LaunchSpec, LogLine};
+use wharf_engine::launcher::{LaunchSpec, LogLine, RestartPolicy};
 use wharf_hosting::{Control, Gates, Host, Kept, Kind, ManifestFile, Places, Sockets};
 use wharf_vocab::{AgentId, Fault, LaunchId, ToolId};
 
@@ -74,6 +74,10 @@ impl Kind for Shared {
             spec.env.insert(name.to_owned(), value);
         }
         futures::future::ready(connect::connect(&self, agent, spec, sockets)).boxed()
+    }
+
+    fn restart(&self, id: &AgentId) -> RestartPolicy {
+        self.options.rule_of(id).restart.unwrap_or(self.options.restart)
     }
 
     fn over(&self, launch: &LaunchId) {

@@ -2,13 +2,32 @@
 
 use serde_json::Value;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
-use wharf_domain::{Audience, Level, Progress, ToolDef};
+use wharf_domain::{Audience, KeysKept, Level, Progress, ToolDef, json_weight};
+use wharf_engine::Handle;
+use wharf_engine::agents::AgentHealth;
 use wharf_protocol::agent::{CallEnd, CallOutcome, QuestionReceived};
-use wharf_vocab::{AskKind, AttemptId, Code, Durability, Executed, Fault, Timestamp, ToolId};
-use wharf_wire::agent_v1::{Chunk, Notice, NoticeLevel, TextChannel, ToolDefinition};
+use wharf_vocab::{
+    AskKind, AttemptId, Code, Durability, Executed, Fault, Object, Timestamp, ToolId,
+};
+use wharf_wire::agent_v1::{
+    Chunk, HealthStatus, IdempotencyKept, IdempotencyPromise, Notice, NoticeLevel, TextChannel,
+    ToolDefinition,
+};
 
-/// A tool that an agent offers; `None` if its id does not fit the catalog.
-pub(crate) fn tool(definition: &ToolDefinition, idempotency: bool) -> Option<ToolDef> {
+/// Largest details of a heartbeat that are shown, as JSON text.
+const DETAILS_BYTES_MAX: usize = 16 * 1024;
+/// Capabilities and tags of a tool that are kept, each.
+const WORDS_MAX: usize = 64;
+/// Longest capability or tag.
+const WORD_BYTES_MAX: usize = 128;
+
+/// A tool that an agent offers; `None` if its id does not fit the catalog. Whether it can pretend
+/// is one of the capabilities it declares.
+pub(crate) fn tool(
+    definition: &ToolDefinition,
+    keys: Option<IdempotencyPromise>,
+) -> Option<ToolDef> {
+    let capabilities = words(definition.capabilities.as_deref());
     Some(ToolDef {
         tool: ToolId::new(&definition.tool_id).ok()?,
         description: definition.description.clone(),
@@ -16,14 +35,54 @@ pub(crate) fn tool(definition: &ToolDefinition, idempotency: bool) -> Option<Too
         output_schema: definition.output_schema.clone(),
         side_effects: definition.side_effects,
         requires_directive: definition.requires_directive.unwrap_or(false),
-        mock: false,
-        idempotency,
+        mock: capabilities.iter().any(|name| name == "mock"),
+        idempotency: keys.is_some(),
         reattach: false,
         timeout_ms: None,
         max_cost_micro: None,
         durability: Durability::Journal,
         worker: None,
+        keys_kept: keys.map(keys_kept),
+        tags: words(definition.tags.as_deref()),
+        capabilities,
     })
+}
+
+/// How far an agent's memory of keys goes. What this core does not know is taken to end with the
+/// process.
+fn keys_kept(promise: IdempotencyPromise) -> KeysKept {
+    let beyond_process = promise.kept_for == IdempotencyKept::Day;
+    let for_ms = promise.kept_for_ms.or(beyond_process.then_some(DAY_MS));
+    KeysKept { for_ms, beyond_process }
+}
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Words for display, as many and as long as are worth keeping.
+fn words(given: Option<&[String]>) -> Vec<String> {
+    let fits = |word: &&String| {
+        !word.is_empty() && word.len() <= WORD_BYTES_MAX && !word.contains(char::is_control)
+    };
+    given.unwrap_or_default().iter().filter(fits).take(WORDS_MAX).cloned().collect()
+}
+
+/// What an agent says of itself: uptime and calls as it counts them, and figures of its own.
+pub(crate) fn health(
+    handle: &Handle,
+    status: HealthStatus,
+    (uptime_ms, inflight_calls): (u64, u64),
+    mut details: Object,
+) -> AgentHealth {
+    if json_weight(&details) > DETAILS_BYTES_MAX {
+        details = Object::from_iter([("truncated".to_owned(), true.into())]);
+    }
+    handle.redact(&mut details);
+    let status = match status {
+        HealthStatus::Ok => "ok",
+        HealthStatus::Degraded => "degraded",
+        HealthStatus::Unhealthy => "unhealthy",
+    };
+    AgentHealth { status, uptime_ms, inflight_calls, details }
 }
 
 /// A piece of output, after the hole before it.

@@ -136,6 +136,7 @@ impl Child {
         new.timeout_ms = received.timeout_ms;
         new.idempotency_key = received.idempotency_key;
         new.correlation_id.clone_from(&spec.correlation_id);
+        new.traceparent = received.echo.traceparent;
         Ok(attempt.invoke(&self.caller, new).await?.run.key.clone())
     }
 

@@ -1,17 +1,18 @@
 //! How the edge is set up.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_domain::agent::AgentLimits;
-use wharf_engine::Handle;
 use wharf_engine::egress::Egress;
 use wharf_engine::launcher::{Launcher, RestartPolicy};
 use wharf_engine::vault::Vault;
-use wharf_protocol::agent::CoreLimits;
-use wharf_vocab::SandboxLevel;
+use wharf_engine::{Handle, InputCheck};
+use wharf_protocol::agent::{CoreLimits, OversizePolicy, SessionRules};
+use wharf_vocab::{AgentId, SandboxLevel};
 
 /// How the edge is set up.
 #[derive(Debug, Clone)]
@@ -51,9 +52,51 @@ pub struct Options {
     pub sandbox_min: Option<SandboxLevel>,
     /// The owner's limits for all agents.
     pub agent_limits: AgentLimits,
+    /// What holds on the wire for agents of which nothing else is said.
+    pub rule: AgentRule,
+    /// What holds for single agents.
+    pub rules: BTreeMap<AgentId, AgentRule>,
+}
+
+/// What holds for an agent on the wire, where the owner can choose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AgentRule {
+    /// How the core checks inputs for it; as the engine was told.
+    pub input_check: InputCheck,
+    /// Whether a frame above the limit is let go by and answered, instead of closing the
+    /// connection.
+    pub reject_oversize: bool,
+    /// Whether a message of unknown type closes the connection.
+    pub strict: bool,
+    /// Largest frame, when not as usual.
+    pub frame_bytes_max: Option<u32>,
+    /// Calls that may be open, when not as usual.
+    pub calls_open_max: Option<usize>,
+    /// When it is started again after a crash, when not as usual.
+    pub restart: Option<RestartPolicy>,
 }
 
 impl Options {
+    /// What holds for an agent.
+    pub(crate) fn rule_of(&self, id: &AgentId) -> &AgentRule {
+        self.rules.get(id).unwrap_or(&self.rule)
+    }
+
+    /// The same, as a session is told of it.
+    pub(crate) fn session_rules(&self, id: &AgentId) -> SessionRules {
+        let (rule, usual) = (self.rule_of(id), SessionRules::new(&self.limits));
+        SessionRules {
+            frame_bytes_max: rule.frame_bytes_max.unwrap_or(usual.frame_bytes_max),
+            calls_open_max: rule.calls_open_max.unwrap_or(usual.calls_open_max),
+            oversize: if rule.reject_oversize {
+                OversizePolicy::Reject
+            } else {
+                OversizePolicy::Close
+            },
+            close_on_unknown_type: rule.strict,
+        }
+    }
+
     /// What launching agents needs of this.
     pub(crate) fn hosting(&self) -> wharf_hosting::Options {
         let sockets_dir = match &self.transport {

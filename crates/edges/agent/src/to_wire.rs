@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wharf_domain::agent::AgentLimits;
 use wharf_domain::{Outcome, Progress, Resolution};
-use wharf_engine::{Dispatch, RunEvent};
+use wharf_engine::{Attempt, Dispatch, RunEvent};
 use wharf_hosting::Room;
 use wharf_protocol::agent::{Answer, CallOutcome, CallRequest};
 use wharf_vocab::{Code, Executed, Fault, Object};
@@ -16,11 +16,12 @@ use crate::conn::CallData;
 /// An attempt as a call. The run's id is the logical request: it stays the same for all attempts.
 /// What caused the call is the approval it runs under, else the run that started it.
 pub(crate) fn call(
-    dispatch: &Dispatch,
+    attempt: &Attempt,
     limits: &AgentLimits,
     data: CallData,
     room: Option<&Room>,
 ) -> Result<CallRequest, Fault> {
+    let dispatch = attempt.dispatch();
     let spec = &dispatch.spec;
     let call_id = CallId::new(dispatch.attempt_id.as_str()).map_err(|_| {
         Fault::new(Code::CoreInternal, "The attempt's id cannot be sent.").executed(Executed::No)
@@ -38,7 +39,9 @@ pub(crate) fn call(
     request.input = inputs;
     request.correlation_id.clone_from(&spec.correlation_id);
     request.causation_id = approval.or_else(parent);
-    request.actor = Some(Actor { kind, id: id.clone(), display: None });
+    request.traceparent.clone_from(&spec.traceparent);
+    let display = attempt.caller_display();
+    request.actor = Some(Actor { kind, id: id.clone(), display });
     request.caller = Some(Caller { kind, id });
     let mut context = context(dispatch, room);
     context.refs = (!refs.is_empty()).then_some(refs);

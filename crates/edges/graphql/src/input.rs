@@ -99,6 +99,7 @@ impl CreateRunInput {
             idempotency_key: self.idempotency_key,
             timeout_ms: self.timeout_ms.map(|ms| ms.0),
             correlation_id: correlation_id(self.correlation_id)?,
+            traceparent: None,
             budget_micro: self.budget_micro.map(|micro| micro.0),
             durability: self.durability.map(Into::into),
             parent: None,

@@ -33,6 +33,8 @@ pub enum Command {
         reason: &'static str,
         /// How long calls may take.
         drain_ms: u64,
+        /// Whether the core starts another process in its place at once.
+        again: bool,
     },
 }
 

@@ -55,7 +55,7 @@ impl Control {
             self.kind.host().with(|providers| providers.values().cloned().collect());
         let ends = entries.into_iter().map(|entry: Entry| async move {
             let (done, stopped) = oneshot::channel();
-            let stop = Order::Stop { reason: "the core stops".to_owned(), done };
+            let stop = Order::Stop { reason: "the core stops".to_owned(), again: false, done };
             if entry.orders.send(stop).await.is_ok() {
                 // An error means that the supervisor has ended already.
                 let _ = stopped.await;
@@ -181,7 +181,7 @@ impl Control {
 /// An order to stop, and why.
 fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> Order {
     let reason = reason.to_owned();
-    move |done| Order::Stop { reason, done }
+    move |done| Order::Stop { reason, again: false, done }
 }
 
 impl AgentControl for Control {
@@ -252,7 +252,8 @@ impl AgentControl for Control {
 
     fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
         async move {
-            self.order(&id, stop_for("it is started again")).await?;
+            let reason = "it is started again".to_owned();
+            self.order(&id, |done| Order::Stop { reason, again: true, done }).await?;
             if self.known(&id)?.wanted {
                 launch::approved(&self.kind, &id).await?;
             }

@@ -89,7 +89,7 @@ pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &AgentId, reason: String) {
         }
         // Somebody may have approved and started it again meanwhile.
         if let Some(entry) = host.entry(&id).filter(|entry| entry.live.blocked().is_some()) {
-            let stop = Order::Stop { reason, done: oneshot::channel().0 };
+            let stop = Order::Stop { reason, again: false, done: oneshot::channel().0 };
             // A supervisor that has ended has nothing to stop.
             let _ = entry.orders.send(stop).await;
         }

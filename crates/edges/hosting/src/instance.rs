@@ -171,8 +171,12 @@ impl Instance {
         let mut patience = if quit == Quit::Drain { DRAIN } else { grace };
         let Some(commands) = self.live.commands(&self.launch) else { return Quit::Stop };
         let drain_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
-        let reason = if quit == Quit::Drain { "core.replaced" } else { "core.stop" };
-        if commands.send(Command::Goodbye { reason, drain_ms }).await.is_err() {
+        let (reason, again) = match quit {
+            Quit::Drain => ("core.replaced", true),
+            Quit::Again => ("core.restart", true),
+            Quit::Stop | Quit::Kill => ("core.stop", false),
+        };
+        if commands.send(Command::Goodbye { reason, drain_ms, again }).await.is_err() {
             return Quit::Stop;
         }
         loop {
@@ -185,7 +189,7 @@ impl Instance {
                 sterner = self.begun.quits.recv() => match sterner {
                     Some(Quit::Drain) => {}
                     Some(Quit::Kill) => return Quit::Kill,
-                    Some(Quit::Stop) | None => patience = grace,
+                    Some(Quit::Stop | Quit::Again) | None => patience = grace,
                 }
             }
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use wharf_domain::{Agent, AgentManifest};
 use wharf_engine::agents::Scan;
-use wharf_engine::launcher::{LaunchSpec, Launched};
+use wharf_engine::launcher::{LaunchSpec, Launched, RestartPolicy};
 use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId};
 
 use crate::host::Host;
@@ -98,6 +98,11 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     /// When its processes are there.
     fn upkeep(&self, _agent: &Agent) -> Upkeep {
         Upkeep::Always
+    }
+
+    /// When a process of it that crashed is started again.
+    fn restart(&self, _id: &AgentId) -> RestartPolicy {
+        self.host().options().restart
     }
 
     /// Whether it runs on this machine, as a process of this core.

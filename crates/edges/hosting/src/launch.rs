@@ -211,16 +211,22 @@ fn fence(options: &Options, agent: &Agent, given: &Given) -> Fence {
     fence
 }
 
-/// A secret that a provider is to get; one that is not there is named.
+/// A secret that a provider is to get, which from now on is cut out of what providers write; one
+/// that is not there is named.
 pub async fn secret(kind: &dyn Kind, name: &SecretName) -> Result<Secret, Fault> {
-    kind.host().options().vault.get(name.clone()).await.map_err(|fault| {
+    let options = kind.host().options();
+    let found = options.vault.get(name.clone()).await.map_err(|fault| {
         if fault.is(Code::SecretNotFound) {
             let word = kind.word();
             let message = format!("The secret {name}, which the {word} uses, is not set.");
             return Fault::new(Code::SecretNotFound, message).with("secret", name.as_str());
         }
         fault
-    })
+    })?;
+    if let Ok(text) = std::str::from_utf8(found.expose()) {
+        options.handle.know_secret(text);
+    }
+    Ok(found)
 }
 
 /// Takes approved secrets out of the vault. One that is not there fails the start.

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use wharf_domain::agent::AgentLimits;
 use wharf_domain::{Agent, Availability};
-use wharf_engine::agents::{AgentState, AgentView};
+use wharf_engine::agents::{AgentHealth, AgentState, AgentView};
 use wharf_engine::launcher::Launched;
 use wharf_engine::{Dispatch, Handle};
 use wharf_vocab::{AgentId, AttemptId, Code, Fault, Isolation, LaunchId, Timestamp};
@@ -163,10 +163,11 @@ impl Live {
         }
     }
 
-    /// A process gave a sign of life.
-    pub fn heartbeat(&self, launch: &LaunchId, now: Timestamp) {
+    /// A process gave a sign of life, and said how it feels.
+    pub fn heartbeat(&self, launch: &LaunchId, now: Timestamp, health: AgentHealth) {
         if let Some(slot) = self.lock().pool.slot(launch) {
             slot.last_heartbeat = Some(now);
+            slot.health = Some(health);
         }
     }
 
@@ -347,6 +348,7 @@ impl Live {
             pid: process.as_ref().map(|launched| launched.pid()),
             launch: front.map(|slot| slot.launch.clone()),
             last_heartbeat: front.and_then(|slot| slot.last_heartbeat),
+            health: front.and_then(|slot| slot.health.clone()),
             fence: process.as_ref().map(|launched| {
                 let mut fence = launched.fence().clone();
                 fence.notes.extend(front.iter().flat_map(|slot| slot.notes.clone()));

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use wharf_engine::Dispatch;
+use wharf_engine::agents::AgentHealth;
 use wharf_engine::launcher::Launched;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
@@ -44,6 +45,8 @@ pub enum Phase {
 pub(crate) enum Quit {
     /// In order, soon.
     Stop,
+    /// The same, and the core starts another one then.
+    Again,
     /// In order, once the calls that are under way have ended.
     Drain,
     /// At once.
@@ -74,6 +77,8 @@ pub(crate) struct Slot {
     /// What was approved and could not be given, one sentence each.
     pub(crate) notes: Vec<String>,
     pub(crate) last_heartbeat: Option<Timestamp>,
+    /// What it said of itself then.
+    pub(crate) health: Option<AgentHealth>,
     pub(crate) conn: Option<mpsc::Sender<Command>>,
     /// Why its connection has ended.
     pub(crate) closed: Option<Closed>,
@@ -173,6 +178,7 @@ impl Pool {
             places: None,
             notes: Vec::new(),
             last_heartbeat: None,
+            health: None,
             conn: None,
             closed: None,
             wake: Arc::clone(&wake),

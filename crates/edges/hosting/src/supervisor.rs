@@ -31,6 +31,8 @@ pub(crate) enum Order {
     Stop {
         /// Why, as people read it.
         reason: String,
+        /// Whether they are started again then.
+        again: bool,
         done: oneshot::Sender<()>,
     },
 }
@@ -52,7 +54,7 @@ impl Supervisor {
     pub(crate) fn spawn(kind: &Arc<dyn Kind>, id: AgentId, live: Arc<Live>) -> mpsc::Sender<Order> {
         let (sender, orders) = mpsc::channel(16);
         let supervisor = Self {
-            backoff: Backoff::new(kind.host().options().restart),
+            backoff: Backoff::new(kind.restart(&id)),
             kind: Arc::clone(kind),
             id,
             live,
@@ -74,11 +76,11 @@ impl Supervisor {
                         self.start().await;
                         answer(done);
                     }
-                    Some(Order::Stop { reason, done }) => {
-                        self.stop(&reason).await;
+                    Some(Order::Stop { reason, again, done }) => {
+                        self.stop(&reason, if again { Quit::Again } else { Quit::Stop }).await;
                         answer(done);
                     }
-                    None => return self.stop("the core stops").await,
+                    None => return self.stop("the core stops", Quit::Stop).await,
                 },
                 Some(ended) = self.instances.join_next() => {
                     if let Ok((launch, end)) = ended {
@@ -140,12 +142,12 @@ impl Supervisor {
     }
 
     /// Ends all processes and waits until they are gone.
-    async fn stop(&mut self, reason: &str) {
+    async fn stop(&mut self, reason: &str, how: Quit) {
         if !self.up && self.instances.is_empty() {
             return;
         }
         self.up = false;
-        self.live.quit_all(Quit::Stop);
+        self.live.quit_all(how);
         while let Some(ended) = self.instances.join_next().await {
             if let Ok((launch, _)) = ended {
                 self.live.end(&launch);
@@ -199,7 +201,7 @@ impl Supervisor {
 
     /// The provider runs no more until somebody starts it by hand.
     async fn give_up(&mut self, reason: String, fault: &Fault) {
-        self.stop(&reason).await;
+        self.stop(&reason, Quit::Stop).await;
         // Drift is written down already, and says more than a reason could.
         let reason = (!fault.is(Code::AgentDrifted)).then_some(reason);
         let input = AgentInput::Stop { reason };

@@ -48,6 +48,7 @@ pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
         idempotency_key: request.idempotency_key,
         timeout_ms: request.timeout_ms,
         correlation_id: correlation_id(request.correlation_id)?,
+        traceparent: None,
         budget_micro: request.budget_micro,
         durability: request.durability,
         parent: None,

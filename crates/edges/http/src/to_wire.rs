@@ -144,6 +144,9 @@ fn tool_of(def: &ToolDef) -> wire::Tool {
         // What does not say that it is harmless is taken to act.
         side_effects: def.side_effects.unwrap_or(true),
         requires_directive: def.requires_directive,
+        mock: def.mock,
+        capabilities: def.capabilities.clone(),
+        tags: def.tags.clone(),
         state: "unavailable".to_owned(),
         state_reason: None,
         server: None,

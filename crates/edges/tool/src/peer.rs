@@ -67,7 +67,7 @@ pub(crate) struct Peer {
 
 #[derive(Debug)]
 enum Does {
-    Call(Principal),
+    Call(Box<Principal>),
     Serve(Box<Operative>),
 }
 
@@ -84,7 +84,8 @@ impl Peer {
         let does = match (role, station) {
             (Role::Principal { world, detach }, _) => {
                 let (shared, caller) = (Arc::clone(shared), caller.clone());
-                Does::Call(Principal::new(shared, caller, (world, detach), tidings_in))
+                let principal = Principal::new(shared, caller, (world, detach), tidings_in);
+                Does::Call(Box::new(principal))
             }
             (Role::Operative { tools, .. }, Some(station)) => {
                 let (shared, caller) = (Arc::clone(shared), caller.clone());

@@ -20,6 +20,8 @@ pub(crate) struct Principal {
     shared: Arc<Shared>,
     caller: Caller,
     world: WorldId,
+    /// What all that is called over the connection is part of.
+    session: String,
     detach: bool,
     tidings: mpsc::Sender<Tidings>,
     open: HashMap<String, Open>,
@@ -41,7 +43,8 @@ impl Principal {
         tidings: mpsc::Sender<Tidings>,
     ) -> Self {
         let slots = follow::slots(shared.options.limits.served_max);
-        Self { shared, caller, world, detach, tidings, open: HashMap::new(), serial: 0, slots }
+        let (session, open) = (shared.options.handle.new_session(), HashMap::new());
+        Self { shared, caller, world, session, detach, tidings, open, serial: 0, slots }
     }
 
     /// Begins what is asked.
@@ -77,7 +80,9 @@ impl Principal {
             detach: self.detach,
             _slot: slot,
         };
-        let (caller, new) = (self.caller.clone(), NewRun::new(tool, inputs, self.world.clone()));
+        let mut new = NewRun::new(tool, inputs, self.world.clone());
+        new.correlation_id = Some(self.session.clone());
+        let caller = self.caller.clone();
         let begun = async move {
             let accepted = handle.create_run(&caller, new).await?;
             Ok(accepted.run.key.clone())

@@ -1,10 +1,12 @@
 //! Whether a tool may be used now: its definition is approved, and so is the agent behind it.
 
+use std::collections::BTreeMap;
+
 use wharf_domain::agent::RESERVED_IDS;
 use wharf_domain::run::RunContext;
 use wharf_domain::{Agent, Permission, json_weight};
 use wharf_ports::Dispatch;
-use wharf_vocab::{AgentId, Code, Fault, GrantId, ProviderId};
+use wharf_vocab::{AgentId, Code, Fault, GrantId, ProviderId, ToolId};
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::records::{Agents, Grants};
@@ -15,6 +17,49 @@ const PATHS_MAX: usize = 256;
 const PATH_BYTES_MAX: usize = 4096;
 /// Largest description of what a caller's program shows, as JSON text.
 const UI_BYTES_MAX: usize = 64 * 1024;
+
+/// How the core checks inputs against a tool's schema before a run is accepted.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum InputCheck {
+    /// Inputs that do not fit are refused.
+    #[default]
+    Enforce,
+    /// Inputs that do not fit are let pass, and the run's log says so.
+    Warn,
+    /// Only the agent checks.
+    Off,
+}
+
+/// How the inputs of agents' tools are checked; those of all others are always enforced.
+#[derive(Debug, Clone, Default)]
+pub struct InputChecks {
+    /// Of agents of which nothing else is said.
+    pub agents: InputCheck,
+    /// Of single agents.
+    pub by_id: BTreeMap<AgentId, InputCheck>,
+}
+
+impl InputChecks {
+    /// How an agent's inputs are checked.
+    #[must_use]
+    pub fn of_agent(&self, id: &AgentId) -> InputCheck {
+        self.by_id.get(id).copied().unwrap_or(self.agents)
+    }
+
+    /// How the inputs of a tool are checked.
+    pub(crate) fn of(&self, agents: &Agents, tool: &ToolId) -> InputCheck {
+        if self.agents == InputCheck::Enforce && self.by_id.is_empty() {
+            return InputCheck::Enforce;
+        }
+        let provider = tool.provider();
+        let Ok(id) = AgentId::new(provider.as_str()) else { return InputCheck::Enforce };
+        let is_agent = |agent: &Agent| agent.manifest.server.is_none() && !agent.manifest.operative;
+        match agents.look(&id, is_agent) {
+            Some(true) => self.of_agent(&id),
+            _ => InputCheck::Enforce,
+        }
+    }
+}
 
 /// Whether a tool may be called at all.
 pub(crate) fn check_tool(agents: &Agents, tool: &CatalogTool) -> Result<(), Fault> {

@@ -9,11 +9,13 @@ mod fresh;
 mod handle;
 mod hub;
 mod records;
+mod redact;
 mod schema;
 pub mod shard;
 mod shell;
 mod storage;
 
+pub use admission::{InputCheck, InputChecks};
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
@@ -21,6 +23,7 @@ pub use handle::{
     Handle, NewFile, NewRun, Options, Reach, RunEvent, RunSeats, Trace, UploadView, Watch,
     WorldView,
 };
+pub use redact::Redaction;
 pub use schema::check_schema;
 // Edges see of the ports only what they must speak with the engine.
 pub use wharf_ports::{

@@ -7,7 +7,9 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use wharf_domain::agent::AgentLimits;
 use wharf_domain::{Agent, AgentManifest, Caller};
-use wharf_vocab::{AgentId, Digest, Fault, Isolation, LaunchId, SandboxLevel, Timestamp, ToolId};
+use wharf_vocab::{
+    AgentId, Digest, Fault, Isolation, LaunchId, Object, SandboxLevel, Timestamp, ToolId,
+};
 
 use crate::launcher::{Achieved, LogLine};
 
@@ -67,12 +69,27 @@ pub struct AgentView {
     pub launch: Option<LaunchId>,
     /// When it last said that it is alive.
     pub last_heartbeat: Option<Timestamp>,
+    /// What it said of itself then.
+    pub health: Option<AgentHealth>,
     /// How it is fenced in, once it runs.
     pub fence: Option<Achieved>,
     /// How many of its processes run.
     pub instances: usize,
     /// The limits that hold for it, whoever set them.
     pub limits: AgentLimits,
+}
+
+/// What an agent says of itself with each heartbeat.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentHealth {
+    /// How it feels, in the word of its wire: `ok`, `degraded` or `unhealthy`.
+    pub status: &'static str,
+    /// How long it has been up.
+    pub uptime_ms: u64,
+    /// How many calls it works on.
+    pub inflight_calls: u64,
+    /// Figures of its own.
+    pub details: Object,
 }
 
 /// What an owner approves.

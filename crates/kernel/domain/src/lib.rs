@@ -38,7 +38,7 @@ pub use policy::{Gate, Patience, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};
-pub use tool::{Availability, ToolDef, WorkerKind};
+pub use tool::{Availability, KeysKept, ToolDef, WorkerKind};
 pub use world::{
     ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldPatch, WorldSettings,
 };

@@ -34,6 +34,15 @@ pub struct ToolDef {
     /// What kind of worker an operator should start for it, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerKind>,
+    /// How far the provider's memory of idempotency keys goes, when it has bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys_kept: Option<KeysKept>,
+    /// What it says that it can do, such as `streaming`; for display.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// Groups for display.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
 }
 
 /// What kind of worker an operator should start.
@@ -45,6 +54,16 @@ pub struct WorkerKind {
     /// Tools of its own that it may use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<String>,
+}
+
+/// How far a provider's memory of idempotency keys goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeysKept {
+    /// How long a key is kept after its attempt has ended; without end when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ms: Option<u64>,
+    /// Whether keys are kept beyond the provider's process.
+    pub beyond_process: bool,
 }
 
 impl ToolDef {
@@ -65,6 +84,9 @@ impl ToolDef {
             max_cost_micro: None,
             durability: Durability::Journal,
             worker: None,
+            keys_kept: None,
+            capabilities: Vec::new(),
+            tags: Vec::new(),
         }
     }
 
@@ -77,10 +99,17 @@ impl ToolDef {
         property.and_then(|property| property.get("x-wharf-literal")) == Some(&Value::Bool(true))
     }
 
-    /// The hash that stands for the whole definition.
+    /// The hash that stands for all of the definition that somebody approves: not for what is
+    /// only shown, nor for how long keys are kept.
     #[must_use]
     pub fn hash(&self) -> Digest {
-        Digest::of(&[&serde_json::to_vec(self).unwrap_or_default()])
+        let plain =
+            self.keys_kept.is_none() && self.capabilities.is_empty() && self.tags.is_empty();
+        if plain {
+            return Digest::of(&[&serde_json::to_vec(self).unwrap_or_default()]);
+        }
+        let (capabilities, tags) = (Vec::new(), Vec::new());
+        Self { keys_kept: None, capabilities, tags, ..self.clone() }.hash()
     }
 }
 
@@ -98,4 +127,23 @@ pub enum Availability {
         /// Why.
         reason: String,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn r080_what_is_only_shown_makes_no_other_definition() {
+        let tool = ToolId::new("acme/work").expect("valid");
+        let plain = ToolDef::new(tool, "Works.", serde_json::json!({"type": "object"}));
+        let shown = ToolDef {
+            keys_kept: Some(KeysKept { for_ms: Some(1), beyond_process: false }),
+            capabilities: vec!["streaming".to_owned()],
+            tags: vec!["demo".to_owned()],
+            ..plain.clone()
+        };
+        assert_eq!(shown.hash(), plain.hash());
+        assert_ne!(ToolDef { mock: true, ..plain.clone() }.hash(), plain.hash());
+    }
 }

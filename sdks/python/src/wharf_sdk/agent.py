@@ -19,7 +19,19 @@ import base64
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, TypeVar, Union, overload
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    TypeVar,
+    Union,
+    overload,
+)
 
 from . import wharf_agent
 from ._host import DirectHost
@@ -89,6 +101,12 @@ class Call(Context):
         with _our_words():
             self._raw.stream("stdout", text=text)
 
+    def cost(self, micro: int) -> None:
+        """Adds to what the run has cost, in micro-dollars; the core is told at once, so that a
+        budget can stop the run."""
+        super().cost(micro)
+        self._raw.report_cost(self.cost_micro)
+
     def notice(self, text: str, level: str = "info") -> None:
         """Tells people something, if the core lets this agent."""
         self._raw.notice(text, level)
@@ -154,9 +172,10 @@ class Call(Context):
 class Agent:
     """The tools of an agent, and its life. The id is the one of its manifest.
 
-    With `idempotent` a call with an idempotency key is executed once as long as the process lives:
-    a repeated one gets the first one's output. The core may then repeat calls whose answer was
-    lost.
+    With `idempotent` a call with an idempotency key is executed once: a repeated one gets the
+    first one's output. Keys are kept in this process, for ten minutes after their call has ended.
+    The core is told so, and may repeat a call that failed within that time, but none whose process
+    is gone.
     """
 
     def __init__(
@@ -181,6 +200,8 @@ class Agent:
         description: Optional[str] = None,
         side_effects: Optional[bool] = None,
         requires_directive: bool = False,
+        mock: bool = False,
+        tags: Iterable[str] = (),
         output_schema: Optional[Schema] = None,
         stream: str = "text",
     ) -> Callable[[Work], Work]: ...
@@ -192,13 +213,17 @@ class Agent:
         description: Optional[str] = None,
         side_effects: Optional[bool] = None,
         requires_directive: bool = False,
+        mock: bool = False,
+        tags: Iterable[str] = (),
         output_schema: Optional[Schema] = None,
         stream: str = "text",
     ) -> Union[Work, Callable[[Work], Work]]:
         """Offers a function as a tool; the function itself stays as it is.
 
         Say `side_effects=False` of a tool that does not act on the world: the core may then try
-        it again by itself. `stream` names the output that yielded text belongs to.
+        it again by itself. Say `mock=True` of one that can pretend: it is then called in mode
+        `mock` too, and acts on nothing (`call.is_mock`). `tags` group tools for display. `stream`
+        names the output that yielded text belongs to.
         """
 
         def add(work: Work) -> Work:
@@ -213,6 +238,8 @@ class Agent:
                 {},
                 side_effects=side_effects,
                 requires_directive=requires_directive,
+                mock=mock,
+                tags=tags,
             )
             made.input_schema = function.input_schema()
             made.output_schema = output_schema or function.output_schema() or {"type": "object"}

@@ -74,7 +74,7 @@ def relay(call: Call, tool_id: str, input: Optional[Dict[str, Any]] = None) -> D
     return {"output": call.call(tool_id, input or {}, on_piece=pass_on)}
 
 
-@agent.tool(stream="response")
+@agent.tool(stream="response", mock=True, tags=["text"])
 def shout(text: str, context: Context):  # type: ignore[no-untyped-def]
     """Says it word by word, and what it costs."""
     for word in text.upper().split():

@@ -17,6 +17,7 @@ mod operatives;
 mod operators;
 mod page;
 mod processes;
+mod promises;
 mod python_sdk;
 mod quickstart;
 mod rust_sdk;

@@ -1,11 +1,14 @@
 //! `[agents]`: where they connect, how they are fenced in, what they may use up.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use wharf_domain::agent::{AgentLimits, Rate, Usage};
 use wharf_vocab::SandboxLevel;
+
+use super::rules;
 
 /// `[agents]`.
 #[derive(Debug, Default, Deserialize)]
@@ -18,6 +21,8 @@ pub(super) struct Agents {
     #[serde(deserialize_with = "level")]
     sandbox_min: Option<SandboxLevel>,
     pub(super) limits: Limits,
+    pub(super) all: rules::File,
+    pub(super) only: BTreeMap<String, rules::File>,
 }
 
 impl Agents {

@@ -109,9 +109,10 @@ impl<Last> AgentProcess<Last> {
         self
     }
 
-    /// Promises that a call with an idempotency key is executed once as long as the process
-    /// lives: a repeated call gets the first one's output. The core may then repeat calls whose
-    /// answer was lost.
+    /// Promises that a call with an idempotency key is executed once: a repeated call gets the
+    /// first one's output. Keys are kept in this process, for ten minutes after their call has
+    /// ended and 100,000 at once; the core is told so, and may repeat a call that failed within
+    /// that time, but none whose process is gone.
     #[must_use]
     pub fn keeps_idempotency_keys(mut self) -> Self {
         self.keeps_keys = true;
@@ -195,6 +196,13 @@ impl AgentProcess<Adjusting> {
     pub fn tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let tags = tags.into_iter().map(Into::into).collect();
         self.adjust(|tool| tool.tags = Some(tags))
+    }
+
+    /// The tool can pretend: it is called in mode `mock` too, and then makes something up and acts
+    /// on nothing ([`AgentCx::mode`](super::AgentCx::mode)).
+    #[must_use]
+    pub fn mock(self) -> Self {
+        self.adjust(|tool| tool.mock = true)
     }
 
     fn adjust(mut self, change: impl FnOnce(&mut Draft)) -> Self {

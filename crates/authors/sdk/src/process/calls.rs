@@ -15,9 +15,12 @@ use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, PartyKind, QuestionId};
 
 use crate::process::cx::{Cancel, InvokeWaiter};
 
-const KEYS_MAX: usize = 10_000;
+/// Keys that are kept at once; a call with another is refused until one of them is old enough.
+pub(crate) const KEYS_MAX: usize = 100_000;
+/// How long a key is kept after its call has ended. The core is told, and repeats nothing later
+/// than that on the strength of a key.
+pub(crate) const KEYS_KEPT_MS: u64 = 10 * 60 * 1000;
 const KEYS_BYTES_MAX: u64 = 64 * 1024 * 1024;
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Who waits for the answer to a question.
 pub(crate) type Waiter = oneshot::Sender<Result<Answered, SendError>>;
@@ -42,7 +45,8 @@ struct Open {
 
 impl Calls {
     pub(crate) fn new(keeps_keys: bool) -> Self {
-        let keys = keeps_keys.then(|| IdempotencyTable::new(KEYS_MAX, KEYS_BYTES_MAX, DAY_MS));
+        let keys =
+            keeps_keys.then(|| IdempotencyTable::new(KEYS_MAX, KEYS_BYTES_MAX, KEYS_KEPT_MS));
         Self { open: HashMap::new(), questions: HashMap::new(), invokes: HashMap::new(), keys }
     }
 

@@ -20,10 +20,10 @@ use wharf_protocol::agent::{
     AgentClose, AgentConfig, AgentSession, CallReport, IdPrefix, IdempotencyOffer, InvokeRequest,
     Question, SendError,
 };
-use wharf_vocab::Timestamp;
+use wharf_vocab::{Micro, Timestamp};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, Sdk, SessionToken};
 
-use crate::process::calls::{Calls, Waiter};
+use crate::process::calls::{Calls, KEYS_KEPT_MS, KEYS_MAX, Waiter};
 use crate::process::cx::{InvokeWaiter, Taken};
 use crate::process::service::Parts;
 use crate::process::{Endpoint, Error};
@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Invoke { request: Box<InvokeRequest>, waiter: InvokeWaiter, taken: Taken },
     /// Call off a call that was made through the core.
     TakeBack { invoke_id: InvokeId },
+    /// Tell what a call has cost so far.
+    Cost { call_id: CallId, so_far_micro: Micro },
     /// End a call.
     Finish { call_id: CallId, report: Box<CallReport> },
 }
@@ -157,7 +159,8 @@ impl Connection {
         let mut config = AgentConfig::new(token, &parts.id, prefix);
         config.agent_version.clone_from(&parts.version);
         config.capabilities.extend(["ask", "notify", "invoke"].map(str::to_owned));
-        config.idempotency = parts.keeps_keys.then_some(IdempotencyOffer::Process);
+        let offer = IdempotencyOffer::Process { kept_ms: KEYS_KEPT_MS, keys_max: KEYS_MAX as u64 };
+        config.idempotency = parts.keeps_keys.then_some(offer);
         config.sdk = Some(Sdk {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -243,6 +246,10 @@ impl Connection {
                 self.calls.taken_back(&invoke_id);
                 // One that has ended meanwhile needs no canceling.
                 let _ = self.session.cancel_invoke(now, &invoke_id);
+            }
+            Command::Cost { call_id, so_far_micro } => {
+                // A call that is over tells its cost with its result.
+                let _ = self.session.report_cost(now, &call_id, so_far_micro);
             }
             Command::Finish { call_id, report } => {
                 self.calls.finish(now, &mut self.session, &call_id, *report);

@@ -165,9 +165,14 @@ impl AgentCx {
         self.send(|taken| Command::Notify { call_id, level, text, taken }).await
     }
 
-    /// Adds to what the call costs, in millionths of a dollar.
+    /// Adds to what the call costs, in millionths of a dollar. The core is told at once, so that a
+    /// budget can stop the call; where it reads slowly it learns the sum from the result.
     pub fn add_cost(&self, micro: Micro) {
-        self.with_tally(|(cost, _)| *cost = Some(cost.unwrap_or_default().saturating_add(micro)));
+        let so_far_micro = self
+            .with_tally(|(cost, _)| *cost.insert(cost.unwrap_or_default().saturating_add(micro)));
+        let call_id = self.inner.call.call_id.clone();
+        // A connection that is full or gone loses nothing: the result has the sum.
+        let _ = self.inner.commands.try_send(Command::Cost { call_id, so_far_micro });
     }
 
     /// Adds a figure to the call's result, such as a count of tokens. It may hold no secret.

@@ -59,6 +59,7 @@ fn draft(tool: Served) -> Draft {
         side_effects: tool.side_effects(),
         requires_directive: tool.requires_directive(),
         tags: None,
+        mock: false,
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
         input_schema: tool.input_schema().clone(),

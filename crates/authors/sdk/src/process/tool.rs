@@ -24,6 +24,8 @@ pub(crate) struct Draft {
     pub(crate) side_effects: Option<bool>,
     pub(crate) requires_directive: Option<bool>,
     pub(crate) tags: Option<Vec<String>>,
+    /// Whether it can pretend.
+    pub(crate) mock: bool,
     pub(super) name: String,
     pub(super) description: String,
     pub(super) input_schema: Value,
@@ -57,6 +59,7 @@ impl Draft {
             side_effects: None,
             requires_directive: None,
             tags: None,
+            mock: false,
             name,
             description,
             input_schema: schema::of_input::<I>(),
@@ -76,13 +79,17 @@ impl Draft {
         if has_output {
             schema::compile(&self.output_schema).map_err(|why| unusable("output", why))?;
         }
+        let mut capabilities = vec!["streaming".to_owned(), "cancellation".to_owned()];
+        if self.mock {
+            capabilities.push("mock".to_owned());
+        }
         let definition = ToolDefinition {
             tool_id: format!("{agent_id}/{}", self.name),
             name: self.name,
             description: self.description,
             input_schema: self.input_schema,
             output_schema: has_output.then_some(self.output_schema),
-            capabilities: Some(vec!["streaming".to_owned(), "cancellation".to_owned()]),
+            capabilities: Some(capabilities),
             side_effects: self.side_effects,
             requires_directive: self.requires_directive,
             tags: self.tags,

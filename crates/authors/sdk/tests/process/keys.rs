@@ -60,3 +60,12 @@ fn r101_a_key_cannot_be_used_for_another_input() {
     call(&mut core, "other", &json!({"n": 0}));
     assert!(core.failure("other").is(Code::ToolIdempotencyConflict));
 }
+
+#[test]
+fn r169_the_promise_says_how_long_and_how_many() {
+    let listener = Listener::unix();
+    let _running = start(agent().0.keeps_idempotency_keys(), &listener);
+    let (_, hello) = Core::greeted(&listener, CoreLimits::default());
+    let promise = hello.idempotency.expect("promised");
+    assert_eq!((promise.kept_for_ms, promise.keys_max), (Some(600_000), Some(100_000)));
+}

@@ -100,10 +100,10 @@ fn r064_a_tool_that_blocks_does_not_keep_the_agent_alive() {
 }
 
 #[test]
-fn r064_a_goodbye_without_time_ends_the_agent_at_once() {
+fn r063_r064_a_goodbye_without_time_ends_the_agent_at_once() {
     let (mut core, _, running) = joined();
     core.call("s", "sleep", &json!({}));
-    let goodbye = Goodbye { reason: "bye".to_owned(), retry_after_ms: None, drain_ms: None };
+    let goodbye = Goodbye { reason: "bye".to_owned(), retry_after_ms: Some(0), drain_ms: None };
     core.session.goodbye(core.now(), goodbye).expect("live");
     core.flush();
     running.ended_within(END).expect("an orderly end");

@@ -107,3 +107,16 @@ fn r151_what_a_call_holds_is_not_shown_by_what_a_handler_may_print() {
     let shown = core.output("i")["shown"].to_string();
     assert!(shown.contains("AgentCx") && !shown.contains("canary"), "{shown}");
 }
+
+#[test]
+fn r165_a_cost_is_told_as_it_is_spent() {
+    let (mut core, _shared, _running) = joined();
+    core.call("c", "show", &json!({}));
+    assert_eq!(core.end("c").cost_micro, 42);
+    let told = core.seen.iter().filter_map(|event| match event {
+        CoreEvent::Cost { so_far_micro, .. } => Some(*so_far_micro),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [40, 42], "before the result");
+    core.assert_flawless();
+}

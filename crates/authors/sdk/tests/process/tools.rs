@@ -53,6 +53,8 @@ pub(crate) fn agent() -> (AgentProcess<Adjusting>, Arc<Shared>) {
         .tool("big", "Gives an output of n bytes.", big)
         .tool("chatter", "Streams n KiB.", chatter)
         .tool("show", "Uses every channel.", show)
+        .mock()
+        .tags(["text"])
         .tool("debug", "Shows what its context prints.", debug)
         .tool("ask", "Asks and tells.", ask)
         .tool("relay", "Calls another tool and passes on what it says.", relay)

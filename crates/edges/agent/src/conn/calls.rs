@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::agent::AgentLimits;
-use wharf_domain::json_weight;
 use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_engine::{Attempt, Dispatch, Reach};
+use wharf_domain::{Level, Progress, json_weight};
+use wharf_engine::{Attempt, Dispatch, InputCheck, Reach};
 use wharf_hosting::{Gate, Place, Room, Rooms};
 use wharf_protocol::agent::{CallEnd, Cancel};
-use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Object, SandboxLevel};
+use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Micro, Object, SandboxLevel};
 use wharf_wire::agent_v1::CallId;
 
 use super::deliver::{self, Delivering};
@@ -105,7 +105,8 @@ impl Connection {
             if self.waiting.is_empty() {
                 break;
             }
-            let most = u32::try_from(self.shared.options.limits.calls_open_max).unwrap_or(u32::MAX);
+            let most = self.shared.options.session_rules(&peer.agent).calls_open_max;
+            let most = u32::try_from(most).unwrap_or(u32::MAX);
             let calls_max = peer.bounds.limits.calls_max.map_or(most, |max| max.min(most));
             let Some(place) = peer.gate.enter(calls_max) else { return };
             let Some(attempt) = self.waiting.pop_front() else { break };
@@ -175,14 +176,14 @@ impl Connection {
             None => (Reach::Folder, &unlimited),
         };
         let data = prepare::data_of(&attempt, reach, room.as_ref());
-        let request =
-            data.and_then(|data| to_wire::call(attempt.dispatch(), limits, data, room.as_ref()));
+        let request = data.and_then(|data| to_wire::call(&attempt, limits, data, room.as_ref()));
         let sent = request.and_then(|request| {
             let call_id = request.call_id.clone();
             self.session.call(now, request).map(|()| call_id)
         });
         match sent {
             Ok(call_id) => {
+                self.warn_of_inputs(&attempt).await;
                 let peer = self.peer.as_ref();
                 self.meter.begin(|| peer.and_then(|peer| peer.live.started(&peer.launch)));
                 self.calls.insert(call_id, Call { attempt, room, place });
@@ -192,6 +193,40 @@ impl Connection {
                 self.turn_back(&attempt, fault).await;
             }
         }
+    }
+
+    /// Says in the run's log that inputs were let pass that do not fit, where the owner wants so.
+    async fn warn_of_inputs(&self, attempt: &Attempt) {
+        let Some(peer) = &self.peer else { return };
+        if self.shared.options.rule_of(&peer.agent).input_check != InputCheck::Warn {
+            return;
+        }
+        if let Err(fault) = attempt.check_inputs().await {
+            let text = format!("The call was made all the same. {}", fault.message);
+            // When the engine is gone there is nobody left to tell.
+            let _ = attempt.progress(vec![Progress::Log { level: Level::Warn, text }]).await;
+        }
+    }
+
+    /// A call has cost so much by now, also after its end.
+    pub(super) async fn cost(&self, call_id: &CallId, so_far_micro: Micro) {
+        let over = || self.given_up.iter().find(|(id, _)| id == call_id);
+        let attempt = match self.calls.get(call_id) {
+            Some(call) => Some(&call.attempt),
+            None => over().map(|(_, attempt)| attempt),
+        };
+        if let Some(attempt) = attempt {
+            // When the engine is gone there is nobody left to tell.
+            let _ = attempt.report_cost(so_far_micro).await;
+        }
+    }
+
+    /// Remembers an attempt whose call may still be under way at the agent.
+    fn remember(&mut self, call_id: CallId, attempt: Attempt) {
+        if self.given_up.len() >= self.shared.options.limits.tombstones_max {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back((call_id, attempt));
     }
 
     /// A fenced agent gets folders for each call, since it sees little else.
@@ -243,6 +278,7 @@ impl Connection {
             Err(error) => {
                 self.leave(room, false);
                 drop(place);
+                self.remember(call_id.clone(), attempt.clone());
                 let _ = attempt.ended(AttemptReport::new(Err(error), cost_micro)).await;
             }
         }

@@ -5,7 +5,7 @@ use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
 use wharf_engine::Reach;
 use wharf_hosting::{Closed, Phase, provider};
 use wharf_protocol::agent::{
-    Additions, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
+    Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
 };
 use wharf_vocab::{AgentId, Code, Fault, StreamId};
@@ -32,10 +32,14 @@ impl Connection {
                     let _ = call.attempt.progress(from_wire::chunk(gap, chunk)).await;
                 }
             }
+            CoreEvent::Cost { call_id, so_far_micro } => self.cost(&call_id, so_far_micro).await,
             CoreEvent::CallEnded { call_id, end } => self.call_ended(&call_id, *end).await,
-            CoreEvent::Heartbeat { .. } => {
+            CoreEvent::Heartbeat { uptime_ms, inflight_calls, status, details } => {
+                let handle = &self.shared.options.handle;
+                let health =
+                    from_wire::health(handle, status, (uptime_ms, inflight_calls), details);
                 if let Some(peer) = &self.peer {
-                    peer.live.heartbeat(&peer.launch, self.shared.options.handle.now());
+                    peer.live.heartbeat(&peer.launch, handle.now(), health);
                 }
             }
             CoreEvent::HeartbeatMissed { silent_ms } => {
@@ -50,14 +54,15 @@ impl Connection {
             CoreEvent::Violation(violation) => {
                 let name = violation.breach.name();
                 metrics::counter!("wharf_agent_violations_total", "breach" => name).increment(1);
-                let record = |record: AuditRecord| {
-                    record.fact("breach", name).fact("code", violation.breach.code().as_str())
-                };
-                self.audit("agent.protocol_violation", Severity::Warn, record).await;
+                let fatal = self.session.is_closed();
+                let severity = if fatal { Severity::Error } else { Severity::Warn };
+                let record = |record: AuditRecord| breach_of(record, violation.breach);
+                self.audit("agent.protocol_violation", severity, record).await;
             }
             CoreEvent::Closed(why) => self.closed(why).await,
-            CoreEvent::LateResult { .. } => {
+            CoreEvent::LateResult { call_id, cost_micro } => {
                 metrics::counter!("wharf_agent_late_results_total").increment(1);
+                self.cost(&call_id, cost_micro).await;
             }
             CoreEvent::Goodbye { .. } => {
                 if let Some(peer) = &self.peer {
@@ -77,6 +82,7 @@ impl Connection {
         let now = self.now();
         let refused = match self.admit(hello).await {
             Ok(peer) => {
+                self.session.set_rules(self.shared.options.session_rules(&peer.agent));
                 self.peer = Some(peer);
                 let granted = Additions::ALL;
                 // The session waits for exactly this answer.
@@ -104,12 +110,12 @@ impl Connection {
         let Admitted { agent, launch, live, places } =
             admit(&self.shared, &self.origin, hello, commands).await?;
         let (gate, bounds) = (self.shared.gates.of(&agent), Bounds::read(&self.shared, &agent));
-        let idempotency = hello.idempotency.is_some();
+        let keys = hello.idempotency;
         let options = &self.shared.options;
         let origin = options.storage_origin.as_deref();
         let reach = options.handle.agent(&agent).map(|agent| wharf_hosting::reach(&agent, origin));
         let reach = reach.unwrap_or(Reach::Folder);
-        Ok(Peer { agent, launch, live, idempotency, gate, bounds, reach, places, rooms: None })
+        Ok(Peer { agent, launch, live, keys, gate, bounds, reach, places, rooms: None })
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.
@@ -120,9 +126,9 @@ impl Connection {
         });
         self.offered.extend(added);
         let Some(peer) = &self.peer else { return };
-        let idempotency = peer.idempotency;
+        let keys = peer.keys;
         let tools: Vec<_> =
-            self.offered.iter().filter_map(|tool| from_wire::tool(tool, idempotency)).collect();
+            self.offered.iter().filter_map(|tool| from_wire::tool(tool, keys)).collect();
         let handle = &self.shared.options.handle;
         let agent = peer.agent.clone();
         let offered = async {
@@ -216,18 +222,14 @@ impl Connection {
         match why {
             CoreClose::Handshake(HandshakeFailure::Refused(_)) => {}
             CoreClose::Handshake(failure) => {
-                let code = failure.code();
-                self.audit_about(None, "agent.handshake_failed", Severity::Security, |record| {
-                    record.fact("code", code.as_str())
-                })
-                .await;
-            }
-            CoreClose::Violation(breach) => {
-                let facts = |record: AuditRecord| {
-                    record.fact("breach", breach.name()).fact("code", breach.code().as_str())
+                let facts = |record: AuditRecord| match failure {
+                    HandshakeFailure::Breach(breach) => breach_of(record, breach),
+                    failure => record.fact("code", failure.code().as_str()),
                 };
-                self.audit("agent.disconnected", Severity::Error, facts).await;
+                self.audit_about(None, "agent.handshake_failed", Severity::Security, facts).await;
             }
+            // The violation itself was written down.
+            CoreClose::Violation(_) => {}
             other => {
                 let why = close_name(other);
                 let facts = |record: AuditRecord| record.fact("why", why);
@@ -281,6 +283,17 @@ impl Connection {
         let record = facts(record);
         // When the engine is gone nothing can be written any more.
         let _ = self.shared.options.handle.record(&StreamId::Agent(agent), record).await;
+    }
+}
+
+/// What a peer did wrong, as the audit has it: never with anything of what it sent.
+fn breach_of(record: AuditRecord, breach: Breach) -> AuditRecord {
+    let record = record.fact("breach", breach.name()).fact("code", breach.code().as_str());
+    match breach {
+        Breach::FrameTooLarge { announced, limit } => {
+            record.fact("frame_bytes", announced).fact("limit_bytes", limit)
+        }
+        _ => record,
     }
 }
 

@@ -56,19 +56,47 @@ impl Agent {
         let mut agent = Self::connect(launch).await;
         let token = launch.env("OPENSENTIENCE_SESSION_TOKEN");
         agent.hello(token, id, capabilities).await;
-        let welcome = agent.receive().await;
-        assert_eq!(welcome["type"], "core.welcome", "{welcome}");
-        assert_eq!(welcome["error"], Value::Null, "{welcome}");
-        agent.session = welcome["payload"]["session_id"].as_str().expect("text").to_owned();
+        agent.welcomed().await;
         agent
     }
 
     pub(crate) async fn hello(&mut self, token: &str, id: &str, capabilities: &[&str]) {
-        let payload = json!({
+        let protocol = json!({"supported_versions": [1], "capabilities": capabilities});
+        self.hello_with(token, id, protocol, json!({})).await;
+    }
+
+    /// The same with another offer and more fields.
+    pub(crate) async fn hello_with(&mut self, token: &str, id: &str, protocol: Value, more: Value) {
+        let mut payload = json!({
             "session_token": token, "agent_id": id, "agent_version": "0.1.0",
-            "protocol": {"supported_versions": [1], "capabilities": capabilities},
+            "protocol": protocol,
         });
+        for (name, value) in more.as_object().expect("an object") {
+            payload[name] = value.clone();
+        }
         self.send("agent.hello", payload, json!({})).await;
+    }
+
+    /// Connects with a promise to keep idempotency keys.
+    pub(crate) async fn join_keeping(launch: &Launch, promise: Value) -> Self {
+        let mut agent = Self::connect(launch).await;
+        let token = launch.env("OPENSENTIENCE_SESSION_TOKEN");
+        let protocol = json!({
+            "supported_versions": [1], "capabilities": ["tools", "idempotency"],
+            "idempotency": promise,
+        });
+        agent.hello_with(token, "dev.example.hello", protocol, json!({})).await;
+        agent.welcomed().await;
+        agent
+    }
+
+    /// Waits for the welcome.
+    pub(crate) async fn welcomed(&mut self) -> Value {
+        let welcome = self.receive().await;
+        assert_eq!(welcome["type"], "core.welcome", "{welcome}");
+        assert_eq!(welcome["error"], Value::Null, "{welcome}");
+        self.session = welcome["payload"]["session_id"].as_str().expect("text").to_owned();
+        welcome
     }
 
     /// Registers these tools, and no others.
@@ -107,8 +135,18 @@ impl Agent {
         self.next().await.expect("the core went on")
     }
 
-    /// The next message, or `None` once the core has closed the connection.
+    /// The next message but pings, or `None` once the core has closed the connection.
     pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            let message = self.next_of_all().await?;
+            if message["type"] != "core.ping" {
+                return Some(message);
+            }
+        }
+    }
+
+    /// The next message, pings too.
+    pub(crate) async fn next_of_all(&mut self) -> Option<Value> {
         let reading = async {
             let mut length = [0; 4];
             self.stream.read_exact(&mut length).await.ok()?;
@@ -149,6 +187,11 @@ impl Agent {
         self.send("agent.tool.stream", payload, echo(call)).await;
     }
 
+    /// The session that the welcome named.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
     pub(crate) async fn heartbeat(&mut self, status: &str) {
         let payload = json!({
             "session_id": self.session, "uptime_ms": self.sent,
@@ -168,7 +211,7 @@ pub(crate) fn tool(name: &str) -> Value {
 
 fn echo(call: &Value) -> Value {
     let mut echo = json!({});
-    for key in ["request_id", "correlation_id", "causation_id"] {
+    for key in ["request_id", "correlation_id", "causation_id", "traceparent"] {
         if let Some(value) = call.get(key) {
             echo[key] = value.clone();
         }

@@ -137,6 +137,7 @@ async fn r103_r166_a_call_holds_what_the_caller_gave_and_nothing_of_the_core() {
         "timeout_ms",
         "tool_id",
         "actor",
+        "correlation_id",
         "id",
         "payload",
         "request_id",

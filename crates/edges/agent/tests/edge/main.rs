@@ -18,6 +18,7 @@ mod lifecycle;
 mod limits;
 mod objects;
 mod others;
+mod promises;
 mod quarantine;
 mod stage;
 mod surroundings;

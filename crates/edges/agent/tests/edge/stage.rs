@@ -1,5 +1,6 @@
 //! An engine, the edge, and an agent's folder.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use wharf_agent::{AgentEdge, Options};
+use wharf_agent::{AgentEdge, AgentRule, Options};
 use wharf_domain::agent::AgentLimits;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{AuditRecord, Caller, Run, WorldSettings};
@@ -45,10 +46,18 @@ impl Stage {
     }
 
     pub(crate) async fn with(adjust: impl FnOnce(&mut Options)) -> Self {
+        Self::with_engine(|_| {}, adjust).await
+    }
+
+    /// The same on an engine with options of its own.
+    pub(crate) async fn with_engine(
+        engine: impl FnOnce(&mut wharf_engine::Options),
+        adjust: impl FnOnce(&mut Options),
+    ) -> Self {
         let clock = Arc::new(SystemClock);
         let store = Arc::new(MemoryStore::new(&AuditKey::new([7; 32]), clock));
         let dir = tempfile::tempdir().expect("a folder");
-        let stage = Self::on(store, Arc::new(Moody::new()), dir, adjust).await;
+        let stage = Self::on(store, Arc::new(Moody::new()), dir, (engine, adjust)).await;
         stage.make_world("default").await;
         stage.write_manifest("0.1.0");
         stage
@@ -58,11 +67,15 @@ impl Stage {
         store: Arc<MemoryStore>,
         objects: Arc<Moody>,
         dir: tempfile::TempDir,
-        adjust: impl FnOnce(&mut Options),
+        (adjust_engine, adjust): (
+            impl FnOnce(&mut wharf_engine::Options),
+            impl FnOnce(&mut Options),
+        ),
     ) -> Self {
         let node = NodeId::new("test").expect("valid");
         let mut engine = wharf_engine::Options::new(node, store.clone(), Arc::new(SystemClock), 1);
         engine.objects = Some(objects.clone());
+        adjust_engine(&mut engine);
         let handle = Handle::start(engine).await.expect("starts");
         let (launcher, launches) = Played::new();
         let (vault, doors) = (Arc::new(Kept::default()), Arc::new(Doors::default()));
@@ -81,7 +94,7 @@ impl Stage {
     pub(crate) async fn restarted(self) -> Self {
         self.handle.stop(Duration::from_secs(1)).await;
         self.edge.stop().await;
-        Self::on(self.store, self.objects, self.dir, |_| {}).await
+        Self::on(self.store, self.objects, self.dir, (|_| {}, |_| {})).await
     }
 
     pub(crate) async fn make_world(&self, name: &str) {
@@ -259,6 +272,8 @@ pub(crate) fn options(handle: &Handle, dir: &Path) -> Options {
         sandbox_min: None,
         agent_limits: AgentLimits::default(),
         storage_origin: None,
+        rule: AgentRule::default(),
+        rules: BTreeMap::new(),
     }
 }
 

@@ -31,6 +31,8 @@ mod lifecycle;
 mod limits;
 #[path = "../edge/objects.rs"]
 mod objects;
+#[path = "../edge/promises.rs"]
+mod promises;
 #[path = "../edge/quarantine.rs"]
 mod quarantine;
 #[path = "../edge/stage.rs"]

@@ -29,6 +29,10 @@ pub(crate) struct Tool {
     requires_directive: bool,
     /// Whether it can pretend.
     mock: bool,
+    /// What its provider says that it can do, such as `streaming`.
+    capabilities: Vec<String>,
+    /// Groups for display.
+    tags: Vec<String>,
     /// What is held for an attempt, in micro-dollars; the world's default when null.
     max_cost_micro: Option<Int64>,
     /// Whether runs are written down unless the caller says otherwise.
@@ -63,6 +67,8 @@ impl From<&CatalogTool> for Tool {
             side_effects: def.side_effects.unwrap_or(true),
             requires_directive: def.requires_directive,
             mock: def.mock,
+            capabilities: def.capabilities.clone(),
+            tags: def.tags.clone(),
             max_cost_micro: def.max_cost_micro.map(Int64),
             durability: def.durability.into(),
             state: state.to_owned(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use wharf_domain::{Caller, Rights, Run};
 use wharf_engine::{RunPage, RunQuery};
@@ -25,7 +25,9 @@ use crate::{access, from_wire, moment, to_wire};
     post, path = "/v1/runs", tag = "runs",
     operation_id = "create_run",
     params(("wait" = Option<String>, Query,
-        description = "How long to wait for the run's end, such as `500ms`, `30s` or `2m`.")),
+        description = "How long to wait for the run's end, such as `500ms`, `30s` or `2m`."),
+        ("traceparent" = Option<String>, Header,
+        description = "The trace that the run belongs to, as W3C Trace Context writes it.")),
     request_body = CreateRun,
     responses(
         (status = 200, description = "The run is over; only with `wait`.", body = wire::Run),
@@ -43,10 +45,13 @@ pub(super) async fn create(
     State(app): State<Arc<App>>,
     Extension(caller): Extension<Caller>,
     params: Params,
+    headers: HeaderMap,
     JsonBody(request): JsonBody<CreateRun>,
 ) -> Answer {
     let wait = params.wait(app.limits.wait_max)?;
-    let new = from_wire::new_run(request)?;
+    let mut new = from_wire::new_run(request)?;
+    let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
+    new.traceparent = trace.map(str::to_owned);
     let mut run = app.handle.create_run(&caller, new).await?.run;
     if let Some(wait) = wait
         && !run.is_over()

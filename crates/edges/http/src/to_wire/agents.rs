@@ -3,7 +3,7 @@
 use wharf_domain::AgentManifest;
 use wharf_domain::agent::{AgentLimits, Approval};
 use wharf_domain::permission::Permission;
-use wharf_engine::agents::{AgentView, Found, Scan};
+use wharf_engine::agents::{AgentHealth, AgentView, Found, Scan};
 use wharf_wire::rest_v1 as wire;
 
 use super::{error, time};
@@ -27,6 +27,7 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
         pid: view.pid,
         launch_id: view.launch.as_ref().map(ToString::to_string),
         last_heartbeat: view.last_heartbeat.map(time),
+        health: view.health.as_ref().map(health),
         sandbox: achieved.or(wanted).unwrap_or("none").to_owned(),
         tools: agent.tools.iter().map(|def| def.tool.to_string()).collect(),
         name: manifest.name.clone(),
@@ -48,6 +49,15 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
         drift: agent.drift.clone(),
         quarantined: agent.quarantined().map(|def| def.tool.to_string()).collect(),
         source: manifest.source.clone(),
+    }
+}
+
+fn health(health: &AgentHealth) -> wire::AgentHealth {
+    wire::AgentHealth {
+        status: health.status.to_owned(),
+        uptime_ms: health.uptime_ms,
+        inflight_calls: health.inflight_calls,
+        details: health.details.clone(),
     }
 }
 

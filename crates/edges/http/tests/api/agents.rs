@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use wharf_domain::ToolDef;
-use wharf_engine::agents::AgentState;
+use wharf_engine::agents::{AgentHealth, AgentState};
 use wharf_engine::launcher::Achieved;
 use wharf_vocab::{Digest, SandboxLevel, Timestamp, ToolId};
 
@@ -80,12 +80,18 @@ async fn an_agent_is_added_approved_started_stopped_and_removed() {
         view.state = AgentState::Running;
         view.pid = Some(4711);
         view.last_heartbeat = Some(Timestamp(5));
+        let details = serde_json::Map::from_iter([("queue".to_owned(), json!(7))]);
+        view.health =
+            Some(AgentHealth { status: "degraded", uptime_ms: 9, inflight_calls: 1, details });
         let tool = ToolId::new("dev.example.hello/echo").expect("valid");
         view.agent.tools = vec![ToolDef::new(tool, "", json!({}))];
     });
     let shown = edge.get(PATH).await.json();
     assert_eq!((&shown["state"], &shown["pid"]), (&json!("running"), &json!(4711)));
     assert_eq!(shown["last_heartbeat"], "1970-01-01T00:00:00.005Z");
+    let said = json!({"status": "degraded", "uptime_ms": 9, "inflight_calls": 1,
+        "details": {"queue": 7}});
+    assert_eq!(shown["health"], said, "r140");
     assert_eq!(shown["tools"], json!(["dev.example.hello/echo"]));
 
     assert_eq!(edge.act("restart").await["state"], "starting");

@@ -139,7 +139,10 @@ async fn a_tools_state_is_that_of_its_provider() {
     let edge = Edge::start().await;
     let provider = ProviderId::new("dev.example.hello").expect("valid");
     let tool = ToolId::new("dev.example.hello/echo").expect("valid");
-    let tools = vec![ToolDef::new(tool, "", json!({"type": "object"}))];
+    let mut def = ToolDef::new(tool, "", json!({"type": "object"}));
+    (def.tags, def.capabilities) = (vec!["demo".to_owned()], vec!["mock".to_owned()]);
+    def.mock = true;
+    let tools = vec![def];
     edge.handle.register(provider.clone(), tools, Arc::new(Idle)).await.expect("registers");
     let unhealthy = "its provider is not healthy";
     for (availability, state, reason) in [
@@ -150,6 +153,8 @@ async fn a_tools_state_is_that_of_its_provider() {
     ] {
         edge.handle.set_availability(provider.clone(), availability).await.expect("set");
         let shown = edge.get("/v1/tools/dev.example.hello/echo").await.json();
+        let said = (&shown["tags"], &shown["capabilities"], &shown["mock"]);
+        assert_eq!(said, (&json!(["demo"]), &json!(["mock"]), &json!(true)), "r068");
         assert_eq!((&shown["state"], &shown["state_reason"]), (&json!(state), &reason));
         let listed = edge.pages("/v1/tools", 2).await;
         assert!(listed.contains(&shown), "{listed:?}");

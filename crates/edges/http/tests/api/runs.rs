@@ -177,3 +177,28 @@ async fn r166_where_a_caller_stands_is_part_of_the_request_and_kept_only_when_al
     let kept = edge.handle.run(&key).await.expect("there").spec.context.clone();
     assert_eq!(kept.paths().count(), 0);
 }
+
+#[tokio::test]
+async fn r034_a_run_always_says_what_it_is_part_of() {
+    let edge = Edge::start().await;
+    let run = edge.run("wharf/echo", json!({})).await.json();
+    assert_eq!(run["correlation_id"], run["run_id"], "of itself, when nobody says otherwise");
+    let body = json!({"tool": "wharf/echo", "inputs": {}, "correlation_id": "chat:7"});
+    let run = edge.post("/v1/runs?wait=20s", body).await.json();
+    assert_eq!(run["correlation_id"], "chat:7");
+}
+
+#[tokio::test]
+async fn r170_the_trace_of_a_request_goes_with_its_run() {
+    let edge = Edge::start().await;
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    for (header, kept) in [(trace, Some(trace)), ("no trace", None)] {
+        let body = json!({"tool": "wharf/echo", "inputs": {}});
+        let call = edge.call("POST", "/v1/runs?wait=20s").header("traceparent", header);
+        let run = call.json(&body).send().await.json();
+        let run = RunId::new(run["run_id"].as_str().expect("an id")).expect("valid");
+        let key = RunKey { world: WorldId::new("default").expect("valid"), run };
+        let known = edge.handle.run(&key).await.expect("known");
+        assert_eq!(known.spec.traceparent.as_deref(), kept);
+    }
+}

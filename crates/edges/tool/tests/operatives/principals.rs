@@ -243,3 +243,22 @@ async fn k032_a_reader_that_reads_nothing_at_all_is_let_go() {
     }
     assert!(read < 8, "what it did not read was not kept for it");
 }
+
+#[tokio::test]
+async fn r034_what_one_connection_calls_is_part_of_one_session() {
+    let stage = Stage::start().await;
+    let (mut one, mut other) = (stage.principal().await, stage.principal().await);
+    for (number, peer) in [("1", &mut one), ("2", &mut other)] {
+        peer.ask(number, "wharf/echo", json!({"peer": number})).await;
+        peer.response(number).await;
+    }
+    one.ask("3", "wharf/echo", json!({"peer": "1"})).await;
+    one.response("3").await;
+    let runs = stage.runs_of("wharf/echo").await;
+    let sessions: Vec<&str> =
+        runs.iter().map(|run| run["correlation_id"].as_str().expect("always there")).collect();
+    assert_eq!(sessions.len(), 3);
+    assert!(sessions.iter().all(|session| session.starts_with("session:")), "{sessions:?}");
+    let distinct: std::collections::BTreeSet<_> = sessions.iter().collect();
+    assert_eq!(distinct.len(), 2, "{sessions:?}");
+}

@@ -42,6 +42,12 @@ impl Attempt {
         &self.work
     }
 
+    /// What people call whoever started the run, if anything is known of it.
+    #[must_use]
+    pub fn caller_display(&self) -> Option<String> {
+        self.handle.display_of(&self.dispatch.spec.caller.grant)
+    }
+
     /// Says how much processor time the attempt has used, as far as that is known.
     pub fn used_cpu_ms(&self, cpu_ms: u64) {
         self.work.used_cpu_ms(cpu_ms);
@@ -57,7 +63,14 @@ impl Attempt {
 
     /// Writes progress. It waits while the core has too much to do.
     pub async fn progress(&self, mut pieces: Vec<Progress>) -> Result<(), Fault> {
-        self.work.clean(&mut pieces);
+        self.work.clean(&self.handle.inner.redactor, &mut pieces);
+        self.write(pieces).await
+    }
+
+    async fn write(&self, pieces: Vec<Progress>) -> Result<(), Fault> {
+        if pieces.is_empty() {
+            return Ok(());
+        }
         let key = self.dispatch.run.clone();
         let attempt_id = self.dispatch.attempt_id.clone();
         let shard = key.shard();
@@ -67,6 +80,7 @@ impl Attempt {
     /// Raises an ask; how it ends comes by [`wharf_ports::ProviderSink::answer`] under its key.
     pub async fn raise(&self, mut ask: NewAsk) -> Result<(), Fault> {
         self.work.given().ask(&mut ask);
+        self.handle.inner.redactor.ask(&mut ask);
         if let Some(Err(flaw)) = ask.schema.as_ref().map(Schema::compile) {
             return Err(flaw.told(flaw.code(), "The schema of the question"));
         }
@@ -151,6 +165,12 @@ impl Attempt {
         tool.is_some_and(|tool| tool.def.output_schema.is_some())
     }
 
+    /// Checks inputs against the tool's schema, for a provider whose inputs were let pass without.
+    pub async fn check_inputs(&self) -> Result<(), Fault> {
+        let spec = &self.dispatch.spec;
+        self.handle.inner.catalog.check_inputs(&spec.tool, &spec.inputs).await
+    }
+
     /// Checks outputs against the tool's schema, as [`Attempt::succeeded`] will.
     pub async fn check_outputs(&self, outputs: &Object) -> Result<(), Fault> {
         let (tool, catalog) = (&self.dispatch.spec.tool, &self.handle.inner.catalog);
@@ -190,8 +210,13 @@ impl Attempt {
                 AttemptError::Failed(fault, _)
                 | AttemptError::Refused(fault)
                 | AttemptError::Canceled(fault),
-            ) => given.fault(fault),
+            ) => {
+                given.fault(fault);
+                self.handle.inner.redactor.fault(fault);
+            }
         }
+        // When the engine is gone there is nobody left to tell.
+        let _ = self.write(self.work.rest(&self.handle.inner.redactor)).await;
         if report.delivery.metered.is_empty() {
             report.delivery.metered = self.work.metered();
         }

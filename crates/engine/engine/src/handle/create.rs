@@ -9,11 +9,11 @@ use wharf_vocab::{
     AccountId, AskId, Code, Digest, Durability, Fault, Micro, RunKey, Verb, WorldId,
 };
 
-use super::request::{NewRun, RunSeats, check_request, is_literal};
+use super::request::{NewRun, RunSeats, check_request, is_literal, is_traceparent};
 use super::runs::{Accepted, fresh_run_id};
 use super::scope::Resolved;
 use super::{Handle, no_world, stopped};
-use crate::admission;
+use crate::admission::{self, InputCheck};
 use crate::catalog::CatalogTool;
 use crate::shard::{Create, Input, Reply, conflict};
 
@@ -31,7 +31,9 @@ impl Handle {
         check_request(&new, &tool)?;
         let _working = self.work_in(&new.world)?;
         let plan = self.plan(&new, &tool, &key)?;
-        self.inner.catalog.check_inputs(&new.tool, &plan.inputs).await?;
+        if self.inner.input_checks.of(&self.inner.agents, &new.tool) == InputCheck::Enforce {
+            self.inner.catalog.check_inputs(&new.tool, &plan.inputs).await?;
+        }
         let claims = match self.look_up(caller, &new, &key, plan).await {
             Ok(found) => found,
             // What was there for the first request may be gone when the same is asked again.
@@ -123,7 +125,12 @@ impl Handle {
         let gate = self.with_seats(gate, approval.is_some(), &new.seats)?;
         let (digest, provider) = (digest_of(&new, tool), new.tool.provider());
         let home = self.inner.home.as_deref();
-        let correlation_id = parent.as_ref().and_then(|parent| parent.spec.correlation_id.clone());
+        let above_it = parent.as_deref().map(|parent| {
+            let part_of = parent.spec.correlation_id.clone();
+            part_of.unwrap_or_else(|| parent.key.run.to_string())
+        });
+        let correlation_id = above_it.or(new.correlation_id);
+        let trace = parent.as_deref().and_then(|parent| parent.spec.traceparent.clone());
         Ok(RunSpec {
             digest,
             tool_hash: tool.hash.clone(),
@@ -145,6 +152,7 @@ impl Handle {
             context: admission::context(&self.inner.agents, &provider, new.context, home)?,
             side_effect_free: tool.def.side_effects == Some(false),
             idempotent: tool.def.idempotency,
+            keys_kept: tool.def.keys_kept,
             reattach: tool.def.reattach,
             tool: new.tool,
             inputs: resolved.inputs,
@@ -156,7 +164,8 @@ impl Handle {
             parent: new.parent,
             continues: new.continues,
             idempotency_key: new.idempotency_key,
-            correlation_id: correlation_id.or(new.correlation_id),
+            correlation_id: Some(correlation_id.unwrap_or_else(|| key.run.to_string())),
+            traceparent: new.traceparent.filter(|text| is_traceparent(text)).or(trace),
         })
     }
 

@@ -18,6 +18,7 @@ use super::Attempt;
 use super::reads::Reads;
 use super::scrub::Given;
 use super::signatures::Endings;
+use crate::redact::{Redactor, Tails};
 use crate::storage::{self, Patience};
 
 /// How a provider reaches the files of an attempt.
@@ -43,6 +44,7 @@ pub(super) struct Work(Arc<Mutex<Inner>>);
 struct Inner {
     given: Given,
     endings: Endings,
+    tails: Tails,
     inputs: Option<Object>,
     outputs: Option<BTreeMap<String, String>>,
     written: BTreeMap<String, Written>,
@@ -82,10 +84,16 @@ impl Work {
         self.lock().given.clone()
     }
 
-    /// Takes addresses that were given out from progress, before anybody sees it.
-    pub(super) fn clean(&self, pieces: &mut [Progress]) {
+    /// Takes addresses that were given out, and secrets, from progress before anybody sees it.
+    pub(super) fn clean(&self, redactor: &Redactor, pieces: &mut Vec<Progress>) {
         let inner = &mut *self.lock();
         inner.given.progress(&mut inner.endings, pieces);
+        redactor.progress(&mut inner.tails, pieces);
+    }
+
+    /// What of the progress was held back, once nothing follows.
+    pub(super) fn rest(&self, redactor: &Redactor) -> Vec<Progress> {
+        redactor.rest(&mut self.lock().tails)
     }
 
     /// The address that was given out for an output.

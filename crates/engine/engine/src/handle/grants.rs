@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use uuid::Uuid;
 use wharf_domain::grant::{Keyring, NewGrant, Token, WorkerGrant, token, worker};
-use wharf_domain::{Caller, CallerKind, Grant, GrantInput};
-use wharf_vocab::{Code, Fault, GrantId, StreamId, Verb};
+use wharf_domain::{Agent, Caller, CallerKind, Grant, GrantInput};
+use wharf_vocab::{AgentId, Code, Fault, GrantId, Object, StreamId, Verb};
 
 use super::Handle;
 use crate::shard::{Input, Reply};
@@ -70,6 +70,31 @@ impl Handle {
         let mut grants = self.inner.grants.all();
         grants.sort_by_key(|grant| grant.made_at);
         grants
+    }
+
+    /// What the bearer of a grant is called by people, if anything is known of it.
+    #[must_use]
+    pub fn display_of(&self, grant: &GrantId) -> Option<String> {
+        if let Some(agent) = grant.as_str().strip_prefix("agent.") {
+            let name = |agent: &Agent| agent.manifest.name.clone();
+            let name = self.inner.agents.look(&AgentId::new(agent).ok()?, name)?;
+            return Some(name).filter(|name| !name.is_empty());
+        }
+        let root = GrantId::new(grant.as_str().split('.').next()?).ok()?;
+        let label = self.inner.grants.look(&root, |grant| grant.label.clone());
+        let own = matches!(grant.as_str(), "owner" | "core").then(|| grant.to_string());
+        label.filter(|label| !label.is_empty()).or(own)
+    }
+
+    /// Remembers the value of a secret that somebody is given, so that it is cut out of what
+    /// providers write.
+    pub fn know_secret(&self, value: &str) {
+        self.inner.redactor.know(value);
+    }
+
+    /// Cuts out what must not be shown of what a provider says of itself.
+    pub fn redact(&self, object: &mut Object) {
+        self.inner.redactor.object(object);
     }
 
     /// The long form of a worker's right to an attempt.

@@ -54,9 +54,11 @@ pub use uploads::UploadView;
 pub use watch::{RunEvent, Watch};
 pub use worlds::WorldView;
 
+use crate::admission::InputChecks;
 use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::hub::Hub;
 use crate::records::{Agents, Grants, Seats, Worlds};
+use crate::redact::{Redaction, Redactor};
 use crate::shard::{Input, Reply};
 use crate::shell::{Message, Parts, Shell};
 use crate::storage;
@@ -92,6 +94,10 @@ pub struct Options {
     /// Where else than in the artifact store outputs may go: schemes, hosts and ports such as
     /// `https://storage.example`.
     pub origins: Vec<String>,
+    /// What is cut out of what providers write.
+    pub redaction: Redaction,
+    /// How inputs of agents' tools are checked.
+    pub input_checks: InputChecks,
 }
 
 impl Options {
@@ -109,6 +115,8 @@ impl Options {
             policy,
             home: None,
             origins: Vec::new(),
+            redaction: Redaction::default(),
+            input_checks: InputChecks::default(),
         }
     }
 }
@@ -131,6 +139,8 @@ struct Inner {
     policy: Policy,
     home: Option<String>,
     origins: Vec<String>,
+    redactor: Redactor,
+    input_checks: InputChecks,
     store: Arc<dyn Store>,
     objects: Option<Arc<dyn ObjectStore>>,
     clock: Arc<dyn Clock>,
@@ -183,6 +193,8 @@ impl Handle {
             policy: options.policy,
             home: options.home,
             origins: options.origins,
+            redactor: Redactor::new(options.redaction),
+            input_checks: options.input_checks,
             store: options.store,
             objects: options.objects,
             clock: options.clock,

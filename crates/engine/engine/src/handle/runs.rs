@@ -26,6 +26,12 @@ pub struct Accepted {
 }
 
 impl Handle {
+    /// A fresh id for all that one connection starts.
+    #[must_use]
+    pub fn new_session(&self) -> String {
+        format!("session:{}", Uuid::now_v7())
+    }
+
     /// Accepts a run, or says why not; nothing is kept of a request that is refused but a record
     /// in the audit.
     pub async fn create_run(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {

@@ -320,6 +320,8 @@ pub fn created(key: &RunKey) -> Entry {
         senior: None,
         side_effect_free: false,
         idempotent: false,
+        keys_kept: None,
+        traceparent: None,
         reattach: false,
     };
     Entry::Run(RunEntry::Created(run::Created { key: key.clone(), spec: Arc::new(spec) }))

@@ -7,7 +7,7 @@ use wharf_vocab::{
 };
 
 use crate::scope::{Bindings, Unwritten};
-use crate::{CallerRef, Gate};
+use crate::{CallerRef, Gate, KeysKept};
 
 /// What a run was asked to do, with the facts of its tool that rules depend on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -50,9 +50,12 @@ pub struct RunSpec {
     /// The caller's own key for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
-    /// The caller's own id for what it is part of.
+    /// The id of what it is part of: what the caller says, else the run that all of it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
+    /// The trace it belongs to, as W3C Trace Context writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// How long one attempt may run.
     pub timeout_ms: u64,
     /// Where its money comes from.
@@ -84,6 +87,9 @@ pub struct RunSpec {
     /// Whether the provider keeps idempotency keys.
     #[serde(default)]
     pub idempotent: bool,
+    /// How far its memory of them goes, when it has bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys_kept: Option<KeysKept>,
     /// Whether an attempt can be taken up again after a restart of the core.
     #[serde(default)]
     pub reattach: bool,

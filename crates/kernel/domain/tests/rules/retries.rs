@@ -1,7 +1,7 @@
 //! When another attempt follows, when it may begin, and what the caller learns about the effects.
 
 use wharf_domain::run::{AttemptError, Pause, RunInput};
-use wharf_domain::{Availability, RunEntry, RunSpec};
+use wharf_domain::{Availability, KeysKept, RunEntry, RunSpec};
 use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
 use wharf_vocab::{Code, Executed, Fault, FaultCode, RunStatus};
 
@@ -190,4 +190,47 @@ fn the_last_error_does_not_hide_what_an_earlier_attempt_may_have_done() {
         act(&mut stage);
         assert_eq!(executed(stage.error()), Some("maybe"), "the provider {what}");
     }
+}
+
+#[test]
+fn r102_r169_a_key_is_a_reason_to_try_again_only_while_it_is_kept() {
+    let kept = |for_ms: Option<u64>, beyond_process: bool| {
+        move |spec: &mut RunSpec| {
+            KEYED(spec);
+            spec.keys_kept = Some(KeysKept { for_ms, beyond_process });
+        }
+    };
+    let (busy, lost) = (Code::ToolBusy, Code::ToolAgentLost);
+    // For how long, beyond the process, after how long, why, and whether there is another attempt.
+    for (row, (for_ms, beyond_process, after_ms, code, again)) in [
+        (None, false, 3_600_000, busy, true),
+        (None, false, 0, lost, false),
+        (None, true, 0, lost, true),
+        (Some(60_000), false, 10_000, busy, true),
+        (Some(60_000), false, 10_000, lost, false),
+        (Some(60_000), true, 10_000, lost, true),
+        (Some(60_000), true, 60_000, busy, false),
+        (Some(60_000), true, 60_000, lost, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut plan = Plan::of(ACTS);
+        kept(for_ms, beyond_process)(&mut plan.spec);
+        plan.spec.timeout_ms = 7_200_000;
+        let mut stage = plan.start();
+        stage.wait(after_ms);
+        stage.take(&stage.failed(code, Executed::Maybe));
+        assert_eq!(!stage.run.is_over(), again, "row {row}");
+    }
+}
+
+#[test]
+fn r169_the_pause_before_another_attempt_counts_too() {
+    let mut plan = Plan::of(KEYED);
+    plan.spec.keys_kept =
+        Some(KeysKept { for_ms: Some(RETRY_BACKOFF_MS / 2), beyond_process: true });
+    let mut stage = plan.start();
+    stage.take(&stage.failed(Code::ToolBusy, Executed::Maybe));
+    assert!(stage.run.is_over(), "the key would be forgotten by then");
 }

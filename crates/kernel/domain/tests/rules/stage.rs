@@ -71,6 +71,8 @@ impl Default for Plan {
             senior: None,
             side_effect_free: false,
             idempotent: false,
+            keys_kept: None,
+            traceparent: None,
             reattach: false,
         };
         let accounts = vec![LedgerOp::Open { account: world, parent: None, limit: None }];

@@ -3,7 +3,11 @@
 //! The same key with the same input is executed once: while the first call runs, later ones wait
 //! for its outcome; once it has succeeded, later ones get its output. The same key with another
 //! input is a conflict. A call that failed is forgotten, so that it may be tried again. Keys
-//! belong to a tool and a caller. The memory is bounded by count, by bytes and by age.
+//! belong to a tool and a caller.
+//!
+//! A key is kept for as long as was promised, whatever else comes: when there is no room for more
+//! keys, new ones are refused. Outputs are bounded too; when they are too many, the oldest are
+//! dropped and their keys stay, so that nothing is executed twice.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -43,8 +47,10 @@ pub struct IdempotencyTable {
     bytes_max: u64,
     kept_ms: u64,
     entries: BTreeMap<IdempotencyKey, Entry>,
-    /// Keys of finished calls, oldest first, with when they finished and their size.
-    finished: VecDeque<(IdempotencyKey, u64, u64)>,
+    /// Keys of finished calls, oldest first, with when they finished.
+    finished: VecDeque<(IdempotencyKey, u64)>,
+    /// Of these, those whose outputs are kept, with their sizes.
+    outputs: VecDeque<(IdempotencyKey, u64)>,
     bytes: u64,
 }
 
@@ -57,12 +63,12 @@ struct Entry {
 #[derive(Debug)]
 enum State {
     Running { waiting: Vec<CallId> },
-    Succeeded { output: Object },
+    Succeeded { output: Option<Object> },
 }
 
 impl IdempotencyTable {
-    /// A table for at most `entries_max` keys with at most `bytes_max` of outputs, each kept for
-    /// `kept_ms`. Outputs that do not fit even alone are not kept.
+    /// A table for at most `entries_max` keys, each kept for `kept_ms` after its call has ended,
+    /// and at most `bytes_max` of outputs.
     #[must_use]
     pub fn new(entries_max: usize, bytes_max: u64, kept_ms: u64) -> Self {
         Self {
@@ -71,6 +77,7 @@ impl IdempotencyTable {
             kept_ms,
             entries: BTreeMap::new(),
             finished: VecDeque::new(),
+            outputs: VecDeque::new(),
             bytes: 0,
         }
     }
@@ -94,16 +101,15 @@ impl IdempotencyTable {
                     waiting.push(call_id.clone());
                     Begin::Wait
                 }
-                State::Succeeded { output } => {
+                State::Succeeded { output: Some(output) } => {
                     Begin::Replay(CallOutcome::Succeeded(output.clone()))
                 }
+                State::Succeeded { output: None } => Begin::Refuse(dropped()),
             };
         }
-        while self.entries.len() >= self.entries_max {
-            if !self.forget_oldest() {
-                let message = "The agent cannot remember another idempotency key now.";
-                return Begin::Refuse(Fault::new(Code::ToolBusy, message).executed(Executed::No));
-            }
+        if self.entries.len() >= self.entries_max {
+            let message = "The agent cannot remember another idempotency key now.";
+            return Begin::Refuse(Fault::new(Code::ToolBusy, message).executed(Executed::No));
         }
         let state = State::Running { waiting: Vec::new() };
         self.entries.insert(key.clone(), Entry { input: digest, state });
@@ -124,32 +130,47 @@ impl IdempotencyTable {
         };
         if let CallOutcome::Succeeded(output) = outcome {
             let bytes = Chunk::Partial { json: output.clone() }.output_bytes();
-            let state = State::Succeeded { output: output.clone() };
+            let state = State::Succeeded { output: Some(output.clone()) };
             self.entries.insert(key.clone(), Entry { input, state });
-            self.finished.push_back((key.clone(), now_ms, bytes));
+            self.finished.push_back((key.clone(), now_ms));
+            self.outputs.push_back((key.clone(), bytes));
             self.bytes = self.bytes.saturating_add(bytes);
-            while self.bytes > self.bytes_max && self.forget_oldest() {}
+            while self.bytes > self.bytes_max && self.drop_oldest_output() {}
         }
         waiting
     }
 
     fn forget_old(&mut self, now_ms: u64) {
-        let is_old = |at: u64| at.saturating_add(self.kept_ms) <= now_ms;
-        let old = self.finished.iter().take_while(|(_, at, _)| is_old(*at)).count();
-        for _ in 0..old {
-            self.forget_oldest();
+        let kept_ms = self.kept_ms;
+        let is_old = |at: u64| at.saturating_add(kept_ms) <= now_ms;
+        while self.finished.front().is_some_and(|(_, at)| is_old(*at)) {
+            let Some((key, _)) = self.finished.pop_front() else { return };
+            // Outputs are dropped in the same order, so this one is the oldest or gone.
+            if self.outputs.front().is_some_and(|(oldest, _)| *oldest == key) {
+                self.drop_oldest_output();
+            }
+            self.entries.remove(&key);
         }
     }
 
-    /// Forgets the call that finished first; false when none is finished.
-    fn forget_oldest(&mut self) -> bool {
-        let Some((key, _, bytes)) = self.finished.pop_front() else {
-            return false;
-        };
-        self.entries.remove(&key);
+    /// Drops the output of the call that finished first, and keeps its key; false when there is
+    /// none.
+    fn drop_oldest_output(&mut self) -> bool {
+        let Some((key, bytes)) = self.outputs.pop_front() else { return false };
         self.bytes = self.bytes.saturating_sub(bytes);
+        if let Some(Entry { state: State::Succeeded { output }, .. }) = self.entries.get_mut(&key) {
+            *output = None;
+        }
         true
     }
+}
+
+fn dropped() -> Fault {
+    Fault::new(
+        Code::ToolOutputTooLarge,
+        "The call was executed before, and its output is no longer kept.",
+    )
+    .executed(Executed::Yes)
 }
 
 fn conflict() -> Fault {
@@ -219,24 +240,39 @@ mod tests {
     }
 
     #[test]
-    fn r169_what_is_remembered_is_bounded_by_count_bytes_and_age() {
+    fn r169_a_key_is_kept_for_as_long_as_was_promised_and_no_longer() {
         let mut table = table();
-        for n in 0..100 {
+        for n in 0..4 {
             let key = key(&n.to_string());
             assert_eq!(table.begin(0, &key, &object(n), &call(n)), Begin::Execute);
-            table.finish(0, &key, &CallOutcome::Succeeded(object(n)));
-            assert!(table.entries.len() <= 4 && table.finished.len() <= 4);
+            table.finish(n, &key, &CallOutcome::Succeeded(object(n)));
         }
-        assert!(matches!(table.begin(999, &key("99"), &object(99), &call(1)), Begin::Replay(_)));
-        assert_eq!(table.begin(1_000, &key("99"), &object(99), &call(1)), Begin::Execute);
-        assert_eq!(table.bytes, 0);
+        let full = table.begin(999, &key("4"), &object(4), &call(4));
+        assert!(
+            matches!(full, Begin::Refuse(fault) if fault.is(Code::ToolBusy)
+            && fault.details["executed"] == "no"),
+            "none is forgotten to make room"
+        );
+        assert!(matches!(table.begin(999, &key("0"), &object(0), &call(5)), Begin::Replay(_)));
+        assert_eq!(table.begin(1_000, &key("0"), &object(0), &call(6)), Begin::Execute);
+        assert!(matches!(table.begin(1_002, &key("3"), &object(3), &call(7)), Begin::Replay(_)));
+        table.finish(1_002, &key("0"), &CallOutcome::Succeeded(object(0)));
+        assert_eq!(table.begin(5_000, &key("9"), &object(9), &call(8)), Begin::Execute);
+        assert_eq!((table.bytes, table.entries.len()), (0, 1));
+    }
 
+    #[test]
+    fn r169_an_output_that_is_too_much_is_dropped_and_its_key_stays() {
+        let mut table = table();
         let large = json!({"x": "y".repeat(600)}).as_object().expect("an object").clone();
         for name in ["a", "b"] {
-            table.begin(1_000, &key(name), &object(0), &call(0));
-            table.finish(1_000, &key(name), &CallOutcome::Succeeded(large.clone()));
+            table.begin(0, &key(name), &object(0), &call(0));
+            table.finish(0, &key(name), &CallOutcome::Succeeded(large.clone()));
         }
         assert!(table.bytes <= 1_000);
+        let again = table.begin(1, &key("a"), &object(0), &call(1));
+        assert!(matches!(again, Begin::Refuse(fault) if fault.details["executed"] == "yes"));
+        assert!(matches!(table.begin(1, &key("b"), &object(0), &call(2)), Begin::Replay(_)));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub use agent_end::{
 pub use core_end::{
     Additions, Answer, AnySchema, CallRequest, Cancel, CoreClose, CoreConfig, CoreEvent,
     CoreLimits, CoreSession, Goodbye, HandshakeFailure, Health, HelloReceived, InvokeReceived,
-    OversizePolicy, QuestionReceived, Refusal, SchemaCheck,
+    OversizePolicy, QuestionReceived, Refusal, SchemaCheck, SessionRules,
 };
 pub use faults::{error_of, fault_of};
 pub use idempotency::{Begin, IdempotencyKey, IdempotencyTable};

@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 use wharf_protocol::agent::{
     Additions, AgentClose, AgentEvent, Breach, CoreClose, CoreEvent, HandshakeFailure,
-    IdempotencyOffer, Refusal, SendError,
+    IdempotencyOffer, OversizePolicy, Refusal, SendError, SessionRules,
 };
 use wharf_vocab::Code;
-use wharf_wire::agent_v1::{IdempotencyKept, Malformed};
+use wharf_wire::agent_v1::{IdempotencyKept, Malformed, Sdk};
 
 use super::stage::{
-    AgentStage, CoreStage, agent_config, closed, core_config, frame, hello, moment, tool, welcome,
+    AgentStage, CoreStage, agent_config, closed, core_config, frame, hello, moment, request, tool,
+    welcome,
 };
 
 fn without(mut value: Value, field: &str) -> Value {
@@ -35,7 +36,7 @@ fn turned_away(payload: &Value) -> (Value, HandshakeFailure) {
 #[test]
 fn r040_the_first_frame_of_an_agent_is_its_hello() {
     let mut config = agent_config();
-    config.idempotency = Some(IdempotencyOffer::Process);
+    config.idempotency = Some(IdempotencyOffer::Process { kept_ms: 600_000, keys_max: 9 });
     let hello = AgentStage::new(config).answer();
     assert_eq!(hello["type"], "agent.hello");
     assert_eq!(hello["v"], 1);
@@ -46,7 +47,8 @@ fn r040_the_first_frame_of_an_agent_is_its_hello() {
     assert_eq!(payload["protocol"]["supported_versions"], json!([1]));
     let capabilities = json!(["tools", "streaming", "cancellation", "idempotency"]);
     assert_eq!(payload["protocol"]["capabilities"], capabilities);
-    assert_eq!(payload["protocol"]["idempotency"], json!({"kept_for": "process"}), "r169");
+    let promise = json!({"kept_for": "process", "kept_for_ms": 600_000, "keys_max": 9});
+    assert_eq!(payload["protocol"]["idempotency"], promise, "r169");
 }
 
 #[test]
@@ -245,9 +247,58 @@ fn r059_unknown_capabilities_and_a_missing_sdk_are_no_problem() {
     let [CoreEvent::Hello(hello)] = &events[..] else { panic!("{events:?}") };
     assert_eq!(hello.sdk, None);
     assert_eq!(hello.additions, Additions { ask: true, ..Additions::default() });
-    assert_eq!(hello.idempotency, Some(IdempotencyKept::Day), "r169");
+    let promise = hello.idempotency.expect("promised");
+    assert_eq!((promise.kept_for, promise.kept_for_ms), (IdempotencyKept::Day, None), "r169");
     stage.accept(Additions::ALL);
     assert_eq!(stage.answer()["payload"]["capabilities"], json!(["ask"]));
+}
+
+#[test]
+fn r059_nothing_in_what_is_only_shown_refuses_a_hello() {
+    let sdk = |name: &str, version: &str| Some(Sdk { name: name.into(), version: version.into() });
+    for (given, shown) in [
+        (json!({"name": "elixir"}), sdk("elixir", "")),
+        (json!({"version": "1.0.0"}), sdk("", "1.0.0")),
+        (json!({"name": 7, "version": ["x"]}), sdk("", "")),
+        (json!({}), sdk("", "")),
+        (json!("elixir"), None),
+        (json!(null), None),
+    ] {
+        let mut payload = hello();
+        payload["sdk"] = given.clone();
+        let mut stage = CoreStage::new(core_config());
+        stage.say("agent.hello", &payload);
+        let events = stage.events();
+        let [CoreEvent::Hello(hello)] = &events[..] else { panic!("{given}: {events:?}") };
+        assert_eq!(hello.sdk, shown, "{given}");
+    }
+}
+
+#[test]
+fn r011_r149_what_holds_for_one_agent_is_said_before_it_is_let_in() {
+    let mut stage = CoreStage::new(core_config());
+    stage.say("agent.hello", &hello());
+    stage.session.set_rules(SessionRules {
+        frame_bytes_max: 1_000,
+        calls_open_max: 1,
+        oversize: OversizePolicy::Reject,
+        close_on_unknown_type: true,
+    });
+    stage.accept(Additions::ALL);
+    stage.events();
+    assert_eq!(stage.answer()["payload"]["max_frame_bytes"], 1_000);
+    stage.say("agent.tools.register", &json!({"tools": [tool("say")]}));
+    stage.events();
+    stage.written();
+    stage.call("c-1");
+    let refused = stage.session.call(stage.moment(), request("c-2")).expect_err("one at a time");
+    assert!(refused.is(Code::ToolBusy), "{refused}");
+    stage.say("agent.notice", &json!({"level": "info", "text": "x".repeat(1_000)}));
+    let large = |breach: &Breach| matches!(breach, Breach::FrameTooLarge { limit: 1_000, .. });
+    assert!(stage.breaches().iter().all(large), "answered, and the session goes on");
+    assert!(stage.session.is_live());
+    stage.say("agent.dance", &json!({}));
+    assert!(stage.session.is_closed(), "a strict core takes no unknown type");
 }
 
 #[test]

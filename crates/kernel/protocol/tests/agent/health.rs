@@ -147,6 +147,8 @@ fn r147_a_ping_gets_one_pong_or_counts_as_lost() {
     assert_eq!(pair.core_events(), [CoreEvent::Pong { ping_id: id, elapsed_ms: 0 }]);
 
     let mut stage = CoreStage::ready();
+    let first = stage.session.ping(stage.moment()).expect("live");
+    stage.say_with("agent.pong", &json!({}), &json!({"in_reply_to": first}));
     let id = stage.session.ping(stage.moment()).expect("live");
     for _ in 0..2 {
         stage.pass(10_000);
@@ -156,10 +158,45 @@ fn r147_a_ping_gets_one_pong_or_counts_as_lost() {
     stage.pass(10_000);
     let lost = [CoreEvent::PingLost, CoreEvent::HealthChanged(Health::Unhealthy)];
     assert_eq!(stage.events(), lost);
-    stage.say_with("agent.pong", &json!({}), &json!({"in_reply_to": id}));
-    assert_eq!(stage.breaches(), [Breach::Pong], "too late is as good as never asked");
     stage.heartbeat("ok");
-    assert_eq!(health_changes(&stage.events()), [Health::Healthy]);
+    assert_eq!(health_changes(&stage.events()), [], "it beats, and does not hear");
+    stage.say_with("agent.pong", &json!({}), &json!({"in_reply_to": id}));
+    assert_eq!(health_changes(&stage.events()), [Health::Healthy], "late is not never");
+}
+
+/// Passes time with a heartbeat every ten seconds; the pings that were sent.
+fn beating(stage: &mut CoreStage, seconds: u64) -> Vec<serde_json::Value> {
+    for _ in 0..seconds / 10 {
+        stage.pass(10_000);
+        stage.heartbeat("ok");
+    }
+    let written = stage.written();
+    assert!(written.iter().all(|message| message["type"] == "core.ping"), "{written:?}");
+    written
+}
+
+#[test]
+fn r147_an_idle_agent_is_pinged_and_a_busy_one_is_not() {
+    let mut stage = CoreStage::ready();
+    assert_eq!(stage.session.next_deadline(), Some(30_000));
+    let pings = beating(&mut stage, 30);
+    assert_eq!(pings.len(), 1, "heartbeats alone do not show that it hears");
+    stage.say_with("agent.pong", &json!({}), &json!({"in_reply_to": pings[0]["id"]}));
+    assert_eq!(beating(&mut stage, 20).len(), 0);
+    let again = beating(&mut stage, 10);
+    assert_eq!(again.len(), 1);
+    stage.say_with("agent.pong", &json!({}), &json!({"in_reply_to": again[0]["id"]}));
+    stage.call("c-1");
+    stage.written();
+    assert_eq!(beating(&mut stage, 120).len(), 0, "a call shows that it hears");
+}
+
+#[test]
+fn r147_an_agent_that_knows_no_pings_is_asked_once_and_stays_well() {
+    let mut stage = CoreStage::ready();
+    assert_eq!(beating(&mut stage, 600).len(), 1);
+    assert_eq!(health_changes(&stage.events()), []);
+    assert!(stage.session.takes_calls());
 }
 
 #[test]
@@ -176,6 +213,9 @@ fn two_ends_left_alone_stay_healthy_for_a_day() {
     pair.pass(24 * 60 * 60 * 1_000);
     assert_eq!(pair.core.health(), Health::Healthy);
     let events = pair.core_events();
-    assert!(events.iter().all(|event| matches!(event, CoreEvent::Heartbeat { .. })));
-    assert_eq!(events.len(), 8_640);
+    let is_beat = |event: &&CoreEvent| matches!(event, CoreEvent::Heartbeat { .. });
+    let is_pong = |event: &&CoreEvent| matches!(event, CoreEvent::Pong { .. });
+    assert_eq!(events.iter().filter(is_beat).count(), 8_640);
+    assert_eq!(events.iter().filter(is_pong).count(), 2_880);
+    assert_eq!(events.len(), 8_640 + 2_880);
 }

@@ -36,7 +36,7 @@ fn r052_a_malformed_hello_is_refused_without_its_token() {
         ("agent_id", json!(7)),
         ("agent_version", json!([CANARY])),
         ("protocol", json!(CANARY)),
-        ("sdk", json!({"name": CANARY})),
+        ("manifest_hash", json!([CANARY])),
     ] {
         let mut payload = hello();
         payload["session_token"] = json!(CANARY);

@@ -1,7 +1,7 @@
 //! Streamed output: order, gaps, shapes and budgets.
 
 use serde_json::{Value, json};
-use wharf_protocol::agent::{Breach, CallOutcome, CoreEvent, SendError};
+use wharf_protocol::agent::{Breach, CallOutcome, Cancel, CoreEvent, SendError};
 use wharf_wire::agent_v1::{Chunk, TextChannel};
 
 use super::pair::Pair;
@@ -238,4 +238,95 @@ fn r115_chunks_are_given_on_as_they_come() {
         stage.stream("c-1", seq, "x");
         assert_eq!(chunks(&stage.events()), [(seq, None)], "not held back");
     }
+}
+
+/// A stream message that tells a cost, with text or without.
+fn costs(seq: u64, text: &str, cost_micro: u64) -> Value {
+    json!({"call_id": "c-1", "seq": seq, "channel": "status", "data": {"text": text},
+        "cost_micro": cost_micro})
+}
+
+fn told(events: &[CoreEvent]) -> Vec<u64> {
+    let cost = |event: &CoreEvent| match event {
+        CoreEvent::Cost { so_far_micro, .. } => Some(*so_far_micro),
+        _ => None,
+    };
+    events.iter().filter_map(cost).collect()
+}
+
+#[test]
+fn r165_a_cost_is_told_while_the_call_goes_on_and_never_falls() {
+    let mut stage = CoreStage::calling("c-1");
+    stage.say_of_call("agent.tool.stream", &costs(1, "", 100));
+    let events = stage.events();
+    assert_eq!((told(&events), chunks(&events)), (vec![100], vec![]), "nothing is shown of it");
+    stage.say_of_call("agent.tool.stream", &costs(2, "half way", 250));
+    let events = stage.events();
+    assert_eq!((told(&events), chunks(&events)), (vec![250], vec![(2, None)]));
+    stage.say_of_call("agent.tool.stream", &costs(3, "", 200));
+    assert_eq!(stage.events(), [], "less than before is no news");
+    let result = json!({"call_id": "c-1", "status": "failed", "metrics": {"cost_micro": 40}});
+    stage.say_of_call("agent.tool.result", &result);
+    assert_eq!(stage.end().1.cost_micro, 250, "what was spent is spent");
+}
+
+#[test]
+fn r165_what_was_told_counts_however_the_call_ends() {
+    let told_before = || {
+        let mut stage = CoreStage::calling("c-1");
+        stage.say_of_call("agent.tool.stream", &costs(1, "", 100));
+        stage.events();
+        stage
+    };
+    let mut lost = told_before();
+    lost.session.end_of_input(lost.moment());
+    assert_eq!(ends(&lost.events())[0].1.cost_micro, 100);
+
+    let mut unreadable = told_before();
+    let odd = json!({"call_id": "c-1", "status": "done", "metrics": {"cost_micro": 300}});
+    unreadable.say_of_call("agent.tool.result", &odd);
+    let events = unreadable.events();
+    assert_eq!(told(&events), [300], "a result that breaks the protocol tells its cost too");
+    assert_eq!(ends(&events)[0].1.cost_micro, 300);
+
+    let mut late = told_before();
+    let cancel = Cancel { reason: None, deadline_ms: Some(0) };
+    late.session.cancel(late.moment(), &call_id("c-1"), cancel).expect("open");
+    late.pass(1);
+    assert_eq!(ends(&late.events())[0].1.cost_micro, 100);
+    late.say_of_call("agent.tool.stream", &costs(2, "", 700));
+    assert_eq!(told(&late.events()), [700], "also after the call was given up");
+}
+
+#[test]
+fn r165_costs_are_no_output_and_use_up_none_of_its_budget() {
+    let mut config = core_config();
+    config.limits.stream_chunks_max = 2;
+    let mut stage = CoreStage::ready_with(config);
+    stage.call("c-1");
+    for seq in 1..=50 {
+        stage.say_of_call("agent.tool.stream", &costs(seq, "", seq));
+    }
+    assert_eq!(told(&stage.events()).len(), 50);
+}
+
+#[test]
+fn r165_an_agent_tells_its_cost_at_once_and_keeps_to_the_numbers_of_its_stream() {
+    let mut pair = Pair::ready();
+    pair.core.call(pair.moment(), request("c-1")).expect("taken");
+    pair.pump();
+    pair.agent_events();
+    let id = call_id("c-1");
+    let text = |text: &str| Chunk::Status { text: text.to_owned(), fraction: None };
+    pair.agent.stream(pair.moment(), &id, text("a"), false).expect("open");
+    pair.agent.report_cost(pair.moment(), &id, 50).expect("open");
+    pair.agent.stream(pair.moment(), &id, text("b"), true).expect("open");
+    pair.agent.report_cost(pair.moment(), &id, 80).expect("open");
+    let outcome = CallOutcome::Succeeded(object(json!({})));
+    pair.agent.finish(pair.moment(), &id, outcome.into()).expect("open");
+    pair.pump();
+    let events = pair.core_events();
+    assert_eq!(breaches(&events), []);
+    assert_eq!(told(&events), [50], "after the last piece the result has to tell it");
+    assert_eq!(ends(&events)[0].1.cost_micro, 80);
 }

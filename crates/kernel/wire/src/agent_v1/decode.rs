@@ -8,8 +8,9 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use wharf_vocab::Code;
+use wharf_vocab::{Code, Micro};
 
 use super::direction::Message;
 use super::read::{ReadError, read_object};
@@ -83,6 +84,9 @@ pub struct Rejected {
     pub field: String,
     /// The call that the payload names, when it names one.
     pub call_id: Option<CallId>,
+    /// What the payload says that the call has cost, when it says so: money that was spent counts
+    /// whatever else is wrong.
+    pub cost_micro: Option<Micro>,
 }
 
 /// Why a frame is not delivered as a message.
@@ -145,11 +149,12 @@ impl std::error::Error for DecodeError {}
 /// Reads the message in a frame.
 pub fn decode<M: Message>(frame: &[u8]) -> Result<Envelope<M>, DecodeError> {
     let raw = raw_envelope(frame)?;
-    let reject = |field: &str, call_id| {
+    let reject = |field: &str, about: About| {
         let (header, field) = (raw.header(), field.to_owned());
-        DecodeError::Rejected(Box::new(Rejected { header, field, call_id }))
+        let (call_id, cost_micro) = (about.call_id.clone(), about.cost());
+        DecodeError::Rejected(Box::new(Rejected { header, field, call_id, cost_micro }))
     };
-    let wrong = |field: &'static str| reject(field, None);
+    let wrong = |field: &'static str| reject(field, About::default());
 
     let v = required(raw.v).ok_or_else(|| wrong("v"))?;
     let type_name: String = required(raw.type_name).ok_or_else(|| wrong("type"))?;
@@ -174,8 +179,8 @@ pub fn decode<M: Message>(frame: &[u8]) -> Result<Envelope<M>, DecodeError> {
         None => return Err(DecodeError::UnknownType(Box::new(raw.header()))),
         Some(Ok(message)) => message,
         Some(Err(ReadError::Field(field))) => {
-            let call_id = read_object::<CallIdOnly>(payload).ok().map(|only| only.call_id);
-            return Err(reject(&format!("payload.{field}"), call_id));
+            let about = read_object(payload).unwrap_or_default();
+            return Err(reject(&format!("payload.{field}"), about));
         }
         Some(Err(ReadError::Duplicate)) => return Err(Malformed::DuplicateKey.into()),
         Some(Err(ReadError::Syntax)) => return Err(Malformed::Syntax.into()),
@@ -212,9 +217,21 @@ struct RawEnvelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct CallIdOnly {
-    call_id: CallId,
+/// What is read of a payload that is wrong otherwise.
+#[derive(Default, Deserialize)]
+struct About {
+    call_id: Option<CallId>,
+    #[serde(default)]
+    cost_micro: Value,
+    #[serde(default)]
+    metrics: Value,
+}
+
+impl About {
+    fn cost(&self) -> Option<Micro> {
+        let told = [Some(&self.cost_micro), self.metrics.get("cost_micro")];
+        told.into_iter().flatten().filter_map(Value::as_u64).max()
+    }
 }
 
 fn raw_envelope(frame: &[u8]) -> Result<RawEnvelope<'_>, Malformed> {

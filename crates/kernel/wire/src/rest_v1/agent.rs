@@ -30,6 +30,9 @@ pub struct Agent {
     /// When it last said that it is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_heartbeat: Option<String>,
+    /// What it said of itself then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<AgentHealth>,
     /// How it is fenced in: `none`, `basic`, `standard` or `strict`. While it runs this is what
     /// was achieved, else what was approved.
     pub sandbox: String,
@@ -85,6 +88,21 @@ pub struct Agent {
     /// Where its source comes from, as it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+}
+
+/// What an agent says of itself with each heartbeat.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AgentHealth {
+    /// How it feels: `ok`, `degraded` or `unhealthy`.
+    pub status: String,
+    /// How long it has been up.
+    pub uptime_ms: u64,
+    /// How many calls it works on.
+    pub inflight_calls: u64,
+    /// Figures of its own, such as the depth of a queue.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    #[schema(value_type = std::collections::HashMap<String, Value>)]
+    pub details: Object,
 }
 
 /// A permission that a manifest asks for.

@@ -26,6 +26,15 @@ pub struct Tool {
     pub side_effects: bool,
     /// Whether each run needs an approval.
     pub requires_directive: bool,
+    /// Whether it can pretend, with `mode` `mock`.
+    #[serde(default)]
+    pub mock: bool,
+    /// What its provider says that it can do, such as `streaming`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub capabilities: Vec<String>,
+    /// Groups for display.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// `available`, `starting`, `unavailable`, `disabled` or `quarantined`.
     pub state: String,
     /// Why it is in that state, when there is something to say.

@@ -123,3 +123,38 @@ fn r120_a_result_that_cannot_be_read_still_names_its_call() {
         assert_eq!(rejected.call_id.expect("readable").as_str(), "c-1");
     }
 }
+
+#[test]
+fn r075_a_replace_that_is_null_counts_as_absent() {
+    for (replace, replaces) in [(json!(null), false), (json!(false), false), (json!(true), true)] {
+        let register = json!({"tools": [], "replace": replace});
+        let Ok(Envelope { message: AgentMessage::ToolsRegister(register), .. }) =
+            message("agent.tools.register", &register)
+        else {
+            panic!("{replace} spoils the message");
+        };
+        assert_eq!(register.replace, replaces);
+    }
+    let error = message("agent.tools.register", &json!({"tools": [], "replace": "yes"}));
+    assert_eq!(blamed(error), "payload.replace");
+}
+
+#[test]
+fn r165_a_message_that_is_wrong_still_tells_its_call_and_its_cost() {
+    for payload in [
+        json!({"call_id": "c", "status": "done", "metrics": {"cost_micro": 7}}),
+        json!({"call_id": "c", "status": "done", "cost_micro": 7}),
+    ] {
+        let Err(DecodeError::Rejected(rejected)) = message("agent.tool.result", &payload) else {
+            panic!("{payload} is taken");
+        };
+        let call_id = rejected.call_id.as_ref().map(|id| id.as_str());
+        assert_eq!((call_id, rejected.cost_micro), (Some("c"), Some(7)));
+    }
+    let Err(DecodeError::Rejected(rejected)) =
+        message("agent.tool.result", &json!({"call_id": "c", "metrics": {"cost_micro": -1}}))
+    else {
+        panic!("taken");
+    };
+    assert_eq!(rejected.cost_micro, None);
+}

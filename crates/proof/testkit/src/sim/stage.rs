@@ -210,6 +210,8 @@ impl Request {
             context: RunContext::default(),
             side_effect_free: tool.side_effect_free,
             idempotent: tool.idempotent,
+            keys_kept: None,
+            traceparent: None,
             reattach: tool.reattach,
         })
     }

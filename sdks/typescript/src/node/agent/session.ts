@@ -180,7 +180,9 @@ export class Session {
     if (busy) return this.#finish(id, message, failed(new Fault("tool.busy", "The agent has too many calls at once.", { retryable: true })));
     const task = new Task();
     const asking = new Asking(this.#connection, this.#granted, message, id);
-    this.#calls.set(id, { message, task, asking, seq: 0 });
+    const running: Running = { message, task, asking, seq: 0 };
+    this.#calls.set(id, running);
+    task.onSpend = (spent) => this.#cost(id, running, spent);
     void this.#work(id, tool_id, input as Record<string, unknown>).then((outcome) => {
       task.end();
       this.#finish(id, message, outcome);
@@ -215,6 +217,13 @@ export class Session {
     if (!this.#calls.has(id) || this.#connection.unsent > UNSENT_BYTES_MAX) return;
     const json = typeof data === "object" && data !== null && !Array.isArray(data) ? data : { value: data ?? null };
     const payload = { call_id: id, seq: running.seq + 1, channel: "partial_result", data: { json } };
+    if (this.#connection.send("agent.tool.stream", payload, { about: running.message })) running.seq += 1;
+  }
+
+  /** Tells the core what a call has cost so far, so that a budget can stop it. The result has the sum. */
+  #cost(id: string, running: Running, cost_micro: number): void {
+    if (!this.#calls.has(id) || this.#connection.unsent > UNSENT_BYTES_MAX) return;
+    const payload = { call_id: id, seq: running.seq + 1, channel: "status", data: { text: "" }, cost_micro };
     if (this.#connection.send("agent.tool.stream", payload, { about: running.message })) running.seq += 1;
   }
 

@@ -61,6 +61,9 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if let Some(heartbeat) = &agent.last_heartbeat {
         head.row(["heartbeat", &moment::shown(heartbeat)]);
     }
+    if let Some(health) = &agent.health {
+        head.row(["says", &words::health(health)]);
+    }
     if agent.permissions_approved.is_some() {
         let wanted = agent.sandbox_wanted.as_deref();
         head.row(["sandbox", &shared::sandbox(&agent.sandbox, wanted)]);

@@ -1,6 +1,6 @@
 //! What an agent asks for, in words for whoever decides about it.
 
-use wharf_wire::rest_v1::Agent;
+use wharf_wire::rest_v1::{Agent, AgentHealth};
 
 use crate::commands::providers::words;
 use crate::output::Output;
@@ -25,6 +25,14 @@ pub(super) fn how_to_approve(agent: &Agent) -> String {
 /// The state, and why.
 pub(super) fn state(agent: &Agent) -> String {
     words::state(&agent.state, agent.reason.as_deref())
+}
+
+/// What it says of itself.
+pub(super) fn health(health: &AgentHealth) -> String {
+    let mut said =
+        vec![health.status.clone(), format!("{} calls under way", health.inflight_calls)];
+    said.extend(health.details.iter().map(|(name, value)| format!("{name} {value}")));
+    plain::line(&said.join(", "))
 }
 
 /// What is started, as one would type it.
@@ -52,6 +60,7 @@ pub(super) fn example(state: &str) -> Agent {
         pid: None,
         launch_id: None,
         last_heartbeat: None,
+        health: None,
         sandbox: "none".into(),
         tools: vec!["dev.wharf.hello/hello_world".into()],
         name: "Hello".into(),

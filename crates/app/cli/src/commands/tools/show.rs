@@ -55,6 +55,13 @@ pub(super) fn text_of(tool: &Tool, output: Output) -> String {
     }
     head.row(["acts on the world", yes_no(tool.side_effects)]);
     head.row(["needs an approval", yes_no(tool.requires_directive)]);
+    head.row(["can pretend", yes_no(tool.mock)]);
+    if !tool.capabilities.is_empty() {
+        head.row(["can do", &tool.capabilities.join(", ")]);
+    }
+    if !tool.tags.is_empty() {
+        head.row(["tags", &tool.tags.join(", ")]);
+    }
     if let Some(server) = &tool.server {
         rows_of(server, &mut head);
     }

@@ -176,6 +176,7 @@ impl ScriptedAgents {
             pid: None,
             launch: agent.wanted.then(|| LaunchId::new("l1").expect("valid")),
             last_heartbeat: None,
+            health: None,
             fence: None,
             instances: usize::from(agent.wanted),
             limits: match &agent.approval {

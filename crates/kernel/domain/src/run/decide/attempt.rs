@@ -1,7 +1,7 @@
 //! An attempt ended, or wrote more than it may. Retries are decided here.
 
 use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
-use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunStatus};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunStatus, Timestamp};
 
 use super::{Draft, RunEffect, propose};
 use crate::run::{AttemptError, AttemptFailed, AttemptReport, Publishing, Run, RunEntry};
@@ -110,7 +110,8 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         }
         return;
     }
-    if !may_retry(&draft.run, &error, executed) {
+    let retry_at = draft.cx.now.plus_ms(backoff(draft.run.attempt, draft.cx.fresh.random()));
+    if !may_retry(&draft.run, &error, executed, retry_at) {
         return draft.end(Outcome::Failed { error: error.executed(acted) }, cost);
     }
     let error = error.executed(executed);
@@ -118,7 +119,6 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
     let (cost, over_hold) = draft.settle(cost);
     let record = draft.completed(RunStatus::Failed, Some(&error), cost, over_hold);
     draft.audit.push(record);
-    let retry_at = draft.cx.now.plus_ms(backoff(draft.run.attempt, draft.cx.fresh.random()));
     draft.push(RunEntry::AttemptFailed(AttemptFailed {
         error,
         executed,
@@ -130,15 +130,25 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
     }));
 }
 
-/// Another attempt is safe if the tool does not act, or the provider knows the key, or the
-/// attempt provably never started.
-fn may_retry(run: &Run, error: &Fault, executed: Executed) -> bool {
+/// Another attempt is safe if the tool does not act, or the provider still knows the key then, or
+/// the attempt provably never started.
+fn may_retry(run: &Run, error: &Fault, executed: Executed, retry_at: Timestamp) -> bool {
     let spec = &run.spec;
-    let keyed = spec.idempotent && spec.idempotency_key.is_some();
+    let keyed = spec.idempotency_key.is_some() && knows_key(run, error, retry_at);
     // Waiting for an approval is no try that went wrong.
     error.retryable
         && run.attempt.saturating_sub(run.proposals) < ATTEMPTS_MAX
         && (executed == Executed::No || spec.side_effect_free || keyed)
+}
+
+/// Whether the provider will still know the run's key at that moment. What the key was kept in
+/// may be gone with the provider, and a promise that ends is counted from the first attempt.
+fn knows_key(run: &Run, error: &Fault, at: Timestamp) -> bool {
+    let Some(kept) = &run.spec.keys_kept else { return run.spec.idempotent };
+    let lost = error.is(Code::ToolAgentLost) && !kept.beyond_process;
+    let began = run.started_at.unwrap_or(run.created_at);
+    let in_time = kept.for_ms.is_none_or(|for_ms| at.ms_since(began) < for_ms);
+    run.spec.idempotent && !lost && in_time
 }
 
 /// The pause doubles with each attempt; chance spreads the retries of many runs.

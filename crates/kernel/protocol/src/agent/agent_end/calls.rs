@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use wharf_vocab::{Code, Executed, Fault, Object};
+use wharf_vocab::{Code, Executed, Fault, Micro, Object};
 use wharf_wire::agent_v1::{
     Actor, CallId, CallStatus, CancelAck, Chunk, Echo, Header, MessageId, Rfc3339, ToolCall,
     ToolCancel, ToolResult, ToolStream,
@@ -37,6 +37,10 @@ struct OpenCall {
     streamed_chunks: u64,
     stream_done: bool,
     stream_cut: bool,
+    /// What the call has cost so far.
+    cost_micro: Option<Micro>,
+    /// Whether the core does not know that yet.
+    cost_untold: bool,
 }
 
 impl Calls {
@@ -101,7 +105,8 @@ impl AgentSession {
         } else {
             (chunk, done)
         };
-        let stream = ToolStream { call_id: call_id.clone(), seq, chunk, done };
+        let cost_micro = call.cost_micro.filter(|_| std::mem::take(&mut call.cost_untold));
+        let stream = ToolStream { call_id: call_id.clone(), seq, chunk, done, cost_micro };
         self.outbox.send(now, Draft::new(stream).echo(&call.echo))?;
         call.last_seq = seq;
         call.streamed_bytes = bytes;
@@ -109,6 +114,33 @@ impl AgentSession {
         call.stream_done = done;
         call.stream_cut = spent;
         if spent { Err(SendError::BudgetSpent) } else { Ok(seq) }
+    }
+
+    /// Tells the core what a call has cost so far. What cannot be told now goes with the next
+    /// piece of output, or with the result.
+    pub fn report_cost(
+        &mut self,
+        now: Moment,
+        call_id: &CallId,
+        so_far_micro: Micro,
+    ) -> Result<(), SendError> {
+        let call = self.calls.open.get_mut(call_id).ok_or(SendError::NotOpen)?;
+        call.cost_micro = Some(so_far_micro);
+        call.cost_untold = true;
+        if call.stream_done || self.outbox.queued_bytes() > self.limits.outbox_bytes_max {
+            return Ok(());
+        }
+        let stream = ToolStream {
+            call_id: call_id.clone(),
+            seq: call.last_seq + 1,
+            chunk: Chunk::Status { text: String::new(), fraction: None },
+            done: false,
+            cost_micro: Some(so_far_micro),
+        };
+        self.outbox.send(now, Draft::new(stream).echo(&call.echo))?;
+        call.last_seq += 1;
+        call.cost_untold = false;
+        Ok(())
     }
 
     /// Ends a call, once, with the times at which it was taken and finished.
@@ -129,7 +161,7 @@ impl AgentSession {
         result.started_at = Some(Rfc3339::from(started));
         result.finished_at = Some(Rfc3339::from(now.at.max(started)));
         let mut metrics = report.metrics;
-        if let Some(cost_micro) = report.cost_micro {
+        if let Some(cost_micro) = report.cost_micro.max(call.cost_micro) {
             metrics.insert("cost_micro".to_owned(), cost_micro.into());
         }
         metrics.insert("duration_ms".to_owned(), now.ms.saturating_sub(call.taken.ms).into());
@@ -148,6 +180,7 @@ impl AgentSession {
         result: ToolResult,
     ) -> Finished {
         let call_id = result.call_id.clone();
+        let cost = result.metrics.as_ref().and_then(|metrics| metrics.get("cost_micro").cloned());
         let draft = |result| Draft::new(result).reply_to(message_id).echo(echo);
         if self.reply(now, draft(result)) {
             return Finished::Sent;
@@ -157,7 +190,9 @@ impl AgentSession {
             "The output is larger than a frame may be; return a reference instead.",
         );
         let failed = CallOutcome::Failed(fault.executed(Executed::Yes));
-        self.reply(now, draft(result_of(&call_id, failed)));
+        let mut result = result_of(&call_id, failed);
+        result.metrics = cost.map(|cost| Object::from_iter([("cost_micro".to_owned(), cost)]));
+        self.reply(now, draft(result));
         Finished::TooLarge
     }
 
@@ -200,6 +235,8 @@ impl AgentSession {
             streamed_chunks: 0,
             stream_done: false,
             stream_cut: false,
+            cost_micro: None,
+            cost_untold: false,
         };
         self.calls.open.insert(call_id.clone(), open);
         self.tell(AgentEvent::Call(Box::new(CallReceived {

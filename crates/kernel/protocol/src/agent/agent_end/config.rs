@@ -1,7 +1,7 @@
 //! What an agent's session is told when it begins.
 
 use wharf_wire::agent_v1::limits::FRAME_BYTES_MAX;
-use wharf_wire::agent_v1::{IdempotencyKept, Sdk, SessionToken};
+use wharf_wire::agent_v1::{IdempotencyKept, IdempotencyPromise, Sdk, SessionToken};
 
 use crate::agent::outbox::IdPrefix;
 
@@ -50,18 +50,26 @@ impl AgentConfig {
 /// How long an agent keeps idempotency keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdempotencyOffer {
-    /// As long as its process lives.
-    Process,
+    /// In its process: each key for so long, and so many of them.
+    Process {
+        /// How long a key is kept after its call has ended.
+        kept_ms: u64,
+        /// How many keys are kept.
+        keys_max: u64,
+    },
     /// For at least 24 hours, across restarts.
     Day,
 }
 
-impl From<IdempotencyOffer> for IdempotencyKept {
+impl From<IdempotencyOffer> for IdempotencyPromise {
     fn from(offer: IdempotencyOffer) -> Self {
-        match offer {
-            IdempotencyOffer::Process => Self::Process,
-            IdempotencyOffer::Day => Self::Day,
-        }
+        let (kept_for, kept_for_ms, keys_max) = match offer {
+            IdempotencyOffer::Process { kept_ms, keys_max } => {
+                (IdempotencyKept::Process, Some(kept_ms), Some(keys_max))
+            }
+            IdempotencyOffer::Day => (IdempotencyKept::Day, None, None),
+        };
+        Self { kept_for, kept_for_ms, keys_max }
     }
 }
 

@@ -38,7 +38,7 @@ impl AgentSession {
             if !capabilities.iter().any(|name| name == "idempotency") {
                 capabilities.push("idempotency".to_owned());
             }
-            IdempotencyPromise { kept_for: offer.into() }
+            IdempotencyPromise::from(offer)
         });
         let hello = Hello {
             session_token: config.token,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use wharf_vocab::{Code, Executed, Fault};
+use wharf_vocab::{Code, Executed, Fault, Micro};
 use wharf_wire::agent_v1::{CallId, CancelAck, Echo, MessageId, ToolCall, ToolCancel};
 
 use super::stream::StreamState;
@@ -35,6 +35,8 @@ pub(super) struct OpenCall {
     pub(super) stream: StreamState,
     pub(super) output_bytes_max: u64,
     pub(super) stream_bytes_max: u64,
+    /// The most that the agent has said it has cost so far.
+    cost_micro: Micro,
 }
 
 /// The running time of a call, which stands still while it waits for an answer.
@@ -83,13 +85,11 @@ impl Calls {
         self.open.iter().filter(|(_, call)| is_due(call)).map(|(id, _)| id.clone()).collect()
     }
 
-    /// Takes a call out for good.
-    pub(super) fn end(&mut self, call_id: &CallId, stone: Tombstone) -> bool {
-        let was_open = self.open.remove(call_id).is_some();
-        if was_open {
-            self.tombstones.put(call_id.clone(), stone);
-        }
-        was_open
+    /// Takes a call out for good; what it had cost by then, if it was open.
+    pub(super) fn end(&mut self, call_id: &CallId, stone: Tombstone) -> Option<Micro> {
+        let call = self.open.remove(call_id)?;
+        self.tombstones.put(call_id.clone(), stone);
+        Some(call.cost_micro)
     }
 
     /// Compares what a message of a call returned; true when something is wrong for the first
@@ -179,6 +179,7 @@ impl CoreSession {
                 .map_or(self.limits().stream_bytes_max, |own| {
                     own.min(self.limits().stream_bytes_max)
                 }),
+            cost_micro: 0,
         };
         self.calls.open.insert(request.call_id, call);
         Ok(())
@@ -277,14 +278,30 @@ impl CoreSession {
         now: Moment,
         call_id: &CallId,
         stone: Tombstone,
-        end: CallEnd,
+        mut end: CallEnd,
     ) {
-        if !self.calls.end(call_id, stone) {
-            return;
-        }
+        let Some(cost_micro) = self.calls.end(call_id, stone) else { return };
+        // What was spent is spent, however the call ends.
+        end.cost_micro = end.cost_micro.max(cost_micro);
         self.withdraw_questions(now, call_id);
         self.tell(CoreEvent::CallEnded { call_id: call_id.clone(), end: Box::new(end) });
         self.check_drain(now);
+    }
+
+    /// The agent said what a call has cost so far. Less than before is no news; a call that was
+    /// given up may still have cost something.
+    pub(super) fn on_cost(&mut self, call_id: &CallId, so_far_micro: Micro) {
+        let known = match self.calls.open.get_mut(call_id) {
+            Some(call) if so_far_micro > call.cost_micro => {
+                call.cost_micro = so_far_micro;
+                true
+            }
+            Some(_) => false,
+            None => self.calls.tombstones.get(call_id) == Some(Tombstone::GivenUp),
+        };
+        if known {
+            self.tell(CoreEvent::Cost { call_id: call_id.clone(), so_far_micro });
+        }
     }
 
     pub(super) fn on_cancel_ack(&mut self, now: Moment, echo: &Echo, ack: CancelAck) {

@@ -7,7 +7,7 @@ use super::handshake::Phase;
 use super::{Cancel, CoreClose, CoreEvent, CoreSession, Goodbye};
 use crate::Moment;
 use crate::agent::outbox::{Draft, SendError};
-use crate::agent::outcome::CallOutcome;
+use crate::agent::outcome::{CallEnd, CallOutcome};
 use crate::agent::tombstones::Tombstone;
 
 /// No new calls; the open ones may finish until a deadline and are then canceled.
@@ -96,10 +96,11 @@ impl CoreSession {
         self.open.clear();
         let open: Vec<CallId> = self.calls.ids().cloned().collect();
         for call_id in open {
-            self.calls.end(&call_id, Tombstone::GivenUp);
+            let cost_micro = self.calls.end(&call_id, Tombstone::GivenUp).unwrap_or_default();
             let message = "The agent went away while the call was under way.";
             let fault = Fault::new(Code::ToolAgentLost, message).executed(Executed::Maybe);
-            let end = Box::new(CallOutcome::Failed(fault).into());
+            let end = CallEnd { cost_micro, ..CallOutcome::Failed(fault).into() };
+            let end = Box::new(end);
             self.events.push_back(CoreEvent::CallEnded { call_id, end });
         }
         self.events.push_back(CoreEvent::Closed(why));

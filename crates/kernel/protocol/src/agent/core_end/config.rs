@@ -51,6 +51,32 @@ pub enum OversizePolicy {
     Reject,
 }
 
+/// What may differ from agent to agent, and so is known only after the hello.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionRules {
+    /// Largest frame in both directions.
+    pub frame_bytes_max: u32,
+    /// Calls that may be open.
+    pub calls_open_max: usize,
+    /// What happens to a frame above the limit.
+    pub oversize: OversizePolicy,
+    /// Whether a message of unknown type closes the connection.
+    pub close_on_unknown_type: bool,
+}
+
+impl SessionRules {
+    /// The rules of an agent of which nothing else is said.
+    #[must_use]
+    pub fn new(limits: &CoreLimits) -> Self {
+        Self {
+            frame_bytes_max: limits.frame_bytes_max,
+            calls_open_max: limits.calls_open_max,
+            oversize: OversizePolicy::Close,
+            close_on_unknown_type: false,
+        }
+    }
+}
+
 /// Limits and times of a core's session.
 #[derive(Debug, Clone)]
 pub struct CoreLimits {
@@ -62,6 +88,9 @@ pub struct CoreLimits {
     pub unhealthy_intervals: u64,
     /// Intervals without a heartbeat until the session ends.
     pub dead_intervals: u64,
+    /// Intervals without a call and without a word but heartbeats until the agent is pinged; 0
+    /// for never.
+    pub ping_intervals: u64,
     /// Heartbeats that may come in one interval.
     pub heartbeats_per_interval_max: u32,
     /// Largest frame before the welcome.
@@ -107,6 +136,7 @@ impl Default for CoreLimits {
             heartbeat_interval_ms: 10_000,
             unhealthy_intervals: 3,
             dead_intervals: 6,
+            ping_intervals: 3,
             heartbeats_per_interval_max: 10,
             hello_frame_bytes_max: HELLO_FRAME_BYTES_MAX,
             frame_bytes_max: FRAME_BYTES_MAX,

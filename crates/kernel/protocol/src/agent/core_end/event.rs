@@ -3,8 +3,8 @@
 use serde_json::Value;
 use wharf_vocab::{Code, Fault, Micro, Object};
 use wharf_wire::agent_v1::{
-    Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, Echo, HealthStatus, IdempotencyKept,
-    InvokeId, MessageId, Notice, QuestionId, Sdk, SessionToken, ToolDefinition,
+    Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, Echo, HealthStatus,
+    IdempotencyPromise, InvokeId, MessageId, Notice, QuestionId, Sdk, SessionToken, ToolDefinition,
 };
 
 use crate::agent::outcome::CallEnd;
@@ -40,6 +40,14 @@ pub enum CoreEvent {
         gap: Option<(u64, u64)>,
         /// The piece.
         chunk: Chunk,
+    },
+    /// A call has cost this much so far, as the agent says. It may also come for a call that the
+    /// session has given up on.
+    Cost {
+        /// The call.
+        call_id: CallId,
+        /// What it has cost so far.
+        so_far_micro: Micro,
     },
     /// A call is over. Every call that was sent ends with exactly one of these.
     CallEnded {
@@ -140,8 +148,8 @@ pub struct HelloReceived {
     pub capabilities: Vec<String>,
     /// Which additions it declared.
     pub additions: Additions,
-    /// With the capability `idempotency`: how long keys are kept.
-    pub idempotency: Option<IdempotencyKept>,
+    /// With the capability `idempotency`: how far its memory of keys goes.
+    pub idempotency: Option<IdempotencyPromise>,
     /// What it was built with; for display only.
     pub sdk: Option<Sdk>,
 }

@@ -11,6 +11,7 @@ use wharf_wire::agent_v1::{
 
 use super::{
     Additions, CoreClose, CoreEvent, CoreSession, HandshakeFailure, HelloReceived, Refusal,
+    SessionRules,
 };
 use crate::Moment;
 use crate::agent::faults::error_of;
@@ -73,6 +74,17 @@ impl CoreSession {
         self.health.begin(now);
         self.read_frames(now);
         Ok(())
+    }
+
+    /// Says what holds for this agent, before it is let in.
+    pub fn set_rules(&mut self, rules: SessionRules) {
+        let SessionRules { frame_bytes_max, calls_open_max, oversize, close_on_unknown_type } =
+            rules;
+        self.config.limits.frame_bytes_max = frame_bytes_max;
+        self.config.limits.calls_open_max = calls_open_max;
+        self.config.oversize = oversize;
+        self.config.close_on_unknown_type = close_on_unknown_type;
+        self.outbox.set_frame_bytes_max(frame_bytes_max);
     }
 
     /// Keeps the agent out: it is told so, and the session is over.
@@ -161,11 +173,7 @@ impl CoreSession {
             agent_version: hello.agent_version,
             manifest_hash: hello.manifest_hash,
             additions: declared,
-            idempotency: hello
-                .protocol
-                .idempotency
-                .map(|promise| promise.kept_for)
-                .filter(|_| remembers),
+            idempotency: hello.protocol.idempotency.filter(|_| remembers),
             capabilities: hello.protocol.capabilities,
             sdk: hello.sdk,
         })));

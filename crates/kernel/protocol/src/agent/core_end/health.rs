@@ -22,9 +22,20 @@ pub(super) struct HealthWatch {
     reported: HealthStatus,
     silent: bool,
     ping_lost: bool,
+    /// Whether the agent has ever answered a ping. One that knows no pings need not answer them.
+    answers_pings: bool,
+    /// When it last said anything but that it is alive, or was asked to.
+    quiet_since_ms: u64,
     /// When the window began in which heartbeats are counted, and how many came.
     window: (u64, u32),
-    pings: BTreeMap<MessageId, u64>,
+    pings: BTreeMap<MessageId, Unanswered>,
+}
+
+/// A ping without an answer.
+#[derive(Debug, Clone, Copy)]
+struct Unanswered {
+    sent_ms: u64,
+    overdue: bool,
 }
 
 impl HealthWatch {
@@ -35,6 +46,8 @@ impl HealthWatch {
             reported: HealthStatus::Ok,
             silent: false,
             ping_lost: false,
+            answers_pings: false,
+            quiet_since_ms: 0,
             window: (0, 0),
             pings: BTreeMap::new(),
         }
@@ -43,7 +56,13 @@ impl HealthWatch {
     /// The welcome counts as the first sign of life.
     pub(super) fn begin(&mut self, now: Moment) {
         self.heard_ms = now.ms;
+        self.quiet_since_ms = now.ms;
         self.window = (now.ms, 0);
+    }
+
+    /// The agent said something else than that it is alive.
+    pub(super) fn spoken(&mut self, now: Moment) {
+        self.quiet_since_ms = now.ms;
     }
 
     fn health(&self) -> Health {
@@ -61,7 +80,8 @@ impl HealthWatch {
 
     fn ping_deadline(&self, intervals: u64) -> Option<u64> {
         let wait = self.interval_ms.saturating_mul(intervals);
-        self.pings.values().map(|sent_ms| sent_ms.saturating_add(wait)).min()
+        let waiting = self.pings.values().filter(|ping| !ping.overdue);
+        waiting.map(|ping| ping.sent_ms.saturating_add(wait)).min()
     }
 }
 
@@ -72,8 +92,8 @@ impl CoreSession {
         self.health.health()
     }
 
-    /// Asks the agent for a sign of life. An agent that does not answer within three intervals is
-    /// unhealthy until its next heartbeat.
+    /// Asks the agent for a sign of life. An agent that has answered before and does not within
+    /// three intervals is unhealthy until it answers.
     pub fn ping(&mut self, now: Moment) -> Result<MessageId, SendError> {
         if !self.is_live() {
             return Err(SendError::NotLive);
@@ -82,8 +102,37 @@ impl CoreSession {
             return Err(SendError::Full);
         }
         let id = self.send(now, Draft::new(Ping {}))?;
-        self.health.pings.insert(id.clone(), now.ms);
+        self.health.pings.insert(id.clone(), Unanswered { sent_ms: now.ms, overdue: false });
+        self.health.quiet_since_ms = now.ms;
         Ok(id)
+    }
+
+    /// When an agent with nothing to do is asked whether it still hears. Heartbeats alone do not
+    /// show that. One that does not know pings is asked once.
+    pub(super) fn ping_due_ms(&self) -> Option<u64> {
+        let watch = &self.health;
+        let intervals = self.limits().ping_intervals;
+        let waits = watch.pings.values().any(|ping| !ping.overdue);
+        let asked_in_vain = !watch.answers_pings && !watch.pings.is_empty();
+        let idle = self.calls.is_empty() && self.drain.is_none();
+        if intervals == 0 || waits || asked_in_vain || !idle {
+            return None;
+        }
+        Some(watch.quiet_since_ms.saturating_add(watch.interval_ms.saturating_mul(intervals)))
+    }
+
+    pub(super) fn ping_when_idle(&mut self, now: Moment) {
+        if self.is_live() && self.ping_due_ms().is_some_and(|due| due <= now.ms) {
+            // A late answer is still one, but not for ever.
+            let pings = &mut self.health.pings;
+            let oldest =
+                pings.iter().min_by_key(|(_, ping)| ping.sent_ms).map(|(id, _)| id.clone());
+            if let Some(oldest) = oldest.filter(|_| pings.len() >= PINGS_OPEN_MAX) {
+                pings.remove(&oldest);
+            }
+            // A ping that cannot be sent is no loss: what waits to be written says more.
+            let _ = self.ping(now);
+        }
     }
 
     pub(super) fn health_deadline(&self) -> u64 {
@@ -105,9 +154,13 @@ impl CoreSession {
         }
         if self.health.ping_deadline(unhealthy).is_some_and(|at| at <= now.ms) {
             let wait = self.health.interval_ms.saturating_mul(unhealthy);
-            self.health.pings.retain(|_, sent_ms| sent_ms.saturating_add(wait) > now.ms);
-            self.health.ping_lost = true;
-            self.tell(CoreEvent::PingLost);
+            for ping in self.health.pings.values_mut() {
+                ping.overdue |= ping.sent_ms.saturating_add(wait) <= now.ms;
+            }
+            if self.health.answers_pings {
+                self.health.ping_lost = true;
+                self.tell(CoreEvent::PingLost);
+            }
         }
         self.tell_health(before);
         if self.health.silent && self.health.after(dead) <= now.ms {
@@ -131,7 +184,6 @@ impl CoreSession {
         let before = watch.health();
         watch.heard_ms = now.ms;
         watch.silent = false;
-        watch.ping_lost = false;
         watch.reported = heartbeat.status;
         if flood {
             self.tell_health(before);
@@ -150,9 +202,13 @@ impl CoreSession {
     pub(super) fn on_pong(&mut self, now: Moment, in_reply_to: Option<MessageId>) {
         let answered = in_reply_to.and_then(|id| self.health.pings.remove_entry(&id));
         match answered {
-            Some((ping_id, sent_ms)) => {
-                let elapsed_ms = now.ms.saturating_sub(sent_ms);
+            Some((ping_id, ping)) => {
+                let before = self.health();
+                self.health.answers_pings = true;
+                self.health.ping_lost = false;
+                let elapsed_ms = now.ms.saturating_sub(ping.sent_ms);
                 self.tell(CoreEvent::Pong { ping_id, elapsed_ms });
+                self.tell_health(before);
             }
             None => self.violation(now, Breach::Pong, None),
         }

@@ -33,7 +33,7 @@ use handshake::Phase;
 use health::HealthWatch;
 use register::Tools;
 
-pub use config::{CoreConfig, CoreLimits, OversizePolicy};
+pub use config::{CoreConfig, CoreLimits, OversizePolicy, SessionRules};
 pub use event::{
     Additions, Answer, CallRequest, Cancel, CoreClose, CoreEvent, Goodbye, HandshakeFailure,
     Health, HelloReceived, InvokeReceived, QuestionReceived, Refusal,
@@ -104,6 +104,7 @@ impl CoreSession {
         if self.is_live() {
             self.check_calls(now);
             self.check_health(now);
+            self.ping_when_idle(now);
             self.check_drain(now);
         }
     }
@@ -116,7 +117,8 @@ impl CoreSession {
             Phase::Deciding(_) | Phase::Closed => None,
             Phase::Live(_) => {
                 let drain = self.drain.as_ref().and_then(Drain::deadline_ms);
-                [Some(self.health_deadline()), self.calls.next_deadline(), drain]
+                let ping = self.ping_due_ms();
+                [Some(self.health_deadline()), self.calls.next_deadline(), drain, ping]
                     .into_iter()
                     .flatten()
                     .min()

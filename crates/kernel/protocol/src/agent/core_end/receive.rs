@@ -46,6 +46,9 @@ impl CoreSession {
 
     fn on_message(&mut self, now: Moment, envelope: Envelope<AgentMessage>) {
         let Envelope { id, in_reply_to, echo, error, message, .. } = envelope;
+        if !matches!(message, AgentMessage::Heartbeat(_)) {
+            self.health.spoken(now);
+        }
         match message {
             AgentMessage::Hello(_) => {
                 let header = Header { id: Some(id), ..Header::default() };
@@ -82,6 +85,9 @@ impl CoreSession {
     /// A readable message with a wrong field: it is answered and dropped, the session goes on.
     fn on_rejected(&mut self, now: Moment, rejected: &Rejected) {
         self.answer_error(now, Some(&rejected.header), &rejection(rejected));
+        if let (Some(call_id), Some(cost_micro)) = (&rejected.call_id, rejected.cost_micro) {
+            self.on_cost(call_id, cost_micro);
+        }
         let call_id = rejected.call_id.clone().filter(|id| self.calls.is_open(id));
         let result = rejected.header.type_name.as_deref() == Some("agent.tool.result");
         let breach = if result { Breach::Result } else { Breach::Field };

@@ -19,7 +19,11 @@ pub(super) struct StreamState {
 
 impl CoreSession {
     pub(super) fn on_stream(&mut self, now: Moment, echo: &Echo, stream: ToolStream) {
-        let ToolStream { call_id, seq, chunk, done } = stream;
+        if let Some(cost_micro) = stream.cost_micro {
+            self.on_cost(&stream.call_id, cost_micro);
+        }
+        let cost_only = stream.is_cost_only();
+        let ToolStream { call_id, seq, chunk, done, .. } = stream;
         if !self.calls.is_open(&call_id) {
             self.on_stray_stream(now, &call_id);
             return;
@@ -45,13 +49,16 @@ impl CoreSession {
         let gap = (seq > next).then(|| (next, seq - 1));
         state.last_seq = seq;
         state.done = done;
-        state.chunks += 1;
+        // A cost is no output.
+        state.chunks += u64::from(!cost_only);
         state.bytes = state.bytes.saturating_add(chunk.output_bytes());
         if state.bytes > bytes_max || state.chunks > chunks_max {
             self.on_budget_spent(now, &call_id);
             return;
         }
-        self.tell(CoreEvent::Chunk { call_id: call_id.clone(), seq, gap, chunk });
+        if !cost_only {
+            self.tell(CoreEvent::Chunk { call_id: call_id.clone(), seq, gap, chunk });
+        }
         if gap.is_some() {
             self.violation(now, Breach::StreamGap, Some(call_id));
         }

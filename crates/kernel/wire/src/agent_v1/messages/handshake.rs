@@ -23,8 +23,9 @@ pub struct Hello {
     /// What the agent can speak.
     #[serde(default)]
     pub protocol: ProtocolOffer,
-    /// What the agent was built with; for display only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What the agent was built with; for display only, so that nothing in it is a reason to
+    /// refuse a hello.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "shown")]
     pub sdk: Option<Sdk>,
 }
 
@@ -45,8 +46,14 @@ pub struct ProtocolOffer {
 /// How long an agent remembers idempotency keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdempotencyPromise {
-    /// For how long.
+    /// What the memory of keys outlives.
     pub kept_for: IdempotencyKept,
+    /// How long a key is kept after its call has ended; as long as `kept_for` says when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_for_ms: Option<u64>,
+    /// How many keys are kept; beyond it the oldest may be forgotten sooner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys_max: Option<u64>,
 }
 
 /// For how long an agent remembers idempotency keys.
@@ -64,12 +71,21 @@ pub enum IdempotencyKept {
 }
 
 /// What an agent was built with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sdk {
-    /// Its name.
+    /// Its name; empty when the agent does not say.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Its version.
+    /// Its version; empty when the agent does not say.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub version: String,
+}
+
+/// Takes of an `sdk` what is text.
+fn shown<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Sdk>, D::Error> {
+    let Value::Object(sdk) = Value::deserialize(deserializer)? else { return Ok(None) };
+    let text = |name| sdk.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Ok(Some(Sdk { name: text("name"), version: text("version") }))
 }
 
 /// A session token. It is shown nowhere and compared in constant time.

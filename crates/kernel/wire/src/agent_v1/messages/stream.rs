@@ -1,6 +1,7 @@
 //! Streamed output of a call.
 
 use serde::{Deserialize, Serialize};
+use wharf_vocab::Micro;
 
 use super::chunk::{Channel, Chunk, Data};
 use crate::agent_v1::CallId;
@@ -17,6 +18,17 @@ pub struct ToolStream {
     pub chunk: Chunk,
     /// Whether it is the last one.
     pub done: bool,
+    /// What the call has cost so far, in millionths of a dollar.
+    pub cost_micro: Option<Micro>,
+}
+
+impl ToolStream {
+    /// Whether it tells nothing but a cost: a status without text.
+    #[must_use]
+    pub fn is_cost_only(&self) -> bool {
+        let silent = |chunk: &Chunk| matches!(chunk, Chunk::Status { text, fraction: None } if text.is_empty());
+        self.cost_micro.is_some() && silent(&self.chunk)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -27,6 +39,8 @@ struct Written {
     data: Data,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     done: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost_micro: Option<Micro>,
 }
 
 impl TryFrom<Written> for ToolStream {
@@ -38,6 +52,7 @@ impl TryFrom<Written> for ToolStream {
             seq: written.seq,
             chunk: Chunk::of(written.channel, written.data)?,
             done: written.done.unwrap_or(false),
+            cost_micro: written.cost_micro,
         })
     }
 }
@@ -46,6 +61,7 @@ impl From<ToolStream> for Written {
     fn from(stream: ToolStream) -> Self {
         let (channel, data) = stream.chunk.into_parts();
         let done = stream.done.then_some(true);
-        Self { call_id: stream.call_id, seq: stream.seq, channel, data, done }
+        let ToolStream { call_id, seq, cost_micro, .. } = stream;
+        Self { call_id, seq, channel, data, done, cost_micro }
     }
 }

@@ -11,8 +11,16 @@ pub struct ToolsRegister {
     /// The tools.
     pub tools: Vec<ToolEntry>,
     /// Whether these tools take the place of all that the session registered before.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        skip_serializing_if = "std::ops::Not::not",
+        deserialize_with = "false_when_null"
+    )]
     pub replace: bool,
+}
+
+fn false_when_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 /// One item of a registration. An item that cannot be read does not spoil the others.
@@ -49,7 +57,7 @@ pub struct ToolDefinition {
     /// The JSON Schema of its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
-    /// What it can do, such as `streaming` and `cancellation`.
+    /// What it can do, such as `streaming`, `cancellation` and `mock`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Vec<String>>,
     /// Whether it can act on the world.
