@@ -3,6 +3,7 @@
 //! They read the checkout and report; they never change a file.
 
 mod repo;
+mod skipped;
 mod specs;
 mod tidy;
 
@@ -19,6 +20,7 @@ usage: cargo xtask <chore>
   tidy                                    check the rules of the repository
   coverage-of-specs [--json] [--require LETTER ...]
                                           say which numbered requirements have a test
+  skipped-tests                           say which tests of the last `make test` were left out
 ";
 
 fn main() -> ExitCode {
@@ -47,6 +49,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
     let good = match args.as_slice() {
         ["tidy"] => tidy::run(&Repo::open()?, &mut out)?,
         ["coverage-of-specs", options @ ..] => specs::run(&Repo::open()?, options, &mut out)?,
+        ["skipped-tests"] => skipped::run(&mut out)?,
         ["help" | "--help" | "-h"] => {
             out.write_all(USAGE.as_bytes())?;
             true

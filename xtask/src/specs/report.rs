@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 use serde_json::{Value, json};
 
+use super::exceptions::Exceptions;
 use super::marks::{Id, Marks};
 use super::requirements::Protocol;
 
@@ -14,45 +15,65 @@ pub(super) struct Coverage {
     rows: Vec<Row>,
     /// Named by a test or a benchmark, but by no protocol.
     unknown: Vec<Id>,
+    /// Exceptions for what has a test, or for what no protocol has.
+    needless: Vec<Id>,
 }
 
-/// The coverage of one protocol. A number with a test and a mark counts as tested.
+/// The coverage of one protocol. A number with a test and a mark counts as tested; what has no
+/// test, measured or not, is missing unless a reason is written down.
 #[derive(Debug)]
 struct Row {
     name: String,
     letter: char,
     tested: Vec<u16>,
     measured: Vec<u16>,
+    excepted: Vec<u16>,
     missing: Vec<u16>,
 }
 
 impl Coverage {
     /// Compares.
-    pub(super) fn of(protocols: &[Protocol], marks: &Marks) -> Self {
-        let rows = protocols.iter().map(|protocol| Row::of(protocol, marks)).collect();
+    pub(super) fn of(protocols: &[Protocol], marks: &Marks, untested: Exceptions) -> Self {
+        let of = |protocol| Row::of(protocol, marks, &untested);
+        let rows = protocols.iter().map(of).collect();
         let is_known = |(letter, number): &Id| {
             protocols.iter().any(|p| p.letter == *letter && p.numbers.contains_key(number))
         };
         let unknown =
             marks.tests.union(&marks.benches).filter(|id| !is_known(id)).copied().collect();
-        Self { rows, unknown }
+        let is_needless = |id: &Id| marks.tests.contains(id) || !is_known(id);
+        let needless = untested.0.into_keys().filter(is_needless).collect();
+        Self { rows, unknown, needless }
     }
 
-    /// The letters among `required` that still miss something.
-    pub(super) fn incomplete(&self, required: &[char]) -> Vec<char> {
-        let rows = self.rows.iter().filter(|row| !row.missing.is_empty());
-        rows.map(|row| row.letter).filter(|letter| required.contains(letter)).collect()
+    /// What is wrong, where every number of these protocols has to have a test or a reason.
+    pub(super) fn wrong(&self, required: &[char]) -> Vec<String> {
+        let rows = self.rows.iter().filter(|row| required.contains(&row.letter));
+        let missing = rows.filter(|row| !row.missing.is_empty()).map(|row| {
+            let numbers = ranges(row.letter, &row.missing);
+            format!("{numbers}: no test that runs has the number, and no reason is written down")
+        });
+        let of_required = |id: &&Id| required.contains(&id.0);
+        let needless = self.needless.iter().filter(of_required).map(|(letter, number)| {
+            format!("{letter}{number}: it has a test, or does not exist, and needs no exception")
+        });
+        let unknown = self.unknown.iter().filter(of_required);
+        let unknown = unknown
+            .map(|(letter, number)| format!("{letter}{number}: a test names it, and no protocol"));
+        missing.chain(needless).chain(unknown).collect()
     }
 
     /// Prints one paragraph per protocol.
     pub(super) fn print(&self, out: &mut dyn Write) -> Result<()> {
         for row in &self.rows {
-            let total = row.tested.len() + row.measured.len() + row.missing.len();
             writeln!(
                 out,
-                "{:<10} {:>3} of {total} requirements have a test, {} are measured by a bench",
+                "{:<10} {:>3} of {} requirements have a test, {} a reason to have none, {} are \
+                 measured by a bench",
                 row.name,
                 row.tested.len(),
+                row.total(),
+                row.excepted.len(),
                 row.measured.len(),
             )?;
             if !row.missing.is_empty() {
@@ -72,9 +93,10 @@ impl Coverage {
             json!({
                 "protocol": row.name,
                 "letter": row.letter.to_string(),
-                "total": row.tested.len() + row.measured.len() + row.missing.len(),
+                "total": row.total(),
                 "tested": row.tested,
                 "measured": row.measured,
+                "excepted": row.excepted,
                 "missing": row.missing,
             })
         });
@@ -87,26 +109,35 @@ impl Coverage {
 }
 
 impl Row {
-    fn of(protocol: &Protocol, marks: &Marks) -> Self {
+    fn of(protocol: &Protocol, marks: &Marks, untested: &Exceptions) -> Self {
         let letter = protocol.letter;
         let mut row = Self {
             name: protocol.name().to_owned(),
             letter,
             tested: Vec::new(),
             measured: Vec::new(),
+            excepted: Vec::new(),
             missing: Vec::new(),
         };
         for number in protocol.numbers.keys().copied() {
-            let list = if marks.tests.contains(&(letter, number)) {
-                &mut row.tested
-            } else if marks.benches.contains(&(letter, number)) {
-                &mut row.measured
-            } else {
-                &mut row.missing
-            };
-            list.push(number);
+            let id = (letter, number);
+            if marks.tests.contains(&id) {
+                row.tested.push(number);
+                continue;
+            }
+            if marks.benches.contains(&id) {
+                row.measured.push(number);
+            }
+            match untested.0.contains_key(&id) {
+                true => row.excepted.push(number),
+                false => row.missing.push(number),
+            }
         }
         row
+    }
+
+    fn total(&self) -> usize {
+        self.tested.len() + self.excepted.len() + self.missing.len()
     }
 }
 
@@ -138,7 +169,9 @@ mod tests {
         let protocol = Protocol::parse("docs/protocols/tool.md", page).expect("parses");
         let marks =
             Marks { tests: [('K', 1), ('K', 9)].into(), benches: [('K', 1), ('K', 3)].into() };
-        Coverage::of(&[protocol], &marks)
+        let why = "a reason that is long enough";
+        let untested = format!("K1 = \"{why}\"\nK2 = \"{why}\"\nR7 = \"{why}\"\n");
+        Coverage::of(&[protocol], &marks, Exceptions::parse(&untested).expect("reads"))
     }
 
     #[test]
@@ -152,22 +185,28 @@ mod tests {
         let mut out = Vec::new();
         coverage().print(&mut out).expect("prints");
         let text = String::from_utf8(out).expect("text");
-        assert!(text.contains("1 of 5 requirements have a test, 1 are measured"), "{text}");
-        assert!(text.contains("missing: K2, K4–K5"), "{text}");
+        assert!(text.contains("1 of 5 requirements have a test, 1 a reason"), "{text}");
+        assert!(text.contains("missing: K3–K5"), "{text}");
         assert!(text.contains("by no protocol: K9"), "{text}");
     }
 
     #[test]
     fn json_says_the_same() {
         let json = coverage().to_json();
-        assert_eq!(json["protocols"][0]["missing"], json!([2, 4, 5]));
+        assert_eq!(json["protocols"][0]["missing"], json!([3, 4, 5]));
         assert_eq!(json["protocols"][0]["measured"], json!([3]));
+        assert_eq!(json["protocols"][0]["excepted"], json!([2]));
         assert_eq!(json["unknown"], json!(["K9"]));
     }
 
     #[test]
-    fn only_required_letters_make_it_incomplete() {
-        assert_eq!(coverage().incomplete(&['K', 'R']), vec!['K']);
-        assert!(coverage().incomplete(&[]).is_empty());
+    fn a_missing_test_a_needless_exception_and_an_unknown_number_are_wrong() {
+        let wrong = coverage().wrong(&['K', 'T']);
+        assert_eq!(wrong.len(), 3, "{wrong:?}");
+        assert!(wrong[0].starts_with("K3–K5: no test"), "a measurement is no test: {wrong:?}");
+        assert!(wrong[1].starts_with("K1: it has a test"), "{wrong:?}");
+        assert!(wrong[2].starts_with("K9: a test names it"), "{wrong:?}");
+        assert!(coverage().wrong(&['R'])[0].starts_with("R7: it has a test, or does not exist"));
+        assert_eq!(coverage().wrong(&[]), Vec::<String>::new(), "nothing is required");
     }
 }

@@ -212,11 +212,8 @@ async fn the_machines_own_number_of_process_ids_stays() {
     assert_eq!(most(), before);
     // Where the kernel has a number for each namespace, there is room for twice the processes.
     let inside = said[0].rsplit(' ').next().expect("a word");
-    if [before.trim(), "4194304"].contains(&inside) {
-        tell("a number of process ids for each namespace");
-    } else {
-        assert_eq!(inside, "468", "{said:?}");
-    }
+    // Elsewhere the limit of processes is kept by counting them, which other tests see to.
+    assert!([before.trim(), "4194304", "468"].contains(&inside), "{said:?}");
 }
 
 #[tokio::test]

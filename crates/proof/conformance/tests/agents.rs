@@ -1,7 +1,6 @@
 //! Agents that keep the protocol pass, and each fault is found as the requirement it breaks.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use wharf_conformance::{Error, Options, Profile, Report, Verdict, run};
@@ -15,15 +14,6 @@ fn options(dir: &Path) -> Options {
         slack: Duration::from_secs(3),
         ..Options::default()
     }
-}
-
-#[expect(clippy::print_stderr, reason = "whoever reads the test log must see what was left out")]
-fn python_is_missing() -> bool {
-    let missing = Command::new("python3").arg("--version").output().is_err();
-    if missing {
-        eprintln!("SKIPPED: python3 is not installed, so no agent could be checked");
-    }
-    missing
 }
 
 async fn check(dir: &Path, args: &[&str]) -> Report {
@@ -42,7 +32,7 @@ fn not_applicable(report: &Report) -> Vec<u16> {
 
 /// Runs the agent with a fault and expects exactly these requirements to be broken.
 async fn broken(fault: &str, expect: &[u16]) {
-    if python_is_missing() {
+    if wharf_skips::lacks("python3") {
         return;
     }
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
@@ -52,7 +42,7 @@ async fn broken(fault: &str, expect: &[u16]) {
 
 #[tokio::test]
 async fn the_reference_agent_in_python_keeps_every_requirement() {
-    if python_is_missing() {
+    if wharf_skips::lacks("python3") {
         return;
     }
     let report = check(&example("hello-python"), &["agent.py"]).await;
@@ -63,7 +53,7 @@ async fn the_reference_agent_in_python_keeps_every_requirement() {
 
 #[tokio::test]
 async fn the_agent_of_the_manual_keeps_every_requirement_that_concerns_it() {
-    if python_is_missing() {
+    if wharf_skips::lacks("python3") {
         return;
     }
     let report = check(&example("minimal-python"), &["agent.py"]).await;

@@ -1,7 +1,6 @@
 //! Agents as processes of their own: started, called, killed, stopped, outlived by nothing.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -16,14 +15,8 @@ pub(crate) fn example(name: &str) -> PathBuf {
 }
 
 /// Whether the machine has what the Python examples need; `make test` installs it where it can.
-#[expect(clippy::print_stderr, reason = "a test that is not made must say so")]
 pub(crate) fn has_python() -> bool {
-    let found = Command::new("python3").arg("--version").output();
-    let there = found.is_ok_and(|output| output.status.success());
-    if !there {
-        eprintln!("python3 is not on this machine, so the Python agent is not tried");
-    }
-    there
+    !wharf_skips::lacks("python3")
 }
 
 /// Adds, approves and starts the Python example.

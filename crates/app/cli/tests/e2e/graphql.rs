@@ -10,13 +10,7 @@ fn t045_a_client_library_makes_a_run_with_files_and_follows_it() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = here.join("../../../target/tools/python/bin/python");
     if !python.exists() {
-        let missing = "The Python client for this test is missing: run scripts/setup.sh check.";
-        assert!(std::env::var("CI").is_err(), "{missing}");
-        #[expect(clippy::print_stderr, reason = "a test that is not made must say so")]
-        {
-            eprintln!("{missing} The test is left out.");
-        }
-        return;
+        return wharf_skips::skip("the Python client is missing: run scripts/setup.sh check");
     }
     let home = TestHome::new();
     let core = home.up();

@@ -12,8 +12,7 @@ const BROWSERS: [&str; 3] =
 
 /// The package, built; nothing when there is no Node to build it with.
 pub(crate) fn built() -> Option<PathBuf> {
-    if !has("node") || !has("npm") {
-        not_tried("node and npm are", "the TypeScript package is");
+    if wharf_skips::lacks("node") || wharf_skips::lacks("npm") {
         return None;
     }
     let package = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../sdks/typescript");
@@ -29,15 +28,6 @@ pub(crate) fn built() -> Option<PathBuf> {
     }
     ran(Command::new("npm").args(["run", "build"]), &package);
     Some(package)
-}
-
-#[expect(clippy::print_stderr, reason = "a test that is not made must say so")]
-fn not_tried(missing: &str, what: &str) {
-    eprintln!("{missing} not on this machine, so {what} not tried");
-}
-
-fn has(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
 /// Runs a command to its end and gives what it printed.
@@ -94,8 +84,7 @@ fn k033_typescript_meets_a_real_core() {
 #[test]
 fn k033_typescript_offers_tools_from_a_page() {
     if !BROWSERS.iter().any(|path| Path::new(path).exists()) {
-        not_tried("chromium is", "the page is");
-        return;
+        return wharf_skips::skip("chromium is not installed");
     }
     passes("dist/test/browser");
 }

@@ -12,16 +12,7 @@ async fn t045_a_real_client_library_asks_pages_and_follows() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = here.join("../../../target/tools/python/bin/python");
     if !python.exists() {
-        let missing = "The Python client for this test is missing: run scripts/setup.sh check.";
-        assert!(std::env::var("CI").is_err(), "{missing}");
-        #[expect(
-            clippy::print_stderr,
-            reason = "whoever runs the tests must know what was left out"
-        )]
-        {
-            eprintln!("{missing} The test is left out.");
-        }
-        return;
+        return wharf_skips::skip("the Python client is missing: run scripts/setup.sh check");
     }
     let stage = Stage::start().await;
     let script = Command::new(python)

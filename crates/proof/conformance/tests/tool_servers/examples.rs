@@ -39,18 +39,9 @@ impl Drop for Served {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "whoever reads the test log must see what was left out")]
-pub(crate) fn is_missing(program: &str) -> bool {
-    let missing = Command::new(program).arg("--version").output().is_err();
-    if missing {
-        eprintln!("SKIPPED: {program} is not installed, so its example could not be checked");
-    }
-    missing
-}
-
 #[tokio::test]
 async fn the_server_in_plain_node_keeps_every_requirement() {
-    if is_missing("node") {
+    if wharf_skips::lacks("node") {
         return;
     }
     let place = tempfile::tempdir().expect("a folder");

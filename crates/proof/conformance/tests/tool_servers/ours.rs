@@ -104,7 +104,7 @@ async fn a_handler_in_rust_keeps_every_requirement() {
 
 #[tokio::test]
 async fn a_handler_in_python_keeps_every_requirement() {
-    if crate::examples::is_missing("python3") {
+    if wharf_skips::lacks("python3") {
         return;
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/typewriter.py");
