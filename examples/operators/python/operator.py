@@ -106,7 +106,9 @@ class Operator:
 
 
 def main() -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Also where interrupts are ignored, as in the background of a script.
+        signal.signal(number, signal.default_int_handler)
     operator = Operator()
     try:
         operator.run()

@@ -55,6 +55,15 @@ class Desk:
             return {"status": answer.status, "value": answer.value}
 
         @operative.tool
+        def buy(request: Request, micro: int, fail: bool = False) -> None:
+            request.cost(micro)
+            request.cost(micro)
+            if fail:
+                raise Fault("desk.closed", "Closed.")
+            if micro > 1_000:
+                request.pause(3600)
+
+        @operative.tool
         def story() -> Iterator[Any]:
             yield "once "
             yield "upon a time"
@@ -118,6 +127,15 @@ class Operatives(WithCore):
         run = self.client.run("desk/relay", {"tool": "wharf/fail", "given": {"code": "acme.no"}})
         assert run.error is not None
         self.assertEqual(run.error.code, "acme.no")
+
+    def test_k036_what_a_tool_spends_is_the_cost_of_its_run(self) -> None:
+        self.assertEqual(self.client.run("desk/buy", {"micro": 250}).cost_micro, 500)
+        run = self.client.run("desk/buy", {"micro": 30, "fail": True})
+        self.assertEqual((run.status, run.cost_micro), ("failed", 60))
+        with Principal(home=str(self.core.home)) as principal:
+            with principal.start("desk/buy", {"micro": 40}) as call:
+                call.result(LONG_SECONDS)
+                self.assertEqual(call.cost_micro, 80)
 
     def test_k033_a_person_is_asked_and_told(self) -> None:
         run = self.client.start("desk/decide", run_id="decides")

@@ -78,6 +78,14 @@ export class Call<Output, P = unknown> implements PromiseLike<Output> {
     return this.#progress;
   }
 
+  /**
+   * What it has cost so far, in millionths of a dollar: as the tool says with `cx.cost()`, here or
+   * where it runs.
+   */
+  get cost(): number {
+    return this.#task.cost;
+  }
+
   /** Calls it off. The call fails at once; the promise is kept when the clean-up is over. */
   cancel(reason?: Fault): Promise<void> {
     this.#task.cancel(reason ?? Fault.canceled());

@@ -41,8 +41,9 @@ export class Cx<P = unknown> extends Caller {
   }
 
   /**
-   * Adds to what the call has cost, in whole millionths of a dollar. Agents and tool servers report
-   * it to the core; elsewhere nobody asks.
+   * Adds to what the call has cost, in whole millionths of a dollar. Whoever serves the tool is
+   * told at once: agents, tool servers and operatives tell the core, so that a budget can stop the
+   * run. What other tools cost that are called through transports is counted with them.
    */
   cost(micro: number): void {
     if (!Number.isSafeInteger(micro) || micro < 0) throw new Fault("tool.invalid_output", "A cost must be a whole number of micro-dollars.");

@@ -220,7 +220,8 @@ export class Scope extends Caller {
     } else {
       const onProgress = (data: unknown): void => tellChecked(tool, data, tell);
       const serve = (request: Request, answering: Answering): Promise<Outcome> => this.#answerChild(request, answering);
-      output = wire.read(await target.request(wire.request(input), { task, onProgress, serve }));
+      const onCost = task.elsewhere();
+      output = wire.read(await target.request(wire.request(input), { task, onProgress, onCost, serve }));
     }
     const valid = await check(tool.output, output, "output", tool.name);
     return wire.settle ? wire.settle(valid, taken) : valid;

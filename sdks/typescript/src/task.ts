@@ -21,6 +21,8 @@ export class Task implements Cancellation {
   #spent = 0;
   /** Told what it has cost so far, each time that grows. */
   onSpend: ((spent: number) => void) | undefined;
+  /** What each request that was made for it has cost at the other side. */
+  readonly #elsewhere: number[] = [];
 
   constructor(parent?: Cancellation, signal?: AbortSignal) {
     this.#parent = parent instanceof Task ? parent : undefined;
@@ -49,6 +51,17 @@ export class Task implements Cancellation {
     this.#spent += micro;
     this.onSpend?.(this.#spent);
     this.#parent?.spend(micro);
+  }
+
+  /** A request is made for it; gives what is to be told what that has cost so far. */
+  elsewhere(): (micro: number) => void {
+    const place = this.#elsewhere.push(0) - 1;
+    return (micro) => (this.#elsewhere[place] = Math.max(this.#elsewhere[place] ?? 0, micro));
+  }
+
+  /** What it has cost so far, here and at the other side. Whoever is there keeps the books of that. */
+  get cost(): number {
+    return this.#elsewhere.reduce((sum, micro) => sum + micro, this.#spent);
   }
 
   /** The signal for code that knows only signals. It is made when it is first asked for. */

@@ -11,6 +11,7 @@ import {
   readMessage,
   writeCancel,
   writeChild,
+  writeCost,
   writeOffer,
   writeOffered,
   writeProgress,
@@ -74,6 +75,8 @@ export interface Requester {
 export interface RequestOptions {
   task: Task;
   onProgress: (data: unknown) => void;
+  /** Is told what the request has cost so far. */
+  onCost?: (micro: number) => void;
   /** Serves what the other side asks while it works for this request. */
   serve?: Handler;
 }
@@ -187,7 +190,7 @@ export class Transport implements Requester {
     if (drainMs > 0) await this.#untilIdle(drainMs);
     for (const { task } of this.#serving.values()) task.cancel(Fault.canceled("The other side is closing."));
     await this.#untilIdle(graceMs);
-    for (const [id, { kind }] of this.#serving) this.#respond(id, kind, Fault.canceled());
+    for (const [id, { kind, task }] of this.#serving) this.#respond(id, kind, Fault.canceled(), task.spent);
     this.#serving.clear();
   }
 
@@ -233,11 +236,14 @@ export class Transport implements Requester {
       }
       case "progress": {
         const waiting = this.#pending.get(message.id);
-        return waiting ? waiting.options.onProgress(message.data) : this.#unmatched(message.id);
+        if (!waiting) return this.#unmatched(message.id);
+        this.#takeCost(waiting, message.cost);
+        return "data" in message ? waiting.options.onProgress(message.data) : undefined;
       }
       case "response": {
         const waiting = this.#pending.get(message.id);
         if (!waiting) return this.#unmatched(message.id);
+        this.#takeCost(waiting, message.cost);
         return message.outcome instanceof Fault ? waiting.reject(message.outcome) : waiting.resolve(message.outcome);
       }
       case "cancel":
@@ -278,6 +284,7 @@ export class Transport implements Requester {
       return this.#respond(id, kind, new Fault("tool.busy", "Too much is asked at once.", { retryable: true }));
     }
     const task = new Task(parent);
+    task.onSpend = (micro) => this.#tellCost(id, micro);
     this.#serving.set(id, { task, kind });
     const answering: Answering = {
       task,
@@ -310,20 +317,31 @@ export class Transport implements Requester {
     this.#link.send(writeProgress(id, data));
   }
 
+  /** Tells at once what a request has cost; a slow other side is told with the answer. */
+  #tellCost(id: string, micro: number): void {
+    if (!this.#link.own || this.#end || this.#link.unsent > this.#limits.unsentBytesMax) return;
+    this.#link.send(writeCost(id, micro));
+  }
+
+  /** Costs are taken only from those who say that they know of them. */
+  #takeCost(waiting: Pending, micro: number | undefined): void {
+    if (this.#link.own && micro !== undefined) waiting.options.onCost?.(micro);
+  }
+
   #finish(id: string, kind: Request["kind"], task: Task, answer: Outcome | Fault): void {
     task.end();
     if (!this.#serving.delete(id)) return;
-    this.#respond(id, kind, answer);
+    this.#respond(id, kind, answer, task.spent);
     if (this.#serving.size === 0) for (const tell of this.#idle.splice(0)) tell();
   }
 
-  #respond(id: string, kind: Request["kind"], answer: Outcome | Fault): void {
+  #respond(id: string, kind: Request["kind"], answer: Outcome | Fault, micro = 0): void {
     if (this.#end) return;
     let text: string;
     try {
-      text = writeResponse(id, kind, answer, this.#link.own);
+      text = writeResponse(id, kind, answer, this.#link.own, micro);
     } catch {
-      text = writeResponse(id, kind, new Fault("tool.invalid_output", "The output is not JSON."), this.#link.own);
+      text = writeResponse(id, kind, new Fault("tool.invalid_output", "The output is not JSON."), this.#link.own, micro);
     }
     this.#link.send(text);
   }

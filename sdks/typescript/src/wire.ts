@@ -3,12 +3,12 @@
  *
  * Reading is lenient: requests with and without an envelope, missing values, keys and types that
  * nobody here knows. Writing is strict: only the keys that every peer knows, since there are peers
- * that drop a message with one more key. Only the fault goes beyond, to peers that asked for it.
+ * that drop a message with one more key. Only faults and costs go beyond, to peers that asked for it.
  */
 
 import { Fault, type FaultMessage } from "./fault.js";
 
-/** The WebSocket subprotocol of peers that understand faults. */
+/** The WebSocket subprotocol of peers that understand faults and costs. */
 export const PROTOCOL = "wharf.tool.v1";
 
 /** How a request ended. */
@@ -46,8 +46,9 @@ export interface Offer {
 export type Message =
   | { type: "request"; request: Request }
   | { type: "child"; of: string; request: Request }
-  | { type: "progress"; id: string; data: unknown }
-  | { type: "response"; id: string; outcome: Outcome | Fault }
+  /** Without data only the cost is told. */
+  | { type: "progress"; id: string; data?: unknown; cost: number | undefined }
+  | { type: "response"; id: string; outcome: Outcome | Fault; cost: number | undefined }
   | { type: "cancel"; id: string }
   | { type: "offer"; tools: unknown }
   | { type: "offered"; tools: string[]; fault: Fault | undefined }
@@ -77,11 +78,16 @@ export function readMessage(text: string): Message {
       if (of === undefined) return readRequest(value["payload"], () => ({ type: "malformed", id }));
       return readRequest(value["payload"], (request) => ({ type: "child", of, request }));
     }
-    case "progress":
-      return id === undefined ? { type: "malformed", id } : { type: "progress", id, data: value["data"] ?? null };
+    case "progress": {
+      if (id === undefined) return { type: "malformed", id };
+      const cost = costOf(value["cost_micro"]);
+      const onlyCost = cost !== undefined && !("data" in value);
+      return onlyCost ? { type: "progress", id, cost } : { type: "progress", id, data: value["data"] ?? null, cost };
+    }
     case "response":
       // Nobody answers an answer, so it is not said whose it was.
-      return id === undefined ? { type: "malformed", id } : { type: "response", id, outcome: readOutcome(value["response"]) };
+      if (id === undefined) return { type: "malformed", id };
+      return { type: "response", id, outcome: readOutcome(value["response"]), cost: costOf(value["cost_micro"]) };
     case "cancel":
       return id === undefined ? { type: "malformed", id } : { type: "cancel", id };
     case "offer":
@@ -152,9 +158,15 @@ export function writeProgress(id: string, data: unknown): string {
   return JSON.stringify({ type: "progress", id, data: data ?? null });
 }
 
-/** The end of a request. `own` says that the other side understands faults. */
-export function writeResponse(id: string, kind: Request["kind"], answer: Outcome | Fault, own: boolean): string {
-  return JSON.stringify({ type: "response", id, response: responseOf(kind, answer, own) });
+/** What a request has cost so far, in millionths of a dollar. Only peers that understand costs are told. */
+export function writeCost(id: string, micro: number): string {
+  return JSON.stringify({ type: "progress", id, cost_micro: micro });
+}
+
+/** The end of a request. `own` says that the other side understands faults, and what it has cost. */
+export function writeResponse(id: string, kind: Request["kind"], answer: Outcome | Fault, own: boolean, micro = 0): string {
+  const response = { type: "response", id, response: responseOf(kind, answer, own) };
+  return JSON.stringify(own && micro > 0 ? { ...response, cost_micro: micro } : response);
 }
 
 function responseOf(kind: Request["kind"], answer: Outcome | Fault, own: boolean): Fields {
@@ -192,6 +204,11 @@ export function writeOffered(answer: readonly string[] | Fault): string {
 
 function isObject(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A whole number of millionths of a dollar; anything else says nothing. */
+function costOf(value: unknown): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
 /** A text that says something. */

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -27,18 +27,40 @@ pub(crate) struct Desk {
     cx: Cx,
     closing: CancellationToken,
     cost_micro: Arc<AtomicU64>,
+    /// Whether somebody is about to tell the core what it has cost.
+    telling: Arc<AtomicBool>,
     /// How often each question was asked.
     asked: Arc<Mutex<HashMap<Digest, u32>>>,
 }
 
 impl Desk {
     pub(crate) fn new(cx: Cx, closing: CancellationToken) -> Self {
-        Self { cx, closing, cost_micro: Arc::default(), asked: Arc::default() }
+        let (cost_micro, telling, asked) = (Arc::default(), Arc::default(), Arc::default());
+        Self { cx, closing, cost_micro, telling, asked }
     }
 
     /// What the run has cost so far.
     pub(crate) fn cost(&self) -> Micro {
         self.cost_micro.load(Ordering::Relaxed)
+    }
+
+    /// Tells the core what the run has cost, as long as that grows meanwhile.
+    async fn tell_cost(self) {
+        let mut told = 0;
+        loop {
+            let cost = self.cost();
+            if cost > told {
+                told = cost;
+                // A run that is gone has nobody to be told.
+                let _ = self.cx.attempt().report_cost(told).await;
+                continue;
+            }
+            self.telling.store(false, Ordering::SeqCst);
+            // What came in between is told by whoever sees it first.
+            if self.cost() == told || self.telling.swap(true, Ordering::SeqCst) {
+                return;
+            }
+        }
     }
 
     /// The name of a question within the run. An attempt that is made again and asks the same
@@ -62,7 +84,11 @@ impl Host for Desk {
     fn spent(&self, micro: Micro) {
         let add = |cost: u64| Some(cost.saturating_add(micro));
         // It always gives something to store.
-        let _ = self.cost_micro.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let _ = self.cost_micro.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
+        // One at a time tells the core, until all of it is told.
+        if !self.telling.swap(true, Ordering::SeqCst) {
+            tokio::spawn(self.clone().tell_cost());
+        }
     }
 
     async fn stopped(&self) {

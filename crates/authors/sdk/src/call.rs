@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::task::coop::poll_proceed;
-use wharf_vocab::Fault;
+use wharf_vocab::{Fault, Micro};
 
 use crate::chain::Chain;
 use crate::job::{Called, Halt, Job, Work};
@@ -77,6 +77,36 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Call<O, P> {
     /// nothing.
     pub async fn progress(&mut self) -> Option<P> {
         poll_fn(|cx| self.poll_progress(cx)).await
+    }
+
+    /// What the call has cost so far, in millionths of a dollar: what its tool says by
+    /// [`add_cost`](Cx::add_cost) here, or where it is executed. To read it behind the result,
+    /// await the call by reference.
+    ///
+    /// ```
+    /// use wharf_sdk::{Cx, Fault, Scope, Tool, operative, transport::memory};
+    ///
+    /// const SEARCH: Tool<String, usize> = Tool::new("search", "Searches.");
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (here, there) = memory::pair();
+    /// let elsewhere = Scope::root();
+    /// elsewhere.provide(&SEARCH, |words: String, cx: Cx| async move {
+    ///     cx.add_cost(25);
+    ///     Ok::<_, Fault>(words.len())
+    /// })?;
+    /// let serving = operative::serve(&elsewhere, &there);
+    ///
+    /// let caller = Scope::root().with_transport(here);
+    /// let mut call = SEARCH.call(&caller, "ships".to_owned());
+    /// assert_eq!((&mut call).await?, 5);
+    /// assert_eq!(call.cost(), 25);
+    /// # serving.stop().await;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn cost(&self) -> Micro {
+        self.job.cost()
     }
 
     fn poll_progress(&mut self, cx: &mut Context<'_>) -> Poll<Option<P>> {

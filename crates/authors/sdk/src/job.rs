@@ -8,16 +8,17 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use futures::future::BoxFuture;
 use tokio::runtime::Handle;
-use wharf_vocab::{Code, Executed, Fault};
+use wharf_vocab::{Code, Executed, Fault, Micro};
 
 use crate::life::{Inner, lock};
 use crate::progress::Queue;
+use crate::spent::Spent;
 
 /// How deep calls may be nested on one stack. A tool that calls itself without end is told so
 /// long before it would take the whole program down.
@@ -35,6 +36,10 @@ pub(crate) struct Job<O, P> {
     ends: Mutex<Ends>,
     /// Where progress goes, if anybody listens.
     queue: OnceLock<Queue<P>>,
+    /// What the tool says that it has cost here.
+    spent: AtomicU64,
+    /// What it has cost where it was executed elsewhere, each time that it was.
+    elsewhere: Mutex<Vec<Spent>>,
 }
 
 struct Slot<O> {
@@ -77,6 +82,10 @@ pub(crate) trait Called<P>: Send + Sync {
     fn place(&self) -> &Arc<Inner>;
     fn queue(&self) -> Option<&Queue<P>>;
     fn at_end(&self, work: BoxFuture<'static, ()>);
+    /// Adds to what it costs here.
+    fn spend(&self, micro: Micro);
+    /// It is executed elsewhere, and costs this there.
+    fn spent_elsewhere(&self, cost: Spent);
 }
 
 impl<O, P> Job<O, P> {
@@ -89,7 +98,16 @@ impl<O, P> Job<O, P> {
             slot: Mutex::new(slot),
             ends: Mutex::default(),
             queue: OnceLock::new(),
+            spent: AtomicU64::new(0),
+            elsewhere: Mutex::default(),
         }
+    }
+
+    /// What it has cost so far, here and elsewhere.
+    pub(crate) fn cost(&self) -> Micro {
+        let elsewhere = lock(&self.elsewhere);
+        let here = self.spent.load(Ordering::Relaxed);
+        elsewhere.iter().map(Spent::micro).fold(here, Micro::saturating_add)
     }
 
     /// Lets somebody listen. It has to be said before the work begins.
@@ -216,6 +234,16 @@ impl<O: Send, P: Send + Sync> Called<P> for Job<O, P> {
         }
         ends.work.push(work);
         ends.runtime = runtime.or(ends.runtime.take());
+    }
+
+    fn spend(&self, micro: Micro) {
+        let more = |spent: Micro| Some(spent.saturating_add(micro));
+        // It always gives a number, so that it never fails.
+        let _ = self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+    }
+
+    fn spent_elsewhere(&self, cost: Spent) {
+        lock(&self.elsewhere).push(cost);
     }
 }
 

@@ -53,6 +53,7 @@ mod progress;
 mod remote;
 mod schema;
 mod scope;
+mod spent;
 mod tables;
 mod tool;
 #[cfg(feature = "toolserver")]

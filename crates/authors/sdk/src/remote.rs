@@ -54,6 +54,7 @@ impl<O: Data, P: Data> Remote<O, P> {
             let (kind, method, payload) = shared.wire.request(shared.tool, input);
             let heard = cx.is_heard();
             let exchange = shared.transport.request(Outgoing { kind, method, payload, heard });
+            cx.called.spent_elsewhere(exchange.cost.clone());
             let answer = answered(exchange, &cx).await;
             let output = match answer {
                 Some(answer) => shared.wire.output(answer)?,
@@ -77,7 +78,7 @@ impl Shared {
 
 /// Waits for the answer and passes on what comes before it. `None` if the connection was lost.
 async fn answered<P: Data>(exchange: Exchange, cx: &Cx<P>) -> Option<Answer> {
-    let Exchange { mut progress, mut answer, guard } = exchange;
+    let Exchange { mut progress, mut answer, guard, cost: _ } = exchange;
     let _guard = guard;
     let answer = loop {
         tokio::select! {

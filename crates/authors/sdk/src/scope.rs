@@ -76,9 +76,13 @@ impl Scope {
         Self::of(Inner::below(Some(parent), None, None))
     }
 
-    /// A scope with a transport from the beginning.
-    pub(crate) fn below_over(parent: &Arc<Inner>, transport: Arc<dyn Transport>) -> Self {
-        let scope = Self::below(parent);
+    /// The scope of one call that is served over a transport, with where its cost goes.
+    pub(crate) fn serving_over(
+        parent: &Arc<Inner>,
+        meter: Arc<dyn Any + Send + Sync>,
+        transport: Arc<dyn Transport>,
+    ) -> Self {
+        let scope = Self::serving(parent, meter);
         // One that comes too late is dropped.
         let _ = scope.change(|tables| tables.transport.replace(transport));
         scope

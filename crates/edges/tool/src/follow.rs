@@ -3,15 +3,17 @@
 //! What it has to tell goes through a bounded queue that the connection empties as fast as its
 //! peer reads. When the peer is slow only the follower waits; the run does not.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
-use wharf_domain::{Caller, Outcome, Progress, Run};
+use wharf_domain::run::{CostReported, RunEntry};
+use wharf_domain::{Caller, Entry, Outcome, Progress, Run};
 use wharf_engine::{Handle, HistoryItem};
 use wharf_protocol::tool::Answer;
-use wharf_vocab::{Code, Executed, Fault, RunKey, Seq};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, RunKey, Seq};
 
 use crate::plan::Reading;
 
@@ -34,6 +36,8 @@ pub(crate) struct Tidings {
 pub(crate) enum What {
     /// Something on the way.
     Progress(Value),
+    /// What it has cost so far.
+    Cost(Micro),
     /// The end.
     Ended(Answer),
 }
@@ -91,6 +95,7 @@ impl Follower {
             Ok(watch) => watch,
             Err(fault) => return Some(Answer::Failed(fault)),
         };
+        let mut costs = Costs::default();
         loop {
             let event = tokio::select! {
                 biased;
@@ -108,16 +113,18 @@ impl Follower {
             };
             match event {
                 Some(Ok(event)) => match (&event.ended, event.item) {
-                    (Some(run), _) => return Some(answer(run, reading)),
+                    (Some(run), _) => {
+                        let _ = self.tell(What::Cost(run.cost_micro)).await;
+                        return Some(answer(run, reading));
+                    }
+                    (None, HistoryItem::Entry(Entry::Run(RunEntry::CostReported(entry)))) => {
+                        self.tell_unless_stopped(What::Cost(costs.with(&entry))).await;
+                    }
                     // Whoever only tells something waits for nothing else than that it arrived.
                     (None, HistoryItem::Progress(_)) if reading == Reading::Notice => {}
                     (None, HistoryItem::Progress(piece)) => {
                         let Some(value) = shown(piece) else { continue };
-                        tokio::select! {
-                            // Whether anybody reads is looked at again above.
-                            _ = self.tell(What::Progress(value)) => {}
-                            () = self.stop.cancelled() => {}
-                        }
+                        self.tell_unless_stopped(What::Progress(value)).await;
                     }
                     _ => {}
                 },
@@ -139,9 +146,30 @@ impl Follower {
         }
     }
 
+    async fn tell_unless_stopped(&self, what: What) {
+        tokio::select! {
+            // Whether anybody reads is looked at again by whoever follows.
+            _ = self.tell(what) => {}
+            () = self.stop.cancelled() => {}
+        }
+    }
+
     async fn tell(&self, what: What) -> Result<(), mpsc::error::SendError<Tidings>> {
         let tidings = Tidings { id: self.id.clone(), serial: self.serial, what };
         self.tidings.send(tidings).await
+    }
+}
+
+/// What the attempts of a run have cost so far.
+#[derive(Debug, Default)]
+struct Costs(BTreeMap<AttemptId, Micro>);
+
+impl Costs {
+    /// What the run has cost in all, with this report.
+    fn with(&mut self, report: &CostReported) -> Micro {
+        let known = self.0.entry(report.attempt_id.clone()).or_default();
+        *known = report.cost_micro.max(*known);
+        self.0.values().copied().fold(0, Micro::saturating_add)
     }
 }
 

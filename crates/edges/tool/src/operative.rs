@@ -1,6 +1,6 @@
 //! What an operative is asked: attempts become requests, and its answers their ends.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use wharf_domain::{AgentInput, Caller, Progress, Resolution, ToolDef};
 use wharf_engine::{Attempt, Dispatch};
 use wharf_protocol::tool::value::Form;
 use wharf_protocol::tool::{Answer, CallError, Incoming, Session};
-use wharf_vocab::{AttemptId, Code, Executed, Fault, ToolId};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, ToolId};
 use wharf_wire::tool_v1::{Kind, Offer, OfferedTool, Request};
 
 use crate::children::Children;
@@ -20,6 +20,9 @@ use crate::offer;
 use crate::query;
 use crate::stations::Station;
 
+/// Attempts that are over and of which the operative may still say what they cost.
+const OVER_MAX: usize = 32;
+
 /// One who executes.
 #[derive(Debug)]
 pub(crate) struct Operative {
@@ -28,6 +31,8 @@ pub(crate) struct Operative {
     epoch: u64,
     caller: Caller,
     calls: HashMap<String, Call>,
+    /// Attempts that were answered or taken back, the oldest first.
+    over: VecDeque<(String, Attempt)>,
     children: Children,
 }
 
@@ -36,6 +41,8 @@ pub(crate) struct Operative {
 struct Call {
     attempt: Attempt,
     output: Form,
+    /// What it has cost so far.
+    cost_micro: Micro,
 }
 
 impl Operative {
@@ -47,7 +54,8 @@ impl Operative {
     ) -> Self {
         let (handle, open_max) = (shared.options.handle.clone(), shared.options.limits.served_max);
         let children = Children::new(handle, caller.clone(), open_max, tidings);
-        Self { shared, station, epoch, caller, calls: HashMap::new(), children }
+        let (calls, over) = (HashMap::new(), VecDeque::new());
+        Self { shared, station, epoch, caller, calls, over, children }
     }
 
     /// Takes tools of which only the names are known. Whoever is listening is told what became of
@@ -117,7 +125,7 @@ impl Operative {
         // Files are given as addresses that are good for this attempt.
         let inputs = match attempt.data().inputs_with_addresses() {
             Ok(inputs) => inputs,
-            Err(fault) => return end(attempt, Err(AttemptError::Failed(fault, Executed::No))),
+            Err(fault) => return end(attempt, Err(AttemptError::Failed(fault, Executed::No)), 0),
         };
         let request = Request {
             id: id.clone(),
@@ -127,7 +135,7 @@ impl Operative {
         };
         match session.call(request) {
             Ok(()) => {
-                self.calls.insert(id, Call { attempt, output });
+                self.calls.insert(id, Call { attempt, output, cost_micro: 0 });
             }
             // An attempt that was given twice is under way.
             Err(CallError::Duplicate) => {}
@@ -139,7 +147,7 @@ impl Operative {
                 };
                 let message = format!("The operative could not be asked: {error}.");
                 let failed = AttemptError::Failed(Fault::new(code, message), Executed::No);
-                end(attempt, Err(failed));
+                end(attempt, Err(failed), 0);
             }
         }
     }
@@ -152,7 +160,34 @@ impl Operative {
         session.cancel(id);
         self.children.parent_ended(id);
         let fault = Fault::new(Code::ToolCanceled, "The operative was told to stop.");
-        end(call.attempt, Err(AttemptError::Canceled(fault.executed(Executed::Maybe))));
+        let canceled = AttemptError::Canceled(fault.executed(Executed::Maybe));
+        self.remember(id, &call.attempt);
+        end(call.attempt, Err(canceled), call.cost_micro);
+    }
+
+    /// The operative says what a call has cost so far; also of one that is over.
+    pub(crate) async fn cost(&mut self, id: &str, so_far_micro: Micro) {
+        let attempt = match self.calls.get_mut(id) {
+            Some(call) if so_far_micro <= call.cost_micro => return,
+            Some(call) => {
+                call.cost_micro = so_far_micro;
+                &call.attempt
+            }
+            None => match self.over.iter().find(|(over, _)| over == id) {
+                Some((_, attempt)) => attempt,
+                None => return,
+            },
+        };
+        if let Err(fault) = attempt.report_cost(so_far_micro).await {
+            tracing::debug!(code = %fault.code, "a cost was not booked");
+        }
+    }
+
+    fn remember(&mut self, id: &str, attempt: &Attempt) {
+        if self.over.len() >= OVER_MAX {
+            self.over.pop_front();
+        }
+        self.over.push_back((id.to_owned(), attempt.clone()));
     }
 
     /// The operative says something on the way.
@@ -166,9 +201,10 @@ impl Operative {
 
     /// The operative answers, or cannot any more.
     pub(crate) fn answered(&mut self, id: &str, answer: Answer) {
-        let Some(Call { attempt, output }) = self.calls.remove(id) else { return };
+        let Some(Call { attempt, output, cost_micro }) = self.calls.remove(id) else { return };
         self.children.parent_ended(id);
-        end(attempt, result(answer).map(|value| output.pack(value)));
+        self.remember(id, &attempt);
+        end(attempt, result(answer).map(|value| output.pack(value)), cost_micro);
     }
 
     /// The operative asks for something while it serves a call.
@@ -224,7 +260,7 @@ impl Operative {
         let attempt = Attempt::new(self.shared.options.handle.clone(), dispatch);
         let message = "The operative's connection ended before it was asked.";
         let fault = Fault::new(Code::ToolAgentLost, message);
-        end(attempt, Err(AttemptError::Failed(fault, Executed::No)));
+        end(attempt, Err(AttemptError::Failed(fault, Executed::No)), 0);
     }
 }
 
@@ -268,12 +304,12 @@ fn result(answer: Answer) -> Result<Value, AttemptError> {
     }
 }
 
-/// Tells the engine how an attempt ended.
-fn end(attempt: Attempt, result: Result<wharf_vocab::Object, AttemptError>) {
+/// Tells the engine how an attempt ended, and what it has cost.
+fn end(attempt: Attempt, result: Result<wharf_vocab::Object, AttemptError>, cost_micro: Micro) {
     tokio::spawn(async move {
         let told = match result {
-            Ok(outputs) => attempt.succeeded(outputs, 0).await,
-            Err(error) => attempt.ended(AttemptReport::new(Err(error), 0)).await,
+            Ok(outputs) => attempt.succeeded(outputs, cost_micro).await,
+            Err(error) => attempt.ended(AttemptReport::new(Err(error), cost_micro)).await,
         };
         if let Err(fault) = told {
             tracing::debug!(code = %fault.code, "the engine stopped before an attempt ended");

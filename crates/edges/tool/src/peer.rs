@@ -159,6 +159,9 @@ impl Peer {
                 (Event::Progress { id, data }, Does::Serve(operative)) => {
                     operative.progress(&id, data).await;
                 }
+                (Event::Cost { id, so_far_micro }, Does::Serve(operative)) => {
+                    operative.cost(&id, so_far_micro).await;
+                }
                 (Event::Answered { id, answer }, Does::Serve(operative)) => {
                     operative.answered(&id, answer);
                 }
@@ -172,7 +175,10 @@ impl Peer {
                     self.session.offered(Offer::Error { code, message });
                 }
                 // Nothing is called and nothing offered from here.
-                (Event::Progress { .. } | Event::Answered { .. }, Does::Call(_))
+                (
+                    Event::Progress { .. } | Event::Cost { .. } | Event::Answered { .. },
+                    Does::Call(_),
+                )
                 | (Event::Offered(_), _) => {}
             }
         }
@@ -208,6 +214,7 @@ impl Peer {
         }
         match tidings.what {
             What::Progress(value) => self.session.progress(&tidings.id, value),
+            What::Cost(so_far_micro) => self.session.cost(&tidings.id, so_far_micro),
             What::Ended(answer) => self.session.answer(&tidings.id, &answer),
         };
     }

@@ -40,6 +40,8 @@ class Pending:
 
     def __init__(self, call_id: str, call_off: Callable[[Pending], None]) -> None:
         self.id = call_id
+        # What it has cost so far, in micro-dollars; it grows while the call goes on.
+        self.cost_micro = 0
         self._call_off = call_off
         self._changed = threading.Condition()
         self._pieces: Deque[Any] = deque(maxlen=PIECES_MAX)
@@ -87,6 +89,13 @@ class Pending:
         with self._changed:
             self._pieces.append(piece)
             self._changed.notify_all()
+
+    def take_cost(self, cost_micro: Any) -> bool:
+        """Keeps what it has cost so far; `False` if nothing was said about it."""
+        if isinstance(cost_micro, bool) or not isinstance(cost_micro, int) or cost_micro < 0:
+            return False
+        self.cost_micro = max(self.cost_micro, cost_micro)
+        return True
 
     def take_response(self, response: Mapping[str, Any]) -> None:
         """Keeps the answer; the first one stands."""
@@ -151,11 +160,14 @@ class Table:
             with self._lock:
                 pending = self._pending.get(str(call_id))
             if pending is not None:
-                pending.take_piece(message.get("data"))
+                told = pending.take_cost(message.get("cost_micro"))
+                if "data" in message or not told:
+                    pending.take_piece(message.get("data"))
         elif message.get("type") == "response":
             pending = self._remove(str(call_id))
             response = message.get("response")
             if pending is not None:
+                pending.take_cost(message.get("cost_micro"))
                 pending.take_response(response if isinstance(response, dict) else {})
 
     def lose(self) -> None:

@@ -181,7 +181,7 @@ class Operative:
         for request in calls:
             text = "The operative stopped before the call was over."
             fault = Fault("tool.agent_lost", text, True, {"executed": "maybe"})
-            request.link.send(_response(request.run_id, failed(fault)))
+            request.link.send(_response(request.run_id, failed(fault), request.cost_micro))
             request.cancel()
         if self._link is not None:
             self._link.close(CLOSE_SECONDS)
@@ -311,18 +311,21 @@ class Operative:
             wanted = self._calls.get(request.run_id) is request
         if wanted:
             try:
-                request.link.send(_response(request.run_id, ended))
+                request.link.send(_response(request.run_id, ended, request.cost_micro))
             except ValueError:
                 fault = Fault("tool.output_too_large", "The output is too large to be sent.")
-                request.link.send(_response(request.run_id, failed(fault)))
+                request.link.send(_response(request.run_id, failed(fault), request.cost_micro))
         with self._changed:
             if self._calls.get(request.run_id) is request:
                 del self._calls[request.run_id]
             self._changed.notify_all()
 
 
-def _response(request_id: str, response: Mapping[str, Any]) -> Message:
-    return {"type": "response", "id": request_id, "response": dict(response)}
+def _response(request_id: str, response: Mapping[str, Any], cost_micro: int = 0) -> Message:
+    message: Message = {"type": "response", "id": request_id, "response": dict(response)}
+    if cost_micro:
+        message["cost_micro"] = cost_micro
+    return message
 
 
 def _is_final(error: WharfError) -> bool:

@@ -51,6 +51,14 @@ class Request(Context, Caller):
         except ValueError:
             raise Fault("tool.output_too_large", "The progress is too large to be sent.") from None
 
+    def cost(self, micro: int) -> None:
+        """Adds to what the call has cost, in micro-dollars. The core is told at once, so that a
+        budget can stop the run; it counts also if the call fails."""
+        super().cost(micro)
+        if micro:
+            told = {"type": "progress", "id": self.run_id, "cost_micro": self.cost_micro}
+            self.link.send(told)
+
     def progress(self, fraction: float, text: str = "") -> None:
         self.report({"phase": text, "fraction": min(max(float(fraction), 0.0), 1.0)})
 

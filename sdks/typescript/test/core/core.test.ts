@@ -67,6 +67,22 @@ for (const via of ["websocket", "events"] as const) {
       }, via);
     }, via));
 
+  coreTest(`k036_a_cost_goes_through_the_core_by_${via}`, async (core) => {
+    const Buy = tool({ name: "buy", description: "", input: z.object({ n: z.number() }), output: {} }).implement(({ n }, cx) => {
+      cx.cost(300);
+      cx.cost(n);
+      return {};
+    });
+    await offering(core, [Buy], (provider) =>
+      calling(core, async (root) => {
+        const call = root.call(`${provider}/buy`, { n: 200 });
+        await call;
+        assert.equal(call.cost, 500);
+        const runs = await core.api(`/v1/runs?tool=${provider}/buy`);
+        assert.equal(runs.items[0].cost_micro, 500);
+      }, via), via);
+  });
+
   coreTest(`k033_k026_cancel_goes_through_the_core_by_${via}`, async (core) => {
     const started = new Gate();
     const over = new Gate();

@@ -273,3 +273,25 @@ async fn damage_is_found_and_told() {
     assert_eq!(error.kind, StoreErrorKind::Newer, "{error}");
     store.close().await.expect("closes");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn t038_there_is_no_field_for_everything_and_no_second_table_of_outputs() {
+    let home = Home::new();
+    home.open().close().await.expect("closes");
+    let conn = Connection::open(home.path()).expect("opens");
+    let list = |sql: &str| -> Vec<String> {
+        let mut rows = conn.prepare(sql).expect("prepares");
+        let names = rows.query_map((), |row| row.get(0)).expect("runs");
+        names.map(|name| name.expect("text")).collect()
+    };
+    let tables = list("SELECT name FROM sqlite_schema WHERE type = 'table'");
+    assert!(tables.iter().any(|table| table == "streams"), "{tables:?}");
+    let forbidden =
+        |name: &str| ["meta", "usage", "extra", "output"].iter().any(|it| name.contains(it));
+    for table in &tables {
+        assert!(!forbidden(table), "{table}");
+        for column in list(&format!("SELECT name FROM pragma_table_info('{table}')")) {
+            assert!(!forbidden(&column), "{table}.{column}");
+        }
+    }
+}

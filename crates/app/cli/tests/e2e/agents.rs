@@ -1,6 +1,9 @@
 //! Agents as processes of their own: started, called, killed, stopped, outlived by nothing.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -43,6 +46,66 @@ fn running(home: &TestHome) -> Pid {
 fn is_alive(pid: Pid) -> bool {
     std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()))
         .is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Where a process listens: addresses of IPv4 and IPv6, as the kernel writes them, and ports.
+fn listening(pid: i64) -> Vec<(String, u16)> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its files");
+    let names = files.flatten().filter_map(|file| std::fs::read_link(file.path()).ok());
+    let sockets: Vec<String> = names
+        .filter_map(|name| {
+            Some(name.to_str()?.strip_prefix("socket:[")?.trim_end_matches(']').into())
+        })
+        .collect();
+    let mut found = Vec::new();
+    for table in ["tcp", "tcp6"] {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            // 0A is the state of listening.
+            if words[3] == "0A" && sockets.iter().any(|socket| socket == words[9]) {
+                let (address, port) = words[1].split_once(':').expect("an address");
+                found.push((address.to_owned(), u16::from_str_radix(port, 16).expect("a port")));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn r014_in_a_default_start_no_port_is_there_for_agents() {
+    if !has_python() {
+        return;
+    }
+    let home = TestHome::new();
+    let core = home.up();
+    start_python(&home);
+    running(&home);
+    let ports = listening(core.pid());
+    assert!(!ports.is_empty(), "the API is found");
+    let hello =
+        br#"{"v":1,"type":"agent.hello","id":"a-1","ts":"2026-11-15T10:00:00Z","payload":{}}"#;
+    let length = u32::try_from(hello.len()).expect("small").to_be_bytes();
+    for (address, port) in ports {
+        assert_eq!(address, "0100007F", "{port} is open to others than this machine");
+        // Each is one of the API or of storage, and speaks nothing but HTTP.
+        let answer_to = |said: &[&[u8]]| {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connects");
+            stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+            for part in said {
+                // It may hang up in the middle.
+                let _ = stream.write_all(part);
+            }
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer);
+            String::from_utf8_lossy(&answer).into_owned()
+        };
+        let page = answer_to(&[b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]);
+        assert!(page.starts_with("HTTP/1.1 "), "{port} speaks something else: {page:?}");
+        let welcome = answer_to(&[&length, hello]);
+        assert!(!welcome.contains("core.welcome"), "{port} lets agents in: {welcome:?}");
+    }
 }
 
 #[test]

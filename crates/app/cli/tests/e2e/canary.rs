@@ -27,6 +27,7 @@ fn talkative() -> tempfile::TempDir {
     let said = "def call(m, asked):\n    \
                 secret = open(os.environ[\"WHARF_SECRETS_DIR\"] + \"/MAIL_KEY\").read()\n    \
                 print(\"it is\", secret, \"and\", TOKEN, flush=True)\n    \
+                print(\"in other letters\", TOKEN.encode().hex(), flush=True)\n    \
                 print(\"it is\", secret, file=sys.stderr, flush=True)\n    \
                 assert os.environ[\"CANARY_ENV\"].startswith(\"c4n4ry\")\n";
     let program = program.replace("def call(m, asked):\n", said);
@@ -66,8 +67,19 @@ fn holds(content: &[u8], text: &str) -> bool {
     content.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
+/// The token that an agent was let in with, which it has said in letters that nobody looks for.
+fn session_token(logs: &str) -> String {
+    let hex = logs.split("in other letters ").nth(1).expect("it was said");
+    let hex = hex.split(|c: char| !c.is_ascii_hexdigit()).next().expect("digits");
+    let digits = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("a byte");
+    let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(digits).collect();
+    let token = String::from_utf8(bytes).expect("text");
+    assert!(token.len() >= 32, "a token is long: {}", token.len());
+    token
+}
+
 #[test]
-fn r151_no_secret_token_input_or_output_is_found_where_it_must_not_be() {
+fn r052_r151_no_secret_token_input_or_output_is_found_where_it_must_not_be() {
     if !has_python() {
         return;
     }
@@ -103,8 +115,10 @@ fn r151_no_secret_token_input_or_output_is_found_where_it_must_not_be() {
     home.run(&["runs", "cancel", &nap, "--reason", REASON]).code(0);
     let logs = wait_for("what the agent said", || {
         let logs = home.run(&["agents", "logs", AGENT]).code(0).stdout;
-        (logs.matches("it is").count() >= 2).then_some(logs)
+        let said = logs.matches("it is").count() >= 2 && logs.contains("in other letters");
+        said.then_some(logs)
     });
+    let session = session_token(&logs);
     home.run(&["agents", "restart", AGENT]).code(0);
     home.run(&["agents", "revoke", AGENT]).code(0);
     home.run(&["secret", "remove", "MAIL_KEY"]).code(0);
@@ -117,14 +131,14 @@ fn r151_no_secret_token_input_or_output_is_found_where_it_must_not_be() {
     home.run(&["audit", "verify"]).code(0);
     let log = home.log();
     assert!(log.lines().count() > 20, "the log says much: {log}");
-    let canaries = [SECRET, ENV, INPUT, OUTPUT, REASON, &token, &owner];
+    let canaries = [SECRET, ENV, INPUT, OUTPUT, REASON, &token, &owner, &session];
     for (place, text) in [("audit", &audit), ("core's log", &log), ("metrics", &metrics)] {
         for canary in canaries {
             let line = text.lines().find(|line| line.contains(canary));
             assert_eq!(line, None, "{canary} stands in the {place}");
         }
     }
-    for secret in [SECRET, &token, &owner] {
+    for secret in [SECRET, &token, &owner, &session] {
         assert!(!logs.contains(secret), "{secret} stands in the agent's log: {logs}");
     }
     let mut all = Vec::new();
@@ -134,7 +148,7 @@ fn r151_no_secret_token_input_or_output_is_found_where_it_must_not_be() {
     for path in all {
         let content = std::fs::read(&path).expect("readable");
         let name = path.strip_prefix(home.path()).expect("below").display().to_string();
-        for secret in [SECRET, &token, ENV] {
+        for secret in [SECRET, &token, ENV, &session] {
             assert!(!holds(&content, secret), "{secret} stands in {name}");
         }
         assert_eq!(holds(&content, &owner), name == "run/owner.token", "{name}");

@@ -37,7 +37,7 @@ fn k033_python_tools_take_and_give_what_their_functions_say() {
 
 #[test]
 fn k033_python_programs_offer_tools_and_call_them_over_a_connection() {
-    for module in ["operative", "principal"] {
+    for module in ["wire", "operative", "principal"] {
         passes("sdks/python", &format!("tests.test_{module}"));
     }
 }

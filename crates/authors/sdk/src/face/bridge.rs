@@ -14,7 +14,7 @@ use wharf_vocab::{Code, Executed, Fault};
 use super::wanted::Wanted;
 use super::{Errand, Host, Reach, Reached};
 use crate::builtin::Reply;
-use crate::transport::{Answer, Exchange, Outgoing, Transport};
+use crate::transport::{Answer, Exchange, Outgoing, Spent, Transport};
 
 /// Pieces of progress that may wait for whoever called.
 const WAITING_MAX: usize = 64;
@@ -81,7 +81,8 @@ impl<H: Host> Transport for Bridge<H> {
             let _ = sender.send(work.await);
         });
         let guard: Box<dyn Any + Send> = Box::new(AbortOnDropHandle::new(task));
-        Exchange { progress, answer, guard }
+        // What the core is asked for is booked there, as a run of its own.
+        Exchange { progress, answer, cost: Spent::default(), guard }
     }
 }
 

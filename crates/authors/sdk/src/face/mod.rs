@@ -176,7 +176,9 @@ pub(crate) struct Meter(pub(crate) Box<dyn Fn(Micro) + Send + Sync>);
 
 impl<P> Cx<P> {
     /// Adds to what the call costs, in millionths of a dollar. Whoever serves the tool passes it
-    /// on; where nobody serves it, it counts for nothing.
+    /// on at once, so that a budget can stop the call; whoever calls it sees it by
+    /// [`Call::cost`](crate::Call::cost). What other tools cost that are called through this is
+    /// counted with them, not with this call.
     ///
     /// ```
     /// use wharf_sdk::{Cx, Fault};
@@ -187,6 +189,7 @@ impl<P> Cx<P> {
     /// }
     /// ```
     pub fn add_cost(&self, micro: Micro) {
+        self.called.spend(micro);
         if let Some(meter) = self.place().0.config::<Meter>() {
             (meter.0)(micro);
         }

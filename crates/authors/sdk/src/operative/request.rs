@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use wharf_protocol::tool::{Answer, Incoming};
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::Kind;
 
+use crate::face::Meter;
 use crate::transport::{Link, Served};
 use crate::{Exposed, Place, Scope};
 
@@ -59,11 +61,18 @@ impl Server {
     }
 
     /// Where a request is worked on: whatever it cannot do here goes back to a peer of ours.
-    fn scope(&self, incoming: &Incoming) -> Scope {
-        match self.link.is_extended() {
-            true => Scope::below_over(&self.place.0, Arc::new(self.link.within(incoming))),
-            false => Scope::below(&self.place.0),
+    /// What the call costs is told there at once.
+    fn scope(self: &Arc<Self>, incoming: &Incoming) -> Scope {
+        if !self.link.is_extended() {
+            return Scope::below(&self.place.0);
         }
+        let (server, id, spent) = (Arc::clone(self), incoming.id.clone(), AtomicU64::new(0));
+        let meter = Meter(Box::new(move |micro| {
+            let before = spent.fetch_add(micro, Ordering::Relaxed);
+            server.served.cost(&id, before.saturating_add(micro));
+        }));
+        let back = Arc::new(self.link.within(incoming));
+        Scope::serving_over(&self.place.0, Arc::new(meter), back)
     }
 
     /// Runs the tool and passes on what it says on the way.

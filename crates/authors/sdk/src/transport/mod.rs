@@ -38,6 +38,8 @@ pub use link::{Counters, Link};
 pub use named::Named;
 pub use options::Options;
 
+pub use crate::spent::Spent;
+
 /// A way to whoever executes tools elsewhere.
 ///
 /// A call without an implementation goes to the transport of the nearest scope. Most are
@@ -88,6 +90,8 @@ pub struct Exchange {
     pub progress: mpsc::Receiver<Value>,
     /// The answer; a sender that is gone means that the connection was lost.
     pub answer: oneshot::Receiver<Answer>,
+    /// What the call has cost so far.
+    pub cost: Spent,
     /// What calls the request off when it is dropped before the answer has come.
     pub guard: Box<dyn Any + Send>,
 }
@@ -105,6 +109,7 @@ impl Exchange {
         let (sender, receiver) = oneshot::channel();
         // The receiver is right here.
         let _ = sender.send(answer);
-        Self { progress: mpsc::channel(1).1, answer: receiver, guard: Box::new(()) }
+        let (progress, cost) = (mpsc::channel(1).1, Spent::default());
+        Self { progress, answer: receiver, cost, guard: Box::new(()) }
     }
 }

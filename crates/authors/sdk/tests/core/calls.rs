@@ -229,3 +229,19 @@ async fn k012_work_for_the_end_that_comes_after_it_is_done_at_once() {
     cx.at_end(async move { told.notify_one() });
     done.notified().await;
 }
+
+#[tokio::test]
+async fn k036_a_local_call_knows_what_its_tool_said_that_it_cost() {
+    const BUY: Tool<u64, u64> = Tool::new("buy", "Buys something.");
+    let scope = Scope::root();
+    let buy = |n: u64, cx: Cx| async move {
+        cx.add_cost(n);
+        cx.add_cost(5);
+        Ok::<_, Fault>(n)
+    };
+    scope.provide(&BUY, buy).expect("provided");
+    let (mut one, mut other) = (BUY.call(&scope, 10), BUY.call(&scope, u64::MAX));
+    assert_eq!((&mut one).await, Ok(10));
+    assert_eq!((&mut other).await, Ok(u64::MAX));
+    assert_eq!((one.cost(), other.cost()), (15, u64::MAX), "each its own, and never less");
+}

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use wharf_sdk::transport::{Answer, Exchange, Outgoing};
+use wharf_sdk::transport::{Answer, Exchange, Outgoing, Spent};
 use wharf_sdk::{Fault, Tool, Transport};
 
 /// Twice as much.
@@ -89,7 +89,7 @@ impl<F: Fn(Outgoing) -> Answer + Send + Sync + 'static> Transport for Answers<F>
         }
         let (sender, answer) = oneshot::channel();
         sender.send((self.1)(request)).expect("the receiver is right here");
-        Exchange { progress, answer, guard: Box::new(()) }
+        Exchange { progress, answer, cost: Spent::default(), guard: Box::new(()) }
     }
 }
 
@@ -101,6 +101,6 @@ impl Transport for Silent {
         let (say, progress) = mpsc::channel(1);
         let (sender, answer) = oneshot::channel();
         let guard = (OnDrop(self.0.clone(), "called off"), say, sender);
-        Exchange { progress, answer, guard: Box::new(guard) }
+        Exchange { progress, answer, cost: Spent::default(), guard: Box::new(guard) }
     }
 }

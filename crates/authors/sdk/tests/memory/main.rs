@@ -3,7 +3,8 @@
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use wharf_sdk::{Cx, Fault, Scope, Tool};
+    use wharf_sdk::transport::memory;
+    use wharf_sdk::{Cx, Fault, Scope, Tool, operative};
 
     const COUNT: Tool<u32, u32, u32> = Tool::new("count", "Counts.");
 
@@ -42,8 +43,24 @@ mod linux {
         scope.around(&COUNT, |n, next| async move { next.run(n).await });
         calls(&scope, 50_000).await;
         let before = resident();
-        calls(&scope, 200_000).await;
+        calls(&scope, 1_000_000).await;
         let grown = resident().saturating_sub(before);
-        assert!(grown < 1 << 20, "200,000 calls left {grown} bytes behind");
+        assert!(grown < 1 << 20, "a million calls left {grown} bytes behind");
+        over_a_transport(&scope).await;
+    }
+
+    /// The same with a connection between, of which both ends keep books.
+    async fn over_a_transport(served: &Scope) {
+        let (here, there) = memory::pair();
+        let serving = operative::serve(served, &there);
+        let caller = Scope::root().with_transport(here.clone());
+        calls(&caller, 5_000).await;
+        let before = resident();
+        calls(&caller, 40_000).await;
+        let grown = resident().saturating_sub(before);
+        assert!(grown < 2 << 20, "40,000 calls over a transport left {grown} bytes behind");
+        assert_eq!(here.counters().calls_waiting, 0);
+        serving.stop().await;
+        assert_eq!(there.counters().served, 0);
     }
 }

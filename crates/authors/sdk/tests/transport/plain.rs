@@ -311,3 +311,20 @@ async fn k026_a_peer_that_vanishes_at_any_point_fails_the_calls_that_wait() {
         assert_eq!(link.counters().calls_waiting, 0);
     }
 }
+
+#[tokio::test]
+async fn k036_a_plain_peer_is_told_nothing_of_costs() {
+    let (mut peer, link) = Peer::listening(options()).await;
+    let scope = Scope::root();
+    scope
+        .provide(&COUNT, |n, cx: Cx<u32>| async move {
+            cx.add_cost(25);
+            Ok(n)
+        })
+        .expect("provided");
+    let _serving = operative::serve(&scope, &link);
+    peer.say(request("1", "count", 3)).await;
+    let answer = json!({"status": "accepted", "content": 3});
+    let expected = json!({"type": "response", "id": "1", "response": answer});
+    assert_eq!(soon(peer.hear_strictly()).await, expected);
+}

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use futures::future::join_all;
 use serde_json::json;
 use wharf_sdk::builtin::{Completion, ELICIT, Elicited, NOTIFY, Notice, Prompt, Reply, SAMPLE};
-use wharf_sdk::{Code, Scope, Tool, builtin, operative};
+use wharf_sdk::{Code, Cx, Fault, Scope, Tool, builtin, operative};
 
 use crate::carrier::{Carrier, over_every_transport, soon, until};
 use crate::tools::*;
@@ -24,6 +24,7 @@ over_every_transport![
     k019_built_ins_are_served_like_any_tool,
     k025_both_ends_call_each_other_at_once,
     k012_layers_stand_around_calls_at_both_ends,
+    k036_what_a_call_costs_is_seen_where_it_was_made,
 ];
 
 fn text(text: &str) -> Text {
@@ -241,3 +242,34 @@ async fn k012_layers_stand_around_calls_at_both_ends(carrier: Carrier) {
     let echo = soon(ECHO.call(&caller, text(""))).await;
     assert_eq!(echo, Ok(text(">here>there<there<here")));
 }
+
+async fn k036_what_a_call_costs_is_seen_where_it_was_made(carrier: Carrier) {
+    let gate = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let scope = Scope::root();
+    let waits = std::sync::Arc::clone(&gate);
+    let buy = move |n: u32, cx: Cx<u32>| {
+        let waits = std::sync::Arc::clone(&waits);
+        async move {
+            cx.add_cost(300);
+            cx.progress(1).await;
+            waits.acquire().await.expect("open").forget();
+            cx.add_cost(200);
+            if n == 0 { Err(Fault::new(Code::ToolFailed, "Sold out.")) } else { Ok(n) }
+        }
+    };
+    scope.provide(&BUY, buy).expect("provided");
+    let ends = carrier.ends().await;
+    let (caller, _serving) = ends.serve(&scope);
+    for n in [7, 0] {
+        let mut call = BUY.call(&caller, n);
+        assert_eq!(call.cost(), 0);
+        assert_eq!(soon(call.progress()).await, Some(1));
+        assert_eq!(call.cost(), 300, "it is told as it is spent");
+        gate.add_permits(1);
+        let result = soon(&mut call).await;
+        assert_eq!(result.ok(), (n > 0).then_some(n));
+        assert_eq!(call.cost(), 500, "however it ends");
+    }
+}
+
+const BUY: Tool<u32, u32, u32> = Tool::new("buy", "Buys something.");

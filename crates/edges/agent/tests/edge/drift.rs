@@ -58,7 +58,7 @@ async fn r084_an_agent_that_was_added_again_since_the_owner_looked_is_not_approv
 }
 
 #[tokio::test]
-async fn r072_an_agent_with_a_name_of_the_core_is_not_added() {
+async fn an_agent_with_a_name_of_the_core_is_not_added() {
     let stage = Stage::new().await;
     for name in ["wharf", "core", "owner"] {
         stage.write_manifest_with(json!({"id": name}));

@@ -19,6 +19,7 @@ mod limits;
 mod objects;
 mod others;
 mod promises;
+mod proof;
 mod quarantine;
 mod stage;
 mod surroundings;

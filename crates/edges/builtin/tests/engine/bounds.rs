@@ -87,7 +87,7 @@ async fn r073_a_value_that_takes_long_to_check_is_refused_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn r072_nobody_takes_over_the_tools_of_another() {
+async fn nobody_takes_over_the_tools_of_another() {
     let bench = Bench::new().await;
     let _acme = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
     for name in ["wharf", "acme"] {
@@ -112,7 +112,7 @@ fn runs_only(grant: &str, verbs: &[Verb]) -> Caller {
 }
 
 #[tokio::test]
-async fn r011_a_repeated_request_shows_a_run_only_to_its_own_caller_and_to_readers() {
+async fn a_repeated_request_shows_a_run_only_to_its_own_caller_and_to_readers() {
     let bench = Bench::new().await;
     let mut wanted = new("wharf/echo", json!({"text": "for ann only"}));
     wanted.run_id = Some(RunId::new("ann-1").expect("valid"));

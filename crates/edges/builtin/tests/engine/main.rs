@@ -18,6 +18,7 @@ mod references;
 mod restart;
 mod secrets;
 mod staged;
+mod stored;
 mod support;
 mod trouble;
 mod world_files;

@@ -185,7 +185,7 @@ async fn a_body_of_another_size_is_not_taken_and_another_try_counts() {
 }
 
 #[tokio::test]
-async fn outputs_that_are_files_need_not_fit_the_schema_and_all_others_must() {
+async fn r124_outputs_that_are_files_need_not_fit_the_schema_and_all_others_must() {
     let schema = json!({
         "type": "object",
         "properties": {"image": {"type": "object"}, "n": {"type": "integer"}},

@@ -1,6 +1,7 @@
 //! Operatives and principals on real sockets.
 
 mod children;
+mod costs;
 mod events;
 mod frames;
 mod loss;

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn r081_an_approval_counts_only_for_the_manifest_that_was_looked_at() {
+    fn an_approval_counts_only_for_the_manifest_that_was_looked_at() {
         let looked_at = |version: &str| match approve() {
             AgentInput::Approve { permissions, files, terms, .. } => {
                 let manifest_hash = Some(Digest::of(&[version.as_bytes()]));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn r072_no_agent_takes_a_name_of_the_core() {
+    fn no_agent_takes_a_name_of_the_core() {
         let by = Caller::owner().to_ref();
         for id in RESERVED_IDS {
             let id = AgentId::new(id).expect("valid");

@@ -66,7 +66,7 @@ fn a_run_that_goes_through_everything_leaves_these_records() {
 }
 
 #[test]
-fn every_call_leaves_its_ids_its_time_its_cost_and_its_code() {
+fn r128_every_call_leaves_its_ids_its_time_its_cost_and_its_code() {
     let mut stage = Plan::of(|spec| {
         spec.side_effect_free = true;
         spec.hold_micro = 10;

@@ -93,6 +93,14 @@ pub enum Event {
         /// What the peer says.
         data: Value,
     },
+    /// What a call has cost so far, in millionths of a dollar. It may also come after the answer
+    /// and after the call was taken back; a smaller number than before says nothing.
+    Cost {
+        /// The call.
+        id: String,
+        /// What it has cost.
+        so_far_micro: u64,
+    },
     /// The answer to a call.
     Answered {
         /// The call.

@@ -8,6 +8,8 @@
 //!   lost. A call that was taken back ends without one.
 //! - Every request that was taken gets exactly one response; what is said afterwards is dropped.
 //! - Answers that nobody waits for are counted and otherwise ignored.
+//! - What a call cost is told between peers of ours only, as it grows, and once more with the
+//!   response; it is taken in also when the call is over, as long as it is remembered.
 
 mod answer;
 mod event;

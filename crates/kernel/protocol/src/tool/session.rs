@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::Value;
 use wharf_vocab::{Code, Executed, Fault};
-use wharf_wire::tool_v1::{Kind, Message, Offer, OfferedTool, Request, Unreadable};
+use wharf_wire::tool_v1::{Message, Offer, OfferedTool, Request, Unreadable};
 
 use super::{Answer, CallError, Counters, Event, Incoming, Limits};
 
@@ -12,17 +12,20 @@ use super::{Answer, CallError, Counters, Event, Incoming, Limits};
 /// calls that never were.
 const ANSWERED_KEPT_MAX: usize = 256;
 
+/// Frames that may wait before a cost of what is still served is told only with the response.
+const COSTS_WAITING_MAX: usize = 64;
+
 /// One end of a connection.
 #[derive(Debug)]
 pub struct Session {
-    /// Whether the peer knows the marker of faults.
+    /// Whether the peer knows the additions that are keys: the marker of faults, and costs.
     marked: bool,
     /// Whether requests are written without their envelope.
     bare: bool,
     limits: Limits,
     calls: BTreeSet<String>,
-    /// Requests that are served, and whether only their arrival is acknowledged.
-    served: BTreeMap<String, Kind>,
+    /// Requests that are served, and what each has cost so far.
+    served: BTreeMap<String, u64>,
     answered: VecDeque<String>,
     frames: VecDeque<String>,
     frames_bytes: usize,
@@ -33,7 +36,7 @@ pub struct Session {
 
 impl Session {
     /// A session on a new connection. `marked` says whether the peer is known to read the marker
-    /// of faults, `bare` whether requests go without an envelope, as over server-sent events.
+    /// of faults and costs, `bare` whether requests go without an envelope, as over server-sent events.
     #[must_use]
     pub fn new(marked: bool, bare: bool, limits: Limits) -> Self {
         Self {
@@ -102,7 +105,8 @@ impl Session {
         if !self.served.contains_key(id) {
             return false;
         }
-        let frame = Message::Progress { id: id.to_owned(), data }.write(self.marked, self.bare);
+        let message = Message::Progress { id: id.to_owned(), data: Some(data), cost_micro: None };
+        let frame = message.write(self.marked, self.bare);
         let fits = frame.len() <= self.limits.frame_bytes_max;
         if fits {
             self.push(frame);
@@ -110,20 +114,42 @@ impl Session {
         fits
     }
 
-    /// Answers a request; `false` if it was answered or called off before. An answer that is too
-    /// large for a frame becomes a failure that says so.
-    pub fn answer(&mut self, id: &str, answer: &Answer) -> bool {
-        if self.served.remove(id).is_none() {
+    /// Says what a request has cost so far, in millionths of a dollar. A peer that knows of costs
+    /// is told at once, also when the request is over; when much waits to be sent, with the
+    /// response. `false` if that is nothing new, or nobody is told now.
+    pub fn cost(&mut self, id: &str, so_far_micro: u64) -> bool {
+        if let Some(known) = self.served.get_mut(id) {
+            if so_far_micro <= *known {
+                return false;
+            }
+            *known = so_far_micro;
+            if self.frames.len() >= COSTS_WAITING_MAX {
+                return false;
+            }
+        }
+        if !self.marked || self.ended {
             return false;
         }
-        self.respond(id, answer);
+        let cost_micro = Some(so_far_micro);
+        self.write(&Message::Progress { id: id.to_owned(), data: None, cost_micro });
         true
     }
 
-    fn respond(&mut self, id: &str, answer: &Answer) {
+    /// Answers a request; `false` if it was answered or called off before. An answer that is too
+    /// large for a frame becomes a failure that says so.
+    pub fn answer(&mut self, id: &str, answer: &Answer) -> bool {
+        let Some(cost) = self.served.remove(id) else {
+            return false;
+        };
+        self.respond(id, answer, cost);
+        true
+    }
+
+    fn respond(&mut self, id: &str, answer: &Answer, cost: u64) {
         let message = |answer: &Answer| Message::Response {
             id: id.to_owned(),
             response: answer.to_response(),
+            cost_micro: (cost > 0).then_some(cost),
         };
         let mut frame = message(answer).write(self.marked, self.bare);
         if frame.len() > self.limits.frame_bytes_max {
@@ -179,28 +205,46 @@ impl Session {
         match message {
             Message::Request(request) => self.request(request, None),
             Message::Child { of, request } => self.request(request, Some(of)),
-            Message::Progress { id, data } if self.calls.contains(&id) => {
-                self.events.push_back(Event::Progress { id, data });
+            Message::Progress { id, data, cost_micro } => {
+                let told = self.take_cost(&id, cost_micro);
+                match data {
+                    Some(data) if self.calls.contains(&id) => {
+                        self.events.push_back(Event::Progress { id, data });
+                    }
+                    _ if told => {}
+                    _ => self.counters.unknown_ids += 1,
+                }
             }
-            Message::Response { id, response } if self.calls.remove(&id) => {
+            Message::Response { id, response, cost_micro } if self.calls.contains(&id) => {
+                self.take_cost(&id, cost_micro);
+                self.calls.remove(&id);
                 self.remember(id.clone());
                 let answer = Answer::of_response(response);
                 self.events.push_back(Event::Answered { id, answer });
             }
-            Message::Response { id, .. } if self.answered.contains(&id) => {
+            Message::Response { id, cost_micro, .. } if self.answered.contains(&id) => {
+                self.take_cost(&id, cost_micro);
                 self.counters.duplicate_responses += 1;
             }
             Message::Cancel { id } if self.served.remove(&id).is_some() => {
                 self.events.push_back(Event::Canceled { id });
             }
             // A cancel that comes too late is harmless.
-            Message::Progress { .. } | Message::Response { .. } | Message::Cancel { .. } => {
-                self.counters.unknown_ids += 1;
-            }
+            Message::Response { .. } | Message::Cancel { .. } => self.counters.unknown_ids += 1,
             Message::Offer(tools) => self.events.push_back(Event::Offer(tools)),
             Message::Offered(offer) => self.events.push_back(Event::Offered(offer)),
             Message::Unknown => self.counters.unknown_types += 1,
         }
+    }
+
+    /// Takes in what a call has cost, if it is one that was made here; says whether it was told.
+    fn take_cost(&mut self, id: &str, cost_micro: Option<u64>) -> bool {
+        let Some(so_far_micro) = cost_micro.filter(|_| self.marked) else { return false };
+        let known = self.calls.contains(id) || self.answered.iter().any(|it| it == id);
+        if known {
+            self.events.push_back(Event::Cost { id: id.to_owned(), so_far_micro });
+        }
+        known
     }
 
     fn request(&mut self, request: Request, of: Option<String>) {
@@ -218,13 +262,13 @@ impl Session {
         }
         if of.as_ref().is_some_and(|of| !self.calls.contains(of)) {
             let message = "The call on whose behalf this was asked is over.";
-            return self.respond(&id, &refuse(Code::PermissionDenied, message));
+            return self.respond(&id, &refuse(Code::PermissionDenied, message), 0);
         }
         if self.served.len() >= self.limits.served_max {
             let message = "Too many calls are under way on this connection.";
-            return self.respond(&id, &refuse(Code::ToolBusy, message));
+            return self.respond(&id, &refuse(Code::ToolBusy, message), 0);
         }
-        self.served.insert(id.clone(), kind);
+        self.served.insert(id.clone(), 0);
         self.events.push_back(Event::Request(Incoming { id, kind, method, payload, of }));
     }
 
@@ -236,7 +280,7 @@ impl Session {
         let told = |who| format!("The {who} cannot be read: {why}.");
         if is_request && id.len() <= self.limits.id_bytes_max && !self.served.contains_key(&id) {
             let fault = Fault::new(Code::ProtocolMalformed, told("request"));
-            self.respond(&id, &Answer::Failed(fault.executed(Executed::No)));
+            self.respond(&id, &Answer::Failed(fault.executed(Executed::No)), 0);
         } else if self.calls.remove(&id) {
             self.remember(id.clone());
             let fault = Fault::new(Code::ToolProtocolViolation, told("response"));
@@ -270,8 +314,8 @@ impl Session {
 
     /// Answers every request that is served with this, before an orderly end.
     pub fn answer_all(&mut self, answer: &Answer) {
-        for id in std::mem::take(&mut self.served).into_keys() {
-            self.respond(&id, answer);
+        for (id, cost) in std::mem::take(&mut self.served) {
+            self.respond(&id, answer, cost);
             self.events.push_back(Event::Canceled { id });
         }
     }

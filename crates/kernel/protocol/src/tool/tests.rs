@@ -182,3 +182,86 @@ fn k028_a_failure_with_too_many_facts_comes_without_them() {
         }
     }
 }
+
+#[test]
+fn k036_what_a_call_costs_is_told_as_it_grows_and_with_the_response() {
+    let (mut principal, mut operative) = (session(), session());
+    principal.call(request("a")).expect("made");
+    carry(&mut principal, &mut operative);
+    assert!(operative.cost("a", 500));
+    assert!(!operative.cost("a", 500), "nothing new");
+    assert!(!operative.cost("a", 200), "what was spent stays spent");
+    operative.progress("a", json!(1));
+    assert!(operative.cost("a", 900));
+    operative.answer("a", &Answer::Declined);
+    carry(&mut operative, &mut principal);
+    let cost = |so_far_micro| Some(Event::Cost { id: "a".to_owned(), so_far_micro });
+    assert_eq!(principal.next_event(), cost(500));
+    assert!(matches!(principal.next_event(), Some(Event::Progress { .. })));
+    assert_eq!(principal.next_event(), cost(900));
+    assert_eq!(principal.next_event(), cost(900), "the response says it once more");
+    assert!(matches!(principal.next_event(), Some(Event::Answered { .. })));
+    assert_eq!(principal.next_event(), None);
+}
+
+#[test]
+fn k036_a_plain_peer_neither_sees_a_cost_nor_is_believed_one() {
+    let mut operative = Session::new(false, false, Limits::default());
+    operative.receive(r#"{"id":"a","kind":"elicit","type":"t"}"#);
+    assert!(!operative.cost("a", 500));
+    operative.progress("a", json!(1));
+    operative.answer("a", &Answer::Accepted(json!(2)));
+    assert_eq!(frame(&mut operative), json!({"type": "progress", "id": "a", "data": 1}));
+    let response = json!({"status": "accepted", "content": 2});
+    let expected = json!({"type": "response", "id": "a", "response": response});
+    assert_eq!(frame(&mut operative), expected);
+    assert_eq!(operative.next_frame(), None);
+
+    let mut principal = Session::new(false, false, Limits::default());
+    principal.call(request("a")).expect("made");
+    principal.receive(r#"{"type":"progress","id":"a","data":1,"cost_micro":7}"#);
+    assert!(matches!(principal.next_event(), Some(Event::Progress { .. })));
+    assert_eq!(principal.next_event(), None);
+}
+
+#[test]
+fn k036_a_cost_counts_also_when_the_call_is_over() {
+    let (mut principal, mut operative) = (session(), session());
+    for id in ["answered", "canceled"] {
+        principal.call(request(id)).expect("made");
+    }
+    carry(&mut principal, &mut operative);
+    operative.answer("answered", &Answer::Declined);
+    principal.cancel("canceled");
+    carry(&mut principal, &mut operative);
+    for id in ["answered", "canceled", "never"] {
+        operative.cost(id, 30);
+    }
+    carry(&mut operative, &mut principal);
+    assert!(matches!(principal.next_event(), Some(Event::Answered { .. })));
+    for id in ["answered", "canceled"] {
+        let cost = Event::Cost { id: id.to_owned(), so_far_micro: 30 };
+        assert_eq!(principal.next_event(), Some(cost));
+    }
+    assert_eq!(principal.next_event(), None);
+    assert_eq!(principal.counters().unknown_ids, 1, "a call that never was");
+}
+
+#[test]
+fn k036_an_orderly_end_and_an_answer_that_is_too_large_keep_the_cost() {
+    let limits = Limits { frame_bytes_max: 400, ..Limits::default() };
+    let mut operative = Session::new(true, false, limits);
+    for id in ["large", "going"] {
+        operative.receive(&format!(r#"{{"id":"{id}","kind":"elicit","type":"t"}}"#));
+        operative.cost(id, 40);
+        let told = json!({"type": "progress", "id": id, "cost_micro": 40});
+        assert_eq!(frame(&mut operative), told);
+    }
+    operative.answer("large", &Answer::Accepted(json!("x".repeat(500))));
+    operative.answer_all(&Answer::Cancelled);
+    for (id, status) in [("large", "other"), ("going", "cancelled")] {
+        let sent = frame(&mut operative);
+        assert_eq!((&sent["id"], &sent["cost_micro"]), (&json!(id), &json!(40)), "{sent}");
+        assert_eq!(sent["response"]["status"], status);
+    }
+}

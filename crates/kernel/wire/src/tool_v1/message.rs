@@ -1,7 +1,7 @@
 //! Frames, strict in writing and lenient in reading.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Response;
 
@@ -79,8 +79,10 @@ pub enum Message {
     Progress {
         /// The call.
         id: String,
-        /// What the operative says.
-        data: Value,
+        /// What the operative says; absent where only the cost is told.
+        data: Option<Value>,
+        /// An addition: what the call has cost so far, in millionths of a dollar.
+        cost_micro: Option<u64>,
     },
     /// The one answer to a call.
     Response {
@@ -88,6 +90,8 @@ pub enum Message {
         id: String,
         /// The answer.
         response: Response,
+        /// An addition: what the call has cost, in millionths of a dollar.
+        cost_micro: Option<u64>,
     },
     /// Nobody waits for the call any more.
     Cancel {
@@ -145,14 +149,18 @@ impl Message {
                 }
             }
             "progress" => {
-                let data = frame.remove("data").unwrap_or_default();
-                Ok(Self::Progress { id: id(&frame)?, data })
+                let cost_micro = cost(&frame);
+                // Without a cost, progress that says nothing is `null`.
+                let nothing = || cost_micro.is_none().then_some(Value::Null);
+                let data = frame.remove("data").or_else(nothing);
+                Ok(Self::Progress { id: id(&frame)?, data, cost_micro })
             }
             "response" => {
                 let id = id(&frame)?;
+                let cost_micro = cost(&frame);
                 let response = frame.remove("response").unwrap_or_default();
                 match Response::read(response) {
-                    Some(response) => Ok(Self::Response { id, response }),
+                    Some(response) => Ok(Self::Response { id, response, cost_micro }),
                     None => Err(Unreadable { id: Some(id), ..unreadable("its response is none") }),
                 }
             }
@@ -173,32 +181,29 @@ impl Message {
         }
     }
 
-    /// The frame as it is written. `marked` says whether the peer knows the marker of faults;
-    /// `bare` writes requests without their envelope, as server-sent events and POST have them.
+    /// The frame as it is written. `marked` says whether the peer knows the additions that are
+    /// keys: the marker of faults, and costs. `bare` writes requests without their envelope, as server-sent events and POST have them.
     #[must_use]
     pub fn write(&self, marked: bool, bare: bool) -> String {
         let text = match self {
             Self::Request(request) if bare => serde_json::to_string(request),
             Self::Request(request) => serde_json::to_string(&Envelope::of("request", request)),
             Self::Child { of, request } => {
-                serde_json::to_string(&json!({"type": "child", "of": of, "payload": request}))
+                serde_json::to_string(&Child { kind: "child", of, payload: request })
             }
-            Self::Progress { id, data } => {
-                serde_json::to_string(&Progress { kind: "progress", id, data })
+            Self::Progress { id, data, cost_micro } => {
+                let cost_micro = cost_micro.filter(|_| marked);
+                serde_json::to_string(&Progress { kind: "progress", id, data, cost_micro })
             }
-            Self::Response { id, response } => serde_json::to_string(&Answer {
+            Self::Response { id, response, cost_micro } => serde_json::to_string(&Answer {
                 kind: "response",
                 id,
                 response: response.shape(marked),
+                cost_micro: cost_micro.filter(|_| marked),
             }),
-            Self::Cancel { id } => serde_json::to_string(&json!({"type": "cancel", "id": id})),
-            Self::Offer(tools) => serde_json::to_string(&json!({"type": "offer", "tools": tools})),
-            Self::Offered(Offer::Tools(tools)) => {
-                serde_json::to_string(&json!({"type": "offered", "tools": tools}))
-            }
-            Self::Offered(Offer::Error { code, message }) => serde_json::to_string(
-                &json!({"type": "offered", "error": {"code": code, "message": message}}),
-            ),
+            Self::Cancel { id } => serde_json::to_string(&Cancel { kind: "cancel", id }),
+            Self::Offer(tools) => serde_json::to_string(&Tools { kind: "offer", tools }),
+            Self::Offered(offer) => serde_json::to_string(&Offered { kind: "offered", offer }),
             Self::Unknown => Ok(String::new()),
         };
         // Maps with text keys and finite numbers always become JSON.
@@ -221,11 +226,44 @@ impl<'a> Envelope<'a> {
 }
 
 #[derive(Serialize)]
+struct Child<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    of: &'a str,
+    payload: &'a Request,
+}
+
+#[derive(Serialize)]
+struct Cancel<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    id: &'a str,
+}
+
+#[derive(Serialize)]
+struct Tools<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    tools: &'a [OfferedTool],
+}
+
+#[derive(Serialize)]
+struct Offered<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    offer: &'a Offer,
+}
+
+#[derive(Serialize)]
 struct Progress<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     id: &'a str,
-    data: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: &'a Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_micro: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -234,6 +272,8 @@ struct Answer<'a, R> {
     kind: &'static str,
     id: &'a str,
     response: R,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_micro: Option<u64>,
 }
 
 fn inner(frame: &mut Map<String, Value>) -> Result<Map<String, Value>, Unreadable> {
@@ -267,6 +307,11 @@ fn request(mut inner: Map<String, Value>) -> Result<Request, Unreadable> {
 
 fn id(frame: &Map<String, Value>) -> Result<String, Unreadable> {
     text(frame, "id").ok_or_else(|| unreadable("it does not say which call it is about"))
+}
+
+/// What a call has cost, if that is said; what is no whole number of it says nothing.
+fn cost(frame: &Map<String, Value>) -> Option<u64> {
+    frame.get("cost_micro").and_then(Value::as_u64)
 }
 
 fn text(frame: &Map<String, Value>, key: &str) -> Option<String> {

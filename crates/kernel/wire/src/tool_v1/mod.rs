@@ -3,7 +3,8 @@
 //!
 //! The principal calls, the operative executes. Some peers drop a frame that has a key or a status
 //! they do not know, and then wait for ever; types of messages they do not know they ignore. So
-//! whatever is added is a type of its own, and writing is strict where reading is lenient.
+//! whatever is added is a type of its own, or a key that is sent only to peers that said they know
+//! it, and writing is strict where reading is lenient.
 
 mod message;
 mod response;

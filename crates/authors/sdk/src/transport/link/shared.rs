@@ -8,11 +8,11 @@ use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::tool::{Answer, CallError, Event, Incoming, Session};
-use wharf_vocab::{Code, Executed, Fault};
+use wharf_vocab::{Code, Executed, Fault, Micro};
 use wharf_wire::tool_v1::{Message, Offer, OfferedTool, Request};
 
 use super::{Counters, going};
-use crate::transport::{Exchange, Limits, Options, Outgoing};
+use crate::transport::{Exchange, Limits, Options, Outgoing, Spent};
 
 /// Frames that may wait before whoever makes more of them has to wait, too.
 const ROOM_FRAMES: usize = 64;
@@ -57,6 +57,7 @@ struct Waiter {
     answer: oneshot::Sender<Answer>,
     /// Absent when nobody listens.
     progress: Option<mpsc::Sender<Value>>,
+    cost: Spent,
 }
 
 impl Shared {
@@ -94,7 +95,8 @@ impl Shared {
         let Outgoing { kind, method, payload, heard } = outgoing;
         let (answer, answered) = oneshot::channel();
         let (told, progress) = mpsc::channel(if heard { shared.progress_max } else { 1 });
-        let waiter = Waiter { answer, progress: heard.then_some(told) };
+        let cost = Spent::default();
+        let waiter = Waiter { answer, progress: heard.then_some(told), cost: cost.clone() };
         let mut state = shared.lock();
         state.number += 1;
         let id = state.number.to_string();
@@ -113,7 +115,7 @@ impl Shared {
         drop(state);
         shared.task.wake();
         let guard = Guard { shared: Arc::clone(shared), id };
-        Exchange { progress, answer: answered, guard: Box::new(guard) }
+        Exchange { progress, answer: answered, cost, guard: Box::new(guard) }
     }
 
     /// Nobody waits for a call any more.
@@ -251,6 +253,12 @@ impl Shared {
                 }
                 Event::Canceled { id } => state.canceled(&id),
                 Event::Progress { id, data } => state.progress(&id, data),
+                // Of a call that is over nobody here keeps books.
+                Event::Cost { id, so_far_micro } => {
+                    if let Some(waiter) = state.waiters.get(&id) {
+                        waiter.cost.raise(so_far_micro);
+                    }
+                }
                 Event::Answered { id, answer } => {
                     if let Some(waiter) = state.waiters.remove(&id) {
                         // Whoever does not wait any more does not mind.
@@ -369,6 +377,13 @@ impl Served {
             state.session.progress(id, data.take().unwrap_or_default());
         })
         .await;
+    }
+
+    /// Says what a request has cost so far.
+    pub(crate) fn cost(&self, id: &str, so_far_micro: Micro) {
+        if self.shared.lock().session.cost(id, so_far_micro) {
+            self.shared.task.wake();
+        }
     }
 
     /// Answers a request. It waits while the peer is behind.

@@ -1,0 +1,3 @@
+//! The tool wire by its example files, which the SDKs in other languages read, too.
+
+mod examples;
