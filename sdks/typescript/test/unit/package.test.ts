@@ -1,10 +1,13 @@
 /** What is in the package, and for whom. */
 
 import assert from "node:assert/strict";
-import { readdir, readFile } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 const BUILT = fileURLToPath(new URL("../../src/", import.meta.url));
 const PACKAGE = fileURLToPath(new URL("../../../", import.meta.url));
@@ -28,4 +31,22 @@ test("k033_the_package_needs_no_other_and_names_no_registry", async () => {
   assert.equal(described.type, "module");
   const locked = await readFile(join(PACKAGE, "package-lock.json"), "utf8");
   assert.ok(!locked.includes('"resolved"'));
+});
+
+test("k033_packing_a_fresh_checkout_builds_it_first", async () => {
+  const fresh = await mkdtemp(join(tmpdir(), "wharf-sdk-"));
+  try {
+    const left = ["node_modules", "dist"].map((name) => join(PACKAGE, name));
+    await cp(PACKAGE, fresh, { recursive: true, filter: (path) => !left.includes(path.replace(/\/$/, "")) });
+    await symlink(join(PACKAGE, "node_modules"), join(fresh, "node_modules"));
+    const { stdout } = await promisify(execFile)("npm", ["pack", "--json", "--silent"], { cwd: fresh });
+    const [packed] = JSON.parse(stdout.slice(stdout.indexOf("["))) as [{ files: { path: string }[] }];
+    const names = packed.files.map((file) => file.path);
+    for (const wanted of ["dist/src/index.js", "dist/src/index.d.ts", "dist/src/node/index.js", "README.md"]) {
+      assert.ok(names.includes(wanted), `${wanted} is not in the package: ${names.join(" ")}`);
+    }
+    assert.ok(!names.some((name) => name.includes("test")), names.join(" "));
+  } finally {
+    await rm(fresh, { recursive: true, force: true });
+  }
 });
