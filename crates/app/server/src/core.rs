@@ -10,7 +10,7 @@ use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_engine::agents::AgentControl;
 use wharf_engine::vault::Vault;
-use wharf_http::{CoreInfo, Limits, Listener, Mount, OwnerToken, Server};
+use wharf_http::{CoreInfo, Doctor, Finding, Limits, Listener, Mount, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
 use wharf_operator::OperatorEdge;
 use wharf_ports::{Clock, SystemClock};
@@ -25,7 +25,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::Sweeping;
-use crate::{Home, agents, anchors, fault, files, secrets, tools};
+use crate::{Home, agents, anchors, doctor, fault, files, secrets, tools};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -156,13 +156,14 @@ impl Core {
         let steered: Arc<dyn AgentControl> = Arc::new(agents.clone());
         let served: Arc<dyn AgentControl> = Arc::new(tools.clone());
         let edge = wharf_http::Options {
-            owner,
             hosts: settings.hosts,
             origins: settings.origins,
             agents: Some(steered),
             tools: Some(served),
             vault: Some(vault),
-            mounts: mounts(&handle, &operators, &peers),
+            doctor: Some(doctor_of(home.clone())),
+            mounts: mounts((&handle, &owner), &operators, &peers),
+            owner,
             limits,
         };
         let server = listener.serve(handle.clone(), edge);
@@ -293,17 +294,42 @@ async fn operators(
     OperatorEdge::start(options).await
 }
 
+/// What the process says beside its HTTP edge when it is asked how it fares.
+fn doctor_of(home: Home) -> Doctor {
+    Doctor(Arc::new(move || {
+        let check = doctor::check_disk(&home);
+        vec![Finding {
+            name: check.name,
+            verdict: check.verdict.as_str().to_owned(),
+            text: check.text,
+        }]
+    }))
+}
+
 /// Other edges on the same listener.
-fn mounts(handle: &Handle, operators: &OperatorEdge, peers: &ToolEdge) -> Vec<Mount> {
+fn mounts(
+    (handle, owner): (&Handle, &OwnerToken),
+    operators: &OperatorEdge,
+    peers: &ToolEdge,
+) -> Vec<Mount> {
+    use wharf_operator::document as operator;
+    use wharf_tool::document as tool;
+    // A browser names itself on a WebSocket of GraphQL only once that is open.
+    let (known, owner) = (handle.clone(), owner.clone());
+    let bearer = move |token: &str| owner.bearer(token, |token| known.authenticate(token));
+    let graphql = wharf_graphql::router(handle.clone(), Arc::new(bearer));
+    let graphql = Mount { own_doors: true, ..Mount::new("/graphql", graphql) };
     let seats = Mount { own_doors: true, ..Mount::new("/v1/operators", operators.seats()) };
     let workers = Mount::new("/v1/worker", operators.workers());
+    let workers = Mount { own_doors: true, streams: true, ..workers };
+    let connections = Mount { events: true, ..Mount::new("/v1/tool", peers.peers()) };
     vec![
-        Mount::new("/graphql", wharf_graphql::router(handle.clone())),
-        seats,
-        Mount::new("/v1/tasks", operators.tasks()),
-        Mount { own_doors: true, streams: true, ..workers },
-        Mount::new("/v1/tool", peers.peers()),
-        Mount::new("/v1/operatives", peers.operatives()),
+        graphql.described(wharf_graphql::DOCUMENT),
+        seats.described(operator::SEATS),
+        Mount::new("/v1/tasks", operators.tasks()).described(operator::TASKS),
+        workers.described(operator::WORKERS),
+        connections.described(tool::PEERS),
+        Mount::new("/v1/operatives", peers.operatives()).described(tool::OPERATIVES),
     ]
 }
 

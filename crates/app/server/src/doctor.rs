@@ -22,6 +22,18 @@ pub enum Verdict {
     Fail,
 }
 
+impl Verdict {
+    /// The verdict as it is written in every API.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+}
+
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
@@ -65,6 +77,12 @@ pub fn check(home: &Home, deep: bool) -> Vec<Check> {
     }
     checks.extend(running::checks(home));
     checks
+}
+
+/// Looks at how much room is left for a core.
+#[must_use]
+pub fn check_disk(home: &Home) -> Check {
+    place::disk(home)
 }
 
 /// Tries how firmly providers can be fenced in on this machine. It starts this program again as

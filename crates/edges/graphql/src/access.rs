@@ -7,11 +7,24 @@
 use std::sync::Arc;
 
 use async_graphql::Context;
+use axum::Extension;
 use wharf_domain::{AuditRecord, Caller, Run};
 use wharf_engine::Handle;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
 use crate::error::internal;
+
+/// Who asks, as the edge in front says: a caller, or why there is none.
+pub(crate) type Admitted = (Option<Extension<Caller>>, Option<Extension<Fault>>);
+
+/// The caller, if one was let in.
+pub(crate) fn caller((caller, refused): Admitted) -> Result<Caller, Fault> {
+    match (caller, refused) {
+        (Some(Extension(caller)), _) => Ok(caller),
+        (None, Some(Extension(fault))) => Err(fault),
+        (None, None) => Err(internal()),
+    }
+}
 
 /// Who asks, and the engine that is asked.
 #[derive(Debug, Clone)]

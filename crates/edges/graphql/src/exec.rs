@@ -8,6 +8,7 @@ use async_graphql::{Data, Executor, Request, Response, Schema};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use wharf_domain::Caller;
 use wharf_engine::Handle;
 use wharf_vocab::{Code, Fault};
 
@@ -29,22 +30,30 @@ pub(crate) fn schema(limits: &Limits) -> Root {
         .finish()
 }
 
+/// Says who bears a token.
+pub type Bearer = Arc<dyn Fn(&str) -> Result<Caller, Fault> + Send + Sync>;
+
 /// What every request can reach.
 #[derive(Clone)]
 pub(crate) struct Core {
     pub(crate) handle: Handle,
+    pub(crate) bearer: Bearer,
     pub(crate) limits: Arc<Limits>,
     pub(crate) sockets: Arc<Semaphore>,
+    /// Places for sockets of peers that have not said who they are.
+    pub(crate) strangers: Arc<Semaphore>,
     schema: Root,
     operations: Arc<Semaphore>,
 }
 
 impl Core {
-    pub(crate) fn new(handle: Handle, limits: Limits) -> Self {
+    pub(crate) fn new(handle: Handle, bearer: Bearer, limits: Limits) -> Self {
         Self {
             handle,
+            bearer,
             schema: schema(&limits),
             sockets: Arc::new(Semaphore::new(limits.sockets_max)),
+            strangers: Arc::new(Semaphore::new(limits.strangers_max)),
             operations: Arc::new(Semaphore::new(limits.operations_max)),
             limits: Arc::new(limits),
         }
@@ -165,7 +174,8 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn t045_a_query_that_takes_too_long_is_given_up() {
         let limits = Limits { query: Duration::from_millis(10), ..Limits::default() };
-        let mut core = Core::new(engine().await, limits);
+        let bearer: Bearer = Arc::new(|_| Err(internal()));
+        let mut core = Core::new(engine().await, bearer, limits);
         let query = "{ tools { edges { cursor } } }";
         core.schema = Schema::build(Query, Mutation, Subscriptions { recheck: Duration::MAX })
             .extension(Standstill)

@@ -1,8 +1,8 @@
 //! The GraphQL edge: the same data and the same rights as REST, with subscriptions.
 //!
 //! It stands behind the HTTP edge, which has checked host, origin and token and says who is
-//! calling. `post` takes operations over plain HTTP and `socket` over WebSockets; both go through
-//! `exec`, which refuses documents that ask for too much (`document`). The fields of `query`,
+//! calling, or why nobody is. `post` takes operations over plain HTTP and `socket` over WebSockets;
+//! both go through `exec`, which refuses documents that ask for too much (`document`). The fields of `query`,
 //! `mutation` and `subscription` ask `access` first and the engine's handle then; `types` shows
 //! what it answers, and `input` reads what it is asked.
 //!
@@ -17,6 +17,7 @@ mod inbox;
 mod input;
 mod limits;
 mod mutation;
+mod negotiate;
 mod post;
 mod query;
 mod runs;
@@ -30,19 +31,24 @@ use axum::Router;
 use axum::routing::get;
 use wharf_engine::Handle;
 
+pub use exec::Bearer;
 use exec::Core;
 pub use limits::Limits;
 
+/// What the routes are, as a part of an OpenAPI document.
+pub const DOCUMENT: &str = include_str!("../openapi.json");
+
 /// The routes of this edge. Whoever mounts them sees to host, origin and token, and puts the
-/// `Caller` among the extensions of each request.
-pub fn router(handle: Handle) -> Router {
-    router_with(handle, Limits::default())
+/// `Caller` among the extensions of each request, or a `Fault` that says why there is none. Who
+/// bears a token that comes later, on a WebSocket, `bearer` says.
+pub fn router(handle: Handle, bearer: Bearer) -> Router {
+    router_with(handle, bearer, Limits::default())
 }
 
 /// The routes of this edge with other limits than the usual.
-pub fn router_with(handle: Handle, limits: Limits) -> Router {
+pub fn router_with(handle: Handle, bearer: Bearer, limits: Limits) -> Router {
     let routes = get(socket::open).post(post::post);
-    Router::new().route("/graphql", routes).with_state(Core::new(handle, limits))
+    Router::new().route("/graphql", routes).with_state(Core::new(handle, bearer, limits))
 }
 
 /// The schema as text.

@@ -32,6 +32,8 @@ pub struct Limits {
     pub operations_max: usize,
     /// WebSockets at once; further ones are refused.
     pub sockets_max: usize,
+    /// WebSockets at once whose peers have not said who they are; further ones are refused.
+    pub strangers_max: usize,
     /// Operations one WebSocket may have open at once.
     pub socket_operations_max: usize,
     /// How long a WebSocket may take to say `connection_init`.
@@ -54,6 +56,7 @@ impl Default for Limits {
             query: Duration::from_secs(30),
             operations_max: 64,
             sockets_max: 1024,
+            strangers_max: 32,
             socket_operations_max: 32,
             socket_init: Duration::from_secs(10),
             socket_idle: Duration::from_secs(10 * 60),

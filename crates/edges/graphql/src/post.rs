@@ -1,35 +1,77 @@
-//! Operations over plain HTTP: one per request.
+//! Operations over plain HTTP: one per request, in a body or, if it only reads, in an address.
 
-use async_graphql::{Executor, Request};
-use axum::Extension;
-use axum::Json;
+use std::collections::BTreeMap;
+
+use async_graphql::parser::types::OperationType;
+use async_graphql::{Executor, Request, Variables};
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse, Response};
-use serde_json::json;
-use wharf_domain::Caller;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
 use wharf_vocab::{Code, Fault};
 
-use crate::access::Session;
+use crate::access::{Admitted, Session, caller};
 use crate::document;
 use crate::error::invalid;
 use crate::exec::Core;
+use crate::negotiate::{Kind, respond};
 
 /// Answers one operation. An operation that was understood is answered with 200, whatever came of
 /// it; its errors stand in the answer.
 pub(crate) async fn post(
     State(core): State<Core>,
-    Extension(caller): Extension<Caller>,
+    admitted: Admitted,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let session = Session { handle: core.handle.clone(), caller };
-    match answer(&core, session, &headers, body).await {
-        Ok(answer) => Json(answer).into_response(),
-        Err(fault) => refusal(&fault),
+    let answered = async {
+        let session = Session { handle: core.handle.clone(), caller: caller(admitted)? };
+        answer(&core, session, &headers, body).await
+    };
+    respond(Kind::wanted(&headers), answered.await)
+}
+
+/// Answers one query that stands in the address. Whatever changes something is sent by POST, so
+/// that nothing happens because an address was opened.
+pub(crate) async fn get(
+    core: &Core,
+    admitted: Admitted,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Response {
+    let answered = async {
+        let session = Session { handle: core.handle.clone(), caller: caller(admitted)? };
+        let mut request = read_address(uri)?;
+        if let Ok(OperationType::Mutation) = document::check(&mut request) {
+            let message = "Mutations are sent by POST.";
+            return Err(Fault::new(Code::RequestMethodUnknown, message));
+        }
+        let _place = core.place().await?;
+        Ok(core.execute(request.data(session)).await)
+    };
+    respond(Kind::wanted(headers), answered.await)
+}
+
+/// Reads an operation from an address: `query`, and perhaps `operationName` and `variables`.
+fn read_address(uri: &Uri) -> Result<Request, Fault> {
+    let asked = Query::<BTreeMap<String, String>>::try_from_uri(uri);
+    let Query(mut asked) = asked.map_err(|_| invalid("query", "The address cannot be read."))?;
+    let Some(query) = asked.remove("query").filter(|query| !query.is_empty()) else {
+        let message = "Send an operation by POST, or a query as ?query= in the address; \
+                       a WebSocket opens here for subscriptions.";
+        return Err(invalid("query", message));
+    };
+    let mut request = Request::new(query);
+    if let Some(name) = asked.remove("operationName").filter(|name| !name.is_empty()) {
+        request = request.operation_name(name);
     }
+    if let Some(variables) = asked.remove("variables").filter(|text| !text.is_empty()) {
+        document::check_json(variables.as_bytes())?;
+        let wrong = |_| invalid("variables", "The parameter `variables` must be a JSON object.");
+        request = request.variables(serde_json::from_str::<Variables>(&variables).map_err(wrong)?);
+    }
+    Ok(request)
 }
 
 async fn answer(
@@ -77,12 +119,4 @@ fn read(bytes: &[u8]) -> Result<Request, Fault> {
         );
         invalid("body", message).with("line", line).with("column", column)
     })
-}
-
-/// An error of a request in which no operation was found, in the shape of all answers here.
-pub(crate) fn refusal(fault: &Fault) -> Response {
-    let status = StatusCode::from_u16(fault.http_status());
-    let answer = crate::error::response(fault);
-    let body = Json(json!({ "errors": answer.errors }));
-    (status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body).into_response()
 }

@@ -1,9 +1,10 @@
 //! Operations over a WebSocket, by the protocols `graphql-transport-ws` and `graphql-ws`.
 //!
-//! The token came with the request that opened the socket, so `connection_init` need not carry
-//! anything. A socket reads no further ahead than its peer takes; one whose peer is gone, asks for
+//! Where the token came with the request that opened the socket, `connection_init` need not carry
+//! anything; else it must carry the token, and soon. A socket reads no further ahead than its peer takes; one whose peer is gone, asks for
 //! nothing or whose token is not good any more is closed.
 
+mod greeting;
 mod messages;
 mod operations;
 mod pulse;
@@ -16,10 +17,10 @@ use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
-use axum::http::HeaderMap;
 use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
+use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
-use futures::stream::SplitSink;
+use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::MissedTickBehavior;
@@ -27,10 +28,12 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault};
 
-use crate::access::Session;
+use crate::access::{Admitted, Session, caller};
 use crate::error::invalid;
 use crate::exec::Core;
-use crate::post::refusal;
+use crate::negotiate::{Kind, refusal};
+use crate::post;
+use greeting::Farewell;
 use messages::Messages;
 use operations::Operations;
 use pulse::{Beat, Pulse};
@@ -43,28 +46,32 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Opens a WebSocket.
 pub(crate) async fn open(
     State(core): State<Core>,
-    Extension(caller): Extension<Caller>,
+    admitted: Admitted,
     stop: Option<Extension<CancellationToken>>,
-    headers: HeaderMap,
+    (uri, headers): (Uri, HeaderMap),
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Response {
-    let Ok(upgrade) = upgrade else {
-        let message = "Operations are sent by POST; GET opens a WebSocket for subscriptions.";
-        return refusal(&invalid("method", message));
+    let Ok(upgrade) = upgrade else { return post::get(&core, admitted, &uri, &headers).await };
+    let refusal = |fault| refusal(Kind::Json, fault);
+    let caller = match caller(admitted) {
+        Ok(caller) => Some(caller),
+        // Whoever sent no token may do so in its first message.
+        Err(fault) if fault.is(Code::AuthRequired) => None,
+        Err(fault) => return refusal(fault),
     };
     let Some((protocol, echoed)) = choose(&headers) else {
         let message = "Offer the subprotocol graphql-transport-ws or graphql-ws.";
-        return refusal(&invalid("sec-websocket-protocol", message));
+        return refusal(invalid("sec-websocket-protocol", message));
     };
-    let Ok(place) = Arc::clone(&core.sockets).try_acquire_owned() else {
+    let places = if caller.is_some() { &core.sockets } else { &core.strangers };
+    let Ok(place) = Arc::clone(places).try_acquire_owned() else {
         let message = "Too many WebSockets are open; try again in a moment.";
-        return refusal(&Fault::new(Code::CoreBusy, message));
+        return refusal(Fault::new(Code::CoreBusy, message));
     };
     let max = core.limits.message_bytes_max;
     let upgrade = upgrade.max_message_size(max).max_frame_size(max).protocols([echoed]);
-    let session = Session { handle: core.handle.clone(), caller };
     let stop = stop.map(|Extension(stop)| stop).unwrap_or_default();
-    let service = Service { core, session, protocol, stop, _place: place };
+    let service = Service { core, caller, protocol, stop, place };
     upgrade.on_upgrade(move |socket| service.serve(socket)).into_response()
 }
 
@@ -90,20 +97,29 @@ fn choose(headers: &HeaderMap) -> Option<(WebSocketProtocols, &'static str)> {
 /// What serves one socket.
 struct Service {
     core: Core,
-    session: Session,
+    /// Who opened it, if that is known yet.
+    caller: Option<Caller>,
     protocol: WebSocketProtocols,
     /// Ends the socket when the core stops.
     stop: CancellationToken,
-    _place: OwnedSemaphorePermit,
+    place: OwnedSemaphorePermit,
 }
 
 impl Service {
-    async fn serve(self, socket: WebSocket) {
-        let Self { core, session, protocol, stop, _place } = self;
-        let (mut sink, input) = socket.split();
+    async fn serve(mut self, socket: WebSocket) {
+        let (mut sink, mut input) = socket.split();
+        let (caller, first) = match self.introduced(&mut input).await {
+            Ok(introduced) => introduced,
+            Err((code, reason)) => {
+                send(&mut sink, close(code, reason), self.core.limits.write).await;
+                return;
+            }
+        };
+        let Self { core, protocol, stop, place: _place, .. } = self;
+        let session = Session { handle: core.handle.clone(), caller };
         let pulse = Arc::new(Pulse::new(session.clone(), Arc::clone(&core.limits)));
         let operations = Operations::new(core.clone(), session, Arc::clone(&pulse));
-        let messages = Messages::new(input, Arc::clone(&pulse));
+        let messages = Messages::new(first, input, Arc::clone(&pulse));
         let mut output = Protocol::from_message_stream(operations, messages, protocol);
         let mut look = tokio::time::interval(LOOK.min(core.limits.recheck));
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -128,6 +144,21 @@ impl Service {
         }
         // The peer may be gone; then there is nobody to say goodbye to.
         let _ = tokio::time::timeout(core.limits.write, sink.close()).await;
+    }
+
+    /// Who opened the socket, and the message that said so if one did.
+    async fn introduced(
+        &mut self,
+        input: &mut SplitStream<WebSocket>,
+    ) -> Result<(Caller, Option<Message>), Farewell> {
+        if let Some(caller) = self.caller.take() {
+            return Ok((caller, None));
+        }
+        let (caller, first) = greeting::await_caller(&self.core, input, &self.stop).await?;
+        // It is no stranger any more, and takes the place of one that came with a token.
+        let place = Arc::clone(&self.core.sockets).try_acquire_owned();
+        self.place = place.map_err(|_| (1013, "Too many WebSockets are open."))?;
+        Ok((caller, Some(first)))
     }
 }
 

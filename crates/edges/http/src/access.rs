@@ -19,6 +19,8 @@ use crate::sse::Allowed;
 pub(crate) enum Need {
     /// Not even a token.
     Nothing,
+    /// Any good token, or what the route itself takes for one.
+    Itself,
     /// This verb; the route sees to the world, or shows only what lies within reach.
     Verb(Verb),
     /// This verb, and a token that is not limited to some worlds: what is behind it concerns all.
@@ -29,7 +31,7 @@ impl Need {
     /// Whether a caller has what is needed.
     pub(crate) fn check(self, caller: &Caller) -> Result<(), Fault> {
         match self {
-            Self::Nothing => Ok(()),
+            Self::Nothing | Self::Itself => Ok(()),
             Self::Verb(verb) => caller.rights.check_verb(verb),
             Self::Everywhere(verb) => {
                 caller.rights.check_verb(verb)?;

@@ -17,14 +17,15 @@ pub(crate) type Answer = Result<Response, Refused>;
 #[derive(Debug)]
 pub(crate) struct Refused {
     fault: Fault,
-    /// Whether this edge refused for want of rights; what the engine refuses it writes down.
+    /// Whether this edge refused for want of rights or of a token; what the engine refuses it writes down.
     denied: bool,
 }
 
 impl Refused {
-    /// A refusal for want of rights, which is to be written down.
+    /// A refusal for want of rights or of a token, which is to be written down.
     pub(crate) fn denied(fault: Fault) -> Self {
-        Self { denied: fault.is(Code::PermissionDenied), fault }
+        let codes = [Code::PermissionDenied, Code::AuthRequired, Code::AuthInvalid];
+        Self { denied: codes.into_iter().any(|code| fault.is(code)), fault }
     }
 }
 
@@ -38,15 +39,12 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let mut response = refusal(&self.fault);
         if self.denied {
-            response.extensions_mut().insert(Denied(self.fault));
+            // Whoever lets requests through writes it down.
+            response.extensions_mut().insert(self.fault);
         }
         response
     }
 }
-
-/// Marks an answer that refuses for want of rights, so that it is written down.
-#[derive(Debug, Clone)]
-pub(crate) struct Denied(pub(crate) Fault);
 
 /// A JSON answer.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {

@@ -10,7 +10,9 @@ use wharf_engine::vault::Vault;
 
 use crate::auth::OwnerToken;
 use crate::hosts::Hosts;
-use crate::options::{Limits, Mount, Options};
+use crate::openapi;
+use crate::options::{Doctor, Limits, Mount, Options};
+use crate::tickets::Tickets;
 
 /// What every request can reach.
 #[derive(Debug)]
@@ -21,7 +23,11 @@ pub(crate) struct App {
     pub(crate) agents: Option<Arc<dyn AgentControl>>,
     pub(crate) tools: Option<Arc<dyn AgentControl>>,
     pub(crate) vault: Option<Arc<dyn Vault>>,
+    pub(crate) doctor: Option<Doctor>,
     pub(crate) mounts: Vec<Mount>,
+    pub(crate) tickets: Tickets,
+    /// The API document.
+    pub(crate) document: String,
     pub(crate) limits: Limits,
     pub(crate) stops: Stops,
     /// Memory for bodies that are being read, in KiB.
@@ -30,10 +36,26 @@ pub(crate) struct App {
 
 impl App {
     pub(crate) fn new(handle: Handle, options: Options, stops: Stops) -> Self {
-        let Options { owner, hosts, origins, agents, tools, vault, mounts, limits } = options;
+        let Options { owner, hosts, origins, agents, tools, vault, doctor, mounts, limits } =
+            options;
         let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
         let hosts = Hosts::new(&hosts, &origins);
-        Self { handle, owner, hosts, agents, tools, vault, mounts, limits, stops, bodies }
+        let document = openapi::text(&mounts);
+        Self {
+            handle,
+            owner,
+            hosts,
+            agents,
+            tools,
+            vault,
+            doctor,
+            mounts,
+            tickets: Tickets::default(),
+            document,
+            limits,
+            stops,
+            bodies,
+        }
     }
 }
 

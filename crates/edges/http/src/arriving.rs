@@ -15,7 +15,7 @@ use futures::stream;
 use wharf_engine::{ByteStream, ObjectError, ObjectErrorKind};
 use wharf_vocab::{Code, Fault};
 
-use crate::body::{announced, too_large};
+use crate::body::announced;
 
 /// What a body may be like.
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +78,11 @@ pub(crate) fn arriving(body: Body, bounds: Bounds) -> (ByteStream, Broken) {
         }
     });
     (pieces.boxed(), broken)
+}
+
+fn too_large(max: u64) -> Fault {
+    let message = format!("The file is larger than {max} bytes, the most that it may have.");
+    Fault::new(Code::RequestTooLarge, message).with("max_bytes", max)
 }
 
 fn broken_off() -> Fault {

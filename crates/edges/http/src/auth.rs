@@ -2,10 +2,32 @@
 
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue};
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Digest, Fault};
 
 use crate::subprotocol;
+
+/// Where clients of the operator protocol put the token that others send in `Authorization`.
+const OTHER_PLACE: &str = "x-mse-access-token";
+
+/// Puts a token that came in the other place where everybody looks for it. One in `Authorization`
+/// wins; several in the other place count for nothing.
+pub(crate) fn gather(headers: &mut HeaderMap) {
+    let mut given = headers.get_all(OTHER_PLACE).iter();
+    let token = match (given.next(), given.next()) {
+        (Some(token), None) => Some([b"Bearer ", token.as_bytes()].concat()),
+        _ => None,
+    };
+    headers.remove(OTHER_PLACE);
+    if headers.contains_key(AUTHORIZATION) {
+        return;
+    }
+    if let Some(mut token) = token.and_then(|token| HeaderValue::from_bytes(&token).ok()) {
+        token.set_sensitive(true);
+        headers.insert(AUTHORIZATION, token);
+    }
+}
 
 /// The owner's token, known by its digest only.
 #[derive(Clone)]
@@ -40,12 +62,27 @@ impl OwnerToken {
             (Some(_), Some(_)) => None,
         };
         let Some(token) = token else { return Err(required()) };
-        if self.is(token) {
+        let token = std::str::from_utf8(token).map_err(|_| invalid())?;
+        self.bearer(token, grants)
+    }
+
+    /// Who bears a token: the owner, or whoever `grants` says.
+    pub fn bearer(
+        &self,
+        token: &str,
+        grants: impl FnOnce(&str) -> Result<Caller, Fault>,
+    ) -> Result<Caller, Fault> {
+        if self.is(token.as_bytes()) {
             return Ok(Caller::owner());
         }
-        let token = std::str::from_utf8(token).map_err(|_| invalid())?;
         grants(token).map_err(|_| invalid())
     }
+}
+
+/// The token in a request's headers.
+pub(crate) fn sent(headers: &HeaderMap) -> Option<&str> {
+    let token = bearer(headers.get(AUTHORIZATION)?.as_bytes())?;
+    std::str::from_utf8(token).ok()
 }
 
 impl std::fmt::Debug for OwnerToken {
@@ -99,6 +136,24 @@ mod tests {
         for wrong in ["Bearer s3cre", "Bearer s3crets", "Bearer S3CRET", "Bearer x"] {
             check(&[wrong], Err(Code::AuthInvalid));
         }
+    }
+
+    #[test]
+    fn a_token_in_the_other_place_is_taken_unless_there_is_one_in_its_own() {
+        let gathered = |given: &[(&'static str, &str)]| {
+            let mut headers = HeaderMap::new();
+            for (name, value) in given {
+                headers.append(*name, value.parse().expect("a header"));
+            }
+            gather(&mut headers);
+            assert!(!headers.contains_key(OTHER_PLACE));
+            sent(&headers).map(str::to_owned)
+        };
+        assert_eq!(gathered(&[(OTHER_PLACE, "t")]).as_deref(), Some("t"));
+        let both = [(OTHER_PLACE, "t"), ("authorization", "Bearer own")];
+        assert_eq!(gathered(&both).as_deref(), Some("own"));
+        assert_eq!(gathered(&[(OTHER_PLACE, "t"), (OTHER_PLACE, "u")]), None);
+        assert_eq!(gathered(&[]), None);
     }
 
     #[test]

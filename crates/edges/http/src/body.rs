@@ -16,7 +16,7 @@ use crate::answer::Refused;
 use crate::app::App;
 use crate::json;
 
-/// Largest secret.
+/// Largest secret, and largest body that is read before it is known who sends it.
 pub(crate) const SECRET_BYTES_MAX: usize = 64 * 1024;
 
 /// A body that was read as JSON.
@@ -39,11 +39,26 @@ impl<T: DeserializeOwned> FromRequest<Arc<App>> for OptionalJsonBody<T> {
     type Rejection = Refused;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
-        let read = |bytes: &[u8]| match bytes.trim_ascii() {
-            [] => Ok(None),
-            bytes => json::read(bytes).map(Some),
-        };
-        Ok(Self(with_body(request, app, read).await?))
+        Ok(Self(with_body(request, app, read_unless_empty).await?))
+    }
+}
+
+/// A small body that was read as JSON, or nothing if it was empty.
+#[derive(Debug)]
+pub(crate) struct SmallJsonBody<T>(pub(crate) Option<T>);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for SmallJsonBody<T> {
+    type Rejection = Refused;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
+        Ok(Self(with_body_of(request, app, SECRET_BYTES_MAX, read_unless_empty).await?))
+    }
+}
+
+fn read_unless_empty<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<T>, Fault> {
+    match bytes.trim_ascii() {
+        [] => Ok(None),
+        bytes => json::read(bytes).map(Some),
     }
 }
 
@@ -148,9 +163,12 @@ pub(crate) fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// A body has more bytes than it may have.
-pub(crate) fn too_large(max: u64) -> Fault {
-    let message = format!("The body is larger than {max} bytes.");
+/// A body has more bytes than a message may have.
+fn too_large(max: u64) -> Fault {
+    let message = format!(
+        "The body is larger than {max} bytes. Put what is large into the world as a file and name \
+         it in the inputs, such as text.world=/in/text.txt."
+    );
     Fault::new(Code::RequestTooLarge, message).with("max_bytes", max)
 }
 

@@ -1,5 +1,6 @@
 //! Pages of other origins that the owner lets in: what browsers must be told so that such a page
-//! may read answers of the tool protocol. It needs a token all the same.
+//! may read answers of the tool protocol, ask for tickets and read streams of events. It needs a
+//! token all the same.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -10,13 +11,15 @@ use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
 use crate::app::App;
+use crate::routes;
 
-/// What such pages may fetch.
-const WITHIN: &str = "/v1/tool/";
+/// What such pages may fetch, besides streams of events.
+const WITHIN: [&str; 2] = ["/v1/tool/", "/v1/tickets"];
 
 /// The origin of the page, if it was let in and asks for what such pages may fetch.
-pub(crate) fn origin(app: &App, parts: &Parts) -> Option<HeaderValue> {
-    if !parts.uri.path().starts_with(WITHIN) {
+pub(crate) fn origin(app: &App, parts: &Parts, route: &str) -> Option<HeaderValue> {
+    let path = parts.uri.path();
+    if !routes::is_stream(app, route) && !WITHIN.iter().any(|within| path.starts_with(within)) {
         return None;
     }
     let origin = parts.headers.get(ORIGIN)?;

@@ -19,7 +19,7 @@ pub(crate) use files::{
     B3_HEADER, begin_upload, complete_upload, new_file, part_number, path_in, path_param,
     unconditional, upload_id,
 };
-pub(crate) use trust::{grant_id, new_grant, secret_name};
+pub(crate) use trust::{grant_id, narrowing, new_grant, seat_id, secret_name};
 pub(crate) use worlds::{budget, changed, new_world};
 
 use crate::answer::invalid;

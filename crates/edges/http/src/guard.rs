@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::ALLOW;
+use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures::FutureExt;
-use wharf_domain::{AuditRecord, Caller};
+use wharf_domain::{AuditRecord, Caller, CallerKind};
 use wharf_vocab::{Code, Fault};
 
 use crate::access::Need;
-use crate::answer::{Denied, internal, refusal, refusal_with, seal, shortened};
+use crate::answer::{internal, refusal, refusal_with, seal, shortened};
 use crate::app::App;
 use crate::conn::Ends;
-use crate::{cors, metrics, routes, subprotocol};
+use crate::{auth, cors, metrics, routes, subprotocol, tickets};
 
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -32,29 +32,38 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     let route = parts.extensions.get::<MatchedPath>().map(MatchedPath::as_str);
     let route = route.map_or(routes::UNMATCHED, |route| routes::label(&app, route));
     let (method, path) = (parts.method.clone(), parts.uri.path().to_owned());
-    let page = cors::origin(&app, &parts);
+    let page = cors::origin(&app, &parts, route);
+    auth::gather(&mut parts.headers);
     let mut response = match check(&app, &parts, route) {
         Err(refused) => *refused,
         Ok(_) if page.is_some() && cors::asks_first(&parts) => cors::allowance(),
-        Ok(caller) => {
-            let peer = Peer::of(&parts, caller.as_ref());
-            if let Some(caller) = caller {
-                parts.extensions.insert(caller);
-                // What lets somebody in goes no further, and so nobody can send it back.
-                subprotocol::forget_token(&mut parts.headers);
+        Ok(admitted) => {
+            let peer = Peer::of(&parts, admitted.as_ref().ok());
+            tickets::forget(&mut parts.uri);
+            match admitted {
+                Ok(caller) => {
+                    parts.extensions.insert(caller);
+                    // What lets somebody in goes no further, and so nobody can send it back.
+                    subprotocol::forget_token(&mut parts.headers);
+                }
+                Err(fault) => {
+                    parts.extensions.insert(fault);
+                }
             }
             let run = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
             let mut response = run.catch_unwind().await.unwrap_or_else(|_| {
                 tracing::error!(route, "a request failed inside");
                 refusal(&internal())
             });
-            if let Some(Denied(fault)) = response.extensions_mut().remove() {
+            if let Some(fault) = response.extensions_mut().remove::<Fault>() {
                 peer.audit(&app, route, &fault);
             }
             response
         }
     };
-    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+    // A router that refuses a method by itself says so in its own words.
+    let is_bare = !response.headers().contains_key(CONTENT_TYPE);
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED && is_bare {
         response = method_unknown(&method, &path, &response);
     }
     if let Some(page) = page {
@@ -65,8 +74,10 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     response
 }
 
-/// Who calls, if it is somebody who may; nobody where the route lets in others, too.
-fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Option<Caller>, Box<Response>> {
+/// Who calls, if it is somebody who may; or why it is nobody, where the route lets in others, too.
+type Admitted = Result<Caller, Fault>;
+
+fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<Response>> {
     check_head(app, parts)?;
     let refuse = |caller: Option<&Caller>, fault: Fault| {
         Peer::of(parts, caller).audit(app, route, &fault);
@@ -78,20 +89,35 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Option<Caller>
     app.hosts.check(parts, ends.local).map_err(|fault| refuse(None, fault))?;
     let need = routes::need(route, &parts.method);
     // Browsers ask without a token what a page may do; nothing is done then.
-    let asks = cors::asks_first(parts) && cors::origin(app, parts).is_some();
+    let asks = cors::asks_first(parts) && cors::origin(app, parts, route).is_some();
     if asks || need == Some(Need::Nothing) {
         // Nothing behind these asks who is calling.
-        return Ok(Some(Caller::owner()));
+        return Ok(Ok(Caller::owner()));
     }
-    let caller = app.owner.caller(parts, |token| app.handle.authenticate(token));
-    if caller.is_err() && routes::has_own_doors(app, route) {
-        return Ok(None);
-    }
+    let looks_itself = need == Some(Need::Itself) || routes::has_own_doors(app, route);
+    let caller = match tickets::presented(parts, routes::is_stream(app, route)) {
+        Some(ticket) => by_ticket(app, parts, ticket),
+        None => match app.owner.caller(parts, |token| app.handle.authenticate(token)) {
+            Err(fault) if looks_itself => return Ok(Err(fault)),
+            caller => caller,
+        },
+    };
     let caller = caller.map_err(|fault| refuse(None, fault))?;
     match need.map_or(Ok(()), |need| need.check(&caller)) {
-        Ok(()) => Ok(Some(caller)),
+        Ok(()) => Ok(Ok(caller)),
         Err(fault) => Err(refuse(Some(&caller), fault)),
     }
+}
+
+/// Who has sent a ticket, if the token that it was made with is still good.
+fn by_ticket(app: &App, parts: &Parts, ticket: &str) -> Result<Caller, Fault> {
+    let caller = app.tickets.take(ticket, parts, app.handle.now())?;
+    app.handle.check_current(&caller).map_err(|_| tickets::invalid())?;
+    // What a seat's token opens is its socket and nothing else.
+    if caller.kind == CallerKind::Seat && !parts.uri.path().starts_with("/v1/operators/") {
+        return Err(tickets::invalid());
+    }
+    Ok(caller)
 }
 
 fn check_head(app: &App, parts: &Parts) -> Result<(), Box<Response>> {

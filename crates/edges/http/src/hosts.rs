@@ -44,12 +44,15 @@ impl Hosts {
             return Err(unknown(&host));
         }
         for origin in parts.headers.get_all(ORIGIN) {
-            let origin = origin.to_str().unwrap_or("null").to_ascii_lowercase();
-            if !self.is_origin(&origin, local) {
-                return Err(forbidden(&origin));
-            }
+            self.check_origin(origin.to_str().unwrap_or("null"), local)?;
         }
         Ok(())
+    }
+
+    /// The origin as it is compared, if its pages may call this core at `local`.
+    pub(crate) fn check_origin(&self, origin: &str, local: SocketAddr) -> Result<String, Fault> {
+        let origin = origin.to_ascii_lowercase();
+        if self.is_origin(&origin, local) { Ok(origin) } else { Err(forbidden(&origin)) }
     }
 
     fn serves(&self, host: &str, local: SocketAddr) -> bool {
@@ -77,6 +80,29 @@ impl Hosts {
             (None, None) => false,
         }
     }
+}
+
+/// Whether a request comes from pages of this origin; from no page at all when there is none.
+pub(crate) fn comes_from(parts: &Parts, origin: Option<&str>) -> bool {
+    let mut said = parts.headers.get_all(ORIGIN).iter();
+    match (said.next(), said.next(), origin) {
+        (Some(said), None, Some(origin)) => said.as_bytes().eq_ignore_ascii_case(origin.as_bytes()),
+        // A page that reads from where it comes from does not say from where.
+        (None, _, Some(origin)) => {
+            is_of_its_own(parts) && host_of(parts).as_deref() == host_in(origin)
+        }
+        (None, _, None) => true,
+        _ => false,
+    }
+}
+
+/// Whether a browser says that a page asks for something from where it comes from.
+fn is_of_its_own(parts: &Parts) -> bool {
+    parts.headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin")
+}
+
+fn host_in(origin: &str) -> Option<&str> {
+    origin.split_once("://").map(|(_, host)| host)
 }
 
 /// The host a request names; a URI in absolute form wins over the header.

@@ -35,10 +35,11 @@ mod range;
 mod routes;
 mod sse;
 mod subprotocol;
+mod tickets;
 mod to_wire;
 
 pub use auth::OwnerToken;
 pub use listen::{Listener, Server};
 pub use metrics::install as install_metrics;
-pub use options::{Limits, Mount, Options};
-pub use wharf_wire::rest_v1::CoreInfo;
+pub use options::{Doctor, Limits, Mount, Options};
+pub use wharf_wire::rest_v1::{CoreInfo, Finding};

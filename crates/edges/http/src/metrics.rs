@@ -40,7 +40,39 @@ fn recorder() -> &'static PrometheusHandle {
     })
 }
 
+/// What is counted in this process besides requests, wherever that is.
+const COUNTERS: [(&str, &str); 10] = [
+    ("wharf_runs_created_total", "Runs accepted."),
+    ("wharf_runs_ended_total", "Runs ended, by status."),
+    ("wharf_store_failed_groups_total", "Group commits that failed."),
+    ("wharf_artifact_presigns_total", "Addresses of files given out, by method."),
+    ("wharf_artifact_bytes_read_total", "Bytes of files read through the core."),
+    ("wharf_artifact_bytes_written_total", "Bytes of files written through the core."),
+    ("wharf_tool_ignored_total", "Frames of the tool protocol that were ignored, by what."),
+    ("wharf_agent_violations_total", "Breaches of the agent protocol, by breach."),
+    ("wharf_agent_late_results_total", "Results of agents that came too late and were dropped."),
+    ("wharf_http_events_total", "Events sent on event streams."),
+];
+const GAUGES: [(&str, &str); 3] = [
+    ("wharf_store_queue_jobs", "Calls that wait for the writer of the store."),
+    ("wharf_tool_peers", "Open connections of the tool protocol, by role."),
+    ("wharf_agent_connections", "Open connections of agents."),
+];
+const HISTOGRAMS: [(&str, &str); 2] = [
+    ("wharf_store_commit_seconds", "Time of one group commit, flush included."),
+    ("wharf_store_group_batches", "Batches that shared one group commit."),
+];
+
 fn describe() {
+    for (name, help) in COUNTERS {
+        describe_counter!(name, help);
+    }
+    for (name, help) in GAUGES {
+        describe_gauge!(name, help);
+    }
+    for (name, help) in HISTOGRAMS {
+        describe_histogram!(name, help);
+    }
     describe_counter!("wharf_http_requests_total", "Requests by route, method and status.");
     describe_histogram!(REQUEST_SECONDS, "Time until a request was answered, by route.");
     describe_counter!("wharf_http_denied_total", "Requests refused by host, origin or token.");
@@ -51,7 +83,6 @@ fn describe() {
         "Times that new connections had to wait because too many were open."
     );
     describe_gauge!("wharf_http_event_streams", "Open event streams.");
-    describe_counter!("wharf_http_events_total", "Events sent on event streams.");
     describe_gauge!("wharf_runs_open", "Runs that are not over.");
     describe_gauge!("wharf_build_info", "Always 1; the label says which version runs.");
 }
@@ -115,5 +146,52 @@ impl Gauge {
 impl Drop for Gauge {
     fn drop(&mut self) {
         gauge!(self.0).decrement(1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("listed").path();
+            if path.is_dir() && !path.ends_with("target") && !path.ends_with("tests") {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// What stands in quotes in a text and looks like the name of a metric.
+    fn names(text: &str) -> impl Iterator<Item = String> {
+        let rest = text.split("\"wharf_").skip(1).filter_map(|rest| rest.split('"').next());
+        let fits = |rest: &&str| rest.bytes().all(|byte| matches!(byte, b'_' | b'a'..=b'z'));
+        rest.filter(fits).filter(|rest| rest.contains('_')).map(|rest| format!("wharf_{rest}"))
+    }
+
+    #[test]
+    fn every_metric_of_every_crate_is_explained_and_stands_in_the_table() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let mut files = Vec::new();
+        sources(&root.join("crates"), &mut files);
+        assert!(files.len() > 500, "{}", files.len());
+        let table = std::fs::read_to_string(root.join("docs/operations.md")).expect("a page");
+        let own = include_str!("metrics.rs");
+        let mut seen = 0;
+        for file in files {
+            let text = std::fs::read_to_string(&file).expect("text");
+            if !["counter!(", "gauge!(", "histogram!("].iter().any(|made| text.contains(made)) {
+                continue;
+            }
+            for name in names(&text) {
+                let shown = file.display();
+                assert!(own.contains(&format!("\"{name}\"")), "{name} of {shown} has no HELP");
+                assert!(table.contains(&name), "{name} of {shown} is not in docs/operations.md");
+                seen += 1;
+            }
+        }
+        assert!(seen > 20, "{seen}");
     }
 }

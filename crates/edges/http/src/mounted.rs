@@ -7,6 +7,8 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
+use wharf_domain::Caller;
+
 use crate::answer::Refused;
 use crate::app::App;
 use crate::body;
@@ -37,7 +39,12 @@ fn tell(app: &App, request: &mut Request) {
     request.extensions_mut().insert(app.stops.closing.clone());
 }
 
-async fn prepare(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn prepare(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+    if request.extensions().get::<Caller>().is_none() {
+        // Nothing is read for a stranger before the router knows what to make of it.
+        tell(&app, &mut request);
+        return next.run(request).await;
+    }
     match body::gathered(request, &app).await {
         // The memory counts until there is an answer.
         Ok((mut request, _reserved)) => {

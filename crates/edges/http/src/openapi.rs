@@ -1,12 +1,16 @@
-//! The API document, made from the routes and the message types.
+//! The API document, made from the routes and the message types. What other edges serve on the same
+//! listener they describe themselves.
 
-use std::sync::LazyLock;
+mod rules;
 
+use serde_json::Value;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Components, OpenApi as Document, SecurityRequirement};
 use utoipa::{Modify, OpenApi};
+use wharf_wire::operator_v1 as operator;
 use wharf_wire::rest_v1 as wire;
 
+use crate::options::Mount;
 use crate::routes;
 
 const TOKEN: &str = "token";
@@ -18,12 +22,15 @@ const TOKEN: &str = "token";
         title = "Wharf",
         description = "Starts tools, follows their runs, answers what they ask. Every error has \
                        the shape of `ErrorBody` and a stable code. Times are RFC 3339 in UTC.",
-        license(name = "MIT OR Apache-2.0"),
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     components(schemas(
         wire::MarkEvent, wire::AttemptEvent, wire::LogEvent, wire::TextEvent, wire::PartialEvent,
         wire::ProgressEvent, wire::AskEvent, wire::DecidedEvent, wire::GapEvent,
-        wire::FinishedEvent, wire::AgentLogLine,
+        wire::FinishedEvent, wire::AgentLogLine, wire::Operative,
+        operator::NewSeat, operator::SeatMade, operator::Seat, operator::NewTask,
+        operator::TaskHooks, operator::TaskStarted, operator::WorkerPrompt,
+        operator::WorkerResult,
     )),
     tags(
         (name = "runs", description = "Starting tools and following them."),
@@ -52,21 +59,34 @@ impl Modify for Token {
     }
 }
 
-fn document() -> Document {
+/// The document of a core with these mounts, as JSON text.
+pub(crate) fn text(mounts: &[Mount]) -> String {
     let mut document = Api::openapi();
     document.merge(routes::Paths::openapi());
-    document
+    let written = serde_json::to_value(&document).and_then(|mut document| {
+        for mount in mounts {
+            add(&mut document, serde_json::from_str(mount.document)?);
+        }
+        rules::finish(&mut document);
+        serde_json::to_string_pretty(&document)
+    });
+    written.unwrap_or_else(|error| {
+        tracing::error!(%error, "the API document cannot be written");
+        "{}".to_owned()
+    })
 }
 
-/// The document as JSON text.
-pub(crate) fn text() -> &'static str {
-    static TEXT: LazyLock<String> = LazyLock::new(|| {
-        document().to_pretty_json().unwrap_or_else(|error| {
-            tracing::error!(%error, "the API document cannot be written");
-            "{}".to_owned()
-        })
-    });
-    &TEXT
+/// Adds paths, tags and schemas of another edge.
+fn add(document: &mut Value, more: Value) {
+    match (document, more) {
+        (Value::Object(document), Value::Object(more)) => {
+            for (name, value) in more {
+                add(document.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(all), Value::Array(more)) => all.extend(more),
+        (place, more) => *place = more,
+    }
 }
 
 #[cfg(test)]
@@ -82,7 +102,7 @@ mod tests {
             // The document knows no parameter that spans slashes.
             .map(|(path, method)| (path.replace("{*", "{"), method.to_string()))
             .collect();
-        let document: serde_json::Value = serde_json::from_str(text()).expect("JSON");
+        let document: Value = serde_json::from_str(&text(&[])).expect("JSON");
         let paths = document["paths"].as_object().expect("paths");
         let described: BTreeSet<_> = paths
             .iter()

@@ -7,6 +7,7 @@ use axum::Router;
 use wharf_engine::agents::AgentControl;
 use wharf_engine::vault::Vault;
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
+use wharf_wire::rest_v1::Finding;
 
 use crate::OwnerToken;
 
@@ -26,6 +27,8 @@ pub struct Options {
     pub tools: Option<Arc<dyn AgentControl>>,
     /// Who keeps secrets and keys; a core without has none and takes none.
     pub vault: Option<Arc<dyn Vault>>,
+    /// What the rest of the process has to say when a core is asked how it fares.
+    pub doctor: Option<Doctor>,
     /// Routers of other edges on the same listener.
     pub mounts: Vec<Mount>,
     /// Sizes and times.
@@ -44,9 +47,20 @@ impl Options {
             agents: None,
             tools: None,
             vault: None,
+            doctor: None,
             mounts: Vec::new(),
             limits: Limits::default(),
         }
+    }
+}
+
+/// Looks at what only the program around the edge can see, such as the disk.
+#[derive(Clone)]
+pub struct Doctor(pub Arc<dyn Fn() -> Vec<Finding> + Send + Sync>);
+
+impl std::fmt::Debug for Doctor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Doctor(…)")
     }
 }
 
@@ -64,17 +78,30 @@ pub struct Mount {
     /// What is served, with whole paths, and without a fallback of its own.
     pub router: Router,
     /// Whether its router lets in others than bearers of tokens, too. Then requests without a good
-    /// token reach it without a caller, and it decides.
+    /// token reach it with a [`Fault`](wharf_vocab::Fault) that says why in the place of a caller,
+    /// and it decides. An answer that carries a fault among its extensions is written down as a
+    /// refusal.
     pub own_doors: bool,
     /// Whether its requests' bodies are passed on as they arrive, for the router to bound.
     pub streams: bool,
+    /// Whether GET opens streams of events, so that it takes tickets as WebSockets do.
+    pub events: bool,
+    /// What it serves, as a part of an OpenAPI document in JSON: `paths` and `tags`, with references
+    /// to the types that the whole document has.
+    pub document: &'static str,
 }
 
 impl Mount {
     /// A router behind the usual checks.
     #[must_use]
     pub fn new(path: &'static str, router: Router) -> Self {
-        Self { path, router, own_doors: false, streams: false }
+        Self { path, router, own_doors: false, streams: false, events: false, document: "{}" }
+    }
+
+    /// The same router, with what it serves as a part of an OpenAPI document.
+    #[must_use]
+    pub fn described(self, document: &'static str) -> Self {
+        Self { document, ..self }
     }
 }
 

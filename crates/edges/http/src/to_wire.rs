@@ -52,9 +52,9 @@ pub(crate) fn run(run: &Run) -> wire::Run {
         _ => Object::new(),
     };
     wire::Run {
-        outputs,
+        outputs: Some(outputs),
         inputs: Some(run.spec.inputs.clone()),
-        artifacts: files::of_run(run),
+        artifacts: Some(files::of_run(run)),
         continues: run.spec.continues.as_ref().map(ToString::to_string),
         receipt: files::receipt(run),
         hold_micro: Some(run.spec.hold_micro),
@@ -70,7 +70,7 @@ fn held(run: &Run) -> Micro {
     hold.map_or(0, |held| held.amount_micro)
 }
 
-/// A run as lists show it, without outputs and asks.
+/// A run as lists show it, without inputs, outputs, files and asks.
 pub(crate) fn summary(run: &RunSummary) -> wire::Run {
     wire::Run {
         run_id: run.key.run.to_string(),
@@ -86,9 +86,9 @@ pub(crate) fn summary(run: &RunSummary) -> wire::Run {
         created_at: time(run.created_at),
         started_at: run.started_at.map(time),
         ended_at: run.ended_at.map(time),
-        outputs: Object::new(),
+        outputs: None,
         inputs: None,
-        artifacts: Vec::new(),
+        artifacts: None,
         continues: None,
         receipt: None,
         error: run.error.as_ref().map(error),

@@ -30,3 +30,13 @@ mod usage;
 
 pub use edge::OperatorEdge;
 pub use options::Options;
+
+/// What the routes are, as parts of an OpenAPI document.
+pub mod document {
+    /// Seats.
+    pub const SEATS: &str = include_str!("../openapi/seats.json");
+    /// Tasks.
+    pub const TASKS: &str = include_str!("../openapi/tasks.json");
+    /// Workers.
+    pub const WORKERS: &str = include_str!("../openapi/workers.json");
+}

@@ -36,3 +36,11 @@ mod stations;
 
 pub use edge::ToolEdge;
 pub use options::Options;
+
+/// What the routes are, as parts of an OpenAPI document.
+pub mod document {
+    /// Where peers connect.
+    pub const PEERS: &str = include_str!("../openapi/peers.json");
+    /// Operatives, for whoever looks after them.
+    pub const OPERATIVES: &str = include_str!("../openapi/operatives.json");
+}

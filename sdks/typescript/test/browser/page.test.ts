@@ -144,7 +144,40 @@ if (program) {
       }
     });
   });
+
+  browserTest("k032_a_page_opens_a_plain_websocket_and_an_event_source_with_tickets", async (open) => {
+    const page = await open();
+    await ownCore(program, ["--allow-origin", new URL(page.url()).origin], async (core) => {
+      const seen = await page.evaluate(async ({ url, token }) => {
+        const headers = { authorization: `Bearer ${token}` };
+        const ticket = async (): Promise<string> => (await (await fetch(`${url}/v1/tickets`, { method: "POST", headers })).json()).ticket;
+        const socketWith = (one: string): Promise<unknown> =>
+          new Promise((resolve) => {
+            const socket = new WebSocket(`${url.replace("http", "ws")}/v1/tool/ws?role=principal&ticket=${one}`);
+            socket.onopen = () => socket.send(JSON.stringify({ type: "request", payload: { id: "1", kind: "elicit", type: "wharf/echo", payload: { a: 1 } } }));
+            socket.onmessage = ({ data }) => {
+              const said = JSON.parse(String(data));
+              if (said.type === "response") resolve(said.response);
+            };
+            socket.onerror = () => resolve("refused");
+          });
+        const first = await ticket();
+        const echoed = await socketWith(first);
+        const again = await socketWith(first);
+        const events = new EventSource(`${url}/v1/runs/no-such-run/events?ticket=${await ticket()}`);
+        const unknown = await new Promise((resolve) => {
+          events.onopen = () => resolve("open");
+          events.onerror = () => resolve(events.readyState);
+        });
+        return { echoed, again, unknown };
+      }, core);
+      assert.deepEqual(seen.echoed, { status: "accepted", content: { a: 1 } });
+      assert.equal(seen.again, "refused");
+      assert.equal(seen.unknown, 2, "a stream that is refused is not opened again");
+    });
+  });
 } else {
+  test("k032_a_page_opens_a_plain_websocket_and_an_event_source_with_tickets", { skip: "WHARF_BIN names no program" }, () => {});
   test("k033_k032_a_page_of_an_allowed_origin_serves_and_calls_both_ways", { skip: "WHARF_BIN names no program" }, () => {});
 }
 

@@ -130,7 +130,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
 /// A line for each file that the run wrote.
 fn wrote(run: &Value) -> Vec<String> {
     let Ok(run) = serde_json::from_value::<Run>(run.clone()) else { return Vec::new() };
-    let written = run.artifacts.iter().filter(|file| file.direction == Direction::Out.as_str());
+    let written =
+        run.artifacts.iter().flatten().filter(|file| file.direction == Direction::Out.as_str());
     let line = |file: &Artifact| {
         let (world, path) = (plain::line(&file.world), plain::line(&file.path));
         format!("wrote world://{world}{path} ({})", size::about(file.bytes))

@@ -2,6 +2,7 @@
 
 mod admin;
 mod canary;
+mod document;
 mod homes;
 mod restarts;
 mod storage;

@@ -21,13 +21,19 @@ const REFUSED_WAITING_MAX: usize = 32;
 
 /// The messages of a peer. They end with the connection, and with one that cannot be read.
 pub(super) struct Messages {
+    /// What was read already.
+    first: Option<Message>,
     input: SplitStream<WebSocket>,
     pulse: Arc<Pulse>,
 }
 
 impl Messages {
-    pub(super) fn new(input: SplitStream<WebSocket>, pulse: Arc<Pulse>) -> Self {
-        Self { input, pulse }
+    pub(super) fn new(
+        first: Option<Message>,
+        input: SplitStream<WebSocket>,
+        pulse: Arc<Pulse>,
+    ) -> Self {
+        Self { first, input, pulse }
     }
 
     fn read(&self, bytes: &[u8]) -> serde_json::Result<ClientMessage> {
@@ -52,10 +58,14 @@ impl Stream for Messages {
         // Refused operations are answered at once, and then this is asked again. Until then a peer
         // that floods the socket waits.
         while this.pulse.refused.load(Ordering::Relaxed) < REFUSED_WAITING_MAX {
-            let Poll::Ready(read) = Pin::new(&mut this.input).poll_next(cx) else {
-                return Poll::Pending;
+            let message = match this.first.take() {
+                Some(message) => message,
+                None => match Pin::new(&mut this.input).poll_next(cx) {
+                    Poll::Ready(Some(Ok(message))) => message,
+                    Poll::Ready(_) => return Poll::Ready(None),
+                    Poll::Pending => return Poll::Pending,
+                },
             };
-            let Some(Ok(message)) = read else { return Poll::Ready(None) };
             this.pulse.heard();
             match message {
                 Message::Text(text) => return Poll::Ready(Some(this.read(text.as_bytes()))),

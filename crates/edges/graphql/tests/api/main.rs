@@ -3,6 +3,7 @@
 mod client;
 mod events;
 mod files;
+mod http;
 mod limits;
 mod lists;
 mod operations;

@@ -113,7 +113,7 @@ async fn graphql(stage: &Stage, token: &str, operation: &str) -> Option<String> 
     assert_eq!(socket.hear().await["type"], "connection_ack");
     socket.subscribe("1", operation).await;
     let first = socket.hear().await;
-    code(&Answer { status: 200, body: first["payload"].clone() })
+    code(&Answer { status: 200, head: String::new(), body: first["payload"].clone() })
 }
 
 async fn rest(

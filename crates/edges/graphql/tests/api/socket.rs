@@ -49,13 +49,78 @@ async fn t045_browsers_send_their_token_as_a_subprotocol() {
         assert_eq!(socket.hear().await["payload"]["data"]["tool"]["name"], "echo");
     }
     for (token, offer, status) in [
-        ("", "graphql-transport-ws", 401),
         ("", "wharf.v1, wharf.bearer.wrong", 401),
         ("wrong", "graphql-transport-ws", 401),
         (OWNER, "mqtt", 400),
     ] {
         assert_eq!(stage.connect(token, offer).await.err(), Some(status), "{offer}");
     }
+}
+
+#[tokio::test]
+async fn t045_a_token_may_come_with_the_greeting() {
+    let stage = Stage::start().await;
+    let (id, token) = stage.token(json!({"verbs": ["read"]})).await;
+    for (token, payload) in [
+        (OWNER, json!({"Authorization": format!("Bearer {OWNER}")})),
+        (&token, json!({"token": token})),
+    ] {
+        for protocol in ["graphql-transport-ws", "graphql-ws"] {
+            let mut socket = stage.connect("", protocol).await.expect("opens");
+            socket.say(json!({"type": "connection_init", "payload": payload})).await;
+            assert_eq!(socket.hear().await["type"], "connection_ack", "{token}");
+            let begin = if protocol == "graphql-ws" { "start" } else { "subscribe" };
+            socket.say(json!({"type": begin, "id": "1", "payload": {"query": TOOLS}})).await;
+            assert_eq!(socket.hear().await["payload"]["data"]["tool"]["name"], "echo");
+        }
+    }
+    // Rights are those of the token, and end with it.
+    let mut socket = stage.connect("", "graphql-transport-ws").await.expect("opens");
+    socket.say(json!({"type": "connection_init", "payload": {"token": token}})).await;
+    assert_eq!(socket.hear().await["type"], "connection_ack");
+    socket.subscribe("1", "mutation { createWorld(id: \"x\") { createdAt } }").await;
+    let refused = socket.hear().await;
+    assert_eq!(refused["payload"]["errors"][0]["extensions"]["code"], "permission.denied");
+    stage.revoke(&id).await;
+    assert_eq!(socket.closed().await, 4401);
+}
+
+#[tokio::test]
+async fn t045_whoever_does_not_say_who_it_is_is_sent_away() {
+    let limits =
+        Limits { socket_init: Duration::from_millis(50), strangers_max: 2, ..Limits::default() };
+    let stage = Stage::start_with(limits).await;
+    for greeting in [
+        json!({"type": "connection_init"}),
+        json!({"type": "connection_init", "payload": {"token": "wrong-c4nary"}}),
+        json!({"type": "subscribe", "id": "1", "payload": {"query": TOOLS}}),
+    ] {
+        let mut socket = stage.connect("", "graphql-transport-ws").await.expect("opens");
+        socket.say(greeting).await;
+        let frame = socket.next().await.expect_err("closed").expect("a reason");
+        assert_eq!(u16::from(frame.code), 4401, "{frame:?}");
+        assert!(!frame.reason.contains("c4nary"), "{frame:?}");
+    }
+    let mut mute = stage.connect("", "graphql-transport-ws").await.expect("opens");
+    assert_eq!(mute.closed().await, 4408);
+}
+
+#[tokio::test]
+async fn t045_strangers_cannot_take_all_sockets() {
+    let limits =
+        Limits { socket_init: Duration::from_secs(600), strangers_max: 2, ..Limits::default() };
+    let stage = Stage::start_with(limits).await;
+    let mut strangers = Vec::new();
+    for _ in 0..2 {
+        strangers.push(stage.connect("", "graphql-transport-ws").await.expect("opens"));
+    }
+    assert_eq!(stage.connect("", "graphql-transport-ws").await.err(), Some(503));
+    stage.socket(OWNER).await;
+    // One that says who it is makes room for the next.
+    let mut known = strangers.pop().expect("a socket");
+    known.say(json!({"type": "connection_init", "payload": {"token": OWNER}})).await;
+    assert_eq!(known.hear().await["type"], "connection_ack");
+    eventually(async || stage.connect("", "graphql-transport-ws").await.ok()).await;
 }
 
 #[tokio::test]

@@ -41,6 +41,8 @@ pub(crate) struct Stage {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// Its headers, in small letters.
+    pub(crate) head: String,
     pub(crate) body: Value,
 }
 
@@ -81,8 +83,10 @@ impl Stage {
             made.expect("a world");
         }
         let mut options = Options::new(OwnerToken::new(OWNER));
-        let router = wharf_graphql::router_with(handle.clone(), limits);
-        options.mounts = vec![Mount::new("/graphql", router)];
+        let (known, owner) = (handle.clone(), options.owner.clone());
+        let bearer = move |token: &str| owner.bearer(token, |token| known.authenticate(token));
+        let router = wharf_graphql::router_with(handle.clone(), Arc::new(bearer), limits);
+        options.mounts = vec![Mount { own_doors: true, ..Mount::new("/graphql", router) }];
         let addr = "127.0.0.1:0".parse().expect("an address");
         let listener = Listener::bind(addr, &options.limits).expect("binds");
         let server = listener.serve(handle.clone(), options);
@@ -118,10 +122,21 @@ impl Stage {
 
     /// Sends any bytes.
     pub(crate) async fn send(&self, token: &str, line: &str, kind: &str, body: &[u8]) -> Answer {
+        self.send_accepting("*/*", token, line, (kind, body)).await
+    }
+
+    /// Sends any bytes and says which answers are taken.
+    pub(crate) async fn send_accepting(
+        &self,
+        accept: &str,
+        token: &str,
+        line: &str,
+        (kind, body): (&str, &[u8]),
+    ) -> Answer {
         let (addr, length) = (self.addr(), body.len());
         let head = format!(
             "{line} HTTP/1.1\r\nhost: {addr}\r\nauthorization: Bearer {token}\r\n\
-             content-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+             accept: {accept}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
         );
         let talk = async {
             let mut stream = TcpStream::connect(addr).await.expect("connects");
@@ -134,7 +149,8 @@ impl Stage {
         let answer = timeout(PATIENCE, talk).await.expect("in time");
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
         let status = head.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a status");
-        Answer { status, body: serde_json::from_str(body).unwrap_or(Value::Null) }
+        let head = head.to_ascii_lowercase();
+        Answer { status, head, body: serde_json::from_str(body).unwrap_or(Value::Null) }
     }
 
     /// Makes a token; gives its id and text.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use wharf_domain::grant::{NewGrant, Rights};
+use wharf_domain::grant::{Narrowing, NewGrant, Rights};
 use wharf_domain::permission::ToolPattern;
-use wharf_vocab::{Fault, GrantId, SecretName, Timestamp, WorldId};
-use wharf_wire::rest_v1::CreateToken;
+use wharf_vocab::{Fault, GrantId, SeatId, SecretName, Timestamp, WorldId};
+use wharf_wire::rest_v1::{CreateTicket, CreateToken};
 
 use super::field;
 use crate::answer::invalid;
@@ -18,6 +18,21 @@ const NAMES_MAX: usize = 64;
 /// The token that a path names.
 pub(crate) fn grant_id(text: &str) -> Result<GrantId, Fault> {
     field("token_id", GrantId::new(text))
+}
+
+/// The seat that a ticket is for.
+pub(crate) fn seat_id(text: &str) -> Result<SeatId, Fault> {
+    field("seat", SeatId::new(text))
+}
+
+/// What a ticket takes away from the token it is made with.
+pub(crate) fn narrowing(request: &CreateTicket) -> Result<Narrowing, Fault> {
+    Ok(Narrowing {
+        verbs: request.verbs.as_ref().map(|verbs| verbs.iter().copied().collect()),
+        worlds: request.worlds.as_deref().map(worlds).transpose()?,
+        tools: request.tools.as_deref().map(tools).transpose()?,
+        until: None,
+    })
 }
 
 /// The secret that a path names.

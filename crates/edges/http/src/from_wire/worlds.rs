@@ -16,8 +16,8 @@ const RETENTION_DAYS_MAX: u32 = 36_500;
 /// A new world's id and settings.
 pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings), Fault> {
     let settings = WorldSettings {
-        limit_micro: request.limit_micro,
-        default_hold_micro: request.default_hold_micro.unwrap_or(0),
+        limit_micro: amount("limit_micro", request.limit_micro)?,
+        default_hold_micro: amount("default_hold_micro", request.default_hold_micro)?.unwrap_or(0),
         publish: request.publish.unwrap_or(Publish::Direct),
         retention_days: request.retention_days.map(days).transpose()?,
         policy: policy(&request.policy)?,
@@ -29,8 +29,8 @@ pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings
 pub(crate) fn changed(set: SetWorld) -> Result<WorldPatch, Fault> {
     let retention = set.retention_days.map(|given| given.map(days).transpose());
     Ok(WorldPatch {
-        limit_micro: set.limit_micro,
-        default_hold_micro: set.default_hold_micro,
+        limit_micro: set.limit_micro.map(|limit| amount("limit_micro", limit)).transpose()?,
+        default_hold_micro: amount("default_hold_micro", set.default_hold_micro)?,
         publish: set.publish,
         retention_days: retention.transpose()?,
         policy: set.policy.map(|rules| policy(&rules)).transpose()?,
@@ -38,12 +38,21 @@ pub(crate) fn changed(set: SetWorld) -> Result<WorldPatch, Fault> {
 }
 
 /// Another budget for a world.
-pub(crate) fn budget(request: &SetBudget) -> WorldPatch {
-    WorldPatch {
-        limit_micro: Some(request.limit_micro),
-        default_hold_micro: Some(request.default_hold_micro.unwrap_or(0)),
+pub(crate) fn budget(request: &SetBudget) -> Result<WorldPatch, Fault> {
+    let hold = amount("default_hold_micro", request.default_hold_micro)?;
+    Ok(WorldPatch {
+        limit_micro: Some(amount("limit_micro", request.limit_micro)?),
+        default_hold_micro: Some(hold.unwrap_or(0)),
         ..WorldPatch::default()
+    })
+}
+
+/// An amount of money, which every client can hold in a number with a sign.
+fn amount(name: &str, micro: Option<u64>) -> Result<Option<u64>, Fault> {
+    if micro.is_none_or(|micro| i64::try_from(micro).is_ok()) {
+        return Ok(micro);
     }
+    Err(invalid(name, format!("The field `{name}` must be {} at most.", i64::MAX)))
 }
 
 fn days(days: u32) -> Result<u32, Fault> {
@@ -108,7 +117,7 @@ mod tests {
         let expect =
             WorldSettings { publish: Publish::Direct, policy: Vec::new(), ..before.clone() };
         assert_eq!(after, Ok(expect));
-        let after = budget(&SetBudget::default()).applied_to(&before);
+        let after = budget(&SetBudget::default()).expect("fits").applied_to(&before);
         let expect = WorldSettings { limit_micro: None, default_hold_micro: 0, ..before };
         assert_eq!(after, expect, "a budget leaves all else");
     }

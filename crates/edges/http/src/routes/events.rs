@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::Value;
-use wharf_domain::Caller;
+use wharf_domain::{Caller, Run};
 use wharf_engine::Watch;
 use wharf_vocab::{Fault, Seq, Verb};
 use wharf_wire::rest_v1::{ErrorBody, Event, Page};
@@ -48,6 +48,7 @@ const TRACE_MAX: u64 = 1_000;
     responses(
         (status = 200, description = "The events; see the schemas whose names end in `Event`.",
             body = String, content_type = "text/event-stream"),
+        (status = 204, description = "The run is over, and nothing comes behind `Last-Event-ID`."),
         (status = 404, description = "There is no such run.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -61,16 +62,35 @@ pub(super) async fn stream(
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
     access::world(&caller, Verb::Read, &key.world)?;
-    let after = Seq(match last_event_id(&headers)? {
+    let last = last_event_id(&headers)?;
+    let after = Seq(match last {
         Some(last) => last,
         None => params.number("after")?.unwrap_or(0),
     });
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
+    if last.is_some() && run.is_over() && !has_more(&app, &run, after).await? {
+        // Browsers come back for ever, unless they are told that there is nothing to come back for.
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
     let watch = app.handle.watch(&key, begin_at(after)).await?;
     let source = events(watch, Teller::new(&run), after);
     let farewell = "the core is stopping; come back with Last-Event-ID";
     let allowed = access::still(&app.handle, caller, Verb::Read, key.world);
     Ok(Sse::new(source, farewell, allowed, &app).into_response())
+}
+
+/// Whether anything behind `after` is told of a run that is over.
+async fn has_more(app: &App, run: &Run, after: Seq) -> Result<bool, Fault> {
+    let mut watch = app.handle.watch(&run.key, begin_at(after)).await?;
+    let mut teller = Teller::new(run);
+    while let Some(event) = watch.next_known().await {
+        let event = event?;
+        let is_new = event.seq > after;
+        if teller.tell(event).is_some() && is_new {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Lists the latest events of a run, oldest first: each as it stands in the stream, with its name
@@ -84,7 +104,7 @@ pub(super) async fn stream(
         ("latest" = Option<u64>, Query, description = "How many; 100 when absent, 1000 at most."),
     ),
     responses(
-        (status = 200, description = "The events.", body = Object),
+        (status = 200, description = "The events.", body = Page<Event>),
         (status = 404, description = "There is no such run.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )

@@ -26,6 +26,7 @@ use crate::answer::{self, Answer, refusal};
 use crate::app::App;
 use crate::arriving::{self, Bounds};
 use crate::from_wire::B3_HEADER;
+use crate::params::Params;
 use crate::range::{self, Wanted};
 use crate::{access, from_wire, to_wire};
 
@@ -39,7 +40,8 @@ const LOOKS_MAX: usize = 3;
     params(
         ("world" = String, Path, description = "The world's id."),
         ("path" = String, Path,
-            description = "The file's path, with its slashes; `@run/path` for a local file."),
+            description = "The file's path, with its slashes; `@run/path` for a local file. \
+                           Clients that encode slashes use `?path=`."),
         ("Range" = Option<String>, Header,
             description = "One range of bytes; several at once give the whole file."),
         ("If-Range" = Option<String>, Header,
@@ -65,28 +67,74 @@ pub(super) async fn read(
     (method, uri, headers): (Method, Uri, HeaderMap),
 ) -> Answer {
     let (world, path) = named(&caller, Verb::Read, &segments, &uri)?;
-    let record = app.handle.file(&caller, &world, &path).await?;
+    sent(&app, &caller, (world, path), (&method, &headers)).await
+}
+
+/// Reads a file that the parameter `path` names, or a part of it. `HEAD` tells the same without
+/// the bytes.
+#[utoipa::path(
+    get, path = "/v1/worlds/{world}/files", tag = "files",
+    operation_id = "read_file_by_path",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("path" = String, Query, description = "The file's path, such as `/in/doc.txt`."),
+        ("Range" = Option<String>, Header,
+            description = "One range of bytes; several at once give the whole file."),
+        ("If-Range" = Option<String>, Header,
+            description = "An `ETag`; of another version of the file all is sent."),
+        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
+    ),
+    responses(
+        (status = 200, description = "The file; `ETag` and `Wharf-B3` are its BLAKE3 hash.",
+            body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 206, description = "The part that was asked for.",
+            body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = 304, description = "The file is the one that is known."),
+        (status = 404, description = "There is no such file.", body = ErrorBody),
+        (status = 416, description = "The file has no such part.", body = ErrorBody),
+        (status = 422, description = "The path is not valid.", body = ErrorBody),
+    )
+)]
+pub(super) async fn read_by_path(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+    (method, headers): (Method, HeaderMap),
+) -> Answer {
+    let file = named_by(&caller, Verb::Read, &segments, &params)?;
+    sent(&app, &caller, file, (&method, &headers)).await
+}
+
+/// Sends a file, or the part of it that is wanted.
+async fn sent(
+    app: &App,
+    caller: &Caller,
+    (world, path): (WorldId, WorldPath),
+    (method, headers): (&Method, &HeaderMap),
+) -> Answer {
+    let record = app.handle.file(caller, &world, &path).await?;
     let mut known = Known::of_record(&record);
     for _ in 0..LOOKS_MAX {
-        if known.is_known_to(&headers) {
+        if known.is_known_to(headers) {
             return Ok(known.unchanged());
         }
-        let range = match known.wanted(&headers) {
+        let range = match known.wanted(headers) {
             Wanted::Whole => None,
             Wanted::Part(range) => Some(range),
             Wanted::Beyond => return Ok(known.beyond()),
         };
-        if method == Method::HEAD {
+        if *method == Method::HEAD {
             return Ok(known.answer(range, Body::empty()));
         }
-        match app.handle.read_file(&caller, &world, &path, range.clone()).await {
+        match app.handle.read_file(caller, &world, &path, range.clone()).await {
             Ok(body) if known.is(&body) => {
                 return Ok(known.answer(range, Body::from_stream(body.stream)));
             }
             // The file was replaced in between: the answer must speak of what is sent.
             Ok(body) => known = Known::of_body(&body),
             Err(fault) if fault.is(Code::RequestRangeInvalid) => {
-                known = Known::of_record(&app.handle.file(&caller, &world, &path).await?);
+                known = Known::of_record(&app.handle.file(caller, &world, &path).await?);
             }
             Err(fault) => return Err(fault.into()),
         }
@@ -198,8 +246,6 @@ impl Known {
     params(
         ("world" = String, Path, description = "The world's id."),
         ("path" = String, Path, description = "The file's path, with its slashes."),
-        ("Content-Type" = Option<String>, Header,
-            description = "What kind of data it is; the file's name says when absent."),
         ("Wharf-B3" = Option<String>, Header,
             description = "The BLAKE3 hash of the file; other bytes are refused."),
     ),
@@ -220,12 +266,53 @@ pub(super) async fn put(
     segments: Segments,
     (uri, headers, body): (Uri, HeaderMap, Body),
 ) -> Answer {
-    let (world, path) = named(&caller, Verb::Run, &segments, &uri)?;
-    from_wire::unconditional(&headers)?;
+    let file = named(&caller, Verb::Run, &segments, &uri)?;
+    keep(&app, caller, file, (&headers, body)).await
+}
+
+/// Puts a file that the parameter `path` names into a world, in the place of one that may be there.
+#[utoipa::path(
+    put, path = "/v1/worlds/{world}/files", tag = "files",
+    operation_id = "put_file_by_path",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("path" = String, Query, description = "The file's path, such as `/in/doc.txt`."),
+        ("Wharf-B3" = Option<String>, Header,
+            description = "The BLAKE3 hash of the file; other bytes are refused."),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+    responses(
+        (status = 201, description = "The file is there.", body = wire::Artifact),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = 408, description = "Nothing arrived for too long.", body = ErrorBody),
+        (status = 413, description = "The file is too large.", body = ErrorBody),
+        (status = 422, description = "It has another hash, or its path is not valid.",
+            body = ErrorBody),
+    )
+)]
+pub(super) async fn put_by_path(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+    (headers, body): (HeaderMap, Body),
+) -> Answer {
+    let file = named_by(&caller, Verb::Run, &segments, &params)?;
+    keep(&app, caller, file, (&headers, body)).await
+}
+
+/// Keeps a file that is sent.
+async fn keep(
+    app: &App,
+    caller: Caller,
+    (world, path): (WorldId, WorldPath),
+    (headers, body): (&HeaderMap, Body),
+) -> Answer {
+    from_wire::unconditional(headers)?;
     let limits = &app.limits;
     let bounds = Bounds { bytes_max: limits.file_bytes_max, silence: limits.file_silence };
-    let bytes = arriving::length(&headers, bounds)?;
-    let new = from_wire::new_file(world, path, &headers, bytes)?;
+    let bytes = arriving::length(headers, bounds)?;
+    let new = from_wire::new_file(world, path, headers, bytes)?;
     let (pieces, broken) = arriving::arriving(body, bounds);
     let handle = app.handle.clone();
     // A lost connection ends the body, and with it the writing; once all has arrived, the file is
@@ -257,10 +344,51 @@ pub(super) async fn remove(
     segments: Segments,
     uri: Uri,
 ) -> Answer {
-    let (world, path) = named(&caller, Verb::Operate, &segments, &uri)?;
+    let file = named(&caller, Verb::Operate, &segments, &uri)?;
+    drop_file(&app, caller, file).await
+}
+
+/// Removes a file that the parameter `path` names. One that a run under way reads or writes stays.
+#[utoipa::path(
+    delete, path = "/v1/worlds/{world}/files", tag = "files",
+    operation_id = "remove_file_by_path",
+    params(
+        ("world" = String, Path, description = "The world's id."),
+        ("path" = String, Query, description = "The file's path, such as `/in/doc.txt`."),
+    ),
+    responses(
+        (status = 204, description = "The file is gone."),
+        (status = 404, description = "There is no such file.", body = ErrorBody),
+        (status = 409, description = "A run under way uses it.", body = ErrorBody),
+        (status = 422, description = "The path is not valid.", body = ErrorBody),
+    )
+)]
+pub(super) async fn remove_by_path(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    params: Params,
+) -> Answer {
+    let file = named_by(&caller, Verb::Operate, &segments, &params)?;
+    drop_file(&app, caller, file).await
+}
+
+async fn drop_file(app: &App, caller: Caller, (world, path): (WorldId, WorldPath)) -> Answer {
     let handle = app.handle.clone();
     to_its_end(async move { handle.remove_file(&caller, &world, &path).await }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// The file that the parameter `path` names, once it is known that its world is within reach.
+fn named_by(
+    caller: &Caller,
+    verb: Verb,
+    segments: &Segments,
+    params: &Params,
+) -> Result<(WorldId, WorldPath), answer::Refused> {
+    let world = from_wire::world_id(segments.get("world"))?;
+    access::world(caller, verb, &world)?;
+    Ok((world, from_wire::path_param(params)?))
 }
 
 /// The file that a request names, once it is known that its world is within reach.

@@ -6,6 +6,7 @@ mod asks;
 mod audit;
 mod carried;
 mod costs;
+mod doctor;
 mod events;
 mod files;
 mod keys;
@@ -16,6 +17,7 @@ mod secrets;
 mod segments;
 mod system;
 mod table;
+mod tickets;
 mod tokens;
 mod tool_changes;
 mod tool_servers;
@@ -32,7 +34,7 @@ use utoipa::OpenApi;
 use wharf_vocab::Verb::{Admin, Answer as AnswerAsks, Approve, Operate, Read, Run};
 use wharf_vocab::{Code, Fault};
 
-use crate::access::Need::{self, Everywhere, Nothing, Verb};
+use crate::access::Need::{self, Everywhere, Itself, Nothing, Verb};
 use crate::answer::{Answer, shortened};
 use crate::app::App;
 use crate::guard::guard;
@@ -56,12 +58,14 @@ pub(crate) fn table() -> Vec<Route> {
 fn system_and_runs() -> Vec<Route> {
     vec![
         at("/healthz").get(Nothing, system::healthz),
+        at("/v1/healthz").get(Nothing, system::is_alive),
+        at("/v1/doctor").get(Verb(Read), doctor::diagnose),
         at("/readyz").get(Nothing, system::readyz),
         at("/metrics").get(Verb(Read), system::metrics),
         at("/openapi.json").get(Verb(Read), system::openapi),
         at("/v1/runs").get(Verb(Read), runs::list).post(Verb(Run), runs::create),
         at("/v1/runs/{run_id}").get(Verb(Read), runs::show).delete(Verb(Admin), runs::remove),
-        at("/v1/runs/{run_id}/events").get(Verb(Read), events::stream),
+        at("/v1/runs/{run_id}/events").get(Verb(Read), events::stream).streams(),
         at("/v1/runs/{run_id}/trace").get(Verb(Read), events::trace),
         at("/v1/runs/{run_id}/cancel").post(Verb(Run), runs::cancel),
         at("/v1/costs").get(Verb(Read), costs::list),
@@ -83,6 +87,10 @@ fn worlds_and_files() -> Vec<Route> {
         at("/v1/worlds/{world}/trace").get(Verb(Read), artifacts::trace),
         at("/v1/worlds/{world}/usage").get(Verb(Read), artifacts::usage),
         at("/v1/worlds/{world}/collect").post(Verb(Admin), artifacts::collect),
+        at("/v1/worlds/{world}/files")
+            .get(Verb(Read), files::read_by_path)
+            .put(Verb(Run), files::put_by_path)
+            .delete(Verb(Operate), files::remove_by_path),
         at("/v1/worlds/{world}/files/{*path}")
             .get(Verb(Read), files::read)
             .put(Verb(Run), files::put)
@@ -107,7 +115,7 @@ fn providers() -> Vec<Route> {
         at("/v1/tools/{provider}/{name}/enable").post(Everywhere(Operate), tool_servers::enable),
         at("/v1/tools/{provider}/{name}/disable").post(Everywhere(Operate), tool_servers::disable),
         at("/v1/tools/{provider}/{name}/restart").post(Everywhere(Operate), tool_servers::restart),
-        at("/v1/tools/{provider}/{name}/logs").get(Everywhere(Operate), logs::of_tool),
+        at("/v1/tools/{provider}/{name}/logs").get(Everywhere(Operate), logs::of_tool).streams(),
         at("/v1/agents").get(Verb(Read), agents::list).post(Everywhere(Admin), agents::add),
         at("/v1/agents/scan").post(Everywhere(Admin), scan::scan),
         at("/v1/agents/{agent_id}")
@@ -118,12 +126,13 @@ fn providers() -> Vec<Route> {
         at("/v1/agents/{agent_id}/start").post(Everywhere(Operate), agents::start),
         at("/v1/agents/{agent_id}/stop").post(Everywhere(Operate), agents::stop),
         at("/v1/agents/{agent_id}/restart").post(Everywhere(Operate), agents::restart),
-        at("/v1/agents/{agent_id}/logs").get(Everywhere(Operate), logs::show),
+        at("/v1/agents/{agent_id}/logs").get(Everywhere(Operate), logs::show).streams(),
     ]
 }
 
 fn trust() -> Vec<Route> {
     vec![
+        at("/v1/tickets").post(Itself, tickets::create),
         at("/v1/tokens").get(Verb(Admin), tokens::list).post(Verb(Admin), tokens::create),
         at("/v1/tokens/rotate").post(Everywhere(Admin), keys::rotate),
         at("/v1/tokens/{token_id}").delete(Verb(Admin), tokens::revoke),
@@ -139,6 +148,8 @@ fn trust() -> Vec<Route> {
 #[derive(OpenApi)]
 #[openapi(paths(
     system::healthz,
+    system::is_alive,
+    doctor::diagnose,
     system::readyz,
     system::metrics,
     system::openapi,
@@ -184,6 +195,9 @@ fn trust() -> Vec<Route> {
     files::read,
     files::put,
     files::remove,
+    files::read_by_path,
+    files::put_by_path,
+    files::remove_by_path,
     uploads::begin,
     uploads::show,
     uploads::put_part,
@@ -192,6 +206,7 @@ fn trust() -> Vec<Route> {
     asks::inbox,
     asks::answer,
     asks::decide,
+    tickets::create,
     tokens::list,
     tokens::create,
     tokens::revoke,
@@ -228,6 +243,12 @@ pub(crate) fn label(app: &App, route: &str) -> &'static str {
 /// Whether what is mounted under this name lets in others than bearers of tokens.
 pub(crate) fn has_own_doors(app: &App, route: &str) -> bool {
     app.mounts.iter().any(|mount| mount.own_doors && mount.path == route)
+}
+
+/// Whether GET on this route opens a stream of events, so that it takes tickets.
+pub(crate) fn is_stream(app: &App, route: &str) -> bool {
+    let own = ROUTES.iter().any(|known| known.path == route && known.streams);
+    own || app.mounts.iter().any(|mount| mount.events && mount.path == route)
 }
 
 fn is_part(c: char) -> bool {

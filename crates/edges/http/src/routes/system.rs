@@ -11,7 +11,7 @@ use wharf_vocab::{Code, Fault};
 
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::{metrics, openapi};
+use crate::metrics;
 
 /// Says that the process answers.
 #[utoipa::path(
@@ -20,6 +20,17 @@ use crate::{metrics, openapi};
 )]
 pub(super) async fn healthz() -> Response {
     answer::json(StatusCode::OK, &json!({"status": "ok"}))
+}
+
+/// Says that the process answers, in the way clients of the operator protocol ask for it.
+#[utoipa::path(
+    get, path = "/v1/healthz", tag = "system", security(()),
+    operation_id = "is_alive",
+    responses((status = 200, description = "The process answers.", body = String,
+        content_type = "text/plain"))
+)]
+pub(super) async fn is_alive() -> Response {
+    ([(CONTENT_TYPE, "text/plain; charset=utf-8")], "ok").into_response()
 }
 
 /// Says whether the core takes new runs.
@@ -53,6 +64,6 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
     get, path = "/openapi.json", tag = "system",
     responses((status = 200, description = "The API in the form of OpenAPI 3.1."))
 )]
-pub(super) async fn openapi() -> Response {
-    ([(CONTENT_TYPE, "application/json")], openapi::text()).into_response()
+pub(super) async fn openapi(State(app): State<Arc<App>>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], app.document.clone()).into_response()
 }

@@ -17,11 +17,13 @@ pub(crate) struct Route {
     pub(crate) path: &'static str,
     pub(crate) methods: MethodRouter<Arc<App>>,
     pub(crate) needs: Vec<(Method, Need)>,
+    /// Whether GET opens a stream of events, for which a browser sends no header.
+    pub(crate) streams: bool,
 }
 
 /// A path that answers to nothing yet.
 pub(super) fn at(path: &'static str) -> Route {
-    Route { path, methods: MethodRouter::new(), needs: Vec::new() }
+    Route { path, methods: MethodRouter::new(), needs: Vec::new(), streams: false }
 }
 
 impl Route {
@@ -43,6 +45,11 @@ impl Route {
 
     pub(super) fn delete<T: 'static>(self, need: Need, handler: impl Handler<T, Arc<App>>) -> Self {
         self.with(Method::DELETE, need, delete(handler))
+    }
+
+    /// The same route, whose GET opens a stream of events.
+    pub(super) fn streams(self) -> Self {
+        Self { streams: true, ..self }
     }
 
     /// What a method needs; `None` if the route does not take it.

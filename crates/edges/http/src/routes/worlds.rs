@@ -159,6 +159,6 @@ pub(super) async fn set_budget(
 ) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
-    let view = app.handle.patch_world(&caller, id, from_wire::budget(&request)).await?;
+    let view = app.handle.patch_world(&caller, id, from_wire::budget(&request)?).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
 }

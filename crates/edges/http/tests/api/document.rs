@@ -86,6 +86,20 @@ fn collect(value: &Value, references: &mut Vec<String>) {
 }
 
 #[tokio::test]
+async fn every_metric_says_what_it_means() {
+    let edge = Edge::start().await;
+    edge.run("wharf/echo", json!({})).await;
+    let text = edge.get("/metrics").await.text();
+    let named = |kind: &str| -> std::collections::BTreeSet<&str> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix(kind));
+        lines.filter_map(|line| line.split(' ').next()).collect()
+    };
+    let (types, helps) = (named("# TYPE "), named("# HELP "));
+    assert!(types.len() > 5, "{text}");
+    assert_eq!(types.difference(&helps).collect::<Vec<_>>(), [&""; 0]);
+}
+
+#[tokio::test]
 async fn requests_are_counted_by_route_and_nothing_else() {
     let edge = Edge::start().await;
     let run = edge.run("wharf/echo", json!({})).await.json();

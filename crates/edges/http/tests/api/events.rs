@@ -45,12 +45,35 @@ async fn a_stream_resumes_behind_any_number() {
         assert_eq!(found, expect, "?after={after}");
         let path = format!("/v1/runs/{run}/events?after=0");
         let call = edge.call("GET", &path).header("last-event-id", &after.to_string());
+        if after >= end {
+            // A browser stops to come back when it is told that there is nothing more.
+            let over = call.send().await;
+            assert_eq!((over.status, over.text().as_str()), (204, ""), "Last-Event-ID: {after}");
+            continue;
+        }
         assert_eq!(call.open_events().await.rest().await, expect, "Last-Event-ID: {after}");
     }
     let path = format!("/v1/runs/{run}/events");
     let wrong = edge.call("GET", &path).header("last-event-id", "x").send().await;
     wrong.refused(400, "request.invalid");
     edge.get("/v1/runs/none/events").await.refused(404, "run.not_found");
+}
+
+#[tokio::test]
+async fn whoever_waits_behind_the_last_event_of_a_run_under_way_is_not_sent_away() {
+    let edge = Edge::start().await;
+    let run = edge.begin("wharf/sleep", json!({"ms": 60_000})).await;
+    let mut first = edge.events(&run, "").await;
+    let mut last = first.next().await.expect("an event");
+    while last.event != "started" {
+        last = first.next().await.expect("an event");
+    }
+    let path = format!("/v1/runs/{run}/events");
+    let last = last.id.expect("a number").to_string();
+    let again = edge.call("GET", &path).header("last-event-id", &last).open_events().await;
+    edge.post(&format!("/v1/runs/{run}/cancel"), json!({})).await;
+    let told = again.rest().await;
+    assert_eq!(told.last().expect("the end").event, "finished");
 }
 
 #[tokio::test]

@@ -400,3 +400,21 @@ async fn t040_a_run_shows_what_it_read_and_wrote() {
     assert_eq!(trace["read"][0]["run_id"], next["run_id"]);
     assert_eq!(trace["made_from"][0]["files"][0]["path"], "/in.txt", "{trace}");
 }
+
+#[tokio::test]
+async fn t040_a_file_can_be_named_by_a_parameter() {
+    let edge = Edge::start().await;
+    // Clients that are made from the document encode every slash of an address.
+    let at = |path: &str| format!("/v1/worlds/default/files?path={path}");
+    let put = edge.call("PUT", &at("%2Fin%2Fdeep%2Fa.txt")).bytes(b"hello".to_vec()).send().await;
+    assert_eq!((put.status, &put.json()["path"]), (201, &json!("/in/deep/a.txt")));
+    let read = edge.get(&at("/in/deep/a.txt")).await;
+    assert_eq!((read.status, read.body.as_slice()), (200, b"hello".as_slice()));
+    assert_eq!(read.body, edge.read("/in/deep/a.txt").await.body);
+    let part = edge.call("GET", &at("/in/deep/a.txt")).header("range", "bytes=1-2").send().await;
+    assert_eq!((part.status, part.body.as_slice()), (206, b"el".as_slice()));
+    edge.get(&at("")).await.refused(400, "request.invalid");
+    edge.get(&at("/../x")).await.refused(422, "scope.path_invalid");
+    assert_eq!(edge.call("DELETE", &at("/in/deep/a.txt")).send().await.status, 204);
+    edge.get(&at("/in/deep/a.txt")).await.refused(404, "artifact.not_found");
+}

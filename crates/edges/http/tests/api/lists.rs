@@ -45,6 +45,13 @@ async fn runs_are_listed_newest_first_on_pages_of_any_size() {
     for limit in [1, 2, 3, 7, 200] {
         assert_eq!(ids(&edge.pages("/v1/runs", limit).await, "run_id"), expect, "{limit}");
     }
+    for item in edge.pages("/v1/runs", 7).await {
+        for left_out in ["inputs", "outputs", "artifacts", "receipt", "ask", "hold_micro"] {
+            assert!(item.get(left_out).is_none(), "{left_out} stands in {item}");
+        }
+    }
+    let shown = edge.get("/v1/runs/r0").await.json();
+    assert!(shown["outputs"].is_object() && shown["artifacts"].is_array(), "{shown}");
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ use crate::support::{Edge, PATIENCE, TOKEN, bearer, eventually};
 const SHORT: Duration = Duration::from_millis(100);
 
 /// A mounted edge that says who is calling, and echoes on WebSockets.
-fn mount() -> Mount {
+pub(crate) fn mount() -> Mount {
     let who = async |Extension(caller): Extension<Caller>, body: String| {
         format!("{} sent {} bytes", caller.grant, body.len())
     };

@@ -27,6 +27,7 @@ pub(crate) fn operations() -> Vec<Operation> {
     let hello = json!({"folder": "/agents/dev.example.hello"});
     let mut operations = vec![
         ("GET", "/metrics", "/metrics", Read, Any, Value::Null),
+        ("GET", "/v1/doctor", "/v1/doctor", Read, Any, Value::Null),
         ("GET", "/openapi.json", "/openapi.json", Read, Any, Value::Null),
         ("GET", "/v1/runs", "/v1/runs", Read, Any, Value::Null),
         ("POST", "/v1/runs", "/v1/runs", Run, World, json!({"tool": "wharf/echo"})),
@@ -120,6 +121,9 @@ fn worlds_and_files() -> Vec<Operation> {
         world("GET", "trace", Read, Value::Null),
         world("GET", "usage", Read, Value::Null),
         world("POST", "collect", Admin, Value::Null),
+        world("GET", "by path", Read, Value::Null),
+        world("PUT", "by path", Run, json!("x")),
+        world("DELETE", "by path", Operate, Value::Null),
         world("GET", "files", Read, Value::Null),
         world("PUT", "files", Run, json!("x")),
         world("DELETE", "files", Operate, Value::Null),
@@ -139,6 +143,7 @@ fn world(method: &'static str, what: &str, verb: Verb, body: Value) -> Operation
         "usage" => ("/v1/worlds/{world}/usage", "/v1/worlds/default/usage"),
         "collect" => ("/v1/worlds/{world}/collect", "/v1/worlds/default/collect?dry=true"),
         "files" => ("/v1/worlds/{world}/files/{path}", "/v1/worlds/default/files/a"),
+        "by path" => ("/v1/worlds/{world}/files", "/v1/worlds/default/files?path=/b"),
         "uploads" => ("/v1/worlds/{world}/uploads", "/v1/worlds/default/uploads"),
         "upload" => {
             ("/v1/worlds/{world}/uploads/{upload_id}", "/v1/worlds/default/uploads/u1?path=/a")

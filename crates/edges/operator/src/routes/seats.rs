@@ -157,20 +157,19 @@ pub(super) async fn close(
 pub(super) async fn open(
     State(shared): State<Arc<Shared>>,
     Path(sid): Path<String>,
+    ticket: Option<Extension<Caller>>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Answer {
     let id = SeatId::new(&sid).map_err(|_| wharf_domain::seat::unknown_text(&sid))?;
-    let (token, offered) = match bearer(&headers) {
-        Some(token) => (token.to_owned(), offers(&headers).any(|offer| offer == SUBPROTOCOL)),
-        None => {
-            let carried = offers(&headers).find_map(|offer| offer.strip_prefix(BEARER_SUBPROTOCOL));
-            let missing = || Fault::new(Code::AuthRequired, "A seat is opened with its token.");
-            let token = carried.filter(|token| !token.is_empty()).ok_or_else(missing)?;
-            (token.to_owned(), offers(&headers).any(|offer| offer == SUBPROTOCOL))
-        }
-    };
-    shared.options.handle.authenticate_seat(&id, &token)?;
+    // Whoever comes with a ticket of the seat was let in by the listener.
+    if !ticket.is_some_and(|Extension(caller)| caller.sits_on(&id)) {
+        let carried = || offers(&headers).find_map(|offer| offer.strip_prefix(BEARER_SUBPROTOCOL));
+        let token = bearer(&headers).or_else(|| carried().filter(|token| !token.is_empty()));
+        let missing = || Fault::new(Code::AuthRequired, "A seat is opened with its token.");
+        shared.options.handle.authenticate_seat(&id, token.ok_or_else(missing)?)?;
+    }
+    let offered = offers(&headers).any(|offer| offer == SUBPROTOCOL);
     let gone = || wharf_domain::seat::unknown(&id);
     let desk = shared.desk(&id).ok_or_else(gone)?;
     let Ok(mut upgrade) = upgrade else {

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 use wharf_vocab::Object;
 
 /// `POST /v1/operators`
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NewSeat {
     /// What the seat is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,7 +23,7 @@ pub struct NewSeat {
 }
 
 /// The answer to [`NewSeat`]; the token is shown this once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SeatMade {
     /// The seat.
     pub sid: String,
@@ -34,7 +35,7 @@ pub struct SeatMade {
 }
 
 /// A seat as others see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Seat {
     /// The seat.
     pub sid: String,
@@ -53,13 +54,14 @@ pub struct Seat {
 }
 
 /// `POST /v1/tasks`
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct NewTask {
     /// What is to be executed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Another name for the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
     pub blueprint: Option<Blueprint>,
     /// What it is given: text, or an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,7 +143,7 @@ impl Serialize for Blueprint {
 }
 
 /// Seats that have a say in a task.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TaskHooks {
     /// The seat that lets it pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,7 +157,7 @@ pub struct TaskHooks {
 }
 
 /// The answer to a task that goes on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskStarted {
     /// The task as it was launched.
     pub task_id: String,
@@ -165,11 +167,12 @@ pub struct TaskStarted {
     pub status: String,
     /// The outputs of one that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub result: Option<Object>,
 }
 
 /// `GET /v1/worker/prompt`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerPrompt {
     /// The attempt's task.
     pub task_id: String,
@@ -187,14 +190,16 @@ pub struct WorkerPrompt {
     pub context: Option<Value>,
     /// All inputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub inputs: Option<Object>,
     /// Where outputs go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
     pub outputs: Option<Object>,
 }
 
 /// `POST /v1/worker/result`
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerResult {
     /// The attempt's task.
     pub task_id: String,
@@ -212,7 +217,7 @@ pub struct WorkerResult {
 }
 
 /// `POST /v1/worker/progress`
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerProgress {
     /// Text for whoever watches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -233,7 +238,7 @@ pub struct WorkerProgress {
 
 /// `POST /v1/worker/degradation`: something did not work as the worker wanted, and it helped
 /// itself in another way.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerDegradation {
     /// What it wanted to use.
     pub tool: String,
@@ -247,7 +252,7 @@ pub struct WorkerDegradation {
 }
 
 /// `GET /v1/operators`
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SeatList {
     /// The seats.
     pub items: Vec<Seat>,

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::AnyOfBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::{Ask, Run};
 
@@ -34,6 +36,30 @@ pub enum Event {
     /// The run is over.
     Finished(Box<FinishedEvent>),
 }
+
+/// In a list an event is one of its kinds, with its name under `event`.
+impl PartialSchema for Event {
+    fn schema() -> RefOr<Schema> {
+        let kinds = [
+            MarkEvent::name(),
+            AttemptEvent::name(),
+            LogEvent::name(),
+            TextEvent::name(),
+            PartialEvent::name(),
+            ProgressEvent::name(),
+            AskEvent::name(),
+            DecidedEvent::name(),
+            GapEvent::name(),
+            FinishedEvent::name(),
+        ];
+        let any = kinds.into_iter().fold(AnyOfBuilder::new(), |any, kind| {
+            any.item(Ref::from_schema_name(kind.into_owned()))
+        });
+        any.into()
+    }
+}
+
+impl ToSchema for Event {}
 
 /// `queued` and `started`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]

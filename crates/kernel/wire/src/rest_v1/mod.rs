@@ -6,10 +6,12 @@
 mod agent;
 mod ask;
 mod costs;
+mod doctor;
 mod event;
 mod file;
 mod operative;
 mod secret;
+mod ticket;
 mod token;
 mod tool;
 mod tool_server;
@@ -26,6 +28,7 @@ pub use agent::{
 };
 pub use ask::{AnswerQuestion, Ask, DecideApproval};
 pub use costs::{CostItem, Costs};
+pub use doctor::{Diagnosis, Finding};
 pub use event::{
     AskEvent, AttemptEvent, DecidedEvent, Event, FinishedEvent, GapEvent, LogEvent, MarkEvent,
     PartialEvent, ProgressEvent, TextEvent,
@@ -36,6 +39,7 @@ pub use file::{
 };
 pub use operative::Operative;
 pub use secret::Secret;
+pub use ticket::{CreateTicket, Ticket};
 pub use token::{CreateToken, Keys, RotateKeys, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
 pub use tool_server::{AddTool, ToolServer};
@@ -167,18 +171,18 @@ pub struct Run {
     /// When it ended.
     #[serde(default)]
     pub ended_at: Option<String>,
-    /// Its outputs; empty until it has succeeded.
-    #[serde(default)]
-    #[schema(value_type = Object)]
-    pub outputs: Object,
+    /// Its outputs; empty until it has succeeded. Lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub outputs: Option<Object>,
     /// Its inputs; files as `world://` addresses, others without what lets somebody in. Lists
     /// leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub inputs: Option<Object>,
-    /// Files it read and wrote; what it wrote is there once it has succeeded.
-    #[serde(default)]
-    pub artifacts: Vec<Artifact>,
+    /// Files it read and wrote; what it wrote is there once it has succeeded. Lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<Vec<Artifact>>,
     /// The run whose local files it may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,

@@ -93,7 +93,7 @@ impl Answer {
         Some(answer)
     }
 
-    async fn read_head(stream: &mut BufReader<TcpStream>) -> Option<Self> {
+    pub(crate) async fn read_head(stream: &mut BufReader<TcpStream>) -> Option<Self> {
         let mut lines = Vec::new();
         loop {
             let mut line = String::new();

@@ -17,12 +17,13 @@ pub(super) fn text_of(run: &Run, output: Output) -> String {
     let none = Object::new();
     let inputs = run.inputs.as_ref().unwrap_or(&none);
     let mut text = section("inputs", inputs, &files(run, Direction::In), output);
-    text.push_str(&section("outputs", &run.outputs, &files(run, Direction::Out), output));
+    let outputs = run.outputs.as_ref().unwrap_or(&none);
+    text.push_str(&section("outputs", outputs, &files(run, Direction::Out), output));
     text
 }
 
 fn files(run: &Run, direction: Direction) -> Vec<&Artifact> {
-    run.artifacts.iter().filter(|file| file.direction == direction.as_str()).collect()
+    run.artifacts.iter().flatten().filter(|file| file.direction == direction.as_str()).collect()
 }
 
 fn section(name: &str, values: &Object, files: &[&Artifact], output: Output) -> String {

@@ -17,7 +17,8 @@ const FILES_MAX: usize = 16;
 pub(super) async fn text_of(run: &Run, client: &Client, output: Output) -> String {
     let mut table = Table::bare(output);
     let mut rows = 0;
-    for file in run.artifacts.iter().take(FILES_MAX) {
+    let files = run.artifacts.as_deref().unwrap_or_default();
+    for file in files.iter().take(FILES_MAX) {
         let path = ["v1", "worlds", file.world.as_str(), "trace"];
         let query = [("path", Some(file.path.as_str()))];
         let Ok(trace) = client.get::<Trace>(&path, &query).await else { continue };
@@ -32,7 +33,7 @@ pub(super) async fn text_of(run: &Run, client: &Client, output: Output) -> Strin
     for line in table.text().lines() {
         text.push_str(&format!("  {line}\n"));
     }
-    if run.artifacts.len() > FILES_MAX {
+    if files.len() > FILES_MAX {
         text.push_str("  … more with: wharf artifacts trace WORLD PATH\n");
     }
     text

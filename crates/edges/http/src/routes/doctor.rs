@@ -1,0 +1,76 @@
+//! How the core fares, as far as it can tell itself.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use wharf_engine::RunQuery;
+use wharf_engine::agents::{AgentControl, AgentState};
+use wharf_wire::rest_v1::{Diagnosis, ErrorBody, Finding};
+
+use crate::answer::{self, Answer};
+use crate::app::App;
+
+/// Says how the core fares: whether it takes runs, whether its database answers, the disk, and
+/// which providers are not well. `wharf doctor` on the core's machine looks at more.
+#[utoipa::path(
+    get, path = "/v1/doctor", tag = "system",
+    operation_id = "doctor",
+    responses(
+        (status = 200, description = "What was looked at, and what was seen.", body = Diagnosis),
+        (status = "default", description = "Any error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn diagnose(State(app): State<Arc<App>>) -> Answer {
+    let mut checks = vec![core(&app), database(&app).await];
+    checks.push(providers("agents", app.agents.as_deref()));
+    checks.push(providers("tool servers", app.tools.as_deref()));
+    if let Some(doctor) = app.doctor.clone() {
+        // It looks at files, which may take a while.
+        let seen = tokio::task::spawn_blocking(move || (doctor.0)()).await;
+        checks.extend(seen.unwrap_or_default());
+    }
+    let worst =
+        ["fail", "warn"].into_iter().find(|worst| checks.iter().any(|it| it.verdict == *worst));
+    let diagnosis = Diagnosis {
+        status: worst.unwrap_or("ok").to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        checks,
+    };
+    Ok(answer::json(StatusCode::OK, &diagnosis))
+}
+
+fn core(app: &App) -> Finding {
+    if app.handle.is_stopping() || app.stops.draining.is_cancelled() {
+        return finding("core", "fail", "the core is stopping and takes no new runs");
+    }
+    finding("core", "ok", format!("takes runs; {} are under way", app.handle.open_runs()))
+}
+
+/// Whether the database answers; runs are read from it.
+async fn database(app: &App) -> Finding {
+    match app.handle.runs(RunQuery { limit: 1, ..RunQuery::default() }).await {
+        Ok(_) => finding("database", "ok", "answers"),
+        Err(fault) => finding("database", "fail", fault.code.as_str()),
+    }
+}
+
+/// Which of the providers that should be up are not well.
+fn providers(name: &str, control: Option<&dyn AgentControl>) -> Finding {
+    let known = control.map_or_else(Vec::new, AgentControl::list);
+    let ill = |state: AgentState| {
+        use AgentState::{BackingOff, Crashed, Drifted, Unhealthy};
+        matches!(state, BackingOff | Crashed | Drifted | Unhealthy)
+    };
+    let ill = known.iter().filter(|view| ill(view.state));
+    let ill: Vec<String> =
+        ill.map(|view| format!("{} is {}", view.agent.id, view.state.as_str())).collect();
+    match ill.as_slice() {
+        [] => finding(name, "ok", format!("{}, all well", known.len())),
+        ill => finding(name, "warn", ill.join("; ")),
+    }
+}
+
+fn finding(name: &str, verdict: &str, text: impl Into<String>) -> Finding {
+    Finding { name: name.to_owned(), verdict: verdict.to_owned(), text: text.into() }
+}

@@ -1,0 +1,68 @@
+//! Tickets, which open one stream from an address.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::header::ORIGIN;
+use axum::http::{HeaderMap, StatusCode};
+use wharf_domain::Caller;
+use wharf_vocab::Fault;
+use wharf_wire::rest_v1::{CreateTicket, ErrorBody, Ticket};
+
+use crate::answer::{self, Answer, Refused, internal};
+use crate::app::App;
+use crate::body::SmallJsonBody;
+use crate::conn::Ends;
+use crate::{auth, from_wire, to_wire};
+
+/// Who sent a request, or why nobody is known to have.
+type Sender = (Option<Extension<Caller>>, Option<Extension<Fault>>, Extension<Ends>, HeaderMap);
+
+/// Makes a ticket, which opens one stream by `?ticket=` in its address: a WebSocket, or events. It
+/// is good once, for 30 seconds and for pages of one origin. Any token may make one, and a seat's
+/// token one for its seat; the body may be empty.
+#[utoipa::path(
+    post, path = "/v1/tickets", tag = "tokens",
+    operation_id = "create_ticket",
+    request_body = Option<CreateTicket>,
+    responses(
+        (status = 201, description = "The ticket; it is shown this once.", body = Ticket),
+        (status = 400, description = "The request cannot be read.", body = ErrorBody),
+        (status = 403, description = "Pages of that origin may not call.", body = ErrorBody),
+        (status = 503, description = "Too many tickets wait to be used.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn create(
+    State(app): State<Arc<App>>,
+    (caller, refused, Extension(ends), headers): Sender,
+    SmallJsonBody(request): SmallJsonBody<CreateTicket>,
+) -> Answer {
+    let request = request.unwrap_or_default();
+    let caller = match (&request.seat, caller, auth::sent(&headers)) {
+        (None, Some(Extension(caller)), _) => caller,
+        (Some(seat), None, Some(token)) => {
+            let seat = from_wire::seat_id(seat)?;
+            app.handle.authenticate_seat(&seat, token).map_err(Refused::denied)?
+        }
+        (Some(_), Some(_), _) => return Err(not_of_the_seat().into()),
+        _ => {
+            let fault = refused.map_or_else(internal, |Extension(fault)| fault);
+            return Err(Refused::denied(fault));
+        }
+    };
+    let said = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
+    let origin = request.origin.as_deref().or(said);
+    let origin = origin.map(|origin| app.hosts.check_origin(origin, ends.local)).transpose()?;
+    let narrowing = from_wire::narrowing(&request)?;
+    let rights = Arc::new(caller.rights.narrowed(&narrowing));
+    let caller = Caller { rights, ..caller };
+    let (ticket, until) = app.tickets.make(caller, origin, app.handle.now())?;
+    let ticket = Ticket { ticket, expires_at: to_wire::time(until) };
+    Ok(answer::json(StatusCode::CREATED, &ticket))
+}
+
+fn not_of_the_seat() -> Fault {
+    answer::invalid("seat", "A ticket for a seat is made with the token of that seat.")
+}
