@@ -137,6 +137,23 @@ check_test_tools() {
     cp "$wanted" "$tools/requirements.txt"
 }
 
+# The API document is read by a linter from the npm registry; the lock has its hash.
+check_openapi_tools() {
+    local root tools wanted
+    root="$(cd "$(dirname "$0")/.." && pwd)"
+    tools="$root/target/tools/openapi"
+    wanted="$root/tests/openapi/package-lock.json"
+    have npm || return 0
+    cmp -s "$wanted" "$tools/installed.json" && return 0
+    echo "setup: fetching what the test of the API document needs (tests/openapi)"
+    rm -rf "$tools"
+    mkdir -p "$tools"
+    cp "$root/tests/openapi/package.json" "$wanted" "$tools"
+    (cd "$tools" && npm ci --silent --no-audit --no-fund --ignore-scripts) ||
+        fail "what the test of the API document needs could not be fetched; is there a way to the npm registry?"
+    cp "$wanted" "$tools/installed.json"
+}
+
 check_rust
 check_c_compiler
 case "$need" in
@@ -148,6 +165,7 @@ case "$need" in
         check_node
         check_browser
         check_test_tools
+        check_openapi_tools
         ;;
     *) fail "unknown argument '$need'; use 'build' or 'check'." ;;
 esac

@@ -13,6 +13,7 @@ mod graphql;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod new_projects;
+mod openapi;
 mod operatives;
 mod operators;
 mod page;
