@@ -85,7 +85,7 @@ fn a_tester_of_apis_finds_that_the_core_keeps_to_its_document() {
         ])
         // Few examples, the same each time: what is tried here is the document.
         .args(["--phases", "coverage", "--max-examples", "1", "--seed", "1"])
-        .args(["--continue-on-failure", "--no-color", "--workers", "2"])
+        .args(["--continue-on-failure", "--no-color", "--workers", "1"])
         .current_dir(home.path())
         .stdin(Stdio::null())
         .output()

@@ -8,6 +8,7 @@ use wharf_vocab::{Fault, GrantId, SeatId, SecretName, Timestamp, WorldId};
 use wharf_wire::rest_v1::{CreateTicket, CreateToken};
 
 use super::field;
+use super::worlds::amount;
 use crate::answer::invalid;
 
 /// Longest label of a token.
@@ -53,6 +54,8 @@ pub(crate) fn new_grant(request: CreateToken, now: Timestamp) -> Result<NewGrant
             "Name at least one verb; a token without is good for nothing.",
         ));
     }
+    amount("ttl_ms", request.ttl_ms)?;
+    amount("budget_micro", request.budget_micro)?;
     let worlds = request.worlds.map(|names| worlds(&names)).transpose()?;
     let tools = request.tools.map(|patterns| tools(&patterns)).transpose()?;
     let rights = Rights {

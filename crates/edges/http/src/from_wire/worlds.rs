@@ -47,8 +47,8 @@ pub(crate) fn budget(request: &SetBudget) -> Result<WorldPatch, Fault> {
     })
 }
 
-/// An amount of money, which every client can hold in a number with a sign.
-fn amount(name: &str, micro: Option<u64>) -> Result<Option<u64>, Fault> {
+/// An amount, which every client can hold in a number with a sign.
+pub(super) fn amount(name: &str, micro: Option<u64>) -> Result<Option<u64>, Fault> {
     if micro.is_none_or(|micro| i64::try_from(micro).is_ok()) {
         return Ok(micro);
     }

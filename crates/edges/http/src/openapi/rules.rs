@@ -2,7 +2,7 @@
 //! operation has in common, and how pages and files are written.
 //!
 //! `rules.json` names what fits a parameter (by its name, which means the same everywhere, unless
-//! its tag stands before it) and a field of a message (`Message.field`), in the words of JSON Schema. Two words are our own:
+//! its tag stands before it or its place behind it) and a field of a message (`Message.field`), in the words of JSON Schema. Two words are our own:
 //! `choice` stands for one of the words of the vocabulary, and `"null": false` takes null away.
 
 use serde_json::{Map, Value, json};
@@ -150,12 +150,14 @@ fn finish_operation(operation: &mut Value, rules: &Value) {
     let tag = operation["tags"][0].as_str().unwrap_or_default().to_owned();
     for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default().to_owned();
-        let in_query = parameter["in"] == "query";
+        let place = parameter["in"].as_str().unwrap_or_default().to_owned();
+        let may_be_empty = parameter["in"] == "query" && parameter["required"] != true;
         let schema = &mut parameter["schema"];
         take_null_away(schema);
-        let of_tag = &rules[format!("{tag}.{name}")];
-        constrain(schema, if of_tag.is_null() { &rules[&name] } else { of_tag });
-        if in_query && let Some(pattern) = schema["pattern"].as_str() {
+        let names = [format!("{tag}.{name}"), format!("{name} in {place}"), name];
+        let rule = names.iter().find_map(|name| rules.get(name));
+        rule.into_iter().for_each(|rule| constrain(schema, rule));
+        if may_be_empty && let Some(pattern) = schema["pattern"].as_str() {
             // A parameter that is empty counts as absent.
             schema["pattern"] = format!("^$|{pattern}").into();
         }

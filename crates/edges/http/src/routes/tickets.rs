@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::header::ORIGIN;
 use axum::http::{HeaderMap, StatusCode};
 use wharf_domain::Caller;
-use wharf_vocab::Fault;
+use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{CreateTicket, ErrorBody, Ticket};
 
 use crate::answer::{self, Answer, Refused, internal};
@@ -46,7 +46,7 @@ pub(super) async fn create(
             let seat = from_wire::seat_id(seat)?;
             app.handle.authenticate_seat(&seat, token).map_err(Refused::denied)?
         }
-        (Some(_), Some(_), _) => return Err(not_of_the_seat().into()),
+        (Some(_), Some(_), _) => return Err(Refused::denied(not_of_the_seat())),
         _ => {
             let fault = refused.map_or_else(internal, |Extension(fault)| fault);
             return Err(Refused::denied(fault));
@@ -64,5 +64,6 @@ pub(super) async fn create(
 }
 
 fn not_of_the_seat() -> Fault {
-    answer::invalid("seat", "A ticket for a seat is made with the token of that seat.")
+    let message = "A ticket for a seat is made with the token of that seat.";
+    Fault::new(Code::PermissionDenied, message)
 }

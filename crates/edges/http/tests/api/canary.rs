@@ -82,13 +82,22 @@ async fn secrets_and_payloads_stay_where_they_belong() {
     let body = format!("{{\"tool\": \"wharf/echo\", \"mode\": \"{CANARY}\"}}").into_bytes();
     edge.call("POST", "/v1/runs").bytes(body).send().await;
 
+    // Tickets, right and wrong, wherever they stand in an address.
+    let made = edge.post("/v1/tickets", json!({})).await.json();
+    let ticket = made["ticket"].as_str().expect("a ticket").to_owned();
+    let events = format!("/v1/runs/{asking}/events?ticket={ticket}");
+    assert_eq!(call(&events).send().await.status, 200);
+    assert_eq!(call(&events).send().await.status, 401);
+    call(&format!("/v1/runs?ticket={ticket}")).header("authorization", &bearer()).send().await;
+    call(&format!("/{CANARY}?ticket={ticket}")).send().await;
+
     let metrics = edge.get("/metrics").await.text();
     let audit = edge.get("/v1/audit?limit=200").await;
     assert!(audit.json()["items"].as_array().is_some_and(|items| items.len() > 10));
     let logs = logs.text();
     assert!(logs.contains("answered"), "the log says something");
     for (name, text) in [("log", logs), ("metrics", metrics), ("audit", audit.text())] {
-        for secret in [CANARY, TOKEN] {
+        for secret in [CANARY, TOKEN, &ticket] {
             let line = text.lines().find(|line| line.contains(secret));
             assert_eq!(line, None, "{secret} stands in the {name}");
         }

@@ -15,7 +15,7 @@ use wharf_domain::{Caller, ToolDef, WorkerKind};
 use wharf_vocab::{Code, Digest, Fault, SeatId, ToolId, Verb};
 use wharf_wire::operator_v1::{BEARER_SUBPROTOCOL, NewSeat, SUBPROTOCOL, Seat, SeatList, SeatMade};
 
-use super::{Answer, bearer, caller, read};
+use super::{Answer, bearer, read};
 use crate::desk::Desk;
 use crate::edge::Shared;
 use crate::socket;
@@ -26,9 +26,18 @@ pub(super) const TIMEOUT_MS: u64 = 30 * 60 * 1000;
 pub(super) async fn create(
     State(shared): State<Arc<Shared>>,
     offered: Option<Extension<Caller>>,
+    headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
-    let caller = caller(offered)?;
+    let caller = match (offered, bearer(&headers)) {
+        (Some(Extension(caller)), _) => caller,
+        (None, Some(token)) => {
+            seated(&shared, token)?;
+            let message = "The token of a seat is good for its seat; it makes no others.";
+            return Err(Fault::new(Code::PermissionDenied, message).into());
+        }
+        (None, None) => return Err(Fault::new(Code::AuthRequired, "This needs a token.").into()),
+    };
     let new: NewSeat = read(&body)?;
     let roles = new.roles.clone().unwrap_or_default();
     if new.exclusive_roles == Some(true) {

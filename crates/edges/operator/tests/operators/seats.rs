@@ -19,6 +19,12 @@ async fn o001_a_seat_has_an_id_and_a_token_nobody_can_guess() {
     assert_eq!(refused.refused(), (403, "permission.denied"));
     let nobody = stage.call_as("", "POST /v1/operators", &request).await;
     assert_eq!(nobody.refused(), (401, "auth.required"));
+    // Whoever sends a token is told what is wrong with it.
+    let own = word(&answer.body, "token");
+    let seated = stage.call_as(own, "POST /v1/operators", &request).await;
+    assert_eq!(seated.refused(), (403, "permission.denied"));
+    let wrong = stage.call_as("wrong", "POST /v1/operators", &request).await;
+    assert_eq!(wrong.refused(), (401, "auth.invalid"));
 }
 
 #[tokio::test]
@@ -233,4 +239,33 @@ async fn o006_a_seat_that_is_away_for_too_long_is_given_up_with_all_that_waits()
     let gone = SeatKey { ..key };
     let refused = async || stage.connect(&gone.sid, &gone.token, "").await.err();
     assert_eq!(eventually(refused).await, 404);
+}
+
+#[tokio::test]
+async fn o002_a_ticket_of_the_seat_opens_its_socket_and_nothing_else() {
+    let stage = Stage::start().await;
+    let (one, other) = (stage.seat(json!({})).await, stage.seat(json!({})).await);
+    let ticket = async |key: &SeatKey| {
+        let request = json!({ "seat": key.sid });
+        let answer = stage.call_as(&key.token, "POST /v1/tickets", &request).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        word(&answer.body, "ticket").to_owned()
+    };
+    // What a page knows: an address, and nothing that goes with it.
+    let open = async |sid: &str, ticket: &str| {
+        stage.connect(&format!("{sid}/ws?ticket={ticket}&rest="), "", "").await
+    };
+    let good = ticket(&one).await;
+    let mut seat = open(&one.sid, &good).await.expect("opens");
+    seat.is_quiet().await;
+    assert_eq!(open(&one.sid, &good).await.err(), Some(401), "a ticket is good once");
+    assert_eq!(open(&one.sid, &ticket(&other).await).await.err(), Some(401));
+    let line = format!("GET /v1/runs/none/events?ticket={}", ticket(&one).await);
+    assert_eq!(stage.call_as("", &line, &Value::Null).await.refused(), (401, "auth.invalid"));
+    // Others make no tickets for a seat, and nobody a ticket for a seat with a token of another.
+    let request = json!({ "seat": one.sid });
+    for (token, status) in [(OWNER, 403), (other.token.as_str(), 401), ("", 401)] {
+        let refused = stage.call_as(token, "POST /v1/tickets", &request).await;
+        assert_eq!(refused.status, status, "{refused:?}");
+    }
 }
