@@ -41,13 +41,15 @@ fn recorder() -> &'static PrometheusHandle {
 }
 
 /// What is counted in this process besides requests, wherever that is.
-const COUNTERS: [(&str, &str); 10] = [
+const COUNTERS: [(&str, &str); 12] = [
     ("wharf_runs_created_total", "Runs accepted."),
     ("wharf_runs_ended_total", "Runs ended, by status."),
     ("wharf_store_failed_groups_total", "Group commits that failed."),
     ("wharf_artifact_presigns_total", "Addresses of files given out, by method."),
     ("wharf_artifact_bytes_read_total", "Bytes of files read through the core."),
     ("wharf_artifact_bytes_written_total", "Bytes of files written through the core."),
+    ("wharf_artifact_leftovers_total", "Objects that nobody knew and that were cleared away."),
+    ("wharf_artifact_leftover_bytes_total", "Bytes of objects that were cleared away so."),
     ("wharf_tool_ignored_total", "Frames of the tool protocol that were ignored, by what."),
     ("wharf_agent_violations_total", "Breaches of the agent protocol, by breach."),
     ("wharf_agent_late_results_total", "Results of agents that came too late and were dropped."),
