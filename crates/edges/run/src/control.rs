@@ -14,7 +14,6 @@ use wharf_engine::launcher::LogLine;
 use wharf_hosting::{Control, Kind, provider};
 use wharf_vocab::{AgentId, Fault, SandboxLevel, ToolId};
 
-use crate::equip::TIMEOUT_MS;
 use crate::options::Options;
 use crate::tools::{Tools, server_of};
 
@@ -61,10 +60,7 @@ impl RunEdge {
 
     /// Takes the one tool on that the manifest describes.
     async fn offer(&self, agent: &Agent) -> Result<(), Fault> {
-        let mut tool = server_of(agent)?.tool.clone();
-        tool.reattach = true;
-        tool.timeout_ms.get_or_insert(TIMEOUT_MS);
-        let (host, tools) = (&self.tools.host, vec![tool]);
+        let (host, tools) = (&self.tools.host, vec![server_of(agent)?.offered()]);
         let handle = &host.options().handle;
         let input = AgentInput::Offer { tools: tools.clone() };
         let known = handle.change_agent(&Caller::core(), &agent.id, input).await?;

@@ -15,8 +15,6 @@ use crate::folder;
 use crate::link::Address;
 use crate::options::Options;
 
-/// How long a run may take when its tool does not say.
-pub(crate) const TIMEOUT_MS: u64 = 600_000;
 /// Tells a program which storage it may reach.
 const ORIGINS: &str = "WHARF_ALLOW_ORIGINS";
 /// What stands for the port in a program's arguments.
@@ -47,7 +45,7 @@ pub(crate) fn equip(
             spec.fence.read.push(options.program.clone());
             spec.program.clone_from(&options.program);
             spec.args = serve(options, agent, &spec.cwd.join(file), &socket, &artifacts);
-            let timeout_ms = server.tool.timeout_ms.unwrap_or(TIMEOUT_MS);
+            let timeout_ms = server.tool.timeout_ms.unwrap_or(ToolServer::TIMEOUT_MS);
             spec.args.extend(["--timeout".to_owned(), format!("{timeout_ms}ms")]);
             if *cold {
                 spec.args.push("--cold".to_owned());

@@ -96,8 +96,8 @@ fn definitions(app: &App, id: &ToolId) -> Result<(Option<ToolDef>, Option<ToolDe
         return Ok((Some(def.as_ref().clone()), Some(def.as_ref().clone())));
     };
     // A tool server offers its tool by its manifest.
-    let served = agent.manifest.server.as_ref().map(|server| &server.tool);
-    let offered = served.into_iter().chain(&agent.tools).find(|def| def.tool == *id).cloned();
+    let served = agent.manifest.server.as_ref().map(|server| server.offered());
+    let offered = served.or_else(|| agent.tools.iter().find(|def| def.tool == *id).cloned());
     let pinned = agent.pinned.get(id).cloned();
     if pinned.is_none() && offered.is_none() {
         return Err(not_found(id));

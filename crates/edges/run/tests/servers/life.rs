@@ -24,6 +24,17 @@ async fn t042_a_server_is_started_for_its_first_run_and_shared_by_the_next() {
 }
 
 #[tokio::test]
+async fn t043_what_is_offered_is_what_was_approved_until_the_manifest_changes() {
+    for more in ["", "timeout_s = 5", "side_effects = false\nmock = true"] {
+        let stage = Stage::ready(more).await;
+        let agent = stage.edge.show(&id()).expect("known").agent;
+        let offered = agent.manifest.server.as_ref().expect("a server").offered();
+        assert_eq!(agent.pinned.get(&tool()), Some(&offered), "{more}");
+        assert_eq!(stage.handle.tool(&tool()).expect("known").def.hash(), offered.hash(), "{more}");
+    }
+}
+
+#[tokio::test]
 async fn t042_a_server_that_has_nothing_to_do_ends_and_comes_back() {
     let stage = Stage::with(|options| options.idle = Duration::from_millis(1)).await;
     stage.write_manifest("well", "");

@@ -29,6 +29,21 @@ pub struct ToolServer {
     pub sandbox: Option<SandboxLevel>,
 }
 
+impl ToolServer {
+    /// How long a run may take when the tool does not say.
+    pub const TIMEOUT_MS: u64 = 600_000;
+
+    /// The tool as it stands in the catalog and is pinned: what the manifest leaves open is
+    /// settled, and runs can be taken up again, as the run protocol has it.
+    #[must_use]
+    pub fn offered(&self) -> ToolDef {
+        let mut tool = self.tool.clone();
+        tool.reattach = true;
+        tool.timeout_ms.get_or_insert(Self::TIMEOUT_MS);
+        tool
+    }
+}
+
 /// How a tool server is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

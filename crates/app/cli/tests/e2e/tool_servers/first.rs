@@ -42,6 +42,20 @@ fn t043_t009_a_first_run_streams_words_and_tells_what_it_cost() {
 }
 
 #[test]
+fn t043_a_tool_server_that_nobody_touched_has_not_changed() {
+    if !has_python() {
+        return;
+    }
+    let (home, _core) = ready();
+    let said = home.run(&["tools", "diff", TOOL]).code(0).stdout;
+    assert_eq!(said, format!("{TOOL} is what was approved\n"));
+    let diff = home.run(&["tools", "diff", TOOL, "--json"]).code(0).json();
+    assert_eq!((&diff[0]["changed"], &diff[0]["changes"]), (&json!(false), &json!([])));
+    assert_eq!(diff[0]["pinned"], diff[0]["offered"]);
+    assert_eq!(home.run(&["tools", "diff"]).code(0).stdout, "no tool changed\n");
+}
+
+#[test]
 fn t046_messages_and_the_one_object_of_schema_v1_are_the_same_call() {
     if !has_python() {
         return;
