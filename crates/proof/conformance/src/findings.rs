@@ -1,6 +1,8 @@
 //! What scenarios and rules found out, one verdict for each requirement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::sync::mpsc::UnboundedSender;
 
 /// How a peer stands to one requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,28 +21,71 @@ pub enum Verdict {
 pub(crate) struct Findings {
     verdicts: BTreeMap<u16, Verdict>,
     notes: BTreeMap<u16, String>,
+    /// Who is told before the end.
+    news: Option<UnboundedSender<News>>,
+    /// What was told as kept.
+    told: BTreeSet<u16>,
+}
+
+/// A verdict that is new, and how it showed that a requirement was kept.
+#[derive(Debug)]
+pub(crate) struct News {
+    pub(crate) number: u16,
+    pub(crate) verdict: Verdict,
+    pub(crate) note: Option<String>,
 }
 
 impl Findings {
+    /// None yet. A failure is told at once, since nothing outweighs it; the rest by
+    /// [`Self::tell`].
+    pub(crate) fn told_to(news: UnboundedSender<News>) -> Self {
+        Self { news: Some(news), ..Self::default() }
+    }
+
     /// A requirement was kept.
     pub(crate) fn pass(&mut self, number: u16) {
-        let verdict = self.verdicts.entry(number).or_insert(Verdict::Pass);
-        if matches!(verdict, Verdict::NotApplicable(_)) {
-            *verdict = Verdict::Pass;
+        match self.verdicts.get(&number) {
+            None | Some(Verdict::NotApplicable(_)) => self.set(number, Verdict::Pass),
+            Some(Verdict::Pass | Verdict::Fail(_)) => {}
+        }
+    }
+
+    fn set(&mut self, number: u16, verdict: Verdict) {
+        if matches!(verdict, Verdict::Fail(_)) {
+            self.send(number, verdict.clone());
+        }
+        self.verdicts.insert(number, verdict);
+    }
+
+    /// Tells what was kept so far and not told yet.
+    pub(crate) fn tell(&mut self) {
+        let kept = self.verdicts.iter().filter(|(_, verdict)| **verdict == Verdict::Pass);
+        let new: Vec<u16> = kept.map(|(number, _)| *number).collect();
+        for number in new {
+            if self.told.insert(number) {
+                self.send(number, Verdict::Pass);
+            }
+        }
+    }
+
+    fn send(&self, number: u16, verdict: Verdict) {
+        if let Some(news) = &self.news {
+            let note = self.notes.get(&number).cloned();
+            // Whoever went away wants to hear nothing.
+            let _ = news.send(News { number, verdict, note });
         }
     }
 
     /// A requirement was kept, and this is how it showed. The latest note stays.
     pub(crate) fn pass_with(&mut self, number: u16, note: impl Into<String>) {
-        self.pass(number);
         self.notes.insert(number, note.into());
+        self.pass(number);
     }
 
     /// A requirement was broken. The first reason stays: what follows is often its consequence.
     pub(crate) fn fail(&mut self, number: u16, why: impl Into<String>) {
-        let verdict = self.verdicts.entry(number).or_insert(Verdict::Pass);
-        if !matches!(verdict, Verdict::Fail(_)) {
-            *verdict = Verdict::Fail(why.into());
+        if !matches!(self.verdicts.get(&number), Some(Verdict::Fail(_))) {
+            self.set(number, Verdict::Fail(why.into()));
         }
     }
 

@@ -36,6 +36,51 @@ pub struct Row {
     pub evidence: Option<String>,
     /// Whether it goes beyond the original protocol.
     pub addition: bool,
+    suite: &'static Suite,
+}
+
+impl Row {
+    /// The row of a requirement; `None` if the suite has none with this number.
+    pub(crate) fn new(
+        suite: &'static Suite,
+        number: u16,
+        verdict: Verdict,
+        note: Option<String>,
+    ) -> Option<Self> {
+        let (_, summary) = suite.checked.iter().find(|(one, _)| *one == number)?;
+        let evidence = note.filter(|_| verdict == Verdict::Pass);
+        let addition = suite.additions.contains(&number);
+        Some(Self { number, summary, verdict, evidence, addition, suite })
+    }
+
+    fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Pass => "pass",
+            Verdict::Fail(_) => "fail",
+            Verdict::NotApplicable(_) => self.suite.unchecked,
+        }
+    }
+
+    fn why(&self) -> Option<&str> {
+        match &self.verdict {
+            Verdict::Pass => self.evidence.as_deref(),
+            Verdict::Fail(why) | Verdict::NotApplicable(why) => Some(why),
+        }
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = format!("{}{}", self.suite.letter, self.number);
+        write!(f, "{number:<5} {:<15} {}", self.word(), self.summary)?;
+        if self.addition {
+            write!(f, " [addition]")?;
+        }
+        match self.why() {
+            Some(why) => write!(f, " ({why})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What a check found, one row for each requirement it knows.
@@ -47,19 +92,13 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(suite: &'static Suite, mut findings: Findings) -> Self {
-        let rows = suite
-            .checked
-            .iter()
-            .map(|&(number, summary)| {
-                let verdict = findings
-                    .take(number)
-                    .unwrap_or_else(|| Verdict::NotApplicable(suite.silent.to_owned()));
-                let evidence = findings.note(number).filter(|_| verdict == Verdict::Pass);
-                let addition = suite.additions.contains(&number);
-                Row { number, summary, verdict, evidence, addition }
-            })
-            .collect();
-        Self { suite, rows }
+        let rows = suite.checked.iter().filter_map(|&(number, _)| {
+            let verdict = findings
+                .take(number)
+                .unwrap_or_else(|| Verdict::NotApplicable(suite.silent.to_owned()));
+            Row::new(suite, number, verdict, findings.note(number))
+        });
+        Self { suite, rows: rows.collect() }
     }
 
     /// Leaves out what goes beyond the original protocol.
@@ -107,21 +146,20 @@ impl Report {
         let mut shown = json!({
             "requirement": format!("{}{}", self.suite.letter, row.number),
             "summary": row.summary,
-            "result": self.word(&row.verdict).replace(' ', "_"),
+            "result": row.word().replace(' ', "_"),
         });
         shown["rule"] = json!(if row.addition { "addition" } else { "seed" });
-        if let Some(why) = why(row) {
+        if let Some(why) = row.why() {
             shown["why"] = json!(why);
         }
         shown
     }
 
-    fn word(&self, verdict: &Verdict) -> &'static str {
-        match verdict {
-            Verdict::Pass => "pass",
-            Verdict::Fail(_) => "fail",
-            Verdict::NotApplicable(_) => self.suite.unchecked,
-        }
+    /// How many rows are of each kind, in words.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let [pass, fail, unchecked] = self.counts();
+        format!("{pass} passed, {fail} failed, {unchecked} {}", self.suite.unchecked)
     }
 
     fn counts(&self) -> [usize; 3] {
@@ -136,28 +174,12 @@ impl Report {
     }
 }
 
-fn why(row: &Row) -> Option<&str> {
-    match &row.verdict {
-        Verdict::Pass => row.evidence.as_deref(),
-        Verdict::Fail(why) | Verdict::NotApplicable(why) => Some(why),
-    }
-}
-
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for row in &self.rows {
-            let number = format!("{}{}", self.suite.letter, row.number);
-            write!(f, "{number:<5} {:<15} {}", self.word(&row.verdict), row.summary)?;
-            if row.addition {
-                write!(f, " [addition]")?;
-            }
-            match why(row) {
-                Some(why) => writeln!(f, " ({why})")?,
-                None => writeln!(f)?,
-            }
+            writeln!(f, "{row}")?;
         }
-        let [pass, fail, unchecked] = self.counts();
-        write!(f, "{pass} passed, {fail} failed, {unchecked} {}", self.suite.unchecked)
+        f.write_str(&self.summary())
     }
 }
 

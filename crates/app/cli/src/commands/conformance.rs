@@ -1,10 +1,11 @@
 //! `wharf conformance`: checks whether a peer keeps a protocol.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use wharf_conformance::run::{self, Mode};
-use wharf_conformance::{Error, Options, Profile, Report};
+use wharf_conformance::{Error, Options, Profile, Report, Row, Verdict};
 use wharf_vocab::{Code, Object};
 
 use crate::context::Context;
@@ -118,6 +119,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     if context.output.err_is_terminal() && !context.output.is_json() {
         context.output.note(&format!("Checking the {what}; this takes a few seconds."));
     }
+    let mut shown = BTreeMap::new();
     let checking = async {
         match args.protocol {
             Protocol::AgentProtocol(args) => {
@@ -125,7 +127,15 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
                 let options = Options { dir: args.dir, profile, ..Options::default() };
                 wharf_conformance::run(args.command, options).await.map_err(failure)
             }
-            Protocol::RunProtocol(args) => run::check(options(args)?).await.map_err(failure),
+            Protocol::RunProtocol(args) => {
+                // A server that hangs takes minutes; what is known by then is shown at once.
+                let tell = |row: Row| {
+                    if !context.output.is_json() && line(&row, context).is_ok() {
+                        shown.insert(row.number, row.verdict);
+                    }
+                };
+                run::check_aloud(options(args)?, tell).await.map_err(failure)
+            }
         }
     };
     let report = tokio::select! {
@@ -133,18 +143,26 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         // Giving the check up ends what it started.
         _ = tokio::signal::ctrl_c() => return Ok(Exit::Canceled),
     };
-    show(&report, context)
+    show(&report, &shown, context)
 }
 
-fn show(report: &Report, context: &Context) -> Result<Exit> {
+/// Shows the report, without the rows that stand there already.
+fn show(report: &Report, shown: &BTreeMap<u16, Verdict>, context: &Context) -> Result<Exit> {
     if context.output.is_json() {
         context.output.json(&report.to_json())?;
     } else {
-        for line in report.to_string().lines() {
-            context.output.line(&plain::line(line))?;
+        for row in report.rows() {
+            if shown.get(&row.number) != Some(&row.verdict) {
+                line(row, context)?;
+            }
         }
+        context.output.line(&report.summary())?;
     }
     Ok(if report.passed() { Exit::Done } else { Exit::Failed })
+}
+
+fn line(row: &Row, context: &Context) -> Result<()> {
+    context.output.line(&plain::line(&row.to_string()))
 }
 
 fn options(args: RunArgs) -> Result<run::Options> {

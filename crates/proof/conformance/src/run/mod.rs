@@ -19,8 +19,11 @@ pub use wharf_wire::run_v1::Mode;
 
 pub use crate::Profile;
 
+use tokio::sync::mpsc;
+
 use crate::error::Error;
-use crate::report::Report;
+use crate::findings::{Findings, News};
+use crate::report::{Report, Row};
 
 /// How a tool server is checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,9 +80,33 @@ impl Options {
 
 /// Checks the tool server at `options.url`.
 pub async fn check(options: Options) -> Result<Report, Error> {
-    let profile = options.profile;
+    check_aloud(options, |_| {}).await
+}
+
+/// Checks the tool server at `options.url`, and tells each row as soon as something is known of
+/// it. A row comes again when what is found later speaks against it; those that nothing was found
+/// of are only in the report.
+pub async fn check_aloud(options: Options, mut tell: impl FnMut(Row)) -> Result<Report, Error> {
+    let only_seed = options.profile == Profile::Seed;
     let server = server::Server::new(options)?;
     server.reachable().await?;
-    let report = Report::new(&requirements::RUN, checks::all(&server).await);
-    Ok(if profile == Profile::Seed { report.without_additions() } else { report })
+    let (news, mut heard) = mpsc::unbounded_channel();
+    let mut tell = |news: News| {
+        let row = Row::new(&requirements::RUN, news.number, news.verdict, news.note);
+        row.filter(|row| !(only_seed && row.addition)).map(&mut tell);
+    };
+    let checking = checks::all(&server, Findings::told_to(news));
+    tokio::pin!(checking);
+    let findings = loop {
+        tokio::select! {
+            biased;
+            Some(news) = heard.recv() => tell(news),
+            findings = &mut checking => break findings,
+        }
+    };
+    while let Ok(news) = heard.try_recv() {
+        tell(news);
+    }
+    let report = Report::new(&requirements::RUN, findings);
+    Ok(if only_seed { report.without_additions() } else { report })
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use scripted::{Scripted, TOKEN};
 use serde_json::{Value, json};
-use wharf_conformance::run::{Options, Profile, check};
-use wharf_conformance::{Error, Report, Verdict};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use wharf_conformance::run::{Options, Profile, check, check_aloud};
+use wharf_conformance::{Error, Report, Row, Verdict};
 
 fn object(value: &Value) -> serde_json::Map<String, Value> {
     value.as_object().cloned().expect("an object")
@@ -82,6 +83,58 @@ async fn the_original_protocol_is_checked_without_additions() {
     assert!(report.rows().iter().all(|row| !row.addition));
     let full = check(options(&server)).await.expect("the server answers");
     assert!(full.failed().contains(&17), "{full}");
+}
+
+#[tokio::test]
+async fn rows_are_told_as_they_come_and_agree_with_the_report() {
+    let server = Scripted::start("opens-docs").await;
+    let mut told = std::collections::BTreeMap::new();
+    let report = check_aloud(options(&server), |row: Row| {
+        told.insert(row.number, row.verdict);
+    });
+    let report = report.await.expect("the server answers");
+    for row in report.rows() {
+        let known = !matches!(row.verdict, Verdict::NotApplicable(_));
+        assert_eq!(told.get(&row.number), known.then_some(&row.verdict), "{row}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_does_not_hold_up_what_is_known_already() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("binds");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let serving = tokio::spawn(async move {
+        let mut open = Vec::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = vec![0; 4096];
+            let read = stream.read(&mut head).await.unwrap_or(0);
+            let head = String::from_utf8_lossy(&head[..read]).into_owned();
+            if head.starts_with("GET /run") {
+                // Whoever wants a run waits for ever.
+                open.push(stream);
+                continue;
+            }
+            let body = r#"{"ok":true}"#;
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    let hour = Duration::from_secs(3_600);
+    let slow = Options { reply: hour, ..Options::new(&url) };
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let checking =
+        tokio::spawn(
+            async move { check_aloud(slow, |row: Row| drop(tell.send(row))).await.is_ok() },
+        );
+    let first = tokio::time::timeout(Duration::from_secs(60), told.recv()).await;
+    let first = first.expect("before the check is over").expect("a row");
+    assert_eq!(first.number, 1, "{first}");
+    assert!(first.to_string().starts_with("T1    fail"), "{first}");
+    checking.abort();
+    serving.abort();
 }
 
 #[tokio::test]

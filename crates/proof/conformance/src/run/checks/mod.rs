@@ -21,24 +21,31 @@ use super::session::Seen;
 use crate::findings::Findings;
 
 /// Tries everything, one after the other, so that times mean something.
-pub(super) async fn all(server: &Server) -> Findings {
-    let mut findings = Findings::default();
+pub(super) async fn all(server: &Server, mut findings: Findings) -> Findings {
     health::check(server, &mut findings).await;
+    findings.tell();
     handshake::check(server, &mut findings).await;
     if let Err(why) = server.dial().await {
         findings.fail(2, why);
         return findings;
     }
+    findings.tell();
     ordinary(server, &mut findings).await;
+    findings.tell();
     first_frame::check(server, &mut findings).await;
+    findings.tell();
     load::check(server, &mut findings).await;
+    findings.tell();
     if server.is_full() {
         again::check(server, &mut findings).await;
         places::check(server, &mut findings).await;
+        findings.tell();
         long::check(server, &mut findings).await;
+        findings.tell();
     }
     // It leans on whether repeated requests attach.
     modes::check(server, &mut findings).await;
+    findings.tell();
     findings
 }
 
