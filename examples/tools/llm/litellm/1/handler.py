@@ -54,12 +54,16 @@ def generate(
     params: Annotated[
         Optional[Dict[str, Any]], "All of the above, for callers of schema v1"
     ] = None,
+    strict: Annotated[bool, "Whether also a run that pretends needs a message"] = False,
 ) -> Generator[str, None, Dict[str, Any]]:
     """Answers messages or a prompt with text that grows while it is made."""
     if params is not None:
-        outputs: Dict[str, Any] = yield from generate.__wrapped__(context, **checked(params))
+        given = dict({"strict": strict}, **checked(params))
+        outputs: Dict[str, Any] = yield from generate.__wrapped__(context, **given)
         return outputs
     said = conversation(messages, prompt)
+    if not said and (strict or not context.is_mock):
+        raise Fault("tool.invalid_input", "There is neither a prompt nor a message.")
     wishes = {"temperature": temperature, "max_tokens": max_tokens, "stop": stop}
     body = {name: value for name, value in wishes.items() if value is not None}
     chat = Chat(dict(body, model=model, messages=said), *reached(api_base), timeout_s)
@@ -120,8 +124,6 @@ def conversation(messages: Optional[List[Message]], prompt: Optional[str]) -> Li
     said = list(messages or [])
     if prompt is not None:
         said.append({"role": "user", "content": prompt})
-    if not said:
-        raise Fault("tool.invalid_input", "There is neither a prompt nor a message.")
     return said
 
 
@@ -138,7 +140,7 @@ def reached(api_base: Optional[str]) -> Tuple[str, Optional[str]]:
 
 def pretended(said: List[Message], context: Context) -> Iterator[Piece]:
     """What mock mode says: the same for the same messages, with tokens counted by words."""
-    last = str(said[-1]["content"])
+    last = str(said[-1]["content"]) if said else ""
     words = ("You said: %s" % last[:2000]).split()
     for number, word in enumerate(words):
         yield Delta(word if number == 0 else " " + word, None)

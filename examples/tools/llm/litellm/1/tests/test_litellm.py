@@ -236,7 +236,16 @@ class Mock(Tried):
         self.assertEqual(response["outputs"]["response"], "You said: Hello there")
         self.assertEqual(self.grown()[:2], ["You", "You said:"])
         self.assertGreater(response["control"]["cost_micro"], 0)
-        self.assertEqual(self.error(self.run_it("mock")), "tool.invalid_input")
+
+    def test_t046_mock_takes_no_messages_unless_it_is_strict(self) -> None:
+        # What the smoke test of the authors' software sends.
+        for given in ({"schema": "v1", "params": {}}, {"messages": []}, {}):
+            response = self.run_it("mock", **given)
+            self.assertEqual(response["control"]["status"], "success", response)
+            self.assertEqual(response["outputs"]["response"], "You said:")
+        for strict in ({"strict": True}, {"params": {}, "strict": True}, {"params": {"strict": True}}):
+            self.assertEqual(self.error(self.run_it("mock", **strict)), "tool.invalid_input")
+        self.assertEqual(self.error(self.run_it("real")), "tool.invalid_input")
 
 
 class Package(Tried):
