@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
-use wharf_vocab::Object;
+use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{LogLevel, Mode, Phase};
 
 use crate::transfer::RunFiles;
@@ -95,24 +95,44 @@ pub enum Report {
     },
     /// Partial outputs, cumulative by key.
     Partial(Object),
+    /// A piece of text that follows on those before it.
+    Text(String),
+    /// A frame of a kind or phase that the protocol does not have, as it came.
+    Other(Object),
 }
 
 /// Takes what a handler says while it works. It waits when the run's readers and log are behind.
 #[derive(Debug, Clone)]
 pub struct Reporter {
     reports: mpsc::Sender<Report>,
+    spent: watch::Sender<Micro>,
 }
 
 impl Reporter {
     /// A reporter into a bounded queue.
     #[must_use]
     pub fn new(reports: mpsc::Sender<Report>) -> Self {
-        Self { reports }
+        Self { reports, spent: watch::Sender::new(0) }
     }
 
     /// Says something. After the run's end nobody listens, which is no error.
     pub async fn say(&self, report: Report) {
         let _ = self.reports.send(report).await;
+    }
+
+    /// Says what the run has cost so far, in all. It never waits; less than before is ignored.
+    pub fn spent(&self, so_far: Micro) {
+        self.spent.send_if_modified(|spent| {
+            let is_more = so_far > *spent;
+            *spent = so_far.max(*spent);
+            is_more
+        });
+    }
+
+    /// Follows what the run has cost so far.
+    #[must_use]
+    pub fn follow_spent(&self) -> watch::Receiver<Micro> {
+        self.spent.subscribe()
     }
 
     /// Says a line.

@@ -6,13 +6,15 @@ use serde_json::{Value, json};
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Level, Progress};
 use wharf_protocol::run::client::{Ended, Event};
-use wharf_vocab::{Code, Executed, Fault, FaultCode, Object};
-use wharf_wire::run_v1::{LogLevel, Phase, Written, close, code};
+use wharf_vocab::{Code, Executed, Fault, FaultCode, Micro, Object};
+use wharf_wire::run_v1::{LogLevel, Written, close, code};
 
 use crate::link::is_same_place;
 
 /// Longest code of a server that is kept.
 const CODE_BYTES_MAX: usize = 100;
+/// The channel of text that has no name.
+const TEXT: &str = "text";
 
 /// What a server says while it works, as progress. The engine keeps of a growing text what it
 /// adds.
@@ -20,49 +22,49 @@ pub(crate) fn progress(event: Event) -> Vec<Progress> {
     match event {
         Event::Log { level, text } => vec![Progress::Log { level: self::level(level), text }],
         Event::Phase { phase, progress } => {
-            vec![Progress::Phase { phase: word(phase).to_owned(), fraction: progress }]
+            vec![Progress::Phase { phase: phase.into(), fraction: progress }]
         }
         Event::Partial(outputs) => outputs
             .into_iter()
             .map(|(key, value)| Progress::Partial { key: Some(key), value })
             .collect(),
+        Event::Text(text) => vec![Progress::Text { channel: TEXT.to_owned(), text }],
         Event::Gap { from, to } => vec![Progress::Gap { from, to }],
-        Event::Accepted | Event::Dropped(_) | Event::Ended(_) => Vec::new(),
+        Event::Accepted { .. } | Event::Cost(_) | Event::Dropped(_) | Event::Ended(_) => Vec::new(),
     }
 }
 
-/// How an attempt ended. `places` says where each output was to go, `canceled` whether the
-/// attempt was told to stop.
+/// How an attempt ended and what it had cost by then. `places` says where each output was to go,
+/// `canceled` whether the attempt was told to stop.
 pub(crate) fn ended(
     ended: Ended,
+    cost_micro: Micro,
     canceled: bool,
     places: &BTreeMap<String, String>,
 ) -> AttemptReport {
-    match ended {
-        Ended::Succeeded { mut outputs, written, cost_micro } => {
+    let result = match ended {
+        Ended::Succeeded { mut outputs, written, .. } => {
             for (name, place) in places {
                 mark_written(&mut outputs, name, place, written.get(name));
             }
-            AttemptReport::new(Ok(outputs), cost_micro)
+            Ok(outputs)
         }
-        Ended::Failed { code, message, cost_micro } => {
-            let error = failed(&code, message, canceled);
-            AttemptReport::new(Err(error), cost_micro)
-        }
+        Ended::Failed { code, message, .. } => Err(failed(&code, message, canceled)),
         Ended::Broken { code, message } => {
             let (fault, executed) = match code {
                 code::LIMIT => (Fault::new(Code::ToolOutputTooLarge, message), Executed::Maybe),
                 code::COST => (other(code, message), Executed::Yes),
                 _ => (other(code, message), Executed::Maybe),
             };
-            AttemptReport::new(Err(AttemptError::Failed(fault, executed)), 0)
+            Err(AttemptError::Failed(fault, executed))
         }
         Ended::Refused { close, reason, begun } => {
             let (fault, executed) = refused(close, &reason, begun);
-            AttemptReport::new(Err(AttemptError::Failed(fault, executed)), 0)
+            Err(AttemptError::Failed(fault, executed))
         }
-        Ended::Lost { cause, asked } => AttemptReport::new(Err(lost(&cause, asked, canceled)), 0),
-    }
+        Ended::Lost { cause, asked } => Err(lost(&cause, asked, canceled)),
+    };
+    AttemptReport::new(result, cost_micro)
 }
 
 /// An attempt whose server is gone.
@@ -168,14 +170,5 @@ fn level(level: LogLevel) -> Level {
         LogLevel::Info => Level::Info,
         LogLevel::Warn => Level::Warn,
         LogLevel::Error => Level::Error,
-    }
-}
-
-fn word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Started => "started",
-        Phase::Checkpoint => "checkpoint",
-        Phase::Completed => "completed",
-        Phase::Preempted => "preempted",
     }
 }

@@ -57,6 +57,9 @@ class Context:
         """Says how far the run is, from 0 to 1, and what it is doing."""
         raise NotImplementedError
 
+    def _tell_cost(self) -> None:
+        """Says what the run has cost so far, where somebody can be told before the end."""
+
     def _show(self, outputs: Mapping[str, Any]) -> None:
         raise NotImplementedError
 
@@ -85,10 +88,15 @@ class Context:
             raise Canceled()
 
     def cost(self, micro: int) -> None:
-        """Adds to what the run has cost, in micro-dollars; it counts also if the run fails."""
+        """Adds to what the run has cost, in micro-dollars; it counts also if the run fails.
+
+        The core hears of it at once, and stops a run that has spent its budget.
+        """
         if isinstance(micro, bool) or not isinstance(micro, int) or micro < 0:
             raise ValueError("A cost is a whole number of micro-dollars that is not negative.")
         self.cost_micro += micro
+        if micro:
+            self._tell_cost()
 
     def partial(self, **outputs: Any) -> None:
         """Shows outputs that are not final; what is shown replaces what was shown before."""

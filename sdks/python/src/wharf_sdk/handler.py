@@ -132,6 +132,10 @@ class ToolContext(Context):
             data["progress"] = fraction
         self._emit({"kind": "Event", "control": {"run_id": self.run_id}, "data": data})
 
+    def _tell_cost(self) -> None:
+        control = {"run_id": self.run_id, "cost_micro": self.cost_micro}
+        self._emit({"kind": "Event", "control": control, "data": {"phase": "checkpoint"}})
+
     def _show(self, outputs: Mapping[str, Any]) -> None:
         control = {"run_id": self.run_id, "final": False}
         self._emit({"kind": "Response", "control": control, "outputs": dict(outputs)})

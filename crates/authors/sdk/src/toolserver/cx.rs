@@ -147,10 +147,13 @@ impl ToolCx {
         self.call().files.folder().map_err(failed)
     }
 
-    /// Adds to what the run costs, in micro-dollars. See [`cost`](super::cost) for help.
+    /// Adds to what the run costs, in micro-dollars; the core hears of it at once. See
+    /// [`cost`](super::cost) for help.
     pub fn cost(&self, micro: Micro) {
         let mut cost = self.inner.cost.lock().unwrap_or_else(PoisonError::into_inner);
-        *cost = Some(cost.unwrap_or(0).saturating_add(micro));
+        let so_far = cost.unwrap_or(0).saturating_add(micro);
+        *cost = Some(so_far);
+        self.inner.report.spent(so_far);
     }
 
     /// Waits until the run is to stop.

@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tracing::{Instrument as _, info, info_span, warn};
-use wharf_protocol::run::server::{Ending, Overflow, RunNo, Said};
-use wharf_vocab::Object;
-use wharf_wire::run_v1::{self as wire, Phase, Request, code};
+use tracing::{Instrument as _, debug, info, info_span, warn};
+use wharf_protocol::run::server::{Ending, Overflow, Profile, RunNo, Said};
+use wharf_vocab::{Micro, Object};
+use wharf_wire::run_v1::{self as wire, LogLevel, Phase, Request, code};
 
 use super::hub::{Hub, Live};
 use crate::transfer::RunFiles;
+use crate::worker::other_phase;
 use crate::{Call, Done, Failure, Report, Reporter};
 
 /// What a handler may have said before somebody listened.
@@ -53,6 +54,13 @@ struct Attempt {
     live: Arc<Live>,
 }
 
+/// What a handler says while it works.
+struct Heard {
+    reports: mpsc::Receiver<Report>,
+    /// What it has cost so far.
+    spent: watch::Receiver<Micro>,
+}
+
 /// What a handler left behind.
 struct Outcome {
     result: Result<(Object, Vec<String>), Failure>,
@@ -73,6 +81,7 @@ impl Attempt {
         let Ok(_turn) = turn else { return self.canceled() };
         let (reports_in, reports) = mpsc::channel(REPORTS_MAX);
         let reporter = Reporter::new(reports_in);
+        let spent = reporter.follow_spent();
         let files = match self.hub.transfer.for_run(&request, reporter.clone()) {
             Ok(files) => Arc::new(files),
             Err(failure) => return failed(failure),
@@ -106,7 +115,8 @@ impl Attempt {
         let work = self.hub.handler.run(call, reporter);
         let work =
             Work(tokio::spawn(settled(work, Arc::clone(&files), required).in_current_span()));
-        let mut ending = self.supervise(work, reports, wall, &stop).await;
+        let heard = Heard { reports, spent };
+        let mut ending = self.supervise(work, heard, wall, &stop).await;
         ending.written = files.written();
         ending
     }
@@ -115,7 +125,7 @@ impl Attempt {
     async fn supervise(
         &self,
         mut work: Work,
-        mut reports: mpsc::Receiver<Report>,
+        Heard { mut reports, mut spent }: Heard,
         wall: Instant,
         stop: &CancellationToken,
     ) -> Ending {
@@ -128,6 +138,12 @@ impl Attempt {
                 () = live.cancel.cancelled(), if ended_at.is_none() => self.canceled(),
                 () = sleep_until(wall), if ended_at.is_none() => timed_out(),
                 () = until(ended_at), if ended_at.is_some() => break None,
+                Ok(()) = spent.changed() => {
+                    let so_far = *spent.borrow_and_update();
+                    // There is always room for it.
+                    let _ = self.hub.say(self.run, Said::Cost(so_far));
+                    continue;
+                }
                 Some(report) = reports.recv() => match self.report(report) {
                     Ok(()) => continue,
                     Err(Overflow) if ended_at.is_none() => overflowed(),
@@ -143,6 +159,7 @@ impl Attempt {
                 stopped = Some((overflowed(), wall));
             }
         }
+        self.hub.note_cost(self.run, *spent.borrow());
         let outcome = match outcome {
             Some(Ok(outcome)) => Some(outcome),
             Some(Err(error)) => {
@@ -175,8 +192,28 @@ impl Attempt {
             Report::Event { progress: None, .. } => return Ok(()),
             Report::Event { progress, .. } => Said::Event { phase: Phase::Checkpoint, progress },
             Report::Partial(outputs) => Said::Partial(outputs),
+            Report::Text(text) => Said::Text(text),
+            Report::Other(frame) => return self.other(frame),
         };
         self.hub.say(self.run, said)
+    }
+
+    /// Passes on a frame that the protocol does not have: as it came to peers that know such
+    /// frames; to others what it says of how far the run is.
+    fn other(&self, frame: Object) -> Result<(), Overflow> {
+        if self.hub.profile() == Profile::Upstream {
+            return self.hub.say(self.run, Said::Other(frame));
+        }
+        let Some((phase, progress)) = other_phase(&frame) else {
+            debug!("a frame of a kind that the protocol does not have is left out");
+            return Ok(());
+        };
+        let text = format!("The handler is {phase}.");
+        self.hub.say(self.run, Said::Log { level: LogLevel::Info, text, at: None })?;
+        match progress {
+            None => Ok(()),
+            progress => self.hub.say(self.run, Said::Event { phase: Phase::Checkpoint, progress }),
+        }
     }
 
     fn canceled(&self) -> Ending {

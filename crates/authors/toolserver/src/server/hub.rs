@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 use wharf_protocol::run::server::{
     Book, Credential, Ending, Next, Opened, Overflow, RunNo, Said, WatcherNo,
 };
+use wharf_vocab::Micro;
 use wharf_wire::run_v1::{Refusal, Request, Unfit};
 
 use super::clock::Clock;
@@ -211,6 +212,11 @@ impl Hub {
             live.said.notify_waiters();
         }
         Ok(())
+    }
+
+    /// Keeps what a run has cost so far; its end will tell.
+    pub(super) fn note_cost(&self, run: RunNo, cost_micro: Micro) {
+        self.state().book.note_cost(run, cost_micro);
     }
 
     /// A run is over.

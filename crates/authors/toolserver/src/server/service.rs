@@ -21,7 +21,7 @@ use super::http::Front;
 use super::hub::Hub;
 use super::listener::{Listener, Stream};
 use super::tokens::Tokens;
-use super::{Error, Listen, Options, tls};
+use super::{Error, Listen, Options, Profile, tls};
 use crate::Handler;
 use crate::transfer::Transfer;
 
@@ -50,7 +50,10 @@ impl Server {
     pub async fn bind(options: Options) -> Result<Self, Error> {
         let tokens = options.token_file.as_deref().map(Tokens::read).transpose()?;
         let tls = options.tls.as_ref().map(tls::acceptor).transpose()?;
-        let transfer = Transfer::new(options.files.clone()).map_err(Error::Files)?;
+        let mut files = options.files.clone();
+        // The control plane of that wire resolves paths itself and lists no references.
+        files.any_run |= options.profile == Profile::Upstream;
+        let transfer = Transfer::new(files).map_err(Error::Files)?;
         let listener = Listener::bind(&options.listen, tokens.is_some()).await?;
         Ok(Self { options, listener, tokens, tls, transfer })
     }

@@ -57,6 +57,9 @@ pub struct Policy {
     pub origins: Vec<String>,
     /// The folder that `/artifacts/` stands for; without it such paths are refused.
     pub artifacts: Option<PathBuf>,
+    /// Whether inputs may be files of any run below that folder. Without it they may be files of
+    /// their own run, and of others only where the caller lists them as references.
+    pub any_run: bool,
     /// Where fetched files are kept while a run needs them. Each run gets a folder of its own in
     /// it, which goes with the run.
     pub scratch: PathBuf,
@@ -80,6 +83,7 @@ impl Default for Policy {
         Self {
             origins: Vec::new(),
             artifacts: None,
+            any_run: false,
             scratch: std::env::temp_dir(),
             proxy: None,
             private_names: false,

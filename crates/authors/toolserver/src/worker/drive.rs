@@ -12,7 +12,8 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
-use wharf_wire::run_v1::code;
+use wharf_protocol::run::judge_cost;
+use wharf_wire::run_v1::{self as wire, LogLevel, code, read_envelope};
 
 use super::ending::{self, Answer, Cut};
 use super::frames;
@@ -58,6 +59,7 @@ pub(super) async fn drive(
         report: report.clone(),
         settings,
         answer: None,
+        cost_warned: false,
         cut: None,
         memory: None,
         deadline: None,
@@ -181,6 +183,8 @@ struct Run<'a> {
     lines: mpsc::Sender<Vec<u8>>,
     requests: FuturesUnordered<BoxFuture<'static, Vec<u8>>>,
     answer: Option<Answer>,
+    /// Whether it was said that a reported cost is none.
+    cost_warned: bool,
     cut: Option<Cut>,
     /// Ends when the run uses too much memory.
     memory: Option<BoxFuture<'static, ()>>,
@@ -238,16 +242,29 @@ impl Run<'_> {
 
     async fn hear(&mut self, message: FromWorker) {
         match message {
-            FromWorker::Emit { frame } => match frames::report(&frame) {
-                Some(report) => self.report.say(report).await,
-                None => tracing::debug!(run = self.call.run_id, "a frame without meaning"),
-            },
+            FromWorker::Emit { frame } => {
+                if let Some(cost) = frames::cost(&frame) {
+                    self.spent(cost).await;
+                }
+                match frames::report(&frame) {
+                    Some(report) => self.report.say(report).await,
+                    None => tracing::debug!(run = self.call.run_id, "a frame without meaning"),
+                }
+            }
+            FromWorker::Cost { cost } => self.spent(&cost).await,
             FromWorker::Fetch { id, key } => self.requests.push(fetch(&self.call, id, key)),
             FromWorker::Put { id, key, path, value } => {
                 let source = path.map(Source::File).or(value.map(Source::Value));
                 self.requests.push(put(&self.call, id, key, source));
             }
-            FromWorker::Done { result, cost } => self.answered(Ok(result), cost),
+            FromWorker::Done { result, cost } => match read_envelope(&result) {
+                Some(said) => {
+                    let failed =
+                        |failure: wire::Failure| ending::given(&failure.code, &failure.message);
+                    self.answered(said.result.map_err(failed), cost.or(said.cost_micro));
+                }
+                None => self.answered(Ok(result), cost),
+            },
             FromWorker::Failed { code, message, detail, cost } => {
                 let failure = ending::given(&code, &message);
                 tracing::warn!(run = self.call.run_id, %failure, detail, "a handler failed");
@@ -257,6 +274,18 @@ impl Run<'_> {
                 tracing::warn!(run = self.call.run_id, detail, "a handler is in trouble");
             }
             FromWorker::Unknown => {}
+        }
+    }
+
+    /// Passes on what the run has cost so far. A wrong number is said once and left out; only at
+    /// the end does it fail the run.
+    async fn spent(&mut self, cost: &Value) {
+        match judge_cost(cost) {
+            Ok(cost) => self.report.spent(cost),
+            Err(why) if !std::mem::replace(&mut self.cost_warned, true) => {
+                self.report.log(LogLevel::Warn, format!("{why} It is left out.")).await;
+            }
+            Err(_) => {}
         }
     }
 

@@ -2,26 +2,51 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use wharf_vocab::Object;
 use wharf_wire::run_v1::{LogLevel, Phase};
 
 use crate::Report;
 
-/// What a frame says, or nothing for one that means nothing to a server.
+/// What a frame says, or nothing for one that means nothing to a server. The authors' software has
+/// `content` for what the protocol calls `data`.
 pub(super) fn report(frame: &Value) -> Option<Report> {
-    let data = frame.get("data").or_else(|| frame.get("content")).unwrap_or(&Value::Null);
+    let of = |name| frame.get(name).filter(|value| !value.is_null());
+    let data = of("data").or_else(|| of("content")).unwrap_or(&Value::Null);
     match frame.get("kind")?.as_str()? {
         "Log" => Some(Report::Log {
             level: known(data.get("level")).unwrap_or(LogLevel::Info),
             text: text(data.get("msg")?),
             at: data.get("timestamp").and_then(Value::as_f64),
         }),
-        "Event" => {
-            let phase: Phase = known(data.get("phase"))?;
-            Some(Report::Event { phase, progress: data.get("progress").and_then(Value::as_f64) })
-        }
+        "Event" => match known(data.get("phase"))? {
+            Phase::Other(_) => other(frame),
+            phase => {
+                let progress = data.get("progress").and_then(Value::as_f64);
+                Some(Report::Event { phase, progress })
+            }
+        },
+        "Token" => Some(Report::Text(data.get("text")?.as_str()?.to_owned())),
         "Response" => Some(Report::Partial(frame.get("outputs")?.as_object()?.clone())),
-        _ => None,
+        // These are the server's to say.
+        "Ack" | "Request" | "Cancel" => None,
+        _ => other(frame),
     }
+}
+
+/// What a frame says the run has cost so far, as it came.
+pub(super) fn cost(frame: &Value) -> Option<&Value> {
+    frame.get("control")?.get("cost_micro").filter(|cost| !cost.is_null())
+}
+
+/// The phase of an event in another word than the protocol's, and how much is done.
+pub(crate) fn other_phase(frame: &Object) -> Option<(String, Option<f64>)> {
+    let data = frame.get("data").or_else(|| frame.get("content"))?;
+    let word = data.get("phase")?.as_str()?.to_owned();
+    Some((word, data.get("progress").and_then(Value::as_f64)))
+}
+
+fn other(frame: &Value) -> Option<Report> {
+    frame.as_object().cloned().map(Report::Other)
 }
 
 fn known<'a, T: Deserialize<'a>>(value: Option<&'a Value>) -> Option<T> {
@@ -47,9 +72,32 @@ mod tests {
             report(&json!({"kind": "Event", "data": {"phase": "checkpoint", "progress": 2}}));
         let phase = Phase::Checkpoint;
         assert_eq!(event, Some(Report::Event { phase, progress: Some(2.0) }));
-        assert_eq!(report(&json!({"kind": "Event", "data": {"phase": "lost"}})), None);
-        assert_eq!(report(&json!({"kind": "Token", "content": {"text": "x"}})), None);
+        assert_eq!(report(&json!({"kind": "Event", "data": {}})), None);
+        assert_eq!(report(&json!({"kind": "Ack"})), None);
         assert_eq!(report(&json!("Log")), None);
+    }
+
+    #[test]
+    fn t008_frames_of_the_authors_software_mean_something() {
+        let token = report(&json!({"kind": "Token", "content": {"text": "x"}}));
+        assert_eq!(token, Some(Report::Text("x".to_owned())));
+        let log = report(&json!({"kind": "Log", "data": null, "content": {"msg": "hello"}}));
+        assert!(matches!(log, Some(Report::Log { text, .. }) if text == "hello"));
+        for frame in [
+            json!({"kind": "Event", "content": {"phase": "paused", "by": "c"}}),
+            json!({"kind": "Frame", "content": {"n": 1}}),
+        ] {
+            let object = frame.as_object().expect("an object").clone();
+            assert_eq!(report(&frame), Some(Report::Other(object)), "{frame}");
+        }
+    }
+
+    #[test]
+    fn t011_any_frame_may_say_what_the_run_has_cost() {
+        let frame = json!({"kind": "Log", "control": {"cost_micro": 7}, "data": {"msg": "x"}});
+        assert_eq!(cost(&frame), Some(&json!(7)));
+        assert_eq!(cost(&json!({"kind": "Log", "control": {"cost_micro": null}})), None);
+        assert_eq!(cost(&json!({"kind": "Log"})), None);
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub(super) struct Payload<'a> {
 pub(super) enum FromWorker {
     /// A frame of the run protocol: a Log, an Event or a partial Response.
     Emit { frame: Value },
+    /// What the run has cost so far, in all.
+    Cost { cost: Value },
     /// Bring the file that an input refers to.
     Fetch { id: u64, key: String },
     /// Write an output: a file in the run's folder, or a value.

@@ -26,5 +26,6 @@ mod settings;
 mod ways;
 
 pub use exec::ExecHandler;
+pub(crate) use frames::other_phase;
 pub use python::{PYTHON_SOURCES, PythonHandler};
 pub use settings::WorkerSettings;

@@ -14,3 +14,4 @@ mod load;
 mod silence;
 mod stop;
 mod streams;
+mod turns;

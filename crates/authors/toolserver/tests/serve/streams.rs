@@ -122,8 +122,88 @@ async fn the_older_wire_finds_its_content_and_tokens_and_the_default_has_none() 
     assert_eq!(heard.frames[2]["content"]["msg"], "line");
     let tokens: Vec<&Value> = heard.frames.iter().filter(|f| f["kind"] == "Token").collect();
     assert_eq!(tokens.len(), 2);
-    assert_eq!(*tokens[1], json!({"kind": "Token", "content": {"text": " world"}}));
+    assert_eq!(tokens[1]["content"], json!({"text": " world"}));
+    let beside = heard.frames.iter().find(|frame| frame["outputs"]["text"] == "Hello world");
+    let beside = beside.expect("the response");
+    assert_eq!(tokens[1]["control"]["seq"], beside["control"]["seq"], "known as the same text");
     let stage = Stage::new(stream).await;
     let heard = stage.run(&request("r", json!({}))).await;
     assert!(heard.frames.iter().all(|f| f.get("content").is_none() && f["kind"] != "Token"));
+}
+
+#[tokio::test]
+async fn t011_costs_are_passed_on_while_the_run_goes_on() {
+    let stage = Stage::new(|call: Call, report: Reporter| async move {
+        report.spent(400);
+        report.spent(300);
+        call.cancel.cancelled().await;
+        report.spent(900);
+        done(json!({}))
+    })
+    .await;
+    let mut client = stage.ask(&request("r", json!({}))).await;
+    let frame = loop {
+        let frame = client.frame().await;
+        if !frame["control"]["cost_micro"].is_null() {
+            break frame;
+        }
+    };
+    assert_eq!(frame["control"]["cost_micro"], 400);
+    assert_eq!(frame["control"].get("final"), None, "before the end");
+    client.send(&json!({"kind": "Cancel", "control": {"run_id": "r"}})).await;
+    let heard = client.rest().await;
+    assert_eq!(heard.end()["error"]["code"], "ERR_CANCELED");
+    assert_eq!(heard.end()["control"]["cost_micro"], 900, "the last report, not the answer's 1");
+}
+
+#[tokio::test]
+async fn t011_a_run_that_is_cut_off_costs_what_it_reported() {
+    let stage = Stage::with(
+        |_: Call, report: Reporter| async move {
+            report.spent(70);
+            std::future::pending().await
+        },
+        |options| {
+            options.timeout = std::time::Duration::from_millis(50);
+            options.cancel_grace = std::time::Duration::from_millis(10);
+        },
+    )
+    .await;
+    let heard = stage.run(&request("r", json!({}))).await;
+    assert_eq!(heard.end()["error"]["code"], "ERR_TIMEOUT");
+    assert_eq!(heard.end()["control"]["cost_micro"], 70);
+}
+
+#[tokio::test]
+async fn t008_frames_that_the_protocol_does_not_have_pass_in_the_older_wire_only() {
+    let paused =
+        json!({"kind": "Event", "content": {"phase": "paused", "progress": 0.25, "by": "c"}});
+    let picture = json!({"kind": "Frame", "content": {"n": 1}});
+    let emit = move |_: Call, report: Reporter| {
+        let frames = [paused.clone(), picture.clone()];
+        async move {
+            report.say(Report::Text("Mock ".to_owned())).await;
+            for frame in frames {
+                report.say(Report::Other(frame.as_object().expect("one").clone())).await;
+            }
+            done(json!({}))
+        }
+    };
+    let stage = Stage::with(emit.clone(), |options| options.profile = Profile::Upstream).await;
+    let heard = stage.run(&request("r", json!({}))).await;
+    let kind = |kind: &'static str| heard.frames.iter().filter(move |f| f["kind"] == kind);
+    assert_eq!(kind("Token").next().expect("a token")["content"], json!({"text": "Mock "}));
+    assert_eq!(kind("Frame").next().expect("a frame")["content"], json!({"n": 1}));
+    let paused = kind("Event").find(|f| f["content"]["phase"] == "paused").expect("an event");
+    assert_eq!(
+        (&paused["content"]["by"], &paused["control"]["run_id"]),
+        (&json!("c"), &json!("r"))
+    );
+    let stage = Stage::new(emit).await;
+    let heard = stage.run(&request("r", json!({}))).await;
+    let has = |wanted: &dyn Fn(&Value) -> bool| heard.frames.iter().any(wanted);
+    assert!(has(&|f| f["outputs"]["text"] == "Mock "), "text is an output that grows");
+    assert!(has(&|f| f["kind"] == "Log" && f["data"]["msg"] == "The handler is paused."));
+    assert!(has(&|f| f["data"]["phase"] == "checkpoint" && f["data"]["progress"] == 0.25));
+    assert!(!has(&|f| f["kind"] == "Frame" || f["kind"] == "Token"));
 }

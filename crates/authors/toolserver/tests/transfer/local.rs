@@ -79,11 +79,35 @@ async fn t026_files_of_other_runs_are_read_only_when_listed() {
     assert_eq!(listed.read("x", 10).await.expect("read"), "{}");
     let guessed = bench.run(inputs.clone(), json!({}), None);
     assert_eq!(guessed.fetch("x").await.expect_err("another run's").code, "ERR_PATH");
+    let listed_otherwise = bench.run(inputs.clone(), json!({}), Some(&[]));
+    assert!(!listed_otherwise.is_reference("x", &inputs["x"]), "then it is text");
     // To write there is never allowed.
     let files = bench.run(json!({}), inputs, Some(&["x"]));
     assert_eq!(files.check_targets().await.expect_err("another run's").code, "ERR_PATH");
     let failure = files.put("x", Source::Value(json!("mine"))).await.expect_err("another run's");
     assert_eq!(failure.code, "ERR_PATH");
+    assert_eq!(std::fs::read(bench.artifact("r0/state.json")).expect("the file"), b"{}");
+}
+
+#[tokio::test]
+async fn t026_who_trusts_the_control_plane_reads_files_of_any_run_and_writes_its_own() {
+    let mut bench = Bench::new(&[]);
+    bench.policy.any_run = true;
+    bench.keep("r0/state.json", b"{}");
+    let outside = bench.folder.path().join("outside.txt");
+    std::fs::write(&outside, "secret").expect("written");
+    symlink(&outside, bench.artifact("r0/link")).expect("a link");
+    let other = json!({"x": "/artifacts/r0/state.json"});
+    let files = bench.run(other.clone(), json!({}), None);
+    assert_eq!(files.read("x", 10).await.expect("read"), "{}");
+    for place in
+        ["/artifacts/r0/link", "/artifacts/r0/../../outside.txt", "/artifacts/../outside.txt"]
+    {
+        let files = bench.run(json!({"x": place}), json!({}), None);
+        assert_eq!(files.fetch("x").await.expect_err(place).code, "ERR_PATH", "{place}");
+    }
+    let files = bench.run(json!({}), other, None);
+    assert_eq!(files.check_targets().await.expect_err("another run's").code, "ERR_PATH");
     assert_eq!(std::fs::read(bench.artifact("r0/state.json")).expect("the file"), b"{}");
 }
 

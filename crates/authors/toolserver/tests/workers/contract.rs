@@ -6,7 +6,7 @@ use wharf_toolserver::Report;
 use wharf_toolserver::worker::WorkerSettings;
 use wharf_wire::run_v1::{LogLevel, Phase};
 
-use crate::kit::{Tool, write};
+use crate::kit::{PATIENCE, Tool, write};
 
 #[tokio::test]
 async fn t016_a_full_response_is_accepted_and_the_payload_is_whole() {
@@ -205,4 +205,93 @@ async fn t015_what_the_file_opened_when_it_was_imported_is_open_in_runs() {
         "OPENED = open(__file__)\ndef entry(p):\n    return {'start': OPENED.read(6), 'cost_micro': 0}\n",
     );
     assert_eq!(tool.run(json!({})).await.outputs(), json!({"start": "OPENED"}));
+}
+
+#[tokio::test]
+async fn t016_a_reported_error_is_never_a_success() {
+    let tool = Tool::python(
+        r#"
+ERROR = {"code": "ERR_PROVIDER", "message": "rate limited"}
+FORMS = {
+    "docstring": {"status": "error", "run_id": "r", "outputs": {}, "meta": {"m": 1}, "error": ERROR},
+    "execution": {"status": "error", "execution_id": "r", "meta": {}, "error": ERROR},
+    "text": {"status": "error", "meta": {}, "error": "rate limited"},
+    "contradiction": {"status": "success", "outputs": {}, "error": ERROR, "cost_micro": 5},
+}
+
+def entry(payload):
+    return FORMS[payload["inputs"]["form"]]
+"#,
+    );
+    for form in ["docstring", "execution", "text", "contradiction"] {
+        let outcome = tool.run(json!({"form": form})).await;
+        assert_eq!(outcome.failure().message, "rate limited", "{form}");
+    }
+    let outcome = tool.run(json!({"form": "contradiction"})).await;
+    assert_eq!(outcome.failure().code, "ERR_PROVIDER");
+    assert_eq!(outcome.done.cost, Some(json!(5)));
+}
+
+#[tokio::test]
+async fn t016_an_envelope_may_hold_more_and_outputs_may_look_like_one() {
+    let tool = Tool::python(
+        r#"
+def entry(payload):
+    if payload["inputs"]["whole"]:
+        control = {"status": "success", "cost_micro": 1, "final": True}
+        outputs = {"status": "error", "error": {"code": "theirs"}}
+        return {"kind": "Response", "control": control, "outputs": outputs}
+    return {"status": "success", "outputs": {"a": 1}, "meta": {"m": 1}, "execution_id": "x"}
+"#,
+    );
+    let outcome = tool.run(json!({"whole": false})).await;
+    assert_eq!(outcome.outputs(), json!({"a": 1}));
+    let outcome = tool.run(json!({"whole": true})).await;
+    let outputs = json!({"status": "error", "error": {"code": "theirs"}});
+    assert_eq!(outcome.outputs(), outputs, "what a tool found out is no failure of the tool");
+}
+
+#[tokio::test]
+async fn t008_frames_of_the_authors_handlers_are_passed_on() {
+    let tool = Tool::python(
+        r#"
+def entry(payload, emit=None, ctrl=None):
+    emit({"kind": "Event", "content": {"phase": "started"}})
+    emit({"kind": "Token", "content": {"text": "Mock "}})
+    emit({"kind": "Log", "content": {"msg": "hello"}})
+    emit({"kind": "Event", "content": {"phase": "paused", "by": "me"}})
+    emit({"kind": "Frame", "content": {"n": 1}})
+    return {"ok": True, "cost_micro": 0}
+"#,
+    );
+    let outcome = tool.run(json!({})).await;
+    assert_eq!(outcome.reports[1], Report::Text("Mock ".to_owned()));
+    assert!(matches!(&outcome.reports[2], Report::Log { text, .. } if text == "hello"));
+    let others = outcome.reports.iter().filter(|report| matches!(report, Report::Other(_)));
+    assert_eq!(others.count(), 2, "{:?}", outcome.reports);
+}
+
+#[tokio::test]
+async fn t011_what_a_handler_says_of_its_cost_is_passed_on_as_it_says_it() {
+    let tool = Tool::python(
+        r#"
+import time
+from wharf_sdk import Context, tool
+
+@tool
+def spend(context: Context) -> dict:
+    context.cost(300)
+    context.cost(400)
+    context.pause(60)
+    return {}
+"#,
+    );
+    let running = tool.start(&json!({}), &json!({}));
+    let mut spent = running.spent.clone();
+    let told = tokio::time::timeout(PATIENCE, spent.wait_for(|spent| *spent == 700)).await;
+    told.expect("in time").expect("told");
+    running.cancel.cancel();
+    let outcome = running.end().await;
+    assert_eq!(outcome.failure().code, "ERR_CANCELED");
+    assert_eq!(outcome.done.cost, Some(json!(700)));
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
+use wharf_toolserver::Report;
 use wharf_toolserver::worker::{ExecHandler, WorkerSettings};
+use wharf_wire::run_v1::LogLevel;
 
 use crate::kit::{Tool, kill, until_gone};
 
@@ -148,4 +150,51 @@ async fn t015_a_few_lines_of_shell_are_a_handler() {
     let outcome = Tool::of(folder, std::sync::Arc::new(handler)).run(json!({})).await;
     assert_eq!(outcome.outputs(), json!({"answer": 42}));
     assert_eq!(outcome.lines(), ["working"]);
+}
+
+#[tokio::test]
+async fn t011_a_program_says_what_it_has_cost_so_far() {
+    let tool = Tool::program(
+        r#"
+import os, socket
+channel = socket.socket(fileno=3)
+lines = channel.makefile("rw", encoding="utf-8")
+lines.readline()
+for line in (
+    '{"kind":"cost","cost":250}',
+    '{"kind":"cost","cost":-1}',
+    '{"kind":"emit","frame":{"kind":"Log","control":{"cost_micro":400},"data":{"msg":"paid"}}}',
+):
+    lines.write(line + "\n")
+lines.flush()
+os.kill(os.getpid(), 9)
+"#,
+        WorkerSettings::default(),
+    );
+    let running = tool.start(&json!({}), &json!({}));
+    let spent = running.spent.clone();
+    let outcome = running.end().await;
+    assert_eq!(outcome.failure().code, "ERR_WORKER");
+    assert_eq!(*spent.borrow(), 400, "what was said before it died");
+    let warned = |report: &Report| matches!(report, Report::Log { level: LogLevel::Warn, text, .. } if text.contains("negative"));
+    assert!(outcome.reports.iter().any(warned), "{:?}", outcome.reports);
+}
+
+#[tokio::test]
+async fn t016_a_program_that_reports_an_error_as_its_result_has_failed() {
+    let tool = Tool::program(
+        r#"
+import socket
+channel = socket.socket(fileno=3)
+lines = channel.makefile("rw", encoding="utf-8")
+lines.readline()
+result = '{"status":"error","execution_id":"x","meta":{},"error":{"code":"ERR_X","message":"No."}}'
+lines.write('{"kind":"done","result":%s,"cost":9}\n' % result)
+lines.flush()
+"#,
+        WorkerSettings::default(),
+    );
+    let outcome = tool.run(json!({})).await;
+    assert_eq!(outcome.failure().code, "ERR_X");
+    assert_eq!(outcome.done.cost, Some(json!(9)));
 }

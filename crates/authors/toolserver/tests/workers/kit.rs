@@ -36,6 +36,7 @@ pub(crate) struct Running {
     pub(crate) reports: mpsc::Receiver<Report>,
     pub(crate) task: tokio::task::JoinHandle<Done>,
     pub(crate) files: Arc<RunFiles>,
+    pub(crate) spent: tokio::sync::watch::Receiver<u64>,
 }
 
 impl Tool {
@@ -104,8 +105,9 @@ impl Tool {
             files: Arc::clone(&files),
             cancel: cancel.clone(),
         };
+        let spent = report.follow_spent();
         let task = tokio::spawn(self.handler.run(call, report));
-        Running { cancel, reports, task, files }
+        Running { cancel, reports, task, files, spent }
     }
 
     /// Runs with inputs and no places.

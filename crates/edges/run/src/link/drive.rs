@@ -322,10 +322,12 @@ impl<'a> Drive<'a> {
 
     /// Writes what the server said as progress, and keeps how the attempt ended.
     async fn tell(&mut self) {
-        let (mut pieces, mut end) = (Vec::new(), None);
+        let (mut pieces, mut cost, mut end) = (Vec::new(), None, None);
         while let Some(event) = self.session.poll_event() {
             match event {
                 Event::Ended(ended) => end = Some(ended),
+                Event::Cost(so_far) => cost = Some(so_far),
+                Event::Accepted { acked: false } => self.server.note_no_ack(),
                 Event::Dropped(why) => {
                     let run = &self.attempt.dispatch().run;
                     tracing::debug!(%run, %why, "a connection to a tool server was given up");
@@ -340,15 +342,24 @@ impl<'a> Drive<'a> {
         if !pieces.is_empty()
             && let Err(fault) = self.attempt.progress(pieces).await
         {
-            // The engine is stopping: the attempt is taken up again by the next one.
-            let result = Err(AttemptError::Failed(fault, Executed::Maybe));
-            self.report = Some(AttemptReport::new(result, 0));
-            return;
+            return self.untold(fault);
+        }
+        // What the end says is told with the end.
+        if let (Some(so_far), None) = (cost, &end)
+            && let Err(fault) = self.attempt.report_cost(so_far).await
+        {
+            return self.untold(fault);
         }
         if let Some(ended) = end {
-            let canceled = self.session.is_canceled();
-            self.report = Some(from_wire::ended(ended, canceled, &self.order.places));
+            let (cost, canceled) = (self.session.cost_micro(), self.session.is_canceled());
+            self.report = Some(from_wire::ended(ended, cost, canceled, &self.order.places));
         }
+    }
+
+    /// The engine is stopping: the attempt is taken up again by the next one.
+    fn untold(&mut self, fault: Fault) {
+        let result = Err(AttemptError::Failed(fault, Executed::Maybe));
+        self.report = Some(AttemptReport::new(result, self.session.cost_micro()));
     }
 }
 

@@ -73,6 +73,8 @@ struct Inner {
     breaker: Mutex<Breaker>,
     reachable: watch::Sender<Reachable>,
     replays: AtomicBool,
+    /// Whether it was noted that the server does not acknowledge requests.
+    no_ack: AtomicBool,
     tls: OnceLock<Arc<ClientConfig>>,
     began: Instant,
 }
@@ -89,6 +91,7 @@ impl Server {
             breaker: Mutex::new(Breaker::new(settings.failures_max, settings.rest)),
             reachable: watch::Sender::new(Reachable::Yes),
             replays: AtomicBool::new(settings.replays),
+            no_ack: AtomicBool::new(false),
             tls: OnceLock::new(),
             began: Instant::now(),
             settings,
@@ -177,6 +180,13 @@ impl Server {
 
     pub(super) fn learn_replays(&self) {
         self.0.replays.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes, once for each server, that it does not acknowledge requests.
+    pub(super) fn note_no_ack(&self) {
+        if !self.0.no_ack.swap(true, Ordering::Relaxed) {
+            tracing::info!("a tool server sends no Ack; its first message counts as one");
+        }
     }
 
     /// Why nobody may try to reach the server now.

@@ -83,7 +83,7 @@ async fn t039_a_status_that_nobody_knows_fails_the_run_as_a_breach() {
     let fault = stage.fault_of(&run).await;
     assert!(fault.is(Code::ToolFailed), "{fault}");
     assert_eq!(fault.details["code"], "ERR_PROTOCOL");
-    assert_eq!(stage.end_of(&run).await.cost_micro, 0);
+    assert_eq!(stage.end_of(&run).await.cost_micro, 9, "what was spent is spent");
     assert_eq!(actor.gone().await, Some(1002));
 }
 

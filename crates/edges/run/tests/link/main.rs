@@ -8,6 +8,7 @@ mod bounds;
 mod cancel;
 mod endings;
 mod files;
+mod peers;
 mod reach;
 mod restart;
 mod secrets;

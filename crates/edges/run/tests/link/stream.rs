@@ -69,7 +69,7 @@ async fn t008_lines_and_phases_are_kept_and_signs_of_life_are_not() {
     actor.say(json!({"kind": "Log", "data": {"msg": "plain"}})).await;
     let data = json!({"msg": "grave", "level": "error", "timestamp": 1.5});
     actor.say(json!({"kind": "Log", "control": {}, "data": data, "more": 1})).await;
-    actor.say(json!({"kind": "Token", "content": {"text": "x"}})).await;
+    actor.say(json!({"kind": "Frame", "content": {"text": "x"}})).await;
     actor.succeed(json!({})).await;
     assert_eq!(stage.end_of(&run).await.status(), RunStatus::Succeeded);
     let phase = |phase: &str, fraction| Progress::Phase { phase: phase.to_owned(), fraction };

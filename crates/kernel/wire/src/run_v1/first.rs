@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_vocab::Object;
 
 use super::limits::{FRAME_BYTES_MAX, RUN_ID_BYTES_MAX};
-use super::value::{Refusal, read};
+use super::value::{Refusal, read, run_id};
 use super::{Mode, Request, RequestControl, close, code};
 
 /// A first frame that names a run.
@@ -31,7 +31,7 @@ pub struct Unfit {
 /// Reads the first frame of a connection, or says how the connection is closed. A frame over
 /// `bytes_max` is not looked into.
 ///
-/// Missing or null inputs and outputs are empty. A mode or another field of `control` that is
+/// A `run_id` that is a whole number counts as its digits. Missing or null inputs and outputs are empty. A mode or another field of `control` that is
 /// there and wrong makes a request unfit; `null` in an optional field means that it is absent.
 pub fn decode_first(text: &str, bytes_max: usize) -> Result<First, Refusal> {
     if text.len() > bytes_max {
@@ -44,8 +44,13 @@ pub fn decode_first(text: &str, bytes_max: usize) -> Result<First, Refusal> {
     let Some(Value::Object(mut control)) = frame.remove("control") else {
         return Err(Refusal::new(close::POLICY, "control.run_id is missing"));
     };
-    let Some(Value::String(run_id)) = control.remove("run_id") else {
-        return Err(Refusal::new(close::POLICY, "control.run_id is missing"));
+    let run_id = match control.remove("run_id") {
+        None | Some(Value::Null) => {
+            return Err(Refusal::new(close::POLICY, "control.run_id is missing"));
+        }
+        Some(named) => {
+            run_id(&named).ok_or(Refusal::new(close::POLICY, "control.run_id must be text"))?
+        }
     };
     if run_id.is_empty() {
         return Err(Refusal::new(close::POLICY, "control.run_id is empty"));

@@ -6,10 +6,11 @@ use std::fmt;
 use serde_json::Value;
 use wharf_vocab::Object;
 
-use super::value::read;
+use super::limits::PHASE_BYTES_MAX;
+use super::value::{failure, read, run_id};
 use super::{
     Ack, Control, Event, EventData, Failure, Log, LogData, LogLevel, Phase, Response,
-    ResponseControl, Status, Written, code,
+    ResponseControl, Status, Token, TokenContent, Written, read_envelope,
 };
 
 /// A frame that a server sent.
@@ -21,9 +22,11 @@ pub enum FromServer {
     Log(Log),
     /// How far it is.
     Event(Event),
+    /// A piece of text.
+    Token(Token),
     /// Partial or final outputs.
     Response(Response),
-    /// A kind or a phase that nobody here knows; it is ignored.
+    /// A kind that nobody here knows; it is ignored.
     Unknown,
 }
 
@@ -32,11 +35,8 @@ impl FromServer {
     #[must_use]
     pub fn run_id(&self) -> Option<&str> {
         match self {
-            Self::Ack(ack) => ack.control.run_id.as_deref(),
-            Self::Log(log) => log.control.run_id.as_deref(),
-            Self::Event(event) => event.control.run_id.as_deref(),
             Self::Response(response) => response.control.run_id.as_deref(),
-            Self::Unknown => None,
+            other => other.control()?.run_id.as_deref(),
         }
     }
 
@@ -44,11 +44,27 @@ impl FromServer {
     #[must_use]
     pub fn seq(&self) -> Option<u64> {
         match self {
-            Self::Ack(ack) => ack.control.seq,
-            Self::Log(log) => log.control.seq,
-            Self::Event(event) => event.control.seq,
             Self::Response(response) => response.control.seq,
-            Self::Unknown => None,
+            other => other.control()?.seq,
+        }
+    }
+
+    /// What the attempt has cost so far, as it came, if the frame says so.
+    #[must_use]
+    pub fn cost_micro(&self) -> Option<&Value> {
+        match self {
+            Self::Response(response) => response.control.cost_micro.as_ref(),
+            other => other.control()?.cost_micro.as_ref(),
+        }
+    }
+
+    fn control(&self) -> Option<&Control> {
+        match self {
+            Self::Ack(ack) => Some(&ack.control),
+            Self::Log(log) => Some(&log.control),
+            Self::Event(event) => Some(&event.control),
+            Self::Token(token) => Some(&token.control),
+            Self::Response(_) | Self::Unknown => None,
         }
     }
 }
@@ -67,42 +83,75 @@ impl std::error::Error for Invalid {}
 
 /// Reads a frame that a server sent.
 ///
-/// Unknown fields are ignored, unknown kinds and phases are [`FromServer::Unknown`]. `control`
-/// may be missing; a level that nobody knows is info; a timestamp, a number or a hash of the wrong
-/// form counts as absent. A status that is neither `success` nor `error` counts as absent too: in
-/// a final response that is a breach, which the reader judges. The cost is kept as it came.
+/// Unknown fields are ignored, unknown kinds are [`FromServer::Unknown`]. `control` may be missing;
+/// `content` stands for `data` where that is absent, as the authors' software has it; a level that
+/// nobody knows is info; a timestamp, a number or a hash of the wrong form counts as absent. A
+/// status that is neither `success` nor `error` counts as absent too: in a final response that is a
+/// breach, which the reader judges. A frame without a kind that is an envelope is a final response.
+/// An error that is reported makes a response a failed one, whatever its status says. The cost is
+/// kept as it came.
 pub fn decode_from_server(text: &str) -> Result<FromServer, Invalid> {
     let mut frame = read(text).map_err(|refusal| Invalid(refusal.reason))?;
-    let Some(Value::String(kind)) = frame.remove("kind") else {
-        return Err(Invalid("no kind"));
+    let kind = match frame.remove("kind") {
+        Some(Value::String(kind)) => kind,
+        None => return bare(&frame).ok_or(Invalid("no kind")),
+        Some(_) => return Err(Invalid("no kind")),
     };
-    if !matches!(kind.as_str(), "Ack" | "Log" | "Event" | "Response") {
+    if !matches!(kind.as_str(), "Ack" | "Log" | "Event" | "Token" | "Response") {
         return Ok(FromServer::Unknown);
     }
     let raw = object(frame.remove("control")).ok_or(Invalid("control is not an object"))?;
-    let control = control(&raw)?;
+    let mut control = control(&raw)?;
     Ok(match kind.as_str() {
-        "Ack" => FromServer::Ack(Ack { control }),
+        "Ack" => {
+            let named = frame.get("content").and_then(|content| content.get("run_id"));
+            control.run_id = control.run_id.or_else(|| named.and_then(run_id));
+            FromServer::Ack(Ack { control })
+        }
         "Log" => FromServer::Log(Log { control, data: log(data(&mut frame)?) }),
         "Event" => match event(&data(&mut frame)?) {
             Some(data) => FromServer::Event(Event { control, data }),
             None => FromServer::Unknown,
         },
+        "Token" => match data(&mut frame)?.remove("text") {
+            Some(Value::String(text)) => {
+                FromServer::Token(Token { control, content: TokenContent { text } })
+            }
+            _ => FromServer::Unknown,
+        },
         _ => FromServer::Response(response(control, &raw, frame)?),
     })
+}
+
+/// An envelope that was sent as it is.
+fn bare(frame: &Object) -> Option<FromServer> {
+    let envelope = read_envelope(frame)?;
+    let (status, outputs, error) = match envelope.result {
+        Ok(outputs) => (Status::Success, outputs, None),
+        Err(error) => (Status::Error, Object::new(), Some(error)),
+    };
+    let control = ResponseControl {
+        run_id: frame.get("run_id").and_then(run_id),
+        status: Some(status),
+        cost_micro: envelope.cost_micro.filter(|cost| !cost.is_null()),
+        is_final: true,
+        ..ResponseControl::default()
+    };
+    Some(FromServer::Response(Response { control, outputs, error }))
 }
 
 fn control(raw: &Object) -> Result<Control, Invalid> {
     let run_id = match raw.get("run_id") {
         None | Some(Value::Null) => None,
-        Some(Value::String(run_id)) => Some(run_id.clone()),
-        Some(_) => return Err(Invalid("control.run_id is not text")),
+        Some(named) => Some(run_id(named).ok_or(Invalid("control.run_id is not text"))?),
     };
-    Ok(Control { run_id, seq: raw.get("seq").and_then(Value::as_u64) })
+    let cost_micro = raw.get("cost_micro").filter(|cost| !cost.is_null()).cloned();
+    Ok(Control { run_id, cost_micro, seq: raw.get("seq").and_then(Value::as_u64) })
 }
 
 fn data(frame: &mut Object) -> Result<Object, Invalid> {
-    object(frame.remove("data")).ok_or(Invalid("data is not an object"))
+    let said = frame.remove("data").filter(|data| !data.is_null());
+    object(said.or_else(|| frame.remove("content"))).ok_or(Invalid("data is not an object"))
 }
 
 fn log(mut data: Object) -> LogData {
@@ -123,13 +172,11 @@ fn log(mut data: Object) -> LogData {
 }
 
 fn event(data: &Object) -> Option<EventData> {
-    let phase = match data.get("phase")?.as_str()? {
-        "started" => Phase::Started,
-        "checkpoint" => Phase::Checkpoint,
-        "completed" => Phase::Completed,
-        "preempted" => Phase::Preempted,
-        _ => return None,
-    };
+    let word = data.get("phase")?.as_str()?;
+    if word.is_empty() || word.len() > PHASE_BYTES_MAX || word.chars().any(char::is_control) {
+        return None;
+    }
+    let phase = Phase::from(word.to_owned());
     Some(EventData { phase, progress: data.get("progress").and_then(Value::as_f64) })
 }
 
@@ -139,36 +186,32 @@ fn response(control: Control, raw: &Object, mut frame: Object) -> Result<Respons
         Some(Value::Bool(is_final)) => *is_final,
         Some(_) => return Err(Invalid("control.final is neither true nor false")),
     };
-    let error = match frame.remove("error") {
-        None | Some(Value::Null) => None,
-        Some(Value::Object(error)) => Some(failure(&error)),
-        Some(Value::String(message)) => Some(Failure { code: code::UNKNOWN.to_owned(), message }),
-        Some(_) => return Err(Invalid("error is not an object")),
+    let given = frame.remove("error").filter(|error| !error.is_null());
+    if given.as_ref().is_some_and(|error| !error.is_object() && !error.is_string()) {
+        return Err(Invalid("error is not an object"));
+    }
+    let reported = failure(given.as_ref());
+    let status = match raw.get("status").and_then(Value::as_str) {
+        Some("error") => Some(Status::Error),
+        _ if reported.is_some() => Some(Status::Error),
+        Some("success") => Some(Status::Success),
+        _ => None,
     };
     Ok(Response {
         control: ResponseControl {
             run_id: control.run_id,
-            status: match raw.get("status").and_then(Value::as_str) {
-                Some("success") => Some(Status::Success),
-                Some("error") => Some(Status::Error),
-                _ => None,
-            },
-            cost_micro: raw.get("cost_micro").filter(|cost| !cost.is_null()).cloned(),
+            status,
+            cost_micro: control.cost_micro,
             is_final,
             seq: control.seq,
             written: written(raw.get("written")),
         },
         outputs: object(frame.remove("outputs")).ok_or(Invalid("outputs is not an object"))?,
-        error,
+        error: match status {
+            Some(Status::Error) => reported.or_else(|| given.map(|_| Failure::unknown())),
+            Some(Status::Success) | None => None,
+        },
     })
-}
-
-fn failure(error: &Object) -> Failure {
-    let text = |name| error.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    Failure {
-        code: text("code").unwrap_or(code::UNKNOWN).to_owned(),
-        message: text("message").unwrap_or_default().to_owned(),
-    }
 }
 
 fn written(raw: Option<&Value>) -> BTreeMap<String, Written> {

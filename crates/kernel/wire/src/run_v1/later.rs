@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::value::{Refusal, read};
+use super::value::{self, Refusal, read};
 use super::{Cancel, Control, close};
 
 /// A frame behind the first.
@@ -25,10 +25,12 @@ pub fn decode_later(text: &str, bytes_max: usize) -> Result<Later, Refusal> {
         Some("Cancel") => {
             let run_id = match frame.get("control").and_then(|control| control.get("run_id")) {
                 None | Some(Value::Null) => None,
-                Some(Value::String(run_id)) => Some(run_id.clone()),
-                Some(_) => return Err(Refusal::new(close::PROTOCOL, "control.run_id is not text")),
+                Some(named) => Some(
+                    value::run_id(named)
+                        .ok_or(Refusal::new(close::PROTOCOL, "control.run_id is not text"))?,
+                ),
             };
-            Ok(Later::Cancel(Cancel { control: Control { run_id, seq: None } }))
+            Ok(Later::Cancel(Cancel { control: Control { run_id, ..Control::default() } }))
         }
         Some(_) => Ok(Later::Unknown),
         None => Err(Refusal::new(close::PROTOCOL, "no kind")),

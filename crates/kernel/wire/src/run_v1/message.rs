@@ -20,6 +20,8 @@ pub enum Frame {
     Log(Log),
     /// Server to client: how far it is.
     Event(Event),
+    /// Server to client, of the authors' software: a piece of text.
+    Token(Token),
     /// Server to client: partial or final outputs.
     Response(Response),
 }
@@ -109,9 +111,20 @@ pub struct Control {
     /// The run; the connection's when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// An addition: what the attempt has cost so far, in micro-dollars. Kept as it came, since it
+    /// is judged apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micro: Option<Value>,
     /// An addition: the message's number within the attempt, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
+}
+
+impl Control {
+    /// Names a run and says nothing else.
+    pub fn of(run_id: impl Into<String>) -> Self {
+        Self { run_id: Some(run_id.into()), ..Self::default() }
+    }
 }
 
 /// The run is known; comes before anything else.
@@ -189,8 +202,8 @@ pub struct EventData {
 }
 
 /// A phase of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub enum Phase {
     /// It began.
     Started,
@@ -200,6 +213,60 @@ pub enum Phase {
     Completed,
     /// It was stopped.
     Preempted,
+    /// Another word of the authors' software, such as `paused`.
+    Other(String),
+}
+
+impl Phase {
+    /// Its word on the wire.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Started => "started",
+            Self::Checkpoint => "checkpoint",
+            Self::Completed => "completed",
+            Self::Preempted => "preempted",
+            Self::Other(word) => word,
+        }
+    }
+}
+
+impl From<String> for Phase {
+    fn from(word: String) -> Self {
+        match word.as_str() {
+            "started" => Self::Started,
+            "checkpoint" => Self::Checkpoint,
+            "completed" => Self::Completed,
+            "preempted" => Self::Preempted,
+            _ => Self::Other(word),
+        }
+    }
+}
+
+impl From<Phase> for String {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Other(word) => word,
+            known => known.as_str().to_owned(),
+        }
+    }
+}
+
+/// A piece of text that the authors' software streams; pieces follow on each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// Which run.
+    #[serde(default)]
+    pub control: Control,
+    /// The piece.
+    pub content: TokenContent,
+}
+
+/// What is new in a text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenContent {
+    /// The text.
+    pub text: String,
 }
 
 /// Partial or final outputs.
@@ -266,6 +333,14 @@ pub struct Failure {
     /// One sentence.
     #[serde(default)]
     pub message: String,
+}
+
+impl Failure {
+    /// A failure of which nothing is said.
+    #[must_use]
+    pub fn unknown() -> Self {
+        Self { code: unknown(), message: String::new() }
+    }
 }
 
 fn unknown() -> String {

@@ -7,6 +7,7 @@
 //! do not know them ignore them.
 
 mod encode;
+mod envelope;
 mod first;
 mod from_server;
 mod later;
@@ -15,14 +16,15 @@ mod upstream;
 mod value;
 
 pub use encode::encode;
+pub use envelope::{Envelope, read_envelope};
 pub use first::{First, Unfit, decode_first};
 pub use from_server::{FromServer, Invalid, decode_from_server};
 pub use later::{Later, decode_later};
 pub use message::{
     Ack, Cancel, Control, Event, EventData, Failure, Frame, Log, LogData, LogLevel, Mode, Phase,
-    Request, RequestControl, Response, ResponseControl, Status, Written,
+    Request, RequestControl, Response, ResponseControl, Status, Token, TokenContent, Written,
 };
-pub use upstream::{encode_upstream, token};
+pub use upstream::encode_upstream;
 pub use value::Refusal;
 
 /// The subprotocol that both ends must name.
@@ -38,6 +40,8 @@ pub mod limits {
     pub const FRAME_BYTES_MAX: usize = 8 * 1024 * 1024;
     /// Longest id of a run.
     pub const RUN_ID_BYTES_MAX: usize = 256;
+    /// Longest word for a phase.
+    pub const PHASE_BYTES_MAX: usize = 64;
     /// Deepest nesting of a frame.
     pub const NESTING_MAX: usize = crate::agent_v1::limits::NESTING_MAX;
 }

@@ -1,5 +1,5 @@
 //! What peers of the half-migrated wire expect beside the messages: `content` with the run's id,
-//! the phase or the line, and a frame for each piece of streamed text.
+//! the phase or the line.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,9 @@ pub fn encode_upstream(frame: &Frame) -> String {
         Frame::Ack(ack) => json!({"run_id": ack.control.run_id}),
         Frame::Event(event) => json!({"phase": event.data.phase}),
         Frame::Log(log) => json!({"msg": log.data.msg}),
-        Frame::Request(_) | Frame::Cancel(_) | Frame::Response(_) => return encode(frame),
+        Frame::Request(_) | Frame::Cancel(_) | Frame::Token(_) | Frame::Response(_) => {
+            return encode(frame);
+        }
     };
     match serde_json::to_value(frame) {
         Ok(Value::Object(mut object)) => {
@@ -22,10 +24,4 @@ pub fn encode_upstream(frame: &Frame) -> String {
         }
         _ => encode(frame),
     }
-}
-
-/// The text of the frame that stands beside a streamed text: only what is new in it.
-#[must_use]
-pub fn token(delta: &str) -> String {
-    json!({"kind": "Token", "content": {"text": delta}}).to_string()
 }

@@ -6,7 +6,7 @@ use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, Seq
 use serde_json::Value;
 use wharf_vocab::Object;
 
-use super::close;
+use super::{Failure, close, code};
 use crate::agent_v1::Malformed;
 use crate::agent_v1::scan::scan;
 
@@ -52,6 +52,33 @@ pub(super) fn read(text: &str) -> Result<Object, Refusal> {
     match value {
         Value::Object(object) => Ok(object),
         _ => Err(Refusal::new(close::PROTOCOL, "not an object")),
+    }
+}
+
+/// The id of a run as text; a whole number is one too, since some languages write it so.
+pub(super) fn run_id(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) if number.is_u64() || number.is_i64() => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// What a peer says went wrong; an empty object says nothing.
+pub(super) fn failure(error: Option<&Value>) -> Option<Failure> {
+    match error? {
+        Value::Object(error) if !error.is_empty() => {
+            let text =
+                |name| error.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+            Some(Failure {
+                code: text("code").unwrap_or(code::UNKNOWN).to_owned(),
+                message: text("message").unwrap_or_default().to_owned(),
+            })
+        }
+        Value::String(message) if !message.is_empty() => {
+            Some(Failure { message: message.clone(), ..Failure::unknown() })
+        }
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use wharf_wire::run_v1::{
     First, Frame, FromServer, Later, decode_first, decode_from_server, decode_later, encode,
-    encode_upstream, limits, token,
+    encode_upstream, limits,
 };
 
 fn examples(folder: &str) -> Vec<(String, String)> {
@@ -42,6 +42,7 @@ fn read(name: &str, text: &str) -> Frame {
         Ok(FromServer::Ack(ack)) => Frame::Ack(ack),
         Ok(FromServer::Log(log)) => Frame::Log(log),
         Ok(FromServer::Event(event)) => Frame::Event(event),
+        Ok(FromServer::Token(token)) => Frame::Token(token),
         Ok(FromServer::Response(response)) => Frame::Response(response),
         other => panic!("{name}: {other:?}"),
     }
@@ -95,7 +96,54 @@ fn peers_of_the_half_migrated_wire_find_their_content() {
     assert_eq!(upstream("log")["content"]["msg"], "Processing frame 10");
     assert_eq!(upstream("log")["data"]["msg"], "Processing frame 10");
     assert_eq!(upstream("response").get("content"), None);
-    assert_eq!(token("wor\"ld"), r#"{"content":{"text":"wor\"ld"},"kind":"Token"}"#);
+    assert_eq!(upstream("token")["content"]["text"], "wor\"ld");
+}
+
+#[test]
+fn t008_frames_of_the_authors_software_lose_nothing_that_counts() {
+    for (name, text) in examples("upstream") {
+        let frame = read(&name, &text);
+        let said: Value = serde_json::from_str(&text).expect("JSON");
+        let content = &said["content"];
+        match frame {
+            Frame::Ack(ack) => {
+                assert_eq!(ack.control.run_id.as_deref(), content["run_id"].as_str())
+            }
+            Frame::Log(log) => assert_eq!(Some(log.data.msg.as_str()), content["msg"].as_str()),
+            Frame::Event(event) => {
+                assert_eq!(Some(event.data.phase.as_str()), content["phase"].as_str(), "{name}");
+            }
+            Frame::Token(token) => {
+                assert_eq!(Some(token.content.text.as_str()), content["text"].as_str());
+            }
+            Frame::Response(response) => {
+                let status = &said["control"]["status"];
+                let status = if status.is_null() { &said["status"] } else { status };
+                assert_eq!(serde_json::json!(response.control.status), *status, "{name}");
+                let code = response.error.map(|error| error.code);
+                assert_eq!(code.as_deref(), said["error"]["code"].as_str(), "{name}");
+                assert!(response.control.is_final, "{name}");
+            }
+            Frame::Request(request) => assert_eq!(request.control.run_id, "7"),
+            Frame::Cancel(_) => panic!("{name}: there is none"),
+        }
+    }
+}
+
+#[test]
+fn the_stream_of_the_original_text_is_made_of_its_examples() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/run_v1/seed");
+    let stream = std::fs::read_to_string(folder.join("example3.jsonl")).expect("readable");
+    let all = examples("seed");
+    let frames: Vec<Value> =
+        stream.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    assert_eq!(frames.len(), 5);
+    for frame in frames {
+        let known = |(_, text): &(String, String)| {
+            serde_json::from_str::<Value>(text).expect("JSON") == frame
+        };
+        assert!(all.iter().any(known), "{frame}");
+    }
 }
 
 #[test]

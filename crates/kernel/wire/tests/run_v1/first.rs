@@ -106,11 +106,24 @@ fn t005_no_run_id_closes_with_1008() {
     for control in [json!({}), json!(null), json!("r1"), json!([]), json!({"run_id": ""})] {
         closed(&with("/control", control).to_string(), close::POLICY);
     }
-    for run_id in [json!(null), json!(7), json!({}), json!("x".repeat(RUN_ID_BYTES_MAX + 1))] {
+    for run_id in
+        [json!(null), json!(7.5), json!(true), json!({}), json!("x".repeat(RUN_ID_BYTES_MAX + 1))]
+    {
         closed(&with("/control/run_id", run_id).to_string(), close::POLICY);
     }
     closed(r#"{"kind":"Request","inputs":{}}"#, close::POLICY);
     closed(r#"{"kind":"Request","control":{"run_id":"a\nb"}}"#, close::POLICY);
+}
+
+#[test]
+fn t005_a_whole_number_is_the_text_of_its_digits() {
+    for (run_id, text) in
+        [(json!(7), "7"), (json!(-1), "-1"), (json!(u64::MAX), "18446744073709551615")]
+    {
+        assert_eq!(accepted(&with("/control/run_id", run_id)).control.run_id, text);
+    }
+    let refusal = decode_first(&with("/control/run_id", json!(7.5)).to_string(), FRAME_BYTES_MAX);
+    assert_eq!(refusal.expect_err("no id").reason, "control.run_id must be text");
 }
 
 #[test]

@@ -32,9 +32,13 @@ fn t008_a_log_needs_no_more_than_its_line() {
 }
 
 #[test]
-fn t008_unknown_kinds_phases_and_fields_are_ignored() {
-    assert_eq!(read(r#"{"kind":"Token","content":{"text":"x"}}"#), FromServer::Unknown);
-    assert_eq!(read(r#"{"kind":"Event","data":{"phase":"resting"}}"#), FromServer::Unknown);
+fn t008_unknown_kinds_and_fields_are_ignored() {
+    assert_eq!(read(r#"{"kind":"Frame","content":{"text":"x"}}"#), FromServer::Unknown);
+    assert_eq!(read(r#"{"kind":"Token","content":{"text":7}}"#), FromServer::Unknown);
+    for phase in ["".to_owned(), "x".repeat(65), "a\u{7}b".to_owned()] {
+        let frame = json!({"kind": "Event", "data": {"phase": phase}});
+        assert_eq!(read(&frame.to_string()), FromServer::Unknown, "{phase:?}");
+    }
     let plain = read(r#"{"kind":"Event","control":{"run_id":"r"},"data":{"phase":"started"}}"#);
     let grown = read(
         r#"{"kind":"Event","control":{"run_id":"r","x":1},"data":{"phase":"started","y":[]},"content":{}}"#,
@@ -64,6 +68,35 @@ fn t010_a_response_keeps_what_has_to_be_judged() {
 }
 
 #[test]
+fn t011_any_message_may_say_what_the_run_has_cost() {
+    for frame in [
+        r#"{"kind":"Ack","control":{"cost_micro":7}}"#,
+        r#"{"kind":"Log","control":{"cost_micro":7},"data":{"msg":"x"}}"#,
+        r#"{"kind":"Event","control":{"cost_micro":7},"data":{"phase":"checkpoint"}}"#,
+        r#"{"kind":"Token","control":{"cost_micro":7},"content":{"text":"x"}}"#,
+        r#"{"kind":"Response","control":{"cost_micro":7,"final":false},"outputs":{}}"#,
+    ] {
+        assert_eq!(read(frame).cost_micro(), Some(&json!(7)), "{frame}");
+    }
+    assert_eq!(read(r#"{"kind":"Log","control":{"cost_micro":null}}"#).cost_micro(), None);
+}
+
+#[test]
+fn t010_a_reported_error_is_never_a_success() {
+    for frame in [
+        r#"{"kind":"Response","control":{"final":true,"status":"success"},"error":{"code":"E"}}"#,
+        r#"{"kind":"Response","control":{"final":true},"error":{"code":"E"}}"#,
+        r#"{"status":"error","run_id":"r","meta":{},"error":{"code":"E"}}"#,
+        r#"{"status":"success","outputs":{},"error":{"code":"E"}}"#,
+    ] {
+        let FromServer::Response(response) = read(frame) else { panic!("{frame}") };
+        assert_eq!(response.control.status, Some(Status::Error), "{frame}");
+        assert_eq!(response.error.expect("kept").code, "E", "{frame}");
+        assert!(response.control.is_final, "{frame}");
+    }
+}
+
+#[test]
 fn t030_only_whole_confirmations_count() {
     let FromServer::Response(response) = read(
         r#"{"kind":"Response","control":{"final":true,"written":{"a":{"bytes":1,"b3":"x"},"b":{"bytes":-1,"b3":"x"},"c":1}}}"#,
@@ -81,7 +114,9 @@ fn what_cannot_be_read_is_said() {
         "{}",
         r#"{"kind":7}"#,
         r#"{"kind":"Ack","control":[]}"#,
-        r#"{"kind":"Ack","control":{"run_id":7}}"#,
+        r#"{"kind":"Ack","control":{"run_id":[7]}}"#,
+        r#"{"status":"error"}"#,
+        r#"{"outputs":{},"meta":{}}"#,
         r#"{"kind":"Log","data":[]}"#,
         r#"{"kind":"Response","outputs":[]}"#,
         r#"{"kind":"Response","control":{"final":"yes"}}"#,

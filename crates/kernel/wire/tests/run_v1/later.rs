@@ -18,7 +18,8 @@ fn t019_a_cancel_may_name_its_run() {
     check(r#"{"kind":"Cancel","control":{"run_id":"r1"}}"#, Ok(Some("r1")));
     check(r#"{"kind":"Cancel"}"#, Ok(Some("")));
     check(r#"{"kind":"Cancel","control":null}"#, Ok(Some("")));
-    check(r#"{"kind":"Cancel","control":{"run_id":1}}"#, Err(close::PROTOCOL));
+    check(r#"{"kind":"Cancel","control":{"run_id":1}}"#, Ok(Some("1")));
+    check(r#"{"kind":"Cancel","control":{"run_id":[]}}"#, Err(close::PROTOCOL));
 }
 
 #[test]

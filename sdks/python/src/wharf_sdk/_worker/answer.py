@@ -9,6 +9,7 @@ from typing import Any, Dict, Mapping, Optional
 from ..fault import Fault
 from .values import HANDLER, INTEGER_MAX, INTEGER_MIN, clip
 
+# What may stand beside outputs in an envelope that has no status.
 ENVELOPE = frozenset(["kind", "control", "run_id", "status", "cost_micro", "final", "outputs", "error"])
 MESSAGE_CHARACTERS_MAX = 1000
 CODE_CHARACTERS_MAX = 64
@@ -39,17 +40,29 @@ def read(given: Any) -> Answer:
     return Answer(outputs, cost)
 
 
-def _is_envelope(given: Mapping[str, Any]) -> bool:
-    if not all(key in ENVELOPE for key in given):
+def says_how_it_went(given: Mapping[str, Any]) -> bool:
+    """Whether outputs are an envelope: a status with outputs or an error, whatever else it holds."""
+    if given.get("status") not in ("success", "error"):
         return False
-    failed = given.get("status") == "error" and isinstance(given.get("error"), Mapping)
-    return failed or isinstance(given.get("outputs"), Mapping)
+    return isinstance(given.get("outputs"), Mapping) or bool(_reported(given.get("error")))
+
+
+def _is_envelope(given: Mapping[str, Any]) -> bool:
+    if says_how_it_went(given):
+        return True
+    return all(key in ENVELOPE for key in given) and isinstance(given.get("outputs"), Mapping)
+
+
+def _reported(error: Any) -> Any:
+    """An error that says something; an empty one reports none."""
+    return error if isinstance(error, (Mapping, str)) and error else None
 
 
 def _enveloped(given: Mapping[str, Any]) -> Answer:
     outputs, cost, error = given.get("outputs"), given.get("cost_micro"), given.get("error")
-    status = given.get("status", "error" if error else "success")
-    if status == "error":
+    status = given.get("status", "success")
+    # A reported error is never a success, whatever the status says.
+    if status == "error" or _reported(error):
         return Answer({}, cost, _fault(error))
     if status != "success":
         return Answer({}, cost, Fault(HANDLER, "The handler's status is neither success nor error."))
@@ -61,7 +74,7 @@ def _enveloped(given: Mapping[str, Any]) -> Answer:
 
 
 def _fault(error: Any) -> Fault:
-    given = error if isinstance(error, Mapping) else {}
+    given = error if isinstance(error, Mapping) else {"message": error}
     return Fault(safe_code(given.get("code")), safe_text(given.get("message", "")))
 
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 from .. import _host
 from ..fault import Canceled, Fault
-from .answer import Answer, read, safe_code, safe_text, wire_cost
+from .answer import Answer, read, safe_code, safe_text, says_how_it_went, wire_cost
 from .channel import LOOK_SECONDS, Channel, Control, Gone, bounded, encode
 from .hydration import INLINE_BYTES_MAX, WorkerHost
 from .load import Unusable
@@ -23,6 +23,8 @@ from .values import BINARY, HANDLER, Judge, clip, too_large
 LINE_BYTES_MAX = 8 << 20
 # Room for what stands around outputs in a message.
 AROUND_BYTES = 1 << 10
+# What makes an object with a kind a frame.
+FRAME = frozenset(["data", "content", "outputs"])
 
 Entry = Callable[..., Any]
 
@@ -83,9 +85,14 @@ class Worker:
         if isinstance(outputs, Mapping):
             judge.outputs(outputs)
             self._streamed.update(outputs)
-        data = frame.get("data")
-        if isinstance(data, Mapping) and isinstance(data.get("progress"), float):
-            frame["data"] = self._finite(data)
+        control = frame.get("control")
+        if isinstance(control, Mapping) and "cost_micro" in control:
+            # What is no cost is left out by the server, with a warning.
+            frame["control"] = dict(control, cost_micro=wire_cost(control["cost_micro"]))
+        for name in ("data", "content"):
+            data = frame.get(name)
+            if isinstance(data, Mapping) and isinstance(data.get("progress"), float):
+                frame[name] = self._finite(data)
         judge.outputs({key: value for key, value in frame.items() if key != "outputs"})
         self._send({"kind": "emit", "frame": frame}, "outputs")
 
@@ -143,7 +150,7 @@ class Worker:
     def _piece(self, piece: Any) -> None:
         if not isinstance(piece, Mapping):
             raise Fault(HANDLER, "The handler yielded something that is not an object.")
-        if isinstance(piece.get("kind"), str) and ("data" in piece or "outputs" in piece):
+        if isinstance(piece.get("kind"), str) and FRAME & set(piece):
             self.emit(piece)
         else:
             self.emit({"kind": "Response", "control": {"final": False}, "outputs": piece})
@@ -159,6 +166,9 @@ class Worker:
             outputs[key] = value
         Judge(self._line_bytes_max - AROUND_BYTES).outputs(outputs)
         largest = max(outputs, key=lambda key: len(str(outputs[key])), default="outputs")
+        if says_how_it_went(outputs):
+            # The server would take them for an envelope, which they are not.
+            outputs = {"status": "success", "outputs": outputs}
         self._send({"kind": "done", "result": outputs, "cost": cost}, largest)
 
     def _failed(self, code: str, message: str, detail: str, cost: Any) -> None:

@@ -153,15 +153,17 @@ function converse(runs: Runs, request: IncomingMessage, socket: Duplex, head: Bu
       }
       const { kind, control } = frame ?? {};
       if (run) {
-        const own = control?.run_id === undefined || control.run_id === run.id;
+        const own = control?.run_id === undefined || String(control.run_id) === run.id;
         if (kind === "Request" || (kind === "Cancel" && !own)) return connection.close(1002, "one run for each connection");
         if (kind === "Cancel") run.stop("ERR_CANCELED");
         return;
       }
       if (kind !== "Request") return connection.close(1002, "the first frame is no Request");
-      const id: unknown = control?.run_id;
+      // Some languages write whole numbers where the protocol has text.
+      const id: unknown = Number.isSafeInteger(control?.run_id) ? String(control.run_id) : control?.run_id;
       if (typeof id !== "string" || id === "") return connection.close(1008, "run_id is missing");
-      run = runs.attach(frame as unknown as RunRequest, connection);
+      const request = { ...frame, control: { ...control, run_id: id } };
+      run = runs.attach(request as unknown as RunRequest, connection);
     },
     gone() {
       clearTimeout(patience);

@@ -6,6 +6,7 @@ import type { Scope } from "../../scope.js";
 import { Task } from "../../task.js";
 import type { AnyTool } from "../../tool.js";
 import { pack, unpack, valueOfFile } from "../values.js";
+import { readEnvelope } from "./envelope.js";
 import { RunError } from "./error.js";
 import { checkDestinations, looksLikeReference, readReference, write, type Reach } from "./files.js";
 
@@ -59,6 +60,7 @@ export class Run {
   #log: { seq: number; frame: string }[] = [];
   #bytes = 0;
   #seq = 0;
+  #told = 0;
   #stopped: string | undefined;
   #grace: NodeJS.Timeout | undefined;
   #life: NodeJS.Timeout | undefined;
@@ -68,6 +70,7 @@ export class Run {
     this.id = id;
     this.digest = digest;
     this.#work = work;
+    this.#task.onSpend = (spent) => this.#spent(spent);
   }
 
   /** Sends what was said behind `after`, then what will be said. */
@@ -142,10 +145,10 @@ export class Run {
   /** Writes what has a place, and names the place in its stead. */
   async #settle(outputs: Fields, places: Record<string, string>): Promise<Fields> {
     this.#task.check();
-    const shown: Fields = { ...outputs };
+    const shown: Fields = outputsOf(outputs);
     for (const [key, target] of Object.entries(places)) {
-      if (outputs[key] !== undefined) {
-        await write(this.#work.reach, target, outputs[key]);
+      if (shown[key] !== undefined) {
+        await write(this.#work.reach, target, shown[key]);
         shown[key] = target;
       } else {
         this.#logged("warn", `Nothing was produced for ${key}`);
@@ -194,7 +197,14 @@ export class Run {
   #partial(data: unknown): void {
     if (this.done) return;
     const outputs = pack({ type: "object" }, data);
-    this.#say("Response", { control: { status: "success", cost_micro: 0, final: false }, outputs });
+    this.#say("Response", { control: { cost_micro: this.#task.spent, final: false }, outputs });
+  }
+
+  /** Says what the run has cost so far, when that is more than was said. */
+  #spent(cost_micro: number): void {
+    if (cost_micro <= this.#told) return;
+    this.#told = cost_micro;
+    this.#say("Event", { control: { cost_micro }, data: { phase: "checkpoint" } });
   }
 
   #logged(level: string, msg: string): void {
@@ -218,6 +228,14 @@ export class Run {
     clearTimeout(this.#life);
     this.#life = setTimeout(() => this.#event("checkpoint"), SILENCE_MS);
   }
+}
+
+/** What a tool gave; one that reports an error has failed, whatever else it gave. */
+function outputsOf(given: Fields): Fields {
+  const envelope = readEnvelope(given);
+  if (envelope === undefined) return { ...given };
+  if (envelope.error) throw new RunError(envelope.error.code, envelope.error.message);
+  return { ...envelope.outputs };
 }
 
 function asObject(value: unknown): Fields {

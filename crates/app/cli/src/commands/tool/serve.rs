@@ -40,7 +40,8 @@ pub(crate) struct Args {
     /// Where to listen: HOST:PORT (port 0 picks a free one) or unix:PATH
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     listen: Listen,
-    /// Which dialect to write; upstream adds what older peers look for
+    /// Which dialect to speak; upstream adds what older peers look for, and lets runs read the
+    /// artifacts of other runs
     #[arg(long, value_name = "NAME", default_value = "default")]
     profile: Dialect,
     /// A file with the tokens that callers may show, one per line
@@ -126,7 +127,7 @@ struct Bounds {
 enum Dialect {
     /// The protocol and nothing else
     Default,
-    /// Also what peers of the half-migrated wire look for
+    /// Also what peers of the half-migrated wire look for, and what their control plane relies on
     Upstream,
 }
 

@@ -3,14 +3,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use wharf_vocab::Object;
+use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{LogLevel, Phase, Written};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The server knows the attempt; comes once for each connection.
-    Accepted,
+    Accepted {
+        /// Whether the server said so; if not, its first message counts as saying it.
+        acked: bool,
+    },
     /// A line for people.
     Log {
         /// How grave it is.
@@ -27,6 +30,10 @@ pub enum Event {
     },
     /// Partial outputs, each as a whole.
     Partial(Object),
+    /// A piece of text that follows on those before it.
+    Text(String),
+    /// What the attempt has cost so far, in micro-dollars; only ever more than before.
+    Cost(Micro),
     /// Messages that the server has sent and nobody has got.
     Gap {
         /// The first.
@@ -50,7 +57,7 @@ pub enum Ended {
         /// What was written, by output.
         written: BTreeMap<String, Written>,
         /// Micro-dollars.
-        cost_micro: u64,
+        cost_micro: Micro,
     },
     /// The server says that it failed.
     Failed {
@@ -59,7 +66,7 @@ pub enum Ended {
         /// The server's words.
         message: String,
         /// Micro-dollars.
-        cost_micro: u64,
+        cost_micro: Micro,
     },
     /// The server answered in a way it may not.
     Broken {

@@ -4,7 +4,9 @@
 //! passes on what arrives, sends what [`Session::poll_send`] gives and acts on
 //! [`Session::poll_event`]. Exactly one [`Event::Ended`] comes, and nothing after it.
 //!
-//! - Nothing is taken before the server's `Ack`, which must come in time.
+//! - The server's first message must come in time. It should be an `Ack`; servers of the original
+//!   message format send none, and then whatever comes first counts as one.
+//! - What an attempt has cost counts as soon as any message says so, also one that is a breach.
 //! - A server that numbers its messages is attached to again after a connection is lost; what it
 //!   repeats is dropped and what is missing is said. A server that does not number them cannot
 //!   say where it was, and asking it again might make it act again: the attempt is lost with its
@@ -20,6 +22,7 @@ mod receive;
 
 use std::collections::VecDeque;
 
+use wharf_vocab::Micro;
 use wharf_wire::run_v1::{Cancel, Control, Frame, Request, close, encode};
 
 pub use config::Config;
@@ -41,6 +44,12 @@ pub struct Session {
     /// Whether a request may have reached the server.
     asked: bool,
     acked: bool,
+    /// Whether the server may still acknowledge on this connection.
+    may_ack: bool,
+    /// The most that the server has reported as cost.
+    cost_micro: Micro,
+    /// Whether it was said that a reported cost is none.
+    cost_warned: bool,
     canceled: bool,
     /// Whether the server may know the attempt from before this session.
     resumed: bool,
@@ -74,6 +83,9 @@ impl Session {
             last: 0,
             asked: false,
             acked: false,
+            may_ack: true,
+            cost_micro: 0,
+            cost_warned: false,
             canceled: false,
             resumed: false,
             pace,
@@ -102,6 +114,7 @@ impl Session {
         let known = self.acked || self.resumed;
         request.control.after = known.then_some(self.last);
         self.asked = true;
+        self.may_ack = true;
         self.state = State::Asked { since: now.ms };
         self.outgoing.clear();
         self.outgoing.push_back(Outgoing::Text(encode(&Frame::Request(request))));
@@ -122,8 +135,7 @@ impl Session {
     }
 
     fn send_cancel(&mut self) {
-        let run_id = Some(self.request.control.run_id.clone());
-        let cancel = Cancel { control: Control { run_id, seq: None } };
+        let cancel = Cancel { control: Control::of(&self.request.control.run_id) };
         self.outgoing.push_back(Outgoing::Text(encode(&Frame::Cancel(cancel))));
     }
 
@@ -219,6 +231,12 @@ impl Session {
     #[must_use]
     pub fn last_number(&self) -> u64 {
         self.last
+    }
+
+    /// The most that the server has reported as cost, however the attempt ended.
+    #[must_use]
+    pub fn cost_micro(&self) -> Micro {
+        self.cost_micro
     }
 
     /// Whether the server is known to number its messages.

@@ -2,7 +2,7 @@
 
 use wharf_vocab::Object;
 use wharf_wire::run_v1::{
-    EventData, FromServer, LogData, LogLevel, Phase, Response, Status, close, code,
+    EventData, Failure, FromServer, LogData, LogLevel, Phase, Response, Status, close, code,
     decode_from_server,
 };
 
@@ -29,17 +29,46 @@ impl Session {
         if named.is_some_and(|run_id| run_id != self.request.control.run_id) {
             return self.breach("A message names another run.");
         }
-        match (self.state, frame) {
-            (_, FromServer::Unknown) => {}
-            (State::Asked { .. }, FromServer::Ack(ack)) => {
+        if matches!(self.state, State::Asked { .. }) {
+            self.accepted(now, matches!(frame, FromServer::Ack(_)));
+        }
+        self.note_cost(&frame);
+        match frame {
+            FromServer::Unknown => {}
+            FromServer::Ack(ack) => {
                 self.numbered |= ack.control.seq.is_some();
-                self.acked = true;
-                self.state = State::Open { heard: now.ms, pinged: false };
-                self.events.push_back(Event::Accepted);
+                if !std::mem::take(&mut self.may_ack) {
+                    self.breach("The request was acknowledged twice.");
+                }
             }
-            (State::Asked { .. }, _) => self.breach("A message came before the acknowledgement."),
-            (_, FromServer::Ack(_)) => self.breach("The request was acknowledged twice."),
-            (_, frame) => self.take(now, frame),
+            frame => self.take(now, frame),
+        }
+    }
+
+    /// The server knows the attempt: it said so, or it speaks of it already.
+    fn accepted(&mut self, now: Moment, acked: bool) {
+        self.acked = true;
+        self.state = State::Open { heard: now.ms, pinged: false };
+        self.events.push_back(Event::Accepted { acked });
+    }
+
+    /// Keeps what the attempt has cost so far, before anything can make the message a breach.
+    fn note_cost(&mut self, frame: &FromServer) {
+        let is_final = matches!(frame, FromServer::Response(it) if it.control.is_final);
+        match frame.cost_micro().map(judge) {
+            Some(Ok(cost)) if cost > self.cost_micro => {
+                self.cost_micro = cost;
+                // What the last message says is told with how the attempt ended.
+                if !is_final {
+                    self.events.push_back(Event::Cost(cost));
+                }
+            }
+            // A wrong cost at the end fails the attempt; before it the run goes on.
+            Some(Err(why)) if !is_final && !std::mem::replace(&mut self.cost_warned, true) => {
+                let text = format!("{why} It is left out.");
+                self.events.push_back(Event::Log { level: LogLevel::Warn, text });
+            }
+            Some(_) | None => {}
         }
     }
 
@@ -78,7 +107,8 @@ impl Session {
         }
         match frame {
             FromServer::Log(log) => self.line(now, log.data),
-            FromServer::Event(event) => self.phase(now, &event.data),
+            FromServer::Event(event) => self.phase(now, event.data),
+            FromServer::Token(token) => self.text(token.content.text),
             FromServer::Response(response) if is_final => self.finish(now, response),
             FromServer::Response(response) => self.partial(response.outputs),
             FromServer::Ack(_) | FromServer::Unknown => {}
@@ -92,7 +122,7 @@ impl Session {
         }
     }
 
-    fn phase(&mut self, now: Moment, data: &EventData) {
+    fn phase(&mut self, now: Moment, data: EventData) {
         // Without a number a checkpoint says only that the server is there.
         if data.phase == Phase::Checkpoint && data.progress.is_none() {
             return;
@@ -119,6 +149,12 @@ impl Session {
         }
     }
 
+    fn text(&mut self, text: String) {
+        if !text.is_empty() {
+            self.events.push_back(Event::Text(text));
+        }
+    }
+
     fn few_enough(&mut self, outputs: &Object) -> bool {
         let most = self.config.outputs_max;
         if outputs.len() <= most {
@@ -141,20 +177,17 @@ impl Session {
             }
             (Some(_), Err(why)) => Ended::Broken { code: code::COST, message: why.to_string() },
             (Some(Status::Success), Ok(cost)) => {
-                if cost.is_none() {
+                if cost.is_none() && self.cost_micro == 0 {
                     let text = "The tool server reported no cost; it counts as 0.".to_owned();
                     self.events.push_back(Event::Log { level: LogLevel::Warn, text });
                 }
                 let (outputs, written) = (response.outputs, response.control.written);
-                Ended::Succeeded { outputs, written, cost_micro: cost.unwrap_or(0) }
+                Ended::Succeeded { outputs, written, cost_micro: self.cost_micro }
             }
-            (Some(Status::Error), Ok(cost)) => {
+            (Some(Status::Error), Ok(_)) => {
                 let error = response.error;
-                let (code, message) = error.map_or_else(
-                    || (code::UNKNOWN.to_owned(), String::new()),
-                    |error| (error.code, error.message),
-                );
-                Ended::Failed { code, message, cost_micro: cost.unwrap_or(0) }
+                let Failure { code, message } = error.unwrap_or_else(Failure::unknown);
+                Ended::Failed { code, message, cost_micro: self.cost_micro }
             }
         };
         self.end(ended);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use wharf_vocab::Micro;
 use wharf_wire::run_v1::{Phase, Refusal, Request, RequestControl, Status, Unfit, close, code};
 
 use super::ending::Ending;
@@ -182,6 +183,13 @@ impl Book {
         Ok(self.spread(run, before))
     }
 
+    /// Keeps what a run has cost so far without a word; its end will tell.
+    pub fn note_cost(&mut self, run: RunNo, cost_micro: Micro) {
+        if let Some(record) = self.runs.get_mut(&run) {
+            record.speech.note_cost(cost_micro);
+        }
+    }
+
     /// Counts what is new for each reader of a run, and finds those who are too slow.
     fn spread(&mut self, run: RunNo, before: usize) -> Vec<WatcherNo> {
         let mut slow = Vec::new();
@@ -208,7 +216,7 @@ impl Book {
         let record = self.runs.get_mut(&run).filter(|record| !record.is_ended())?;
         let before = record.speech.len();
         let is_canceled = ending.is_canceled();
-        let (response, warnings) = ending.judged(&self.limits);
+        let (response, warnings) = ending.judged(&self.limits, record.speech.cost_micro());
         let status = response.control.status;
         for warning in warnings {
             record.speech.warn(now, warning);

@@ -34,8 +34,9 @@ impl Ending {
         }
     }
 
-    /// The final response and the warnings that go before it.
-    pub(super) fn judged(self, limits: &Limits) -> (Response, Vec<String>) {
+    /// The final response and the warnings that go before it. What was reported before the end
+    /// counts, whatever the end says.
+    pub(super) fn judged(self, limits: &Limits, reported: Micro) -> (Response, Vec<String>) {
         let mut warnings = Vec::new();
         let mut result = self.result;
         if result.is_ok() {
@@ -43,22 +44,23 @@ impl Ending {
                 warnings.push(format!("The output `{key}` was asked for and not produced."));
             }
         }
-        let cost: Micro = match self.cost.as_ref().filter(|cost| !cost.is_null()) {
+        let at_end: Micro = match self.cost.as_ref().filter(|cost| !cost.is_null()) {
             None => {
-                if result.is_ok() {
+                if result.is_ok() && reported == 0 {
                     warnings.push("The handler reported no cost; it counts as 0.".to_owned());
                 }
                 0
             }
-            Some(reported) => judge(reported).unwrap_or_else(|why| {
+            Some(said) => judge(said).unwrap_or_else(|why| {
                 if result.is_ok() {
                     result = Err(failure(code::COST, &why.to_string()));
                 } else {
-                    warnings.push(format!("{why} It counts as 0."));
+                    warnings.push(format!("{why} It counts as {reported}."));
                 }
                 0
             }),
         };
+        let cost = at_end.max(reported);
         if result.as_ref().is_ok_and(|outputs| json_bytes(outputs) > room(limits)) {
             result = Err(failure(code::LIMIT, "The outputs are larger than a run may give."));
         }
@@ -135,23 +137,41 @@ mod tests {
     #[test]
     fn t011_a_wrong_cost_fails_a_run_that_went_well() {
         let (response, warnings) =
-            ending(Ok(Object::new()), Some(json!(-1))).judged(&Limits::default());
+            ending(Ok(Object::new()), Some(json!(-1))).judged(&Limits::default(), 0);
         assert_eq!(response.error.expect("failed").code, code::COST);
         assert_eq!(response.control.cost_micro, Some(json!(0)));
         assert!(warnings.is_empty());
         let lost = failure(code::WORKER, "Gone.");
-        let (response, warnings) = ending(Err(lost), Some(json!(0.5))).judged(&Limits::default());
+        let (response, warnings) =
+            ending(Err(lost), Some(json!(0.5))).judged(&Limits::default(), 0);
         assert_eq!(response.error.expect("failed").code, code::WORKER);
         assert_eq!((response.control.cost_micro, warnings.len()), (Some(json!(0)), 1));
     }
 
     #[test]
     fn t011_no_cost_counts_as_nothing_and_is_said() {
-        let (response, warnings) = ending(Ok(Object::new()), None).judged(&Limits::default());
+        let (response, warnings) = ending(Ok(Object::new()), None).judged(&Limits::default(), 0);
         assert_eq!(response.control.cost_micro, Some(json!(0)));
         assert_eq!(warnings.len(), 1);
-        let (response, _) = ending(Ok(Object::new()), Some(json!(3.0))).judged(&Limits::default());
+        let (response, _) =
+            ending(Ok(Object::new()), Some(json!(3.0))).judged(&Limits::default(), 0);
         assert_eq!(response.control.cost_micro, Some(json!(3)));
+    }
+
+    #[test]
+    fn t011_what_was_reported_before_the_end_counts_whatever_the_end_says() {
+        for (result, said, expect) in [
+            (Ok(Object::new()), None, 40),
+            (Ok(Object::new()), Some(json!(7)), 40),
+            (Ok(Object::new()), Some(json!(70)), 70),
+            (Ok(Object::new()), Some(json!(-1)), 40),
+            (Err(failure(code::WORKER, "Gone.")), None, 40),
+            (Err(failure(code::CANCELED, "Stopped.")), Some(json!(41)), 41),
+        ] {
+            let (response, warnings) = ending(result, said).judged(&Limits::default(), 40);
+            assert_eq!(response.control.cost_micro, Some(json!(expect)));
+            assert!(warnings.is_empty(), "{warnings:?}");
+        }
     }
 
     #[test]
@@ -172,7 +192,7 @@ mod tests {
     fn t020_outputs_over_the_limit_fail_the_run() {
         let limits = Limits { output_bytes_max: 100, ..Limits::default() };
         let outputs = json!({"a": "x".repeat(101)}).as_object().expect("an object").clone();
-        let (response, _) = ending(Ok(outputs), Some(json!(7))).judged(&limits);
+        let (response, _) = ending(Ok(outputs), Some(json!(7))).judged(&limits, 0);
         assert_eq!(response.error.expect("failed").code, code::LIMIT);
         assert_eq!(response.control.cost_micro, Some(json!(7)));
         assert!(response.outputs.is_empty());

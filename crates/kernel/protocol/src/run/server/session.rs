@@ -120,7 +120,7 @@ impl Session {
             return None;
         }
         *sent_ms = now.ms;
-        let control = Control { run_id: Some(run_id.clone()), seq: None };
+        let control = Control::of(run_id.as_str());
         Some(Frame::Ack(Ack { control }))
     }
 
@@ -151,7 +151,7 @@ impl Session {
         match &mut self.state {
             State::Open { run_id, sent_ms, .. } => {
                 *sent_ms = now.ms;
-                let control = Control { run_id: Some(run_id.clone()), seq: None };
+                let control = Control::of(run_id.as_str());
                 let data = EventData { phase: Phase::Checkpoint, progress: None };
                 Due::KeepAlive(Frame::Event(Event { control, data }))
             }

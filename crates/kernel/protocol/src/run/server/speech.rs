@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 
 use serde_json::Value;
-use wharf_vocab::Object;
+use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{
     Control, Event, EventData, Frame, Log, LogData, LogLevel, Phase, Response, ResponseControl,
-    token,
+    Token, TokenContent,
 };
 
 use super::{Limits, Profile};
@@ -38,6 +39,12 @@ pub enum Said {
     },
     /// Partial outputs, cumulative by key.
     Partial(Object),
+    /// A piece of text that follows on those before it.
+    Text(String),
+    /// What it has cost so far, in micro-dollars; only more than before is told.
+    Cost(Micro),
+    /// A frame of a kind that the protocol does not have; only some peers want it.
+    Other(Object),
 }
 
 /// A run gave more than it may.
@@ -49,6 +56,15 @@ pub struct Overflow;
 const FRAME_OVERHEAD: usize = 160;
 /// Longest line.
 const LINE_BYTES_MAX: usize = 16 * 1024;
+/// The output that text without a name belongs to.
+const TEXT: &str = "text";
+/// Text that grows is shown piece by piece up to this length, then in steps of a part of it: each
+/// step repeats all of it, so that smaller ones would cost far more than they show.
+const SHOWN_AT_ONCE: usize = 8 * 1024;
+/// Which part of a long text such a step is.
+const STEP: usize = 32;
+/// When a run has said too much, its cost is still told when it grew by such a part.
+const COST_STEP: Micro = 8;
 
 #[derive(Debug)]
 pub(super) struct Speech {
@@ -59,6 +75,12 @@ pub(super) struct Speech {
     output_bytes: usize,
     log_bytes: usize,
     is_cut: bool,
+    /// The text without a name, and how much of it was shown.
+    text: String,
+    text_shown: usize,
+    /// The most that was reported as cost, and the most of it that was told.
+    cost_micro: Micro,
+    cost_told: Micro,
 }
 
 #[derive(Debug)]
@@ -73,6 +95,11 @@ enum Body {
     Log(LogData),
     Event(EventData),
     Partial(Vec<(String, Piece)>),
+    /// A part of the text without a name.
+    Text(Range<usize>),
+    /// What it has cost so far.
+    Cost(Micro),
+    Other(Object),
     Final(Box<Response>),
 }
 
@@ -97,7 +124,21 @@ impl Speech {
             output_bytes: 0,
             log_bytes: 0,
             is_cut: false,
+            text: String::new(),
+            text_shown: 0,
+            cost_micro: 0,
+            cost_told: 0,
         }
+    }
+
+    /// The most that was reported as cost so far.
+    pub(super) fn cost_micro(&self) -> Micro {
+        self.cost_micro
+    }
+
+    /// Keeps a cost that is told with the end.
+    pub(super) fn note_cost(&mut self, cost: Micro) {
+        self.cost_micro = self.cost_micro.max(cost);
     }
 
     /// How many frames there are; the last one has this number.
@@ -122,12 +163,16 @@ impl Speech {
             Said::Log { level, text, at } => self.log(now, limits, level, text, at),
             Said::Event { phase, progress } => self.event(now, limits, phase, progress),
             Said::Partial(outputs) => return self.partial(limits, outputs),
+            Said::Text(text) => return self.text_grows(limits, &text),
+            Said::Cost(cost) => self.cost(limits, cost),
+            Said::Other(frame) => self.other(now, limits, frame),
         }
         Ok(())
     }
 
     /// Takes the final response.
     pub(super) fn conclude(&mut self, response: Response) {
+        self.show_text();
         let bytes = json_bytes(&response.outputs);
         self.output_bytes += bytes;
         self.push(Body::Final(Box::new(response)), bytes);
@@ -204,6 +249,56 @@ impl Speech {
         Ok(())
     }
 
+    /// Adds to the text without a name. Peers of the half-migrated wire get it piece by piece,
+    /// others as an output that grows.
+    fn text_grows(&mut self, limits: &Limits, piece: &str) -> Result<(), Overflow> {
+        let length = self.text.len() + piece.len();
+        let total = self.output_bytes.saturating_add(piece.len()).saturating_add(FRAME_OVERHEAD);
+        // Half of a frame is room enough for a text whose characters all have to be escaped once.
+        if length > limits.frame_bytes_max / 2 || total > limits.output_bytes_max {
+            return Err(Overflow);
+        }
+        self.text.push_str(piece);
+        self.output_bytes += piece.len();
+        let new = length - self.text_shown;
+        if self.profile == Profile::Upstream || length <= SHOWN_AT_ONCE || new * STEP >= length {
+            self.show_text();
+        }
+        Ok(())
+    }
+
+    /// Shows what of the text was not shown yet.
+    fn show_text(&mut self) {
+        let new = self.text_shown..self.text.len();
+        if !new.is_empty() {
+            self.text_shown = new.end;
+            self.output_bytes += FRAME_OVERHEAD;
+            let bytes = new.len();
+            self.push(Body::Text(new), bytes);
+        }
+    }
+
+    /// Takes what the run has cost so far. Who has said too much is heard when it is much more.
+    fn cost(&mut self, limits: &Limits, cost: Micro) {
+        let more = cost.saturating_sub(self.cost_told);
+        let has_room = self.log_bytes < limits.log_bytes_max;
+        if more > 0 && (has_room || more > self.cost_told / COST_STEP) {
+            self.cost_told = cost;
+            self.log_bytes += FRAME_OVERHEAD;
+            self.push(Body::Cost(cost), 0);
+        }
+        self.note_cost(cost);
+    }
+
+    fn other(&mut self, now: Moment, limits: &Limits, frame: Object) {
+        let bytes = json_bytes(&frame);
+        let fits = self.profile == Profile::Upstream && bytes <= limits.frame_bytes_max / 2;
+        if fits && self.has_room_for_lines(now, limits) {
+            self.log_bytes += bytes.saturating_add(FRAME_OVERHEAD);
+            self.push(Body::Other(frame), bytes);
+        }
+    }
+
     fn new_bytes(&self, key: &str, value: &Value) -> usize {
         match value {
             Value::String(text) => match self.latest(key).and_then(|old| text.strip_prefix(old)) {
@@ -244,30 +339,50 @@ impl Speech {
     pub(super) fn written(&self, index: usize) -> Vec<String> {
         let Some(kept) = self.frames.get(index) else { return Vec::new() };
         let seq = Some(index as u64 + 1);
-        let control = || Control { run_id: Some(self.run_id.clone()), seq };
+        let control = || Control { seq, ..Control::of(&self.run_id) };
+        let partial = |outputs: Object| {
+            let control = ResponseControl {
+                run_id: Some(self.run_id.clone()),
+                seq,
+                ..ResponseControl::default()
+            };
+            Frame::Response(Response { control, outputs, error: None })
+        };
+        // Whoever reads both the response and what stands beside it knows by the number that it
+        // is the same.
+        let token = |text: &str| {
+            let content = TokenContent { text: text.to_owned() };
+            Frame::Token(Token { control: control(), content })
+        };
         let frame = match &kept.body {
             Body::Log(data) => Frame::Log(Log { control: control(), data: data.clone() }),
             Body::Event(data) => Frame::Event(Event { control: control(), data: data.clone() }),
+            Body::Cost(cost) => Frame::Event(Event {
+                control: Control { cost_micro: Some(Value::from(*cost)), ..control() },
+                data: EventData { phase: Phase::Checkpoint, progress: None },
+            }),
+            Body::Text(new) => match self.profile {
+                Profile::Upstream => token(self.text.get(new.clone()).unwrap_or_default()),
+                Profile::Default => {
+                    let whole = self.text.get(..new.end).unwrap_or_default();
+                    partial(Object::from_iter([(TEXT.to_owned(), Value::from(whole))]))
+                }
+            },
+            Body::Other(frame) => return vec![with_control(frame, &control())],
             Body::Final(response) => {
                 let mut response = Response::clone(response);
                 response.control.run_id = Some(self.run_id.clone());
                 response.control.seq = seq;
                 Frame::Response(response)
             }
-            Body::Partial(pieces) => Frame::Response(Response {
-                control: ResponseControl {
-                    run_id: Some(self.run_id.clone()),
-                    seq,
-                    ..ResponseControl::default()
-                },
-                outputs: pieces.iter().map(|(key, piece)| self.whole(key, piece)).collect(),
-                error: None,
-            }),
+            Body::Partial(pieces) => {
+                partial(pieces.iter().map(|(key, piece)| self.whole(key, piece)).collect())
+            }
         };
         let mut texts = vec![self.profile.encode(&frame)];
         if let (Profile::Upstream, Body::Partial(pieces)) = (self.profile, &kept.body) {
-            texts
-                .extend(pieces.iter().filter_map(|(key, piece)| self.delta(key, piece)).map(token));
+            let deltas = pieces.iter().filter_map(|(key, piece)| self.delta(key, piece));
+            texts.extend(deltas.map(|delta| self.profile.encode(&token(delta))));
         }
         texts
     }
@@ -275,7 +390,7 @@ impl Speech {
     fn whole(&self, key: &str, piece: &Piece) -> (String, Value) {
         let value = match piece {
             Piece::Value(value) => value.clone(),
-            Piece::Text { version, end, .. } => Value::from(self.text(key, *version, 0, *end)),
+            Piece::Text { version, end, .. } => Value::from(self.text_of(key, *version, 0, *end)),
         };
         (key.to_owned(), value)
     }
@@ -283,16 +398,30 @@ impl Speech {
     fn delta(&self, key: &str, piece: &Piece) -> Option<&str> {
         match piece {
             Piece::Text { version, start, end } if start < end => {
-                Some(self.text(key, *version, *start, *end))
+                Some(self.text_of(key, *version, *start, *end))
             }
             Piece::Text { .. } | Piece::Value(_) => None,
         }
     }
 
-    fn text(&self, key: &str, version: usize, start: usize, end: usize) -> &str {
+    fn text_of(&self, key: &str, version: usize, start: usize, end: usize) -> &str {
         let text = self.texts.get(key).and_then(|versions| versions.get(version));
         text.and_then(|text| text.get(start..end)).unwrap_or_default()
     }
+}
+
+/// A frame as it came, with what every frame of a run has.
+fn with_control(frame: &Object, control: &Control) -> String {
+    let mut frame = frame.clone();
+    let mut said = match frame.remove("control") {
+        Some(Value::Object(said)) => said,
+        _ => Object::new(),
+    };
+    if let Ok(Value::Object(own)) = serde_json::to_value(control) {
+        said.extend(own);
+    }
+    frame.insert("control".to_owned(), said.into());
+    Value::Object(frame).to_string()
 }
 
 fn seconds(now: Moment) -> f64 {

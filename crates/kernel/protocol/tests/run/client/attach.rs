@@ -24,7 +24,7 @@ fn t017_after_a_lost_connection_only_the_rest_is_asked_for_and_repeats_are_dropp
         (&again[0]["control"]["run_id"], &again[0]["control"]["attempt"]),
         (&json!("r1"), &json!(2))
     );
-    assert_eq!(stage.say(&json!({"kind": "Ack"})), [Event::Accepted]);
+    assert_eq!(stage.say(&json!({"kind": "Ack"})), [Event::Accepted { acked: true }]);
     for (seq, expected) in [(1, vec![]), (2, vec![]), (3, vec![line("c")]), (3, vec![])] {
         assert_eq!(stage.say(&log(Some(seq), "c")), expected, "{seq}");
     }
@@ -57,7 +57,10 @@ fn t042_a_number_in_the_acknowledgement_is_enough_to_attach_again() {
     let mut stage = Stage::new();
     stage.session.connected(stage.now());
     stage.sent();
-    assert_eq!(stage.say(&json!({"kind": "Ack", "control": {"seq": 0}})), [Event::Accepted]);
+    assert_eq!(
+        stage.say(&json!({"kind": "Ack", "control": {"seq": 0}})),
+        [Event::Accepted { acked: true }]
+    );
     assert!(stage.session.is_numbered());
     assert!(stage.drop_connection().is_empty());
     assert!(stage.session.wants_connection());
@@ -78,7 +81,7 @@ fn t017_an_attempt_from_before_is_taken_up_and_never_begun() {
     let mut stage = Stage { session: Session::resume(Config::default(), request()), ms: 0 };
     stage.session.connected(stage.now());
     assert_eq!(stage.messages()[0]["control"]["after"], 0);
-    assert_eq!(stage.say(&json!({"kind": "Ack"})), [Event::Accepted]);
+    assert_eq!(stage.say(&json!({"kind": "Ack"})), [Event::Accepted { acked: true }]);
     assert_eq!(stage.say(&log(Some(1), "a")), [line("a")]);
 }
 

@@ -54,6 +54,39 @@ fn t039_a_status_that_is_neither_success_nor_error_is_a_breach() {
         let control = json!({"final": true, "status": status, "cost_micro": 1});
         let events = stage.say(&json!({"kind": "Response", "control": control}));
         assert!(matches!(end(&events), Ended::Broken { code: "ERR_PROTOCOL", .. }), "{status}");
+        assert_eq!(stage.session.cost_micro(), 1, "what was spent is spent");
+    }
+}
+
+#[test]
+fn t011_costs_before_the_end_are_told_when_they_grow_and_kept_whatever_comes() {
+    let mut stage = Stage::open();
+    let line = |cost: serde_json::Value| {
+        let control = json!({"run_id": "r1", "cost_micro": cost});
+        json!({"kind": "Event", "control": control, "data": {"phase": "checkpoint"}})
+    };
+    assert_eq!(stage.say(&line(json!(40))), [Event::Cost(40)]);
+    assert!(stage.say(&line(json!(40))).is_empty() && stage.say(&line(json!(7))).is_empty());
+    assert_eq!(stage.say(&line(json!(41.0))), [Event::Cost(41)]);
+    let events = stage.say(&line(json!(-1)));
+    assert!(matches!(&events[..], [Event::Log { level: LogLevel::Warn, .. }]), "{events:?}");
+    assert!(stage.say(&line(json!("much"))).is_empty(), "it is said once");
+    let control = json!({"cost_micro": 50, "final": false});
+    let partial = json!({"kind": "Response", "control": control, "outputs": {"a": 1}});
+    let expected = [Event::Cost(50), Event::Partial(object(json!({"a": 1})))];
+    assert_eq!(stage.say(&partial), expected);
+    for last in [
+        json!({"kind": "Nonsense", "control": 7}).to_string(),
+        "not even JSON".to_owned(),
+        success(json!({"cost_micro": -1}), &json!({})).to_string(),
+        success(json!({"cost_micro": 3}), &json!({})).to_string(),
+    ] {
+        let mut stage = Stage::open();
+        stage.say(&line(json!(60)));
+        stage.say_text(&last);
+        stage.drop_connection();
+        assert!(stage.session.is_over(), "{last}");
+        assert_eq!(stage.session.cost_micro(), 60, "{last}");
     }
 }
 

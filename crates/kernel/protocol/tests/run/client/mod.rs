@@ -37,7 +37,7 @@ impl Stage {
     pub(crate) fn opened(mut self) -> Self {
         self.session.connected(self.now());
         assert!(matches!(self.session.poll_send(), Some(Outgoing::Text(_))));
-        assert_eq!(self.say(&json!({"kind": "Ack"})), [Event::Accepted]);
+        assert_eq!(self.say(&json!({"kind": "Ack"})), [Event::Accepted { acked: true }]);
         self
     }
 

@@ -1,10 +1,10 @@
 //! What comes when, and what is read generously.
 
 use serde_json::json;
-use wharf_protocol::run::client::{Ended, Event, Outgoing};
-use wharf_wire::run_v1::{LogLevel, Phase, close};
+use wharf_protocol::run::client::{Config, Ended, Event, Outgoing, Session};
+use wharf_wire::run_v1::{LogLevel, Mode, Phase, Request, RequestControl, close};
 
-use super::{Stage, end, log, object};
+use super::{Stage, end, log, object, success};
 
 #[test]
 fn t004_the_request_says_which_attempt_and_all_additions() {
@@ -25,26 +25,73 @@ fn t004_the_request_says_which_attempt_and_all_additions() {
 }
 
 #[test]
-fn t007_nothing_counts_before_the_acknowledgement() {
-    for frame in [
-        log(None, "early"),
-        json!({"kind": "Event", "data": {"phase": "started"}}),
-        json!({"kind": "Response", "control": {"final": true, "status": "success"}}),
+fn t007_whatever_comes_first_counts_as_the_acknowledgement() {
+    for (frame, expected) in [
+        (log(None, "early"), vec![Event::Log { level: LogLevel::Info, text: "early".to_owned() }]),
+        (
+            json!({"kind": "Event", "data": {"phase": "started"}}),
+            vec![Event::Phase { phase: Phase::Started, progress: None }],
+        ),
+        (json!({"kind": "Hello"}), vec![]),
+        (json!({"kind": "Ack"}), vec![]),
     ] {
         let mut stage = Stage::new();
         stage.session.connected(stage.now());
         stage.sent();
         let events = stage.say(&frame);
-        let Ended::Broken { code, .. } = end(&events) else { panic!("{events:?}") };
-        assert_eq!(*code, "ERR_PROTOCOL");
-        assert_eq!(stage.sent(), [Outgoing::Close { code: close::PROTOCOL }]);
+        let acked = frame["kind"] == "Ack";
+        assert_eq!(events[0], Event::Accepted { acked }, "{frame}");
+        assert_eq!(events[1..], expected, "{frame}");
+        assert!(stage.sent().is_empty() && !stage.session.is_over());
     }
 }
 
 #[test]
-fn t007_an_acknowledgement_comes_once_per_connection() {
+fn t007_the_stream_of_the_original_text_runs_word_by_word() {
+    let stream = include_str!("../../../../wire/testdata/run_v1/seed/example3.jsonl");
+    let request = Request {
+        control: RequestControl::new("r3", Mode::Real),
+        inputs: object(json!({"prompt": "A cat playing piano", "duration": 10})),
+        outputs: object(json!({"video": "https://s3.../w1/videos/cat-piano.mp4?put"})),
+    };
+    let mut stage = Stage { session: Session::new(Config::default(), request), ms: 0 };
+    stage.session.connected(stage.now());
+    let events: Vec<Event> = stream.lines().flat_map(|line| stage.say_text(line)).collect();
+    let outputs = object(json!({"video": "https://s3.../w1/videos/cat-piano.mp4?put"}));
+    let ended = Ended::Succeeded { outputs, written: Default::default(), cost_micro: 200_000 };
+    let expected = [
+        Event::Accepted { acked: false },
+        Event::Phase { phase: Phase::Started, progress: None },
+        Event::Log { level: LogLevel::Info, text: "Loading model".to_owned() },
+        Event::Phase { phase: Phase::Checkpoint, progress: Some(0.5) },
+        Event::Ended(ended),
+    ];
+    assert_eq!(events, expected);
+}
+
+#[test]
+fn t007_a_final_response_may_come_first_and_keeps_cost_and_outputs() {
+    let mut stage = Stage::new();
+    stage.session.connected(stage.now());
+    let events = stage.say(&success(json!({"cost_micro": 9}), &json!({"n": 1})));
+    assert_eq!(events[0], Event::Accepted { acked: false });
+    let Ended::Succeeded { outputs, cost_micro: 9, .. } = end(&events) else {
+        panic!("{events:?}")
+    };
+    assert_eq!(outputs["n"], 1);
+}
+
+#[test]
+fn t007_an_acknowledgement_comes_once_per_connection_and_may_be_late() {
+    let ack = json!({"kind": "Ack", "control": {"run_id": "r1"}});
     let mut stage = Stage::open();
-    let events = stage.say(&json!({"kind": "Ack", "control": {"run_id": "r1"}}));
+    let events = stage.say(&ack);
+    assert!(matches!(end(&events), Ended::Broken { code: "ERR_PROTOCOL", .. }));
+    let mut stage = Stage::new();
+    stage.session.connected(stage.now());
+    stage.say(&log(None, "early"));
+    assert!(stage.say(&ack).is_empty());
+    let events = stage.say(&ack);
     assert!(matches!(end(&events), Ended::Broken { code: "ERR_PROTOCOL", .. }));
 }
 
@@ -91,10 +138,56 @@ fn t008_run_id_level_and_timestamp_may_be_missing() {
 }
 
 #[test]
-fn t008_unknown_fields_kinds_and_phases_are_ignored() {
+fn t008_frames_of_the_authors_software_are_text_lines_and_progress() {
+    let mut stage = Stage::new();
+    stage.session.connected(stage.now());
+    let read = |name: &str| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/testdata/run_v1/upstream/");
+        std::fs::read_to_string(format!("{folder}{name}.json")).expect("readable")
+    };
+    let phase = |word: &str| Event::Phase { phase: word.to_owned().into(), progress: None };
+    let text = "Using generic handler stub - override protocol/handler.py".to_owned();
+    for (name, expected) in [
+        ("ack", Event::Accepted { acked: true }),
+        ("event.started", phase("started")),
+        ("log", Event::Log { level: LogLevel::Info, text }),
+        ("token", Event::Text("Mock ".to_owned())),
+        ("event.paused", phase("paused")),
+        ("event.resumed", phase("resumed")),
+        ("event.budget_updated", phase("budget_updated")),
+    ] {
+        assert_eq!(stage.say_text(read(name).trim()), [expected], "{name}");
+    }
+    for (name, code) in [
+        ("envelope.error.meta", "ERR_PROVIDER"),
+        ("envelope.error.execution_id", "ERR_PROVIDER"),
+        ("response.validation", "ERR_VALIDATION"),
+    ] {
+        let events = Stage::open().say_text(read(name).trim());
+        assert!(matches!(end(&events), Ended::Failed { code: it, .. } if it == code), "{name}");
+    }
+    let events = Stage::open().say_text(read("envelope.success").trim());
+    assert!(matches!(end(&events), Ended::Succeeded { cost_micro: 100, .. }));
+}
+
+#[test]
+fn t008_a_token_beside_a_response_with_its_number_is_the_same_text() {
     let mut stage = Stage::open();
-    assert!(stage.say(&json!({"kind": "Token", "content": {"text": "x"}})).is_empty());
-    assert!(stage.say(&json!({"kind": "Event", "data": {"phase": "resting"}})).is_empty());
+    let control = json!({"run_id": "r1", "seq": 1, "final": false});
+    let frame = json!({"kind": "Response", "control": control, "outputs": {"text": "Hel"}});
+    assert_eq!(stage.say(&frame).len(), 1);
+    let token = |seq| {
+        let control = json!({"run_id": "r1", "seq": seq});
+        json!({"kind": "Token", "control": control, "content": {"text": "Hel"}})
+    };
+    assert!(stage.say(&token(1)).is_empty());
+    assert_eq!(stage.say(&token(2)), [Event::Text("Hel".to_owned())]);
+}
+
+#[test]
+fn t008_unknown_fields_and_kinds_are_ignored() {
+    let mut stage = Stage::open();
+    assert!(stage.say(&json!({"kind": "Frame", "content": {"text": "x"}})).is_empty());
     let frame =
         json!({"kind": "Log", "more": 1, "control": {"x": 2}, "data": {"msg": "a", "y": 3}});
     assert_eq!(stage.say(&frame).len(), 1);

@@ -36,6 +36,7 @@ fn check(text: &str) {
             FromServer::Ack(ack) => Frame::Ack(ack),
             FromServer::Log(log) => Frame::Log(log),
             FromServer::Event(event) => Frame::Event(event),
+            FromServer::Token(token) => Frame::Token(token),
             FromServer::Response(response) => Frame::Response(response),
             FromServer::Unknown => return,
         };

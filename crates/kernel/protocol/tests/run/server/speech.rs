@@ -1,7 +1,7 @@
 //! What a run says: bounded, cumulative, and the same for every reader.
 
 use serde_json::{Value, json};
-use wharf_protocol::run::server::{Limits, Overflow, Said};
+use wharf_protocol::run::server::{Book, Limits, Overflow, Profile, Said};
 use wharf_wire::run_v1::{LogLevel, Phase, close};
 
 use super::{at, attached, book, done, drain, object, request, started};
@@ -143,4 +143,76 @@ fn t018_a_text_that_grows_counts_by_what_is_new() {
     }
     let (frames, _) = drain(&mut book, reader);
     assert_eq!(frames.last().expect("the last")["outputs"]["text"], json!(text));
+}
+
+#[test]
+fn t011_costs_are_told_when_they_grow_and_the_end_has_the_largest() {
+    let mut book = book(Limits { log_bytes_max: 10_000, ..Limits::default() });
+    let (run, watcher) = started(&mut book, &request("r", 1));
+    for cost in [5, 5, 3, 7] {
+        book.say(at(0), run, Said::Cost(cost)).expect("room");
+    }
+    let (frames, _) = drain(&mut book, watcher);
+    let costs: Vec<&Value> = frames.iter().map(|frame| &frame["control"]["cost_micro"]).collect();
+    assert_eq!(costs, [5, 7]);
+    assert_eq!(frames[0]["kind"], "Event");
+    assert_eq!(frames[0]["data"], json!({"phase": "checkpoint"}));
+    // Who says too much is heard when it is much more; what is kept stays bounded.
+    for cost in 8..100_000 {
+        book.say(at(0), run, Said::Cost(cost)).expect("room");
+    }
+    let (frames, _) = drain(&mut book, watcher);
+    assert!(frames.len() < 300, "{}", frames.len());
+    book.note_cost(run, 200_000);
+    book.finish(at(0), run, done(&json!({})));
+    let (frames, _) = drain(&mut book, watcher);
+    assert_eq!(frames[0]["control"]["cost_micro"], 200_000);
+}
+
+#[test]
+fn t009_pieces_of_text_become_an_output_that_grows() {
+    let mut book = book(Limits::default());
+    let (run, watcher) = started(&mut book, &request("r", 1));
+    for piece in ["Mock ", "response: ", "ü"] {
+        book.say(at(0), run, Said::Text(piece.to_owned())).expect("room");
+    }
+    let (frames, _) = drain(&mut book, watcher);
+    let texts: Vec<&Value> = frames.iter().map(|frame| &frame["outputs"]["text"]).collect();
+    assert_eq!(texts, ["Mock ", "Mock response: ", "Mock response: ü"]);
+    for _ in 0..20_000 {
+        book.say(at(0), run, Said::Text("word ".to_owned())).expect("room");
+    }
+    book.finish(at(0), run, done(&json!({})));
+    let (frames, _) = drain(&mut book, watcher);
+    assert!(frames.len() < 2_000, "long text comes in steps, not {} times", frames.len());
+    let last = frames.iter().rfind(|frame| frame["control"]["final"] == false).expect("partial");
+    let text = last["outputs"]["text"].as_str().expect("text");
+    assert_eq!(text.len(), "Mock response: ü".len() + 100_000, "nothing is left out at the end");
+    let small = Limits { output_bytes_max: 1_000, ..Limits::default() };
+    let mut book = super::book(small);
+    let (run, _) = started(&mut book, &request("r", 1));
+    assert_eq!(book.say(at(0), run, Said::Text("x".repeat(2_000))), Err(Overflow));
+}
+
+#[test]
+fn t008_the_older_wire_gets_tokens_and_other_frames_as_they_came() {
+    let frame = json!({"kind": "Event", "content": {"phase": "paused", "by": "c", "ts": 1}});
+    let said = [Said::Text("Mock ".to_owned()), Said::Other(object(&frame))];
+    let mut book = Book::new(Limits::default(), Profile::Upstream);
+    let (run, watcher) = started(&mut book, &request("r", 1));
+    for one in said.clone() {
+        book.say(at(0), run, one).expect("room");
+    }
+    let (frames, _) = drain(&mut book, watcher);
+    assert_eq!(frames[0]["kind"], "Token");
+    assert_eq!(frames[0]["content"], json!({"text": "Mock "}));
+    assert_eq!(frames[1]["content"], frame["content"]);
+    assert_eq!(frames[1]["control"], json!({"run_id": "r", "seq": 2}));
+    let mut book = super::book(Limits::default());
+    let (run, watcher) = started(&mut book, &request("r", 1));
+    for one in said {
+        book.say(at(0), run, one).expect("room");
+    }
+    let (frames, _) = drain(&mut book, watcher);
+    assert_eq!(frames.len(), 1, "the protocol has no such frames: {frames:?}");
 }

@@ -1,0 +1,91 @@
+/** A tool server by itself: what it says while a run goes on, and what it takes for an error. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { tool } from "wharf-sdk";
+import { serveTool, type ToolServer } from "wharf-sdk/toolserver";
+
+import { NodeWebSocket } from "../../src/node/websocket.js";
+
+const UPSTREAM = new URL("../../../../../crates/kernel/wire/testdata/run_v1/upstream/", import.meta.url);
+
+type Frame = Record<string, any>;
+
+/** Serves a tool of this work, as long as the body takes. */
+async function served(run: (input: any, cx: any) => unknown, body: (server: ToolServer) => Promise<void>): Promise<void> {
+  const made = tool({ name: "made", description: "", input: {}, output: {}, run });
+  const server = await serveTool("test/made@1", made as never, { args: ["--port", "0"] });
+  try {
+    await body(server);
+  } finally {
+    await server.close();
+  }
+}
+
+/** Everything that a request brings, until the server closes. `seen` may send more. */
+async function ask(server: ToolServer, request: Frame, seen: (frame: Frame, socket: NodeWebSocket) => void = () => {}): Promise<Frame[]> {
+  const socket = new NodeWebSocket(`${server.url.replace("http", "ws")}/run`, ["theory.run.v1"]);
+  const frames: Frame[] = [];
+  socket.onopen = () => socket.send(JSON.stringify(request));
+  socket.onmessage = ({ data }) => {
+    const frame = JSON.parse(String(data)) as Frame;
+    frames.push(frame);
+    seen(frame, socket);
+  };
+  await new Promise((resolve) => (socket.onclose = () => resolve(undefined)));
+  return frames;
+}
+
+const request = (run_id: unknown): Frame => ({ kind: "Request", control: { run_id, mode: "mock" }, inputs: {}, outputs: {} });
+const last = (frames: Frame[]): Frame => frames.find((frame) => frame["control"].final === true) ?? assert.fail(JSON.stringify(frames));
+
+test("t011_costs_are_told_as_they_are_made", async () => {
+  const spend = async (_: unknown, cx: any): Promise<unknown> => {
+    cx.cost(300);
+    cx.cost(0);
+    cx.cost(400);
+    await new Promise((resolve) => cx.signal.addEventListener("abort", resolve));
+    return {};
+  };
+  await served(spend, async (server) => {
+    const told: number[] = [];
+    const frames = await ask(server, request("r1"), (frame, socket) => {
+      if (frame["kind"] === "Event" && frame["control"].cost_micro !== undefined) told.push(frame["control"].cost_micro);
+      if (told.length === 2 && frame["control"].cost_micro === 700) socket.send(JSON.stringify({ kind: "Cancel", control: { run_id: "r1" } }));
+    });
+    assert.deepEqual(told, [300, 700]);
+    assert.equal(last(frames)["error"].code, "ERR_CANCELED");
+    assert.equal(last(frames)["control"].cost_micro, 700);
+  });
+});
+
+test("t016_a_reported_error_is_never_a_success", async () => {
+  for (const name of ["envelope.error.meta", "envelope.error.execution_id"]) {
+    const envelope: unknown = JSON.parse(readFileSync(new URL(`${name}.json`, UPSTREAM), "utf8"));
+    await served(() => envelope, async (server) => {
+      const { control, error } = last(await ask(server, request("r1")));
+      assert.equal(control.status, "error", name);
+      assert.deepEqual(error, { code: "ERR_PROVIDER", message: "rate limited" });
+    });
+  }
+  await served(() => ({ status: "success", outputs: { a: 1 }, meta: {}, execution_id: "x" }), async (server) => {
+    const { control, outputs } = last(await ask(server, request("r1")));
+    assert.equal(control.status, "success");
+    assert.deepEqual(outputs, { a: 1 });
+  });
+  await served(() => ({ status: "error", message: "a tool may say so" }), async (server) => {
+    assert.equal(last(await ask(server, request("r1")))["control"].status, "success");
+  });
+});
+
+test("t005_a_whole_number_is_the_text_of_its_digits", async () => {
+  const numeric = JSON.parse(readFileSync(new URL("request.numeric.json", UPSTREAM), "utf8")) as Frame;
+  await served(() => ({}), async (server) => {
+    const frames = await ask(server, numeric);
+    assert.deepEqual(frames[0], { kind: "Ack", control: { run_id: "7" } });
+    assert.equal(last(frames)["control"].run_id, "7");
+    assert.deepEqual(await ask(server, request(7.5)), []);
+  });
+});
