@@ -141,7 +141,7 @@ pub(crate) async fn reply(
                 }
                 (Found::Past(past), id) => {
                     if let Some(stats) = stats {
-                        usage::note_late(shared, &past, stats).await?;
+                        usage::note_late(shared, &past, &id, &stats).await?;
                     }
                     if contradicts {
                         contradicted(shared, &desk.seat.id, &past, &id).await;

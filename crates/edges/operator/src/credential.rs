@@ -40,12 +40,15 @@ pub(crate) struct Past {
     pub(crate) given: Given,
     /// What its short credential is known by.
     handle: Option<Digest>,
+    /// Whether somebody told what it used up after it was over.
+    reported: bool,
 }
 
 impl Past {
     /// A task that was given out and that nobody remembers.
     fn unknown(attempt: u32) -> Self {
-        Self { run: None, seat: None, attempt, given: Given::Nothing, handle: None }
+        let given = Given::Nothing;
+        Self { run: None, seat: None, attempt, given, handle: None, reported: false }
     }
 
     /// The final that was given, if one was. The journal of a run that is not over may still get
@@ -68,7 +71,8 @@ impl Past {
             Stand::Open | Stand::Over => Given::Nothing,
         };
         let (run, seat) = (Some(task.run().clone()), Some(task.seat.clone()));
-        Self { run, seat, attempt: task.number(), given, handle: None }
+        let attempt = task.number();
+        Self { run, seat, attempt, given, handle: None, reported: false }
     }
 }
 
@@ -205,6 +209,7 @@ impl Tasks {
             attempt,
             given: Given::Journaled,
             handle: short,
+            reported: false,
         };
         state.past.insert(task_id.clone(), past);
         // Whoever is older is forgotten first.
@@ -215,6 +220,13 @@ impl Tasks {
     /// The tasks of a seat that are open.
     pub(crate) fn of_seat(&self, seat: &SeatId) -> Vec<Arc<Task>> {
         self.lock().open.values().filter(|task| task.seat == *seat).cloned().collect()
+    }
+
+    /// Whether nobody has told before what a task that is over used up.
+    pub(crate) fn is_first_report(&self, task_id: &str) -> bool {
+        let mut state = self.lock();
+        let past = state.past.get_mut(task_id);
+        past.is_some_and(|past| !std::mem::replace(&mut past.reported, true))
     }
 
     /// Whether a credential leads to a task that is known. Nothing is checked.

@@ -306,3 +306,69 @@ impl Desk {
         std::mem::take(&mut self.lock().owed).into_iter().map(|owed| owed.notice).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wharf_domain::run::TaskRef;
+    use wharf_domain::{NewSeat, SeatInput};
+    use wharf_vocab::{Digest, RunId, SeatId, WorldId};
+
+    fn desk() -> Desk {
+        let id = SeatId::new("S-1").expect("valid");
+        let new = NewSeat {
+            desc: String::new(),
+            token: Digest::of(&[b"t"]),
+            roles: Vec::new(),
+            tools: Vec::new(),
+        };
+        let by = Caller::owner().to_ref();
+        let made = Seat::decide(None, &id, &SeatInput::Create(Box::new(new)), &by);
+        let (entry, _) = made.expect("may").expect("changes");
+        Desk::new(Seat::apply(None, &id, Timestamp(1), &entry).expect("a seat"), Timestamp(1))
+    }
+
+    fn owed(n: usize) -> (Owed, CoreMessage) {
+        let run = RunKey {
+            world: WorldId::new("w").expect("valid"),
+            run: RunId::new(format!("r{n}")).expect("valid"),
+        };
+        let notice = Notice {
+            ask_id: AskId::in_shard(run.shard(), &format!("a{n}")),
+            seat: SeatId::new("S-1").expect("valid"),
+            tool: "acme/work".parse().expect("valid"),
+            task: TaskRef::of(&run, Timestamp(1), 1),
+            error: None,
+            run,
+        };
+        let message = CoreMessage::Cancel {
+            req_id: format!("n{n}"),
+            task_id: notice.task.task_id.clone(),
+            reason: String::new(),
+        };
+        (Owed { notice: Arc::new(notice), sent: false }, message)
+    }
+
+    #[test]
+    fn o014_what_is_kept_for_a_seat_is_bounded_and_the_oldest_go_first() {
+        let desk = desk();
+        for n in 0..NOTICES_MAX {
+            let (owed, message) = owed(n);
+            assert!(desk.owe(owed, message).is_none());
+        }
+        let (again, message) = owed(7);
+        assert!(desk.owe(again, message).is_none(), "one that is owed already is owed once");
+        let (next, message) = owed(NOTICES_MAX);
+        let gone = desk.owe(next, message).expect("the oldest goes");
+        assert_eq!(gone.run.run.as_str(), "r0");
+        let (taken, due) = desk.take(Timestamp(2));
+        assert_eq!((taken.owed.len(), due.len()), (NOTICES_MAX, 0));
+        assert!(taken.owed.iter().all(|owed| !owed.sent), "none was sent before");
+        let first = taken.owed[0].notice.ask_id.clone();
+        assert!(desk.paid(&first) && !desk.paid(&first));
+        let (again, _) = desk.take(Timestamp(3));
+        assert_eq!(again.owed.len(), NOTICES_MAX - 1);
+        assert!(again.owed.iter().all(|owed| owed.sent), "now all were");
+        assert_eq!(desk.forgive().len(), NOTICES_MAX - 1);
+    }
+}

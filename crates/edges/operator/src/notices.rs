@@ -43,7 +43,11 @@ pub(crate) async fn owe(shared: &Arc<Shared>, notice: Notice, run: &Run) {
 
 async fn add(shared: &Arc<Shared>, owed: Owed, message: CoreMessage) {
     let Some(desk) = shared.desk(&owed.notice.seat) else {
-        return end(shared, &owed.notice.ask_id, NoticeEnd::Dropped).await;
+        // A seat that is there and could not be taken up is told after the next start.
+        if shared.options.handle.seat(&owed.notice.seat).is_err() {
+            end(shared, &owed.notice.ask_id, NoticeEnd::Dropped).await;
+        }
+        return;
     };
     if let Some(oldest) = desk.owe(owed, message) {
         end(shared, &oldest.ask_id, NoticeEnd::Dropped).await;

@@ -139,15 +139,17 @@ pub(super) async fn result(State(shared): State<Arc<Shared>>, call: Call) -> Ans
 
 /// What a worker used up. It may come before the final or after it, as often as it changes.
 pub(super) async fn stats(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
-    let (found, _) = call.check(&shared, &WorkerScope::ResultWrite)?;
+    let (found, grant) = call.check(&shared, &WorkerScope::ResultWrite)?;
     let stats: Value = read(&call.bytes(BODY_BYTES_MAX).await?)?;
     if !stats.is_object() {
         return Err(Fault::new(Code::RequestInvalid, "The body is an object.").into());
     }
     match &found {
         Found::Task(task) if task.stand() == Stand::Open => usage::note(task, stats).await?,
-        Found::Task(task) => usage::note_late(&shared, &Past::of(task), stats).await?,
-        Found::Past(past) => usage::note_late(&shared, past, stats).await?,
+        Found::Task(task) => {
+            usage::note_late(&shared, &Past::of(task), &task.id, &stats).await?;
+        }
+        Found::Past(past) => usage::note_late(&shared, past, &grant.task_id, &stats).await?,
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }

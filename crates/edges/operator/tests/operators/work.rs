@@ -46,7 +46,11 @@ async fn o008_a_spawn_names_the_kind_of_worker_that_the_tool_declares() {
     assert_eq!(seat.hear("spawn").await.get("worker"), None);
     let stage = stage.killed().await;
     let mut seat = stage.open(&key).await;
-    assert_eq!(seat.hear("spawn").await["worker"], worker, "also after a restart");
+    for _ in 0..2 {
+        let spawn = seat.hear("spawn").await;
+        let declared = (spawn["agent"] == "coder").then_some(&worker);
+        assert_eq!(spawn.get("worker"), declared, "also after a restart: {spawn}");
+    }
     let wrong = json!({ "tools": [{ "name": "coder", "worker": 7 }] });
     let refused = stage.call("POST /v1/operators", &json!({ "capability_manifest": wrong })).await;
     assert_eq!(refused.refused(), (400, "request.invalid"));
@@ -177,7 +181,8 @@ async fn o030_what_a_worker_cost_counts_in_whatever_order_it_is_told_and_once() 
         let run = stage.task(&key.sid, json!({})).await;
         let spawn = seat.hear("spawn").await;
         let handle = word(&spawn, "worker_handle").to_owned();
-        let stats = json!({ "model": "large", "cost_micro": 700 });
+        let usage = json!({ "input_tokens": 12 });
+        let stats = json!({ "model": "large", "usage": usage, "cost_micro": 700 });
         let acked = ack(&spawn, &json!({ "value": {}, "stats": stats }));
         let route = "POST /v1/worker/stats";
         match told {
@@ -228,6 +233,15 @@ async fn o030_what_a_worker_cost_counts_in_whatever_order_it_is_told_and_once() 
             (shown["cost_micro"] == 700).then_some(shown)
         };
         let shown = eventually(booked).await;
+        let over = !matches!(told, AckThenFinal | RouteThenFinal | ProgressThenFinal | Result);
+        let kept = async || {
+            let audit = stage.handle.audit(0, 10_000).await.expect("readable");
+            let late = audit.iter().filter(|it| it.record.event == "operator.late_usage");
+            let tokens: Vec<_> = late.map(|it| it.record.facts["input_tokens"].clone()).collect();
+            (tokens.len() >= usize::from(over)).then_some(tokens)
+        };
+        let tokens = eventually(kept).await;
+        assert_eq!(tokens, vec![json!(12); usize::from(over)], "{told:?}: kept once");
         assert_eq!(shown["status"], ended["status"], "{told:?}");
         assert_eq!(shown["ended_at"], ended["ended_at"], "{told:?}");
     }
