@@ -3,6 +3,7 @@
 //! The edge is real, and so is the socket; processes are played, since ten thousand of them would
 //! measure the machine and not the core. The agents' ends live in another process.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
-use wharf_agent::{AgentEdge, CoreLimits, Options, Transport};
+use wharf_agent::{AgentEdge, AgentRule, CoreLimits, Options, Transport};
 use wharf_domain::Caller;
 use wharf_domain::agent::AgentLimits;
 use wharf_egress::EgressProxy;
@@ -62,6 +63,8 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
         sandbox: SandboxLevel::Standard,
         sandbox_min: None,
         agent_limits: AgentLimits::default(),
+        rule: AgentRule::default(),
+        rules: BTreeMap::new(),
         storage_origin: None,
     })
     .await?;

@@ -104,7 +104,7 @@ async fn r037_a_reply_without_the_id_it_answers_is_found() {
 
 #[tokio::test]
 async fn r037_what_the_original_protocol_does_not_ask_for_is_no_fault_by_its_profile() {
-    if python_is_missing() {
+    if wharf_skips::lacks("python3") {
         return;
     }
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata");
