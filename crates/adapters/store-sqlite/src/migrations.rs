@@ -12,7 +12,7 @@ use crate::connect::{self, APPLICATION_ID};
 use crate::error::{from_sqlite, unavailable};
 
 /// The version this code writes.
-pub const NEWEST: u32 = 4;
+pub const NEWEST: u32 = 5;
 
 /// One step of the schema.
 struct Step {
@@ -41,6 +41,11 @@ const STEPS: &[Step] = &[
         what: "who wrote and read each file",
         up: include_str!("schema/4_up.sql"),
         down: include_str!("schema/4_down.sql"),
+    },
+    Step {
+        what: "what attempts under way have cost, and the most each tool has",
+        up: include_str!("schema/5_up.sql"),
+        down: include_str!("schema/5_down.sql"),
     },
 ];
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
-use wharf_domain::Account;
+use wharf_domain::{Account, Price};
 use wharf_journal::audit::{Anchors, AuditKey, Sealer};
 use wharf_ports::{
     Batch, Clock, CommitError, CostQuery, CostRow, FileQuery, FileRecord, HistoryRecord, Lease,
@@ -198,6 +198,10 @@ impl Store for SqliteStore {
         shards: Vec<ShardId>,
     ) -> BoxFuture<'static, Result<Vec<(ShardId, HoldId)>, StoreError>> {
         self.readers.read(move |view| read::holds(view, &shards))
+    }
+
+    fn prices(&self) -> BoxFuture<'static, Result<Vec<Price>, StoreError>> {
+        self.readers.read(|view| read::prices(view))
     }
 
     fn audit(

@@ -29,6 +29,7 @@ pub(crate) fn tool(
 ) -> Option<ToolDef> {
     let capabilities = words(definition.capabilities.as_deref());
     Some(ToolDef {
+        free: false,
         tool: ToolId::new(&definition.tool_id).ok()?,
         description: definition.description.clone(),
         input_schema: definition.input_schema.clone(),

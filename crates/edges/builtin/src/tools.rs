@@ -23,7 +23,7 @@ fn build(options: Options) -> Result<InProcess, wharf_vocab::IdError> {
     let provider = InProcess::new("wharf")?
         .tool("echo", "Gives its inputs back as outputs, files as their text.", harmless, echo)?
         .tool("count", "Counts to n, one number at a time.", harmless, count)?
-        .tool("sleep", "Waits, and can be canceled while it does.", harmless, sleep)?
+        .tool("sleep", "Waits, and can be canceled while it does.", at_a_price, sleep)?
         .tool("fail", "Fails the way it is told to.", harmless, fail)?
         .tool("ask", "Asks a question and gives the answer back.", harmless, ask)?
         .tool("approve-me", "Runs only once somebody has approved it.", guarded, approve_me)?
@@ -32,9 +32,16 @@ fn build(options: Options) -> Result<InProcess, wharf_vocab::IdError> {
 }
 
 fn harmless(def: &mut ToolDef) {
+    def.free = true;
     def.side_effects = Some(false);
     def.mock = true;
     def.timeout_ms = Some(60 * 60 * 1000);
+}
+
+/// It costs what it is told to.
+fn at_a_price(def: &mut ToolDef) {
+    harmless(def);
+    def.free = false;
 }
 
 fn guarded(def: &mut ToolDef) {

@@ -14,7 +14,7 @@ use wharf_vocab::{AskId, Code, Fault, IdError, Object, RunId, RunKey, ToolId, Wo
 
 use crate::error::invalid;
 use crate::scalars::Int64;
-use crate::types::{Durability, Mode, Publish};
+use crate::types::{Durability, Mode, Publish, UnknownCost};
 
 /// The world of a request that names none.
 const DEFAULT_WORLD: &str = "default";
@@ -138,7 +138,7 @@ impl RunContextInput {
 pub(crate) struct WorldSettingsInput {
     /// The most its runs may cost, in micro-dollars; null for no limit.
     limit_micro: MaybeUndefined<Int64>,
-    /// What is set aside for a run whose tool names no price, in micro-dollars.
+    /// The least that is set aside for an attempt in micro-dollars, unless its tool is free.
     default_hold_micro: Option<Int64>,
     /// When outputs of its runs can be seen.
     publish: Option<Publish>,
@@ -146,6 +146,8 @@ pub(crate) struct WorldSettingsInput {
     retention_days: MaybeUndefined<u32>,
     /// All rules about approvals, in the place of those there are.
     policy: Option<Vec<PolicyRuleInput>>,
+    /// What is booked when nobody knows what an attempt cost.
+    unknown_cost: Option<UnknownCost>,
 }
 
 /// A rule about approvals.
@@ -173,6 +175,7 @@ impl WorldSettingsInput {
             publish: self.publish.map(Into::into),
             retention_days: retention.map(|given| given.map(days).transpose()).transpose()?,
             policy: self.policy.map(rules).transpose()?,
+            unknown_cost: self.unknown_cost.map(Into::into),
         })
     }
 }

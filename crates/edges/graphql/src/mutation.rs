@@ -6,6 +6,7 @@ use wharf_domain::{Resolution, WorldSettings};
 use wharf_vocab::{Fault, Verb};
 
 use crate::access::Session;
+use crate::error::invalid;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
 use crate::types::{Run, World};
 
@@ -109,6 +110,26 @@ impl Mutation {
         session.world(Verb::Admin, &id)?;
         let patch = settings.read()?;
         Ok(World::from(&session.handle.patch_world(&session.caller, id, patch).await?))
+    }
+
+    /// Corrects what a world's account says was spent, by an entry that is audited.
+    async fn correct_world(
+        &self,
+        ctx: &Context<'_>,
+        #[graphql(desc = "The world's id.")] id: String,
+        #[graphql(desc = "What is added to what was spent, in micro-dollars, as a whole number; \
+                          less than 0 to take away.")]
+        by_micro: String,
+        #[graphql(desc = "Why.")] reason: String,
+    ) -> Result<World, Fault> {
+        let session = Session::of(ctx)?;
+        session.verb(Verb::Admin)?;
+        let id = input::world(&id)?;
+        session.world(Verb::Admin, &id)?;
+        let by = by_micro
+            .parse()
+            .map_err(|_| invalid("byMicro", "The field `byMicro` must be a whole number."))?;
+        Ok(World::from(&session.handle.correct_world(&session.caller, id, by, reason).await?))
     }
 
     /// Removes a world: an empty one, or with `force` also one that holds files, which go with

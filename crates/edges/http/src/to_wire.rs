@@ -57,6 +57,8 @@ pub(crate) fn run(run: &Run) -> wire::Run {
         artifacts: Some(files::of_run(run)),
         continues: run.spec.continues.as_ref().map(ToString::to_string),
         receipt: files::receipt(run),
+        cost_micro: run.cost_so_far(),
+        would_cost_micro: (!run.spec.is_paid()).then_some(run.would_cost_micro),
         hold_micro: Some(run.spec.hold_micro),
         held_micro: Some(held(run)),
         ask: run.open_asks().next().map(|raised| ask(&raised.ask)),
@@ -66,8 +68,11 @@ pub(crate) fn run(run: &Run) -> wire::Run {
 
 /// What is set aside for the attempt under way.
 fn held(run: &Run) -> Micro {
-    let hold = run.active.as_ref().and_then(|attempt| attempt.hold.as_ref());
-    hold.map_or(0, |held| held.amount_micro)
+    let active = run.active.as_ref().filter(|attempt| attempt.hold.is_some());
+    active.map_or(0, |attempt| {
+        let held = attempt.hold.as_ref().map_or(0, |held| held.amount_micro);
+        held.max(attempt.reported_micro)
+    })
 }
 
 /// A run as lists show it, without inputs, outputs, files and asks.
@@ -81,6 +86,7 @@ pub(crate) fn summary(run: &RunSummary) -> wire::Run {
         status: run.status,
         attempt: run.attempt,
         cost_micro: run.cost_micro,
+        would_cost_micro: None,
         hold_micro: None,
         held_micro: None,
         created_at: time(run.created_at),
@@ -175,7 +181,9 @@ pub(crate) fn world(view: &WorldView) -> wire::World {
         limit_micro: view.world.settings.limit_micro,
         held_micro: view.account.held,
         spent_micro: view.account.spent,
+        over_micro: Some(view.account.over()).filter(|over| *over > 0),
         default_hold_micro: view.world.settings.default_hold_micro,
+        unknown_cost: view.world.settings.unknown_cost,
         publish: view.world.settings.publish,
         retention_days: view.world.settings.retention_days,
         policy: view.world.settings.policy.iter().map(policy_rule).collect(),

@@ -42,6 +42,7 @@ const KNOWN: &[&str] = &[
     "timeout_s",
     "max_concurrency",
     "max_cost_micro",
+    "free",
     "side_effects",
     "requires_directive",
     "mock",
@@ -153,6 +154,10 @@ fn tool(fields: &Fields<'_>, folder: &Path, read: &mut Vec<Vec<u8>>) -> Result<T
     def.mock = fields.flag("mock")?.unwrap_or(false);
     def.timeout_ms = timeout_ms(fields)?;
     def.max_cost_micro = fields.whole("max_cost_micro", 0)?;
+    def.free = fields.flag("free")?.unwrap_or(false);
+    if def.free && def.max_cost_micro.is_some_and(|price| price > 0) {
+        return Err(fields.wrong("free", "what has a price in max_cost_micro is not free"));
+    }
     Ok(def)
 }
 

@@ -8,6 +8,7 @@ mod catalog;
 mod fresh;
 mod handle;
 mod hub;
+mod prices;
 mod records;
 mod redact;
 mod schema;

@@ -25,6 +25,7 @@ use wharf_vocab::{
 use crate::admission;
 use crate::catalog::Catalog;
 use crate::hub::Hub;
+use crate::prices::Prices;
 use crate::records::{Agents, Grants, Seats, Worlds};
 use crate::shard::{Effect, Input, LateCost, Reply, Shard, Ticket, is_called_off};
 
@@ -58,6 +59,7 @@ pub(crate) struct Parts {
     pub(crate) agents: Arc<Agents>,
     pub(crate) grants: Arc<Grants>,
     pub(crate) seats: Arc<Seats>,
+    pub(crate) prices: Arc<Prices>,
     pub(crate) seed: u64,
 }
 
@@ -104,6 +106,7 @@ impl Shell {
             reload: BTreeSet::new(),
             renew_at: now.plus_ms(LEASE_MS / 3),
         };
+        shell.parts.prices.load(shell.parts.store.prices().await?);
         shell.load(ShardId::all().collect()).await?;
         Ok(shell)
     }
@@ -293,6 +296,7 @@ impl Shell {
             }
             Effect::Publish { batch, run } => {
                 count(&batch, &run);
+                self.parts.prices.committed(&batch.ledger);
                 self.clear_up(&run);
                 self.parts.hub.publish(batch, run);
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use wharf_domain::{Account, Ask, AuditRecord, Entry, Progress, RunSummary};
+use wharf_domain::{Account, Ask, AuditRecord, Entry, Price, Progress, RunSummary};
 use wharf_vocab::{
     AccountId, Code, CommitNo, Epoch, Fault, HoldId, NodeId, RunStatus, Seq, ShardId, StreamId,
     StreamKind, Timestamp, ToolId, WorldId,
@@ -80,6 +80,9 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
         &self,
         shards: Vec<ShardId>,
     ) -> BoxFuture<'static, Result<Vec<(ShardId, HoldId)>, StoreError>>;
+
+    /// The most that definitions of tools have cost, by tool, the oldest definition first.
+    fn prices(&self) -> BoxFuture<'static, Result<Vec<Price>, StoreError>>;
 
     /// Records of the audit behind `after` (a [`SealedRecord::id`]), in the order of commit.
     fn audit(

@@ -2,10 +2,13 @@
 //!
 //! A hold is taken on every account from the named one up to the root, or on none. What is
 //! available on an account is its limit less what is held and spent; it never counts below zero.
+//! A hold grows with what its attempt reports; whether that is more than there is, is told to
+//! whoever asks, and booked if they insist: money that is spent is spent.
 
 use std::collections::BTreeMap;
 
-use wharf_vocab::{AccountId, HoldId, Micro};
+use wharf_vocab::limits::PRICES_PER_TOOL_MAX;
+use wharf_vocab::{AccountId, Digest, HoldId, Micro, ToolId};
 
 /// One move of money inside a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +29,12 @@ pub enum LedgerOp {
         /// The new limit; none for no limit.
         limit: Option<Micro>,
     },
+    /// Lets an attempt begin for which nothing is set aside, if no account on the path to the
+    /// root has reached its limit.
+    Admit {
+        /// Where the path begins.
+        account: AccountId,
+    },
     /// Sets money aside, if every account on the path to the root has it.
     Hold {
         /// The hold's name; one that is open already is left as it is.
@@ -35,12 +44,28 @@ pub enum LedgerOp {
         /// How much.
         amount: Micro,
     },
+    /// An attempt has cost so much so far: its hold grows to that if it is less, or is made.
+    Report {
+        /// The hold's name.
+        hold: HoldId,
+        /// Where the path begins, if there is no hold yet.
+        account: AccountId,
+        /// What it has cost in all.
+        cost: Micro,
+        /// Whether that is so although an account passes its limit with it.
+        beyond: bool,
+    },
     /// Ends a hold and books what was spent, which may be more than was held.
     Settle {
         /// The hold's name; an unknown one is ignored.
         hold: HoldId,
         /// What was spent.
         spent: Micro,
+    },
+    /// Ends a hold that nobody knows any more and books what was reported.
+    Release {
+        /// The hold's name; an unknown one is ignored.
+        hold: HoldId,
     },
     /// Books a cost nothing was held for.
     Charge {
@@ -49,6 +74,54 @@ pub enum LedgerOp {
         /// What was spent.
         spent: Micro,
     },
+    /// Corrects what was spent; it never falls below zero.
+    Correct {
+        /// Where the path begins.
+        account: AccountId,
+        /// What is added, or taken away.
+        by: i64,
+    },
+    /// Remembers the most that a definition of a tool has cost.
+    Learn {
+        /// The tool.
+        tool: ToolId,
+        /// Hash of its definition.
+        tool_hash: Digest,
+        /// What it has cost.
+        cost: Micro,
+    },
+}
+
+/// The most that a definition of a tool has cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Price {
+    /// The tool.
+    pub tool: ToolId,
+    /// Hash of its definition.
+    pub tool_hash: Digest,
+    /// The most it has cost.
+    pub cost_micro: Micro,
+}
+
+/// An open hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenHold {
+    /// Where it was taken.
+    pub account: AccountId,
+    /// How much is set aside.
+    pub amount: Micro,
+    /// What its attempt has cost so far.
+    pub reported: Micro,
+}
+
+impl OpenHold {
+    /// The hold when its attempt has cost so much, and by how much it grows.
+    #[must_use]
+    pub fn grown(self, cost: Micro) -> (Self, Micro) {
+        let more = cost.saturating_sub(self.amount);
+        let reported = self.reported.max(cost);
+        (Self { amount: self.amount.saturating_add(more), reported, ..self }, more)
+    }
 }
 
 /// Why a hold was not taken.
@@ -80,6 +153,13 @@ impl Account {
         self.limit.map(|limit| limit.saturating_sub(self.held).saturating_sub(self.spent))
     }
 
+    /// By how much more is spent and set aside than the limit allows.
+    #[must_use]
+    pub fn over(&self) -> Micro {
+        let taken = self.held.saturating_add(self.spent);
+        self.limit.map_or(0, |limit| taken.saturating_sub(limit))
+    }
+
     /// By how much the limit would have to be higher for `amount` to be held; `None` if it can
     /// be. More may have been spent than the limit, since providers may report more than was held.
     #[must_use]
@@ -99,7 +179,9 @@ impl Account {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
     accounts: BTreeMap<AccountId, Account>,
-    holds: BTreeMap<HoldId, (AccountId, Micro)>,
+    holds: BTreeMap<HoldId, OpenHold>,
+    /// By tool, the oldest definition first.
+    prices: BTreeMap<ToolId, Vec<(Digest, Micro)>>,
 }
 
 impl Ledger {
@@ -107,9 +189,8 @@ impl Ledger {
     pub fn apply(&mut self, ops: &[LedgerOp]) -> Result<(), Funds> {
         let mut next = self.clone();
         for op in ops {
-            if let LedgerOp::Hold { hold, account, amount } = op
-                && !next.holds.contains_key(hold)
-                && let Some(funds) = next.shortage(account, *amount)
+            if let Some((account, amount)) = next.needs(op)
+                && let Some(funds) = next.shortage(account, amount)
             {
                 return Err(funds);
             }
@@ -126,8 +207,38 @@ impl Ledger {
     }
 
     /// The open holds.
-    pub fn holds(&self) -> impl Iterator<Item = (&HoldId, &(AccountId, Micro))> {
+    pub fn holds(&self) -> impl Iterator<Item = (&HoldId, &OpenHold)> {
         self.holds.iter()
+    }
+
+    /// The most that definitions of tools have cost.
+    #[must_use]
+    pub fn prices(&self) -> Vec<Price> {
+        let of = |(tool, known): (&ToolId, &Vec<(Digest, Micro)>)| {
+            let price = |(tool_hash, cost_micro): &(Digest, Micro)| Price {
+                tool: tool.clone(),
+                tool_hash: tool_hash.clone(),
+                cost_micro: *cost_micro,
+            };
+            known.iter().map(price).collect::<Vec<_>>()
+        };
+        self.prices.iter().flat_map(of).collect()
+    }
+
+    /// What must be left for a move, and on which path.
+    fn needs<'a>(&'a self, op: &'a LedgerOp) -> Option<(&'a AccountId, Micro)> {
+        match op {
+            LedgerOp::Admit { account } => Some((account, 1)),
+            LedgerOp::Hold { hold, account, amount } if !self.holds.contains_key(hold) => {
+                Some((account, *amount))
+            }
+            LedgerOp::Report { hold, account, cost, beyond: false } => {
+                let known = self.holds.get(hold).map(|hold| (&hold.account, hold.amount));
+                let (account, held) = known.unwrap_or((account, 0));
+                Some((account, cost.saturating_sub(held)))
+            }
+            _ => None,
+        }
     }
 
     fn shortage(&self, account: &AccountId, amount: Micro) -> Option<Funds> {
@@ -160,24 +271,55 @@ impl Ledger {
             LedgerOp::SetLimit { account, limit } => {
                 self.accounts.entry(account.clone()).or_default().limit = *limit;
             }
+            LedgerOp::Admit { .. } => {}
             LedgerOp::Hold { hold, .. } if self.holds.contains_key(hold) => {}
             LedgerOp::Hold { hold, account, amount } => {
                 self.on_path(account, |account| account.held += amount);
-                self.holds.insert(hold.clone(), (account.clone(), *amount));
+                let taken = OpenHold { account: account.clone(), amount: *amount, reported: 0 };
+                self.holds.insert(hold.clone(), taken);
             }
-            LedgerOp::Settle { hold, spent } => {
-                if let Some((account, amount)) = self.holds.remove(hold) {
-                    self.on_path(&account, |account| {
-                        account.held = account.held.saturating_sub(amount);
-                        account.spent = account.spent.saturating_add(*spent);
-                    });
-                }
+            LedgerOp::Report { hold, account, cost, .. } => {
+                let new = OpenHold { account: account.clone(), amount: 0, reported: 0 };
+                let (grown, more) = self.holds.remove(hold).unwrap_or(new).grown(*cost);
+                self.on_path(&grown.account, |account| {
+                    account.held = account.held.saturating_add(more);
+                });
+                self.holds.insert(hold.clone(), grown);
             }
+            LedgerOp::Settle { hold, spent } => self.settle(hold, Some(*spent)),
+            LedgerOp::Release { hold } => self.settle(hold, None),
             LedgerOp::Charge { account, spent } => {
                 self.on_path(account, |account| {
                     account.spent = account.spent.saturating_add(*spent);
                 });
             }
+            LedgerOp::Correct { account, by } => {
+                self.on_path(account, |account| {
+                    account.spent = account.spent.saturating_add_signed(*by);
+                });
+            }
+            LedgerOp::Learn { tool, tool_hash, cost } => self.learn(tool, tool_hash, *cost),
+        }
+    }
+
+    /// Ends a hold; what was spent is what was reported, unless it is known.
+    fn settle(&mut self, hold: &HoldId, spent: Option<Micro>) {
+        if let Some(OpenHold { account, amount, reported }) = self.holds.remove(hold) {
+            self.on_path(&account, |account| {
+                account.held = account.held.saturating_sub(amount);
+                account.spent = account.spent.saturating_add(spent.unwrap_or(reported));
+            });
+        }
+    }
+
+    fn learn(&mut self, tool: &ToolId, tool_hash: &Digest, cost: Micro) {
+        let known = self.prices.entry(tool.clone()).or_default();
+        match known.iter_mut().find(|(hash, _)| hash == tool_hash) {
+            Some((_, most)) => *most = (*most).max(cost),
+            None => known.push((tool_hash.clone(), cost)),
+        }
+        if known.len() > PRICES_PER_TOOL_MAX {
+            known.remove(0);
         }
     }
 

@@ -30,7 +30,7 @@ pub use audit::{AuditRecord, Severity};
 pub use caller::{Audience, Caller, CallerKind, CallerRef};
 pub use entry::Entry;
 pub use grant::{Grant, GrantEntry, GrantInput, Rights};
-pub use ledger::{Account, Funds, Ledger, LedgerOp};
+pub use ledger::{Account, Funds, Ledger, LedgerOp, OpenHold, Price};
 pub use notice::{Notice, NoticeEnd, NoticeEntry, NoticeOver};
 pub use outcome::Outcome;
 pub use permission::Permission;

@@ -27,8 +27,12 @@ pub struct ToolDef {
     pub reattach: bool,
     /// Longest running time of an attempt.
     pub timeout_ms: Option<u64>,
-    /// What is held for an attempt; the world's default when absent.
+    /// The most an attempt costs, as far as its author knows. What is held is that, the world's
+    /// default or the most that it cost before, whichever is more.
     pub max_cost_micro: Option<Micro>,
+    /// Whether it never costs anything, so that it can be used where no money is left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free: bool,
     /// Whether runs are written down unless the caller says otherwise.
     pub durability: Durability,
     /// What kind of worker an operator should start for it, if it says so.
@@ -82,6 +86,7 @@ impl ToolDef {
             reattach: false,
             timeout_ms: None,
             max_cost_micro: None,
+            free: false,
             durability: Durability::Journal,
             worker: None,
             keys_kept: None,

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::limits::WORLD_RULES_MAX;
+use wharf_vocab::limits::{REASON_BYTES_MAX, WORLD_RULES_MAX};
 use wharf_vocab::{
-    AccountId, AskId, Code, Digest, Fault, Micro, Publish, Timestamp, ToolId, WorldId,
+    AccountId, AskId, Code, Digest, Fault, Micro, Publish, Timestamp, ToolId, UnknownCost, WorldId,
 };
 
-use crate::{AuditRecord, CallerRef, LedgerOp, Rule};
+use crate::{AuditRecord, CallerRef, LedgerOp, Rule, Severity};
 
 /// What an owner can set on a world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorldSettings {
     /// The most its runs may cost; none for no limit.
     pub limit_micro: Option<Micro>,
-    /// What is held for an attempt whose tool names no price.
+    /// The least that is held for an attempt, unless its tool is free.
     pub default_hold_micro: Micro,
     /// When outputs of its runs can be seen.
     #[serde(default = "direct", skip_serializing_if = "is_direct")]
@@ -27,6 +27,9 @@ pub struct WorldSettings {
     /// Rules about approvals that come before the owner's for all worlds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<Rule>,
+    /// What is booked for an attempt whose provider never gave a last account of its cost.
+    #[serde(default, skip_serializing_if = "is_reported")]
+    pub unknown_cost: UnknownCost,
 }
 
 fn direct() -> Publish {
@@ -38,6 +41,11 @@ fn is_direct(publish: &Publish) -> bool {
     *publish == Publish::Direct
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_reported(unknown: &UnknownCost) -> bool {
+    *unknown == UnknownCost::Reported
+}
+
 impl Default for WorldSettings {
     fn default() -> Self {
         Self {
@@ -46,6 +54,7 @@ impl Default for WorldSettings {
             publish: Publish::Direct,
             retention_days: None,
             policy: Vec::new(),
+            unknown_cost: UnknownCost::Reported,
         }
     }
 }
@@ -74,7 +83,7 @@ impl WorldSettings {
 pub struct WorldPatch {
     /// The most its runs may cost; `Some(None)` takes the limit away.
     pub limit_micro: Option<Option<Micro>>,
-    /// What is held for an attempt whose tool names no price.
+    /// The least that is held for an attempt, unless its tool is free.
     pub default_hold_micro: Option<Micro>,
     /// When outputs of its runs can be seen.
     pub publish: Option<Publish>,
@@ -82,19 +91,22 @@ pub struct WorldPatch {
     pub retention_days: Option<Option<u32>>,
     /// All of its own rules about approvals.
     pub policy: Option<Vec<Rule>>,
+    /// What is booked when nobody knows what an attempt has cost.
+    pub unknown_cost: Option<UnknownCost>,
 }
 
 impl WorldPatch {
     /// The settings with those replaced that are named here.
     #[must_use]
     pub fn applied_to(&self, settings: &WorldSettings) -> WorldSettings {
-        let Self { limit_micro, default_hold_micro, publish, retention_days, policy } = self;
+        let Self { limit_micro, default_hold_micro, publish, retention_days, .. } = self;
         WorldSettings {
             limit_micro: limit_micro.unwrap_or(settings.limit_micro),
             default_hold_micro: default_hold_micro.unwrap_or(settings.default_hold_micro),
             publish: publish.unwrap_or(settings.publish),
             retention_days: retention_days.unwrap_or(settings.retention_days),
-            policy: policy.as_ref().unwrap_or(&settings.policy).clone(),
+            policy: self.policy.as_ref().unwrap_or(&settings.policy).clone(),
+            unknown_cost: self.unknown_cost.unwrap_or(settings.unknown_cost),
         }
     }
 }
@@ -125,6 +137,15 @@ pub enum WorldEntry {
         /// By whom.
         by: CallerRef,
     },
+    /// Somebody corrected what its account says was spent.
+    Corrected {
+        /// What was added, or taken away.
+        by_micro: i64,
+        /// Why.
+        reason: String,
+        /// By whom.
+        by: CallerRef,
+    },
     /// It was removed, with all its files. What its runs did stays on record.
     Removed {
         /// By whom.
@@ -152,6 +173,13 @@ pub enum WorldInput {
     Patch(WorldPatch),
     /// Remember that a tool was allowed.
     AllowTool(ToolId, ToolAllowance),
+    /// Correct what its account says was spent.
+    Correct {
+        /// What is added, or taken away.
+        by_micro: i64,
+        /// Why.
+        reason: String,
+    },
     /// Remove it; whether anything is in it was looked at before.
     Remove,
 }
@@ -221,6 +249,17 @@ impl World {
                 let (tool, allowance) = (tool.clone(), allowance.clone());
                 Some((WorldEntry::ToolAllowed { tool, allowance, by }, None, record))
             }
+            WorldInput::Correct { by_micro, reason } => {
+                check_correction(*by_micro, reason)?;
+                let ledger = LedgerOp::Correct { account: AccountId::of_world(id), by: *by_micro };
+                let record = record("world.corrected")
+                    .severity(Severity::Warn)
+                    .fact("by_micro", *by_micro)
+                    .fact("reason", reason.as_str());
+                let entry =
+                    WorldEntry::Corrected { by_micro: *by_micro, reason: reason.clone(), by };
+                Some((entry, Some(ledger), record))
+            }
             WorldInput::Remove => {
                 let account = AccountId::of_world(id);
                 let ledger = LedgerOp::SetLimit { account, limit: None };
@@ -249,6 +288,7 @@ impl World {
                 Arc::make_mut(&mut world.allowed).insert(tool.clone(), allowance.clone());
                 Some(world)
             }
+            (Some(world), WorldEntry::Corrected { .. }) => Some(world),
             (Some(world), WorldEntry::Changed { settings, .. }) if !world.removed => {
                 Some(Self { settings: settings.clone(), ..world })
             }
@@ -266,9 +306,26 @@ impl World {
                 allowed: Arc::default(),
                 removed: false,
             }),
-            (None, WorldEntry::ToolAllowed { .. } | WorldEntry::Removed { .. }) => None,
+            (
+                None,
+                WorldEntry::ToolAllowed { .. }
+                | WorldEntry::Corrected { .. }
+                | WorldEntry::Removed { .. },
+            ) => None,
         }
     }
+}
+
+/// A correction moves something, and says why.
+fn check_correction(by_micro: i64, reason: &str) -> Result<(), Fault> {
+    let refuse = |message: String| Err(Fault::new(Code::RequestInvalid, message));
+    if by_micro == 0 {
+        return refuse("A correction must be more or less than nothing.".to_owned());
+    }
+    if reason.trim().is_empty() || reason.len() > REASON_BYTES_MAX {
+        return refuse(format!("A correction needs a reason of {REASON_BYTES_MAX} bytes at most."));
+    }
+    Ok(())
 }
 
 /// What follows from other settings.

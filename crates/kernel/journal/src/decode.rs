@@ -7,7 +7,9 @@ use wharf_domain::{
     AgentEntry, AskEntry, Entry, GrantEntry, NoticeEntry, Progress, RunEntry, SeatEntry, WorldEntry,
 };
 
-use crate::shape::{Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldGone, WorldSet};
+use crate::shape::{
+    Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone, WorldSet,
+};
 use crate::upcast::{VERSIONS, Versions};
 use crate::{Error, Kind};
 
@@ -97,6 +99,10 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
         Kind::WorldToolAllowed => {
             let ToolAllowed { tool, allowance, by } = piece.read()?;
             Entry::World(WorldEntry::ToolAllowed { tool, allowance, by })
+        }
+        Kind::WorldCorrected => {
+            let WorldCorrected { by_micro, reason, by } = piece.read()?;
+            Entry::World(WorldEntry::Corrected { by_micro, reason, by })
         }
         Kind::WorldRemoved => {
             let WorldGone { by } = piece.read()?;

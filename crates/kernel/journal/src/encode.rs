@@ -6,7 +6,9 @@ use wharf_domain::{
 };
 
 use crate::Kind;
-use crate::shape::{Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldGone, WorldSet};
+use crate::shape::{
+    Gap, Log, Partial, Phase, Resolved, Text, ToolAllowed, WorldCorrected, WorldGone, WorldSet,
+};
 
 /// Room for an ordinary piece, so that a row rarely has to grow.
 const PIECE_BYTES: usize = 512;
@@ -88,6 +90,9 @@ fn world(row: &mut Row, entry: &WorldEntry) {
         }
         WorldEntry::ToolAllowed { tool, allowance, by } => {
             row.push(Kind::WorldToolAllowed, &ToolAllowed { tool, allowance, by });
+        }
+        WorldEntry::Corrected { by_micro, reason, by } => {
+            row.push(Kind::WorldCorrected, &WorldCorrected { by_micro: *by_micro, reason, by });
         }
         WorldEntry::Removed { by } => row.push(Kind::WorldRemoved, &WorldGone { by }),
     }

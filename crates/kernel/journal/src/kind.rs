@@ -57,6 +57,7 @@ kinds! {
     WorldCreated = "world.created", 1;
     WorldChanged = "world.changed", 1;
     WorldToolAllowed = "world.tool_allowed", 1;
+    WorldCorrected = "world.corrected", 1;
     WorldRemoved = "world.removed", 1;
     AgentAdded = "agent.added", 2;
     AgentApproved = "agent.approved", 2;

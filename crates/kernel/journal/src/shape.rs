@@ -25,6 +25,13 @@ pub(crate) struct ToolAllowed<T, A, B> {
 }
 
 #[derive(Serialize, Deserialize)]
+pub(crate) struct WorldCorrected<R, B> {
+    pub(crate) by_micro: i64,
+    pub(crate) reason: R,
+    pub(crate) by: B,
+}
+
+#[derive(Serialize, Deserialize)]
 pub(crate) struct WorldGone<B> {
     pub(crate) by: B,
 }

@@ -39,6 +39,13 @@ impl Digest {
         Self(hex(&hash.finalize()))
     }
 
+    /// Reads a digest from its text.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (text.len() == 64 && text.bytes().all(is_hex)).then(|| Self(text.to_owned()))
+    }
+
     /// The digest as text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -23,7 +23,7 @@ pub use ids::{
 };
 pub use status::{
     AskKind, Direction, Durability, Isolation, Mode, Publish, Resource, RunStatus, SandboxLevel,
-    Verb,
+    UnknownCost, Verb,
 };
 pub use time::Timestamp;
 

@@ -35,6 +35,13 @@ pub const RUN_DEPTH_MAX: u32 = 8;
 /// Attempts of one run.
 pub const ATTEMPTS_MAX: u32 = 5;
 
+/// What one report of cost may say, as a multiple of what was held; more is cut down to it.
+pub const COST_REPORT_MULTIPLE_MAX: u64 = 1_000;
+/// What one report of cost may always say, however little was held: 100 dollars.
+pub const COST_REPORT_MICRO_MIN: u64 = 100_000_000;
+/// Definitions of one tool whose highest cost is remembered; beyond it the oldest is forgotten.
+pub const PRICES_PER_TOOL_MAX: usize = 8;
+
 /// How long a run may wait for a provider that is starting or away.
 pub const PROVIDER_WAIT_MS: u64 = 30_000;
 /// Default running time of an attempt.

@@ -148,6 +148,18 @@ choice! {
 }
 
 choice! {
+    /// What is booked for an attempt whose provider never gave a last account of its cost.
+    #[derive(Default)]
+    UnknownCost {
+        /// What it had reported.
+        #[default]
+        Reported = "reported",
+        /// What was held for it, or what it had reported if that is more.
+        Held = "held",
+    }
+}
+
+choice! {
     /// Whether a run acts on the world or pretends to.
     Mode {
         /// Acts.

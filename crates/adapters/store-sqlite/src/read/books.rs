@@ -1,10 +1,10 @@
 //! Accounts, holds and the audit.
 
 use rusqlite::{Connection, Row};
-use wharf_domain::Account;
+use wharf_domain::{Account, Price};
 use wharf_journal::audit::SignedHead;
 use wharf_ports::{SealedRecord, StoreError};
-use wharf_vocab::{AccountId, HoldId, ShardId, Timestamp};
+use wharf_vocab::{AccountId, Digest, HoldId, ShardId, Timestamp, ToolId};
 
 use crate::error::{corrupt, from_sqlite};
 use crate::number::{clamp, clamp_len};
@@ -35,6 +35,22 @@ pub(crate) fn holds(
             Ok((shard, hold))
         })
         .collect()
+}
+
+/// The most that definitions of tools have cost, by tool, the oldest definition first.
+pub(crate) fn prices(conn: &Connection) -> Result<Vec<Price>, StoreError> {
+    let all: Vec<(String, String, i64)> = conn
+        .prepare_cached("SELECT tool, hash, cost FROM prices ORDER BY tool, id")
+        .and_then(|mut select| {
+            select.query_map((), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+        })
+        .map_err(from_sqlite)?;
+    let price = |(tool, hash, cost): (String, String, i64)| {
+        let tool = ToolId::new(&tool).ok().zip(Digest::parse(&hash));
+        let (tool, tool_hash) = tool.ok_or_else(|| corrupt("a stored price is damaged"))?;
+        Ok(Price { tool, tool_hash, cost_micro: cost.cast_unsigned() })
+    };
+    all.into_iter().map(price).collect()
 }
 
 /// Records of the audit behind `after`.

@@ -8,7 +8,7 @@ mod runs;
 mod streams;
 
 pub(crate) use asks::open_asks;
-pub(crate) use books::{account, audit, heads, holds};
+pub(crate) use books::{account, audit, heads, holds, prices};
 pub(crate) use costs::costs;
 pub(crate) use files::{all_files, files, trace, usage};
 pub(crate) use runs::runs;

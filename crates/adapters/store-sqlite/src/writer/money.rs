@@ -4,15 +4,17 @@
 //! the account of a busy world is part of nearly every batch. The rules are those of the domain's
 //! ledger; a property test compares the two.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
-use wharf_domain::{Account, Funds, LedgerOp};
+use wharf_domain::{Account, Funds, LedgerOp, OpenHold};
 use wharf_ports::{Refusal, StoreError};
-use wharf_vocab::{AccountId, HoldId, Micro, ShardId};
+use wharf_vocab::limits::PRICES_PER_TOOL_MAX;
+use wharf_vocab::{AccountId, Digest, HoldId, Micro, ShardId, ToolId};
 
 use super::apply::Halt;
 use crate::error::corrupt;
+use crate::number::{clamp, clamp_len};
 
 /// The accounts that a transaction has looked at.
 #[derive(Default)]
@@ -31,7 +33,11 @@ struct Seen {
 pub(super) struct Moves {
     accounts: BTreeMap<AccountId, Account>,
     /// Holds that are taken, or `None` for those that end.
-    holds: BTreeMap<HoldId, Option<(AccountId, Micro)>>,
+    holds: BTreeMap<HoldId, Option<OpenHold>>,
+    /// Those of them that were there before and belong to the shard that took them.
+    grown: BTreeSet<HoldId>,
+    /// What tools have cost.
+    prices: Vec<(ToolId, Digest, Micro)>,
 }
 
 impl Money {
@@ -56,21 +62,32 @@ impl Money {
         }
         for (hold, taken) in moves.holds {
             match taken {
-                Some((account, amount)) => conn
+                Some(OpenHold { amount, reported, .. }) if moves.grown.contains(&hold) => conn
+                    .prepare_cached("UPDATE holds SET amount = ?2, reported = ?3 WHERE id = ?1")?
+                    .execute(params![
+                        hold.as_str(),
+                        amount.cast_signed(),
+                        reported.cast_signed()
+                    ])?,
+                Some(OpenHold { account, amount, reported }) => conn
                     .prepare_cached(
-                        "INSERT OR REPLACE INTO holds (id, shard, account, amount)
-                         VALUES (?1, ?2, ?3, ?4)",
+                        "INSERT OR REPLACE INTO holds (id, shard, account, amount, reported)
+                         VALUES (?1, ?2, ?3, ?4, ?5)",
                     )?
                     .execute(params![
                         hold.as_str(),
                         shard.0,
                         account.as_str(),
-                        amount.cast_signed()
+                        amount.cast_signed(),
+                        reported.cast_signed()
                     ])?,
                 None => conn
                     .prepare_cached("DELETE FROM holds WHERE id = ?1")?
                     .execute([hold.as_str()])?,
             };
+        }
+        for (tool, hash, cost) in moves.prices {
+            learn(conn, &tool, &hash, cost)?;
         }
         Ok(())
     }
@@ -126,33 +143,62 @@ impl Draft<'_> {
                 let account = self.account(id)?.unwrap_or_default();
                 self.moves.accounts.insert(id.clone(), Account { limit: *limit, ..account });
             }
+            LedgerOp::Admit { account } => {
+                let path = self.path(account)?;
+                enough(&path, 1)?;
+            }
             // The same hold asked for again is the same hold.
             LedgerOp::Hold { hold, .. } if self.hold(hold)?.is_some() => {}
             LedgerOp::Hold { hold, account, amount } => {
                 let path = self.path(account)?;
-                for (id, account) in &path {
-                    if let Some(missing) = account.missing(*amount) {
-                        let funds = Funds { account: id.clone(), missing };
-                        return Err(Refusal::Funds(funds).into());
-                    }
-                }
+                enough(&path, *amount)?;
                 self.change(path, |account| account.held = account.held.saturating_add(*amount));
-                self.moves.holds.insert(hold.clone(), Some((account.clone(), *amount)));
+                let taken = OpenHold { account: account.clone(), amount: *amount, reported: 0 };
+                self.moves.holds.insert(hold.clone(), Some(taken));
             }
-            LedgerOp::Settle { hold, spent } => {
-                if let Some((account, amount)) = self.hold(hold)? {
-                    let path = self.path(&account)?;
-                    self.change(path, |account| {
-                        account.held = account.held.saturating_sub(amount);
-                        account.spent = account.spent.saturating_add(*spent);
-                    });
-                    self.moves.holds.insert(hold.clone(), None);
+            LedgerOp::Report { hold, account, cost, beyond } => {
+                let known = self.hold(hold)?;
+                if known.is_some() && !self.moves.holds.contains_key(hold) {
+                    self.moves.grown.insert(hold.clone());
                 }
+                let new = OpenHold { account: account.clone(), amount: 0, reported: 0 };
+                let (grown, more) = known.unwrap_or(new).grown(*cost);
+                let path = self.path(&grown.account)?;
+                if !beyond {
+                    enough(&path, more)?;
+                }
+                self.change(path, |account| account.held = account.held.saturating_add(more));
+                self.moves.holds.insert(hold.clone(), Some(grown));
             }
+            LedgerOp::Settle { hold, spent } => self.settle(hold, Some(*spent))?,
+            LedgerOp::Release { hold } => self.settle(hold, None)?,
             LedgerOp::Charge { account, spent } => {
                 let path = self.path(account)?;
                 self.change(path, |account| account.spent = account.spent.saturating_add(*spent));
             }
+            LedgerOp::Correct { account, by } => {
+                let path = self.path(account)?;
+                self.change(path, |account| {
+                    account.spent = account.spent.saturating_add_signed(*by);
+                });
+            }
+            LedgerOp::Learn { tool, tool_hash, cost } => {
+                self.moves.prices.push((tool.clone(), tool_hash.clone(), *cost));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a hold; what was spent is what was reported, unless it is known.
+    fn settle(&mut self, hold: &HoldId, spent: Option<Micro>) -> Result<(), Halt> {
+        if let Some(OpenHold { account, amount, reported }) = self.hold(hold)? {
+            let path = self.path(&account)?;
+            self.change(path, |account| {
+                account.held = account.held.saturating_sub(amount);
+                account.spent = account.spent.saturating_add(spent.unwrap_or(reported));
+            });
+            self.moves.grown.remove(hold);
+            self.moves.holds.insert(hold.clone(), None);
         }
         Ok(())
     }
@@ -184,18 +230,47 @@ impl Draft<'_> {
         }
     }
 
-    fn hold(&self, id: &HoldId) -> Result<Option<(AccountId, Micro)>, Halt> {
+    fn hold(&self, id: &HoldId) -> Result<Option<OpenHold>, Halt> {
         if let Some(hold) = self.moves.holds.get(id) {
             return Ok(hold.clone());
         }
-        let found: Option<(String, i64)> = self
+        let found: Option<(String, i64, i64)> = self
             .conn
-            .prepare_cached("SELECT account, amount FROM holds WHERE id = ?1")?
-            .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+            .prepare_cached("SELECT account, amount, reported FROM holds WHERE id = ?1")?
+            .query_row([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
-        let Some((account, amount)) = found else { return Ok(None) };
-        Ok(Some((account_id(&account)?, amount.cast_unsigned())))
+        let Some((account, amount, reported)) = found else { return Ok(None) };
+        Ok(Some(OpenHold {
+            account: account_id(&account)?,
+            amount: amount.cast_unsigned(),
+            reported: reported.cast_unsigned(),
+        }))
     }
+}
+
+/// Whether every account of a path has so much; the first that has not is told.
+fn enough(path: &[(AccountId, Account)], amount: Micro) -> Result<(), Halt> {
+    for (id, account) in path {
+        if let Some(missing) = account.missing(amount) {
+            return Err(Refusal::Funds(Funds { account: id.clone(), missing }).into());
+        }
+    }
+    Ok(())
+}
+
+/// Remembers what a definition of a tool has cost, and forgets the oldest of too many.
+fn learn(conn: &Connection, tool: &ToolId, hash: &Digest, cost: Micro) -> rusqlite::Result<()> {
+    conn.prepare_cached(
+        "INSERT INTO prices (tool, hash, cost) VALUES (?1, ?2, ?3)
+         ON CONFLICT (tool, hash) DO UPDATE SET cost = max(cost, excluded.cost)",
+    )?
+    .execute(params![tool.as_str(), hash.as_str(), clamp(cost)])?;
+    conn.prepare_cached(
+        "DELETE FROM prices WHERE tool = ?1 AND id NOT IN
+             (SELECT id FROM prices WHERE tool = ?1 ORDER BY id DESC LIMIT ?2)",
+    )?
+    .execute(params![tool.as_str(), clamp_len(PRICES_PER_TOOL_MAX)])?;
+    Ok(())
 }
 
 /// An account as its columns hold it: parent, limit, held, spent.

@@ -7,16 +7,16 @@ use crate::support::{Home, key as audit_key};
 use proptest::prelude::*;
 use wharf_domain::{ArtifactOp, LedgerOp};
 use wharf_ports::contract::desk::{
-    account, append, append_progress, claim, created, ended, holds, node, opens, path, question,
-    reads, record, removes, run_key, settles, started, text, writes,
+    account, append, append_progress, claim, created, ended, hold, holds, node, opens, path,
+    question, reads, record, removes, run_key, settles, started, text, tool, writes,
 };
 use wharf_ports::memory::{MemoryState, MemoryStore};
 use wharf_ports::{
     Append, Batch, Body, CostBy, CostQuery, FileQuery, Head, RunQuery, Store, TraceQuery,
 };
 use wharf_vocab::{
-    AskId, CommitNo, Epoch, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind, Timestamp,
-    WorldId,
+    AskId, CommitNo, Digest, Epoch, RunKey, RunStatus, Seq, ShardId, StreamId, StreamKind,
+    Timestamp, WorldId,
 };
 
 const ACCOUNTS: [&str; 3] = ["world:w", "token:g", "run:w/r-1"];
@@ -81,6 +81,11 @@ enum Move {
     Hold(usize, usize, u64),
     Settle(usize, u64),
     Charge(usize, u64),
+    Admit(usize),
+    Report(usize, usize, u64, bool),
+    Release(usize),
+    Correct(usize, i64),
+    Learn(usize, usize, u64),
 }
 
 fn ops() -> impl Strategy<Value = Op> {
@@ -118,6 +123,12 @@ fn drafts() -> impl Strategy<Value = Draft> {
         (0..4_usize, account(), 0..9_u64).prop_map(|(h, a, amount)| Move::Hold(h, a, amount)),
         (0..4_usize, 0..30_u64).prop_map(|(h, spent)| Move::Settle(h, spent)),
         (account(), 0..5_u64).prop_map(|(a, spent)| Move::Charge(a, spent)),
+        account().prop_map(Move::Admit),
+        (0..4_usize, account(), 0..20_u64, any::<bool>())
+            .prop_map(|(h, a, cost, beyond)| Move::Report(h, a, cost, beyond)),
+        (0..4_usize).prop_map(Move::Release),
+        (account(), -9..9_i64).prop_map(|(a, by)| Move::Correct(a, by)),
+        (0..2_usize, 0..12_usize, 0..9_u64).prop_map(|(t, d, cost)| Move::Learn(t, d, cost)),
     ];
     let at = || 0..PATHS.len();
     let size = || prop_oneof![3 => 0..9_u64, 1 => any::<u64>()];
@@ -254,6 +265,18 @@ fn to_op(money: &Move) -> LedgerOp {
         Move::Hold(h, a, amount) => holds(&format!("h-{h}"), ACCOUNTS[a], amount),
         Move::Settle(h, spent) => settles(&format!("h-{h}"), spent),
         Move::Charge(a, spent) => LedgerOp::Charge { account: id(a), spent },
+        Move::Admit(a) => LedgerOp::Admit { account: id(a) },
+        Move::Report(h, a, cost, beyond) => {
+            let hold = hold(&format!("h-{h}"));
+            LedgerOp::Report { hold, account: id(a), cost, beyond }
+        }
+        Move::Release(h) => LedgerOp::Release { hold: hold(&format!("h-{h}")) },
+        Move::Correct(a, by) => LedgerOp::Correct { account: id(a), by },
+        Move::Learn(t, d, cost) => LedgerOp::Learn {
+            tool: tool(["a/b", "a/c"][t]),
+            tool_hash: Digest::of_bytes(&[u8::try_from(d).expect("small")]),
+            cost,
+        },
     }
 }
 
@@ -310,6 +333,7 @@ async fn told(store: &dyn Store) -> Vec<String> {
     }
     told.push(format!("{:?}", store.holds(shards()).await));
     told.push(format!("{:?}", store.holds(vec![run(1).shard()]).await));
+    told.push(format!("{:?}", store.prices().await));
     told.push(format!("{:?}", store.audit(0, 1_000).await));
     told.push(format!("{:?}", store.audit(2, 2).await));
     told

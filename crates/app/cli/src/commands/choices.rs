@@ -1,7 +1,9 @@
 //! Options that take one word of a closed list, known to help texts and completions.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use wharf_vocab::{Durability, Isolation, Mode, Publish, RunStatus, SandboxLevel, Verb};
+use wharf_vocab::{
+    Durability, Isolation, Mode, Publish, RunStatus, SandboxLevel, UnknownCost, Verb,
+};
 
 /// `real` or `mock`.
 pub(crate) fn mode() -> impl TypedValueParser<Value = Mode> {
@@ -37,6 +39,12 @@ pub(crate) fn isolation() -> impl TypedValueParser<Value = Isolation> {
 pub(crate) fn verb() -> impl TypedValueParser<Value = Verb> {
     PossibleValuesParser::new(Verb::ALL.iter().map(|verb| verb.as_str()))
         .try_map(|word| Verb::parse(&word).ok_or("unknown verb"))
+}
+
+/// `reported` or `held`.
+pub(crate) fn unknown_cost() -> impl TypedValueParser<Value = UnknownCost> {
+    PossibleValuesParser::new(UnknownCost::ALL.iter().map(|cost| cost.as_str()))
+        .try_map(|word| UnknownCost::parse(&word).ok_or("unknown way to book"))
 }
 
 /// `direct` or `staged`.

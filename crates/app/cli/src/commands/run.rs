@@ -12,6 +12,7 @@ use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator, Too
 
 use crate::client::Client;
 use crate::commands::choices;
+use crate::commands::runs::money_warnings;
 use crate::context::Context;
 use crate::duration;
 use crate::exit::Exit;
@@ -79,7 +80,8 @@ pub(crate) struct Args {
     /// The same key with the same request gives the same run
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// The most the run and its children may cost, in millionths of a dollar
+    /// The most the run and its children may cost, in millionths of a dollar; it is stopped when
+    /// it reports more
     #[arg(long, value_name = "N")]
     budget_micro: Option<u64>,
     /// The operator's seat that must let the run pass
@@ -120,11 +122,18 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         output.note(&format!("the run {id} goes on, but this token may not read it"));
     }
     let Some((status, run)) = end? else { return Ok(Exit::Canceled) };
+    warnings(&run).iter().for_each(|line| output.note(line));
     match output.json(&run) {
         // Whoever read the outcome has gone, but the exit code still says how the run ended.
         Ok(()) | Err(Failure::ReaderGone) => Ok(Exit::of_run(status)),
         Err(failure) => Err(failure),
     }
+}
+
+/// What whoever pays for the run should know, also when all else is quiet.
+fn warnings(run: &Value) -> Vec<String> {
+    let Ok(run) = serde_json::from_value::<Run>(run.clone()) else { return Vec::new() };
+    money_warnings(&run)
 }
 
 /// A line for each file that the run wrote.

@@ -6,6 +6,8 @@ mod purge;
 mod show;
 mod watch;
 
+pub(super) use show::money_warnings;
+
 use clap::Subcommand;
 
 use crate::context::Context;

@@ -1,5 +1,6 @@
 //! `wharf worlds`: worlds, their settings, their money and their files.
 
+mod correct;
 mod create;
 mod du;
 mod gc;
@@ -54,6 +55,8 @@ enum Command {
     Set(set::Args),
     /// Set a world's budget
     Budget(set::Budget),
+    /// Correct what a world's account says was spent
+    Correct(correct::Args),
     /// Remove a world
     Remove(remove::Args),
     /// List a world's files
@@ -78,6 +81,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         Command::Show { world } => show::run(&world, context).await,
         Command::Set(args) => set::run(args, context).await,
         Command::Budget(args) => set::run_budget(args, context).await,
+        Command::Correct(args) => correct::run(args, context).await,
         Command::Remove(args) => remove::run(&args, context).await,
         Command::Ls(args) => ls::run(args, context).await,
         Command::Put(args) => put::run(args, context).await,

@@ -115,6 +115,9 @@ pub(super) fn finished(run: &Run, paint: Paint) -> String {
     if run.cost_micro > 0 {
         text = format!("{text}, cost {}", money::dollars(run.cost_micro));
     }
+    if let Some(would) = run.would_cost_micro.filter(|would| *would > 0) {
+        text = format!("{text}, would have cost {}", money::dollars(would));
+    }
     if let Some(error) = &run.error {
         let (message, code) = (plain::line(&error.message), plain::line(&error.code));
         text = format!("{text}: {message} [{code}]");

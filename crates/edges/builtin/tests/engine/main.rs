@@ -5,6 +5,7 @@ mod authority;
 mod bounds;
 mod closed;
 mod collect;
+mod costs;
 mod doubt;
 mod family;
 mod gate;

@@ -43,8 +43,8 @@ async fn a_reported_cost_is_booked_even_when_it_is_more_than_was_held() {
     assert_eq!(run.cost_micro, 95);
     let account = bench.handle.world(&default_world()).await.expect("known").account;
     assert_eq!((account.held, account.spent), (0, 95));
-    let fault = bench.start("wharf/echo", json!({})).await.expect_err("too little is left");
-    assert_eq!(fault.details["missing_micro"], 5);
+    let fault = bench.start("wharf/sleep", json!({"ms": 0})).await.expect_err("5 are left");
+    assert_eq!(fault.details["missing_micro"], 90, "it has cost 95 before");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

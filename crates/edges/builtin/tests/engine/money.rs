@@ -7,6 +7,7 @@ use crate::support::{Bench, default_world, new, owner};
 use serde_json::json;
 use wharf_domain::{Account, WorldSettings};
 use wharf_engine::{Attempt, NewRun};
+use wharf_vocab::limits::{COST_REPORT_MICRO_MIN, COST_REPORT_MULTIPLE_MAX};
 use wharf_vocab::{Code, Executed, Fault, Micro, RunStatus};
 
 async fn with_budget(limit: Micro, hold: Micro) -> (Bench, Peer) {
@@ -53,10 +54,11 @@ async fn t041_a_budget_lowered_under_way_lets_runs_end_and_refuses_the_next() {
         (&json!(60), &json!(40))
     );
 
-    set(&bench, Some(130), 40).await;
+    // It has cost 60 once, so that much is held from now on.
+    set(&bench, Some(150), 40).await;
     bench.start("acme/work", json!({})).await.expect("exactly what is left");
     let fault = bench.start("acme/work", json!({})).await.expect_err("and no more");
-    assert_eq!(fault.details["missing_micro"], 40);
+    assert_eq!(fault.details["missing_micro"], 60);
     set(&bench, None, 40).await;
     bench.start("acme/work", json!({})).await.expect("no limit any more");
 }
@@ -118,15 +120,21 @@ async fn t041_of_many_runs_at_once_exactly_as_many_begin_as_there_is_money_for()
 }
 
 #[tokio::test]
-async fn t041_huge_costs_are_counted_as_far_as_can_be_and_never_wrap() {
+async fn t041_huge_costs_are_cut_down_and_never_wrap() {
     let (bench, peer) = with_budget(100, 1).await;
-    for _ in 0..2 {
+    let most = [COST_REPORT_MICRO_MIN, COST_REPORT_MICRO_MIN * COST_REPORT_MULTIPLE_MAX];
+    let mut spent = 0;
+    for most in most {
         let wanted = NewRun { budget_micro: None, ..new("acme/work", json!({})) };
         let run = bench.handle.create_run(&owner(), wanted).await.expect("held").run;
         succeed(&peer.next().await, Micro::MAX).await;
-        assert_eq!(bench.end_of(&run.key).await.cost_micro, Micro::MAX);
+        let run = bench.end_of(&run.key).await;
+        assert_eq!((run.cost_micro, run.capped), (most, true));
+        spent += most;
         let now = account(&bench).await;
-        assert_eq!((now.held, now.spent, now.available().unwrap_or(0)), (0, Micro::MAX, 0));
+        assert_eq!((now.held, now.spent, now.available().unwrap_or(0)), (0, spent, 0));
+        let told = bench.audited(|record| record.event == "run.cost_capped").await;
+        assert_eq!(told.facts["said_micro"], Micro::MAX);
         set(&bench, None, 1).await;
     }
 }

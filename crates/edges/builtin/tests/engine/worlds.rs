@@ -80,12 +80,12 @@ async fn a_world_made_again_is_empty_and_remembers_what_was_spent() {
     let (bench, peer) = with_world(WorldSettings::budget(Some(10), 1)).await;
     let handle = &bench.handle;
     let run = handle.create_run(&owner(), request()).await.expect("accepted").run;
-    succeed(&peer.next().await, 4).await;
+    succeed(&peer.next().await, 1).await;
     bench.end_of(&run.key).await;
     handle.remove_world(&owner(), &world(), false).await.expect("empty");
-    let made = handle.create_world(&owner(), world(), WorldSettings::budget(Some(5), 1)).await;
+    let made = handle.create_world(&owner(), world(), WorldSettings::budget(Some(2), 1)).await;
     let account = made.expect("made again").account;
-    assert_eq!((account.limit, account.spent, account.available()), (Some(5), 4, Some(1)));
+    assert_eq!((account.limit, account.spent, account.available()), (Some(2), 1, Some(1)));
     let run = handle.create_run(&owner(), request()).await.expect("one is left").run;
     let fault = handle.create_run(&owner(), request()).await.expect_err("held already");
     assert!(fault.is(Code::BudgetExceeded), "{fault}");
@@ -93,7 +93,7 @@ async fn a_world_made_again_is_empty_and_remembers_what_was_spent() {
     bench.end_of(&run.key).await;
     let bench = bench.killed().await;
     let view = bench.handle.world(&world()).await.expect("there");
-    assert_eq!((view.account.limit, view.account.spent), (Some(5), 4));
+    assert_eq!((view.account.limit, view.account.spent), (Some(2), 1));
 }
 
 #[tokio::test]

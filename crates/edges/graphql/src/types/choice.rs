@@ -75,6 +75,16 @@ choice! {
 }
 
 choice! {
+    /// What is booked for an attempt whose provider never gave a last account of its cost.
+    UnknownCost of wharf_vocab::UnknownCost {
+        /// What it had reported.
+        Reported = "reported",
+        /// What was held for it, or what it had reported if that is more.
+        Held = "held",
+    }
+}
+
+choice! {
     /// Which way a file went.
     Direction of wharf_vocab::Direction {
         /// A run read it.

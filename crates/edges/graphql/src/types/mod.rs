@@ -14,7 +14,7 @@ mod world;
 pub(crate) use agent::Agent;
 pub(crate) use ask::Ask;
 pub(crate) use choice::{
-    AskKind, CostBy, Direction, Durability, EventType, Mode, Publish, RunStatus,
+    AskKind, CostBy, Direction, Durability, EventType, Mode, Publish, RunStatus, UnknownCost,
 };
 pub(crate) use cost::Costs;
 pub(crate) use event::{RunEvent, Teller};

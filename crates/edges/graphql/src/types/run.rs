@@ -55,6 +55,8 @@ pub(crate) struct Run {
     artifacts: Vec<Artifact>,
     /// The run whose local files it may read.
     continues: Option<String>,
+    /// What it would have cost, in micro-dollars, if it only pretended.
+    would_cost_micro: Option<Int64>,
     /// What is set aside for each attempt, in micro-dollars.
     hold_micro: Int64,
     /// What is set aside for the attempt under way, in micro-dollars.
@@ -81,6 +83,10 @@ pub(crate) struct Receipt {
     bytes_out: Int64,
     /// Whether more was reported than was held.
     over_hold: bool,
+    /// Whether the provider of an attempt never gave a last account of what it cost.
+    incomplete: bool,
+    /// Whether a report said more than is taken from one, and was cut down.
+    capped: bool,
 }
 
 /// An error that is part of what is shown.
@@ -135,15 +141,23 @@ impl From<&wharf_domain::Run> for Run {
             Some(Outcome::Succeeded { outputs }) => outputs.clone(),
             _ => wharf_vocab::Object::new(),
         };
-        let hold = run.active.as_ref().and_then(|attempt| attempt.hold.as_ref());
+        let hold = run.active.as_ref().and_then(|attempt| {
+            let held = attempt.hold.as_ref()?.amount_micro;
+            Some(held.max(attempt.reported_micro))
+        });
+        let would_cost = (!run.spec.is_paid()).then_some(run.would_cost_micro);
         Self {
-            summary: RunSummary::from(&run.summary()),
+            summary: RunSummary {
+                cost_micro: Int64(run.cost_so_far()),
+                ..RunSummary::from(&run.summary())
+            },
+            would_cost_micro: would_cost.map(Int64),
             inputs: Value::Object(run.spec.inputs.clone()),
             outputs: Value::Object(outputs),
             artifacts: run.artifacts.iter().map(Artifact::from).collect(),
             continues: run.spec.continues.as_ref().map(ToString::to_string),
             hold_micro: Int64(run.spec.hold_micro),
-            held_micro: Int64(hold.map_or(0, |held| held.amount_micro)),
+            held_micro: Int64(hold.unwrap_or(0)),
             receipt: receipt(run),
             asks: run.open_asks().map(|raised| Ask::from(&raised.ask)).collect(),
         }
@@ -159,5 +173,7 @@ fn receipt(run: &wharf_domain::Run) -> Option<Receipt> {
         bytes_in: Int64(run.metered.bytes_in),
         bytes_out: Int64(run.metered.bytes_out),
         over_hold: run.is_over_hold(),
+        incomplete: run.is_incomplete(),
+        capped: run.capped,
     })
 }

@@ -33,8 +33,10 @@ pub(crate) struct Tool {
     capabilities: Vec<String>,
     /// Groups for display.
     tags: Vec<String>,
-    /// What is held for an attempt, in micro-dollars; the world's default when null.
+    /// The most an attempt costs in micro-dollars, as far as its author knows.
     max_cost_micro: Option<Int64>,
+    /// Whether it is declared free.
+    free: bool,
     /// Whether runs are written down unless the caller says otherwise.
     durability: Durability,
     /// `available`, `starting`, `unavailable` or `quarantined`.
@@ -70,6 +72,7 @@ impl From<&CatalogTool> for Tool {
             capabilities: def.capabilities.clone(),
             tags: def.tags.clone(),
             max_cost_micro: def.max_cost_micro.map(Int64),
+            free: def.free,
             durability: def.durability.into(),
             state: state.to_owned(),
             state_reason,

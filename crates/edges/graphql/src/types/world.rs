@@ -5,7 +5,7 @@ use wharf_domain::Rule;
 use wharf_engine::WorldView;
 use wharf_vocab::{Fault, Verb, WorldId};
 
-use super::{Publish, Usage};
+use super::{Publish, UnknownCost, Usage};
 use crate::access::Session;
 use crate::scalars::{DateTime, Int64};
 
@@ -23,8 +23,12 @@ pub(crate) struct World {
     held_micro: Int64,
     /// What its runs have cost.
     spent_micro: Int64,
-    /// What is set aside for a run whose tool names no price.
+    /// By how much more was spent and set aside than the limit allows.
+    over_micro: Int64,
+    /// The least that is set aside for an attempt, unless its tool is free.
     default_hold_micro: Int64,
+    /// What is booked when nobody knows what an attempt cost.
+    unknown_cost: UnknownCost,
     /// When outputs of its runs can be seen.
     publish: Publish,
     /// Days after which a file that nobody has used goes; null for never.
@@ -69,6 +73,8 @@ impl From<&WorldView> for World {
             limit_micro: settings.limit_micro.map(Int64),
             held_micro: Int64(view.account.held),
             spent_micro: Int64(view.account.spent),
+            over_micro: Int64(view.account.over()),
+            unknown_cost: settings.unknown_cost.into(),
             default_hold_micro: Int64(settings.default_hold_micro),
             publish: settings.publish.into(),
             retention_days: settings.retention_days,

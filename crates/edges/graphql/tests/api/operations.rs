@@ -151,12 +151,12 @@ async fn t045_amounts_are_text_of_any_size() {
         assert_eq!(answer.code(), Some("request.invalid"), "{bad}");
     }
 
-    stage.finished("wharf/sleep", json!({"ms": 1, "cost_micro": 1_000_000_000})).await;
+    stage.finished("wharf/sleep", json!({"ms": 1, "cost_micro": 90_000_000})).await;
     let costs = "{ costs(by: world, world: \"default\") {
         items { key runs failed costMicro saturated } total { runs costMicro } } }";
     let expect = json!({
-        "items": [{"key": "default", "runs": "1", "failed": "0", "costMicro": "1000000000", "saturated": false}],
-        "total": {"runs": "1", "costMicro": "1000000000"}});
+        "items": [{"key": "default", "runs": "1", "failed": "0", "costMicro": "90000000", "saturated": false}],
+        "total": {"runs": "1", "costMicro": "90000000"}});
     assert_eq!(stage.ask(costs).await.data()["costs"], expect);
 }
 

@@ -79,6 +79,12 @@ const FIELDS: &[Field] = &[
         "/v1/worlds/default",
         "{}",
     ),
+    field(
+        "mutation { correctWorld(id: \"default\", byMicro: \"1\", reason: \"why\") { world } }",
+        "POST",
+        "/v1/worlds/default/corrections",
+        "{\"by_micro\": 1, \"reason\": \"why\"}",
+    ),
     field("mutation { removeWorld(id: \"nowhere\") }", "DELETE", "/v1/worlds/nowhere", ""),
     field("subscription { runEvents(id: \"echo\") { seq } }", "GET", "/v1/runs/echo/events", ""),
     field("subscription { runEvents(id: \"none\") { seq } }", "GET", "/v1/runs/none/events", ""),

@@ -21,6 +21,7 @@ pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings
         publish: request.publish.unwrap_or(Publish::Direct),
         retention_days: request.retention_days.map(days).transpose()?,
         policy: policy(&request.policy)?,
+        unknown_cost: request.unknown_cost.unwrap_or_default(),
     };
     Ok((world_id(&request.world)?, settings))
 }
@@ -34,6 +35,7 @@ pub(crate) fn changed(set: SetWorld) -> Result<WorldPatch, Fault> {
         publish: set.publish,
         retention_days: retention.transpose()?,
         policy: set.policy.map(|rules| policy(&rules)).transpose()?,
+        unknown_cost: set.unknown_cost,
     })
 }
 

@@ -83,6 +83,7 @@ fn worlds_and_files() -> Vec<Route> {
             .patch(Verb(Admin), worlds::set)
             .delete(Verb(Admin), worlds::remove),
         at("/v1/worlds/{world}/budget").put(Verb(Admin), worlds::set_budget),
+        at("/v1/worlds/{world}/corrections").post(Verb(Admin), worlds::correct),
         at("/v1/worlds/{world}/artifacts").get(Verb(Read), artifacts::list),
         at("/v1/worlds/{world}/trace").get(Verb(Read), artifacts::trace),
         at("/v1/worlds/{world}/usage").get(Verb(Read), artifacts::usage),
@@ -188,6 +189,7 @@ fn trust() -> Vec<Route> {
     worlds::set,
     worlds::remove,
     worlds::set_budget,
+    worlds::correct,
     artifacts::list,
     artifacts::trace,
     artifacts::usage,

@@ -8,7 +8,9 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use wharf_domain::Caller;
 use wharf_vocab::Verb;
-use wharf_wire::rest_v1::{self as wire, CreateWorld, ErrorBody, Page, SetBudget, SetWorld};
+use wharf_wire::rest_v1::{
+    self as wire, CorrectWorld, CreateWorld, ErrorBody, Page, SetBudget, SetWorld,
+};
 
 use super::carried::to_its_end;
 use super::segments::Segments;
@@ -160,5 +162,30 @@ pub(super) async fn set_budget(
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
     let view = app.handle.patch_world(&caller, id, from_wire::budget(&request)?).await?;
+    Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
+}
+
+/// Corrects what a world's account says was spent, by an entry that is audited.
+#[utoipa::path(
+    post, path = "/v1/worlds/{world}/corrections", tag = "worlds",
+    operation_id = "correct_world",
+    params(("world" = String, Path, description = "The world's id.")),
+    request_body = CorrectWorld,
+    responses(
+        (status = 200, description = "The world with its account as it is now.", body = wire::World),
+        (status = 404, description = "There is no such world.", body = ErrorBody),
+        (status = "default", description = "Any other error.", body = ErrorBody),
+    )
+)]
+pub(super) async fn correct(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+    JsonBody(request): JsonBody<CorrectWorld>,
+) -> Answer {
+    let id = from_wire::world_id(segments.get("world"))?;
+    access::world(&caller, Verb::Admin, &id)?;
+    let CorrectWorld { by_micro, reason } = request;
+    let view = app.handle.correct_world(&caller, id, by_micro, reason).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
 }

@@ -34,6 +34,7 @@ fn changes(old: &ToolDef, new: &ToolDef) -> Vec<String> {
         ("reattach", old.reattach != new.reattach),
         ("timeout_ms", old.timeout_ms != new.timeout_ms),
         ("max_cost_micro", old.max_cost_micro != new.max_cost_micro),
+        ("free", old.free != new.free),
         ("durability", old.durability != new.durability),
     ];
     let differing = parts.into_iter().filter(|(_, differs)| *differs);
@@ -52,5 +53,6 @@ fn definition(def: &ToolDef) -> ToolDefinition {
         idempotency: def.idempotency,
         timeout_ms: def.timeout_ms,
         max_cost_micro: def.max_cost_micro,
+        free: def.free,
     }
 }

@@ -63,6 +63,8 @@ pub(super) fn receipt(run: &Run) -> Option<wire::Receipt> {
         bytes_in: run.metered.bytes_in,
         bytes_out: run.metered.bytes_out,
         over_hold: run.is_over_hold(),
+        incomplete: run.is_incomplete(),
+        capped: run.capped,
     })
 }
 

@@ -117,6 +117,7 @@ fn worlds_and_files() -> Vec<Operation> {
         ("PATCH", "/v1/worlds/{world}", "/v1/worlds/default", Admin, World, json!({})),
         ("DELETE", "/v1/worlds/{world}", "/v1/worlds/new", Admin, World, Value::Null),
         world("PUT", "budget", Admin, json!({})),
+        world("POST", "corrections", Admin, json!({"by_micro": 1, "reason": "why"})),
         world("GET", "artifacts", Read, Value::Null),
         world("GET", "trace", Read, Value::Null),
         world("GET", "usage", Read, Value::Null),
@@ -138,6 +139,7 @@ fn worlds_and_files() -> Vec<Operation> {
 fn world(method: &'static str, what: &str, verb: Verb, body: Value) -> Operation {
     let (route, path) = match what {
         "budget" => ("/v1/worlds/{world}/budget", "/v1/worlds/default/budget"),
+        "corrections" => ("/v1/worlds/{world}/corrections", "/v1/worlds/default/corrections"),
         "artifacts" => ("/v1/worlds/{world}/artifacts", "/v1/worlds/default/artifacts"),
         "trace" => ("/v1/worlds/{world}/trace", "/v1/worlds/default/trace?path=/a"),
         "usage" => ("/v1/worlds/{world}/usage", "/v1/worlds/default/usage"),

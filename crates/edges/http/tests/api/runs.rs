@@ -141,7 +141,7 @@ async fn a_budget_that_is_too_small_refuses_the_run() {
     let edge = Edge::start().await;
     let world = json!({"world": "poor", "limit_micro": 10, "default_hold_micro": 11});
     edge.post("/v1/worlds", world).await;
-    let body = json!({"tool": "wharf/echo", "world": "poor"});
+    let body = json!({"tool": "wharf/sleep", "inputs": {"ms": 1}, "world": "poor"});
     edge.post("/v1/runs", body.clone()).await.refused(402, "budget.exceeded");
     let budget = json!({"limit_micro": 100, "default_hold_micro": 11});
     let set = edge.call("PUT", "/v1/worlds/poor/budget").json(&budget).send().await;

@@ -169,5 +169,30 @@ async fn t041_a_budget_that_is_short_names_what_is_missing() {
     let world = edge.get("/v1/worlds/lab").await.json();
     assert_eq!((&world["spent_micro"], &world["held_micro"]), (&json!(125), &json!(0)));
     let error = run(0).await.refused(402, "budget.exceeded");
-    assert_eq!(error["details"]["missing_micro"], 75, "60 to hold, and 15 were overspent");
+    assert_eq!(error["details"]["missing_micro"], 90, "75 to hold, and 15 were overspent");
+    assert_eq!(world["over_micro"], 15);
+}
+
+#[tokio::test]
+async fn t041_an_account_is_corrected_with_a_reason_by_whoever_may() {
+    let edge = Edge::start().await;
+    let body = json!({"world": "lab", "limit_micro": 40, "unknown_cost": "held"});
+    assert_eq!(edge.post("/v1/worlds", body).await.json()["unknown_cost"], "held");
+    let run = json!({"tool": "wharf/sleep", "world": "lab", "inputs": {"ms": 1, "cost_micro": 50}});
+    let run = edge.post("/v1/runs?wait=20s", run).await.json();
+    assert_eq!(run["receipt"]["over_hold"], true);
+    let correct = |by: i64, reason: &str| {
+        let body = json!({"by_micro": by, "reason": reason});
+        edge.post("/v1/worlds/lab/corrections", body)
+    };
+    assert_eq!(edge.get("/v1/worlds/lab").await.json()["over_micro"], 10);
+    let world = correct(-20, "given back").await.json();
+    assert_eq!((&world["spent_micro"], world.get("over_micro")), (&json!(30), None));
+    correct(-31, "too much").await.refused(400, "request.invalid");
+    correct(5, "").await.refused(400, "request.invalid");
+    correct(0, "nothing").await.refused(400, "request.invalid");
+    let none = edge.post("/v1/worlds/none/corrections", json!({"by_micro": 1, "reason": "x"}));
+    none.await.refused(404, "world.not_found");
+    let patched = edge.call("PATCH", "/v1/worlds/lab").json(&json!({"unknown_cost": "reported"}));
+    assert_eq!(patched.send().await.json()["unknown_cost"], "reported");
 }

@@ -120,7 +120,9 @@ impl Handle {
         let own = new.budget_micro.is_some();
         let cap = tool.def.timeout_ms.unwrap_or(TIMEOUT_MAX_MS);
         let default = tool.def.timeout_ms.unwrap_or(TIMEOUT_DEFAULT_MS);
-        let hold_micro = tool.def.max_cost_micro.unwrap_or(world.settings.default_hold_micro);
+        let default_hold = world.settings.default_hold_micro;
+        let (free, hold_micro) =
+            self.inner.prices.hold((&tool.def, &tool.hash), default_hold, new.mode);
         let (gate, approval) = self.gate(caller, tool, hold_micro, (&world, parent.as_deref()));
         let gate = self.with_seats(gate, approval.is_some(), &new.seats)?;
         let (digest, provider) = (digest_of(&new, tool), new.tool.provider());
@@ -146,6 +148,8 @@ impl Handle {
             account_parent: own.then_some(above),
             budget_micro: new.budget_micro,
             hold_micro,
+            free,
+            unknown_cost: world.settings.unknown_cost,
             gate,
             approval,
             senior: new.seats.senior,

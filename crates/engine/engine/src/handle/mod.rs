@@ -57,6 +57,7 @@ pub use worlds::WorldView;
 use crate::admission::InputChecks;
 use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::hub::Hub;
+use crate::prices::Prices;
 use crate::records::{Agents, Grants, Seats, Worlds};
 use crate::redact::{Redaction, Redactor};
 use crate::shard::{Input, Reply};
@@ -135,6 +136,7 @@ struct Inner {
     agents: Arc<Agents>,
     grants: Arc<Grants>,
     seats: Arc<Seats>,
+    prices: Arc<Prices>,
     keyring: RwLock<Arc<Keyring>>,
     policy: Policy,
     home: Option<String>,
@@ -166,6 +168,7 @@ impl Handle {
         let agents = Arc::new(Agents::default());
         let grants = Arc::new(Grants::default());
         let seats = Arc::new(Seats::default());
+        let prices = Arc::new(Prices::default());
         let parts = Parts {
             node: options.node,
             store: Arc::clone(&options.store),
@@ -177,6 +180,7 @@ impl Handle {
             agents: Arc::clone(&agents),
             grants: Arc::clone(&grants),
             seats: Arc::clone(&seats),
+            prices: Arc::clone(&prices),
             seed: options.seed,
         };
         let shell = Shell::open(parts).await?;
@@ -189,6 +193,7 @@ impl Handle {
             agents,
             grants,
             seats,
+            prices,
             keyring: RwLock::new(Arc::new(options.keyring)),
             policy: options.policy,
             home: options.home,

@@ -66,6 +66,24 @@ impl Handle {
         self.change_world(caller, id, WorldInput::Patch(patch)).await
     }
 
+    /// Corrects what a world's account says was spent, by an entry that is audited. Needs the verb
+    /// `admin`; no more can be taken away than was spent.
+    pub async fn correct_world(
+        &self,
+        caller: &Caller,
+        id: WorldId,
+        by_micro: i64,
+        reason: String,
+    ) -> Result<WorldView, Fault> {
+        self.audited(caller, format!("world:{id}"), self.authorise(caller, Verb::Admin, &id))?;
+        let spent = self.world(&id).await?.account.spent;
+        if spent.checked_add_signed(by_micro).is_none() {
+            let message = format!("The world {id} has spent {spent} micro-dollars, not that much.");
+            return Err(Fault::new(Code::RequestInvalid, message).with("spent_micro", spent));
+        }
+        self.change_world(caller, id, WorldInput::Correct { by_micro, reason }).await
+    }
+
     async fn change_world(
         &self,
         caller: &Caller,

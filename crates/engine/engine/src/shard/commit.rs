@@ -48,6 +48,10 @@ impl Shard {
         for raised in &next.asks {
             self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
         }
+        let settles = match next.spec.durability {
+            Durability::Memory => late::settles(&batch, &next),
+            Durability::Journal => Vec::new(),
+        };
         out.effects.push(Effect::Publish { batch, run: Arc::clone(&next) });
         let (ticket, made) = match cause {
             Cause::Create { ticket, .. } => (ticket, true),
@@ -59,6 +63,7 @@ impl Shard {
             reply(out, ticket, repeats(&next, &digest));
         }
         out.effects.extend(effects);
+        self.move_money(now, settles.into_iter(), out);
         self.leave_if_over(now, key, out);
     }
 

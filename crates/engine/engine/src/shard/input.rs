@@ -10,8 +10,8 @@ use wharf_domain::{
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
-    AgentId, AskId, AttemptId, CommitNo, Epoch, Fault, GrantId, Micro, ProviderId, RunKey, SeatId,
-    Seq, ShardId, WorldId,
+    AgentId, AskId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, SeatId, Seq,
+    ShardId, WorldId,
 };
 
 /// The number under which whoever sent an input waits for its answer.
@@ -193,12 +193,10 @@ pub struct Create {
 }
 
 /// What an attempt of a run has cost that is not in memory any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LateCost {
-    /// The attempt.
-    pub attempt_id: AttemptId,
-    /// What it has cost in all.
-    pub cost_micro: Micro,
+    /// What says so.
+    pub input: RunInput,
     /// Who waits for the answer.
     pub ticket: Option<Ticket>,
 }

@@ -1,9 +1,10 @@
 //! What attempts have cost, said while a commit is under way or when their run is over.
 
-use wharf_domain::Run;
-use wharf_domain::run::RunInput;
+use wharf_domain::run::{Booked, RunInput};
+use wharf_domain::{Entry, LedgerOp, Run, RunEntry};
+use wharf_ports::{Batch, Body};
 use wharf_vocab::limits::RUN_INPUTS_WAITING_MAX;
-use wharf_vocab::{Code, Fault, RunKey, Seq, Timestamp};
+use wharf_vocab::{Code, Fault, HoldId, RunKey, Seq, Timestamp};
 
 use super::runs::reply;
 use super::slot::{Slot, Waiting};
@@ -30,6 +31,47 @@ pub(super) fn join(slot: &mut Slot, input: RunInput, ticket: Option<Ticket>) -> 
     Some(input)
 }
 
+/// The money of a run in memory, in a form that can be offered again when nobody knows whether it
+/// was taken: no stream guards it. A cost nothing was held for is set aside first, under a name of
+/// its own, and settled once that is sure.
+pub(super) fn repeatable(batch: &Batch, run: &Run) -> Vec<LedgerOp> {
+    let op = |op: &LedgerOp| match op {
+        LedgerOp::Charge { account, spent } => {
+            let (hold, account) = (charge_name(batch, run)?, account.clone());
+            Some(LedgerOp::Report { hold, account, cost: *spent, beyond: true })
+        }
+        other => Some(other.clone()),
+    };
+    batch.ledger.iter().filter_map(op).collect()
+}
+
+/// What follows once the money of a run in memory is set aside for sure.
+pub(super) fn settles(batch: &Batch, run: &Run) -> Vec<LedgerOp> {
+    let op = |op: &LedgerOp| match op {
+        LedgerOp::Charge { spent, .. } => {
+            Some(LedgerOp::Settle { hold: charge_name(batch, run)?, spent: *spent })
+        }
+        _ => None,
+    };
+    batch.ledger.iter().filter_map(op).collect()
+}
+
+/// A batch charges one attempt at most, and an attempt for one sum only once.
+fn charge_name(batch: &Batch, run: &Run) -> Option<HoldId> {
+    let late = batch.appends.iter().flat_map(|append| match &append.body {
+        Body::Entries(entries) => &entries[..],
+        Body::Progress(_) => &[],
+    });
+    let mut late = late.filter_map(|entry| match entry {
+        Entry::Run(RunEntry::CostReported(report)) => Some(&report.attempt_id),
+        _ => None,
+    });
+    let late = late.next_back();
+    let is_charged = |booked: &&Booked| late.is_none_or(|late| booked.attempt_id == *late);
+    let Booked { attempt_id, cost_micro, .. } = run.booked.iter().rev().find(is_charged)?;
+    HoldId::new(format!("charge-{attempt_id}-{cost_micro}")).ok()
+}
+
 impl Shard {
     /// An input for a run that is over or was never here. Only what it says of its cost matters.
     pub(super) fn offer_late(
@@ -40,12 +82,9 @@ impl Shard {
         out: &mut Output,
     ) {
         let (cost, ticket) = match input {
-            RunInput::CostReported { attempt_id, cost_micro } => {
-                (Some(LateCost { attempt_id, cost_micro, ticket }), None)
-            }
-            RunInput::AttemptEnded { attempt_id, report } if report.cost_micro > 0 => {
-                let cost_micro = report.cost_micro;
-                (Some(LateCost { attempt_id, cost_micro, ticket: None }), ticket)
+            RunInput::CostReported { .. } => (Some(LateCost { input, ticket }), None),
+            RunInput::AttemptEnded { ref report, .. } if report.cost_micro > 0 => {
+                (Some(LateCost { input, ticket: None }), ticket)
             }
             _ => (None, ticket),
         };
@@ -88,9 +127,8 @@ impl Shard {
         if let Some((run, seq)) = found.filter(|(run, _)| run.is_over()) {
             self.runs.entry(key.clone()).or_insert_with(|| Slot::loaded(*run, seq));
         }
-        for LateCost { attempt_id, cost_micro, ticket } in std::iter::once(cost).chain(others) {
+        for LateCost { input, ticket } in std::iter::once(cost).chain(others) {
             if self.runs.contains_key(key) {
-                let input = RunInput::CostReported { attempt_id, cost_micro };
                 self.offer(now, key, input, ticket, out);
             } else if open {
                 self.look_up(key, out);

@@ -66,7 +66,8 @@ impl Shard {
         out
     }
 
-    /// Runs in memory hold real money; when they are gone, it is given back.
+    /// Runs in memory hold real money; when they are gone, what they had reported is booked and
+    /// the rest is given back.
     fn release_orphans(&mut self, now: Timestamp, out: &mut Output) {
         let active = |slot: &Slot| {
             let attempt = slot.run.as_ref()?.active.as_ref()?;
@@ -75,14 +76,24 @@ impl Shard {
         let wanted: BTreeSet<HoldId> = self.runs.values().filter_map(active).collect();
         let mut orphans = std::mem::take(&mut self.unchecked_holds);
         orphans.retain(|hold| !wanted.contains(hold));
-        self.give_back(now, orphans, out);
+        self.move_money(now, orphans.into_iter().map(|hold| LedgerOp::Release { hold }), out);
     }
 
     /// Gives money back that is held for nobody; a hold that was never taken does no harm.
     pub(super) fn give_back(&mut self, now: Timestamp, holds: Vec<HoldId>, out: &mut Output) {
-        if !holds.is_empty() {
-            let settle = |hold| LedgerOp::Settle { hold, spent: 0 };
-            let ledger = holds.into_iter().map(settle).collect();
+        let settle = |hold| LedgerOp::Settle { hold, spent: 0 };
+        self.move_money(now, holds.into_iter().map(settle), out);
+    }
+
+    /// Moves money that no run waits for.
+    pub(super) fn move_money(
+        &mut self,
+        now: Timestamp,
+        ops: impl Iterator<Item = LedgerOp>,
+        out: &mut Output,
+    ) {
+        let ledger: Vec<_> = ops.collect();
+        if !ledger.is_empty() {
             let batch = Batch { ledger, ..self.batch(now) };
             self.send_nobodys(batch, out);
         }

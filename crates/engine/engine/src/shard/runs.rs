@@ -207,7 +207,9 @@ impl Shard {
         let batch = Arc::new(batch);
         let stored = match next.spec.durability {
             Durability::Journal => Arc::clone(&batch),
-            Durability::Memory => Arc::new(only_shared(&batch)),
+            Durability::Memory => {
+                Arc::new(Batch { ledger: late::repeatable(&batch, &next), ..only_shared(&batch) })
+            }
         };
         if !is_empty(&stored) {
             self.on_the_way.insert(no, Owner::Run(key.clone()));
@@ -348,13 +350,14 @@ fn append(batch: &mut Batch, stream: StreamId, expected: Seq, body: Body, head: 
     last
 }
 
-/// What of a memory run's batch must reach the store: money and files, since others share them.
+/// What of a memory run's batch must reach the store besides money: files, since others share
+/// them.
 fn only_shared(batch: &Batch) -> Batch {
     Batch {
         appends: Vec::new(),
         claims: Vec::new(),
         audit: Vec::new(),
-        ledger: batch.ledger.clone(),
+        ledger: Vec::new(),
         artifacts: batch.artifacts.clone(),
         ..*batch
     }

@@ -14,7 +14,7 @@ use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
     AccountId, AskId, AskKind, AttemptId, CommitNo, Digest, Direction, Durability, Epoch, HoldId,
     Micro, Mode, NodeId, Object, RunId, RunKey, RunStatus, Seq, ShardId, StreamId, Timestamp,
-    ToolId, WorldId,
+    ToolId, UnknownCost, WorldId,
 };
 
 use super::Subject;
@@ -314,6 +314,8 @@ pub fn created(key: &RunKey) -> Entry {
         account_parent: None,
         budget_micro: None,
         hold_micro: 0,
+        free: false,
+        unknown_cost: UnknownCost::Reported,
         gate: None,
         approval: None,
         context: run::RunContext::default(),

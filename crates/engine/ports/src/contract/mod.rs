@@ -66,8 +66,10 @@ pub use lists::{
 };
 pub use money::{
     accounts_are_opened_limited_and_charged, holds_are_told_by_shard,
-    t041_a_hold_is_taken_on_the_whole_path_or_not_at_all, t041_a_one_hold_budget_admits_one_of_64,
+    t041_a_hold_grows_with_what_is_reported, t041_a_hold_is_taken_on_the_whole_path_or_not_at_all,
+    t041_a_one_hold_budget_admits_one_of_64, t041_an_account_at_its_limit_admits_nothing,
     t041_settling_frees_the_hold_and_books_what_was_spent,
+    t041_the_most_a_tool_has_cost_is_remembered, t041_what_was_spent_can_be_corrected,
 };
 pub use purge::{a_purged_stream_is_gone_with_its_claims, an_open_stream_is_not_purged};
 pub use reads::{
@@ -144,6 +146,10 @@ macro_rules! store_contract {
             t045_runs_are_narrowed_by_time
             t041_a_hold_is_taken_on_the_whole_path_or_not_at_all
             t041_a_one_hold_budget_admits_one_of_64
+            t041_a_hold_grows_with_what_is_reported
+            t041_an_account_at_its_limit_admits_nothing
+            t041_the_most_a_tool_has_cost_is_remembered
+            t041_what_was_spent_can_be_corrected
             accounts_are_opened_limited_and_charged
             holds_are_told_by_shard
             t041_settling_frees_the_hold_and_books_what_was_spent

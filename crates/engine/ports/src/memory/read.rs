@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_domain::{Account, Ask, Entry};
+use wharf_domain::{Account, Ask, Entry, Price};
 use wharf_vocab::{AccountId, HoldId, Seq, ShardId, StreamId, StreamKind};
 
 use super::MemoryState;
@@ -105,6 +105,12 @@ impl MemoryState {
     #[must_use]
     pub fn account(&self, id: &AccountId) -> Option<Account> {
         self.ledger.account(id).cloned()
+    }
+
+    /// The most that definitions of tools have cost.
+    #[must_use]
+    pub fn prices(&self) -> Vec<Price> {
+        self.ledger.prices()
     }
 
     /// The open holds that were taken by batches of these shards, by name.

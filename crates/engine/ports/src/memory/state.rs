@@ -172,13 +172,18 @@ impl MemoryState {
     fn note_holds(&mut self, batch: &Batch) {
         for op in &batch.ledger {
             match op {
-                LedgerOp::Hold { hold, .. } => {
+                LedgerOp::Hold { hold, .. } | LedgerOp::Report { hold, .. } => {
                     self.hold_shards.entry(hold.clone()).or_insert(batch.shard);
                 }
-                LedgerOp::Settle { hold, .. } => {
+                LedgerOp::Settle { hold, .. } | LedgerOp::Release { hold } => {
                     self.hold_shards.remove(hold);
                 }
-                LedgerOp::Open { .. } | LedgerOp::SetLimit { .. } | LedgerOp::Charge { .. } => {}
+                LedgerOp::Open { .. }
+                | LedgerOp::SetLimit { .. }
+                | LedgerOp::Admit { .. }
+                | LedgerOp::Charge { .. }
+                | LedgerOp::Correct { .. }
+                | LedgerOp::Learn { .. } => {}
             }
         }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
 use tokio::sync::oneshot;
-use wharf_domain::Account;
+use wharf_domain::{Account, Price};
 use wharf_journal::audit::AuditKey;
 use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
 
@@ -229,6 +229,10 @@ impl Store for MemoryStore {
         shards: Vec<ShardId>,
     ) -> BoxFuture<'static, Result<Vec<(ShardId, HoldId)>, StoreError>> {
         self.with(|state| state.holds(&shards))
+    }
+
+    fn prices(&self) -> BoxFuture<'static, Result<Vec<Price>, StoreError>> {
+        self.with(|state| state.prices())
     }
 
     fn audit(

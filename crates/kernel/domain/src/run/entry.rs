@@ -77,6 +77,14 @@ pub struct Held {
     pub amount_micro: Micro,
 }
 
+impl Held {
+    /// What is held for an attempt; a hold has the name of its attempt.
+    pub(crate) fn of(attempt: &AttemptId, account: AccountId, amount_micro: Micro) -> Option<Self> {
+        let hold = HoldId::new(attempt.as_str()).ok()?;
+        Some(Self { hold, account, amount_micro })
+    }
+}
+
 /// An attempt has cost so much in all. Of one that is over it is a correction of what was booked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CostReported {
@@ -112,6 +120,9 @@ pub struct AttemptFailed {
     /// What tells a repeat of the result from another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<Digest>,
+    /// Whether its provider never gave a last account of what it cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }
 
 /// An ask was raised.
@@ -198,6 +209,9 @@ pub struct Ended {
     /// What tells a repeat of the result from another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<Digest>,
+    /// Whether the provider never gave a last account of what the last attempt cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
 }
 
 impl Ended {
@@ -210,6 +224,7 @@ impl Ended {
             artifacts: Vec::new(),
             metered: Metered::default(),
             given: None,
+            incomplete: false,
         }
     }
 }

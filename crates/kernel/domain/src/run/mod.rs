@@ -65,6 +65,12 @@ pub struct Run {
     pub acted: Executed,
     /// What its attempts that are over have cost.
     pub cost_micro: Micro,
+    /// What they would have cost, if it only pretends.
+    pub would_cost_micro: Micro,
+    /// What was set aside for its attempts when they began, all together.
+    pub held_micro: Micro,
+    /// Whether a provider said that an attempt cost more than is taken from one report.
+    pub capped: bool,
     /// What was booked for each of its attempts that are over, in their order.
     pub booked: Vec<Booked>,
     /// What the core measured of its attempts that are over.
@@ -103,6 +109,8 @@ pub struct Booked {
     pub attempt_id: AttemptId,
     /// What it has cost, as far as anybody knows.
     pub cost_micro: Micro,
+    /// Whether its provider never gave a last account.
+    pub incomplete: bool,
 }
 
 /// The running time of an attempt; it stands still while the run waits for an ask.
@@ -227,6 +235,9 @@ impl Run {
             last_failure: None,
             acted: Executed::No,
             cost_micro: 0,
+            would_cost_micro: 0,
+            held_micro: 0,
+            capped: false,
             booked: Vec::new(),
             metered: Metered::default(),
             finals: Vec::new(),
@@ -244,7 +255,7 @@ impl Run {
             RunEntry::AttemptStarted(entry) => self.attempt_started(at, entry),
             RunEntry::CostReported(entry) => self.cost_reported(entry),
             RunEntry::AttemptFailed(entry) => {
-                self.book(entry.cost_micro);
+                self.book(entry.cost_micro, entry.incomplete);
                 self.pause = Some(Pause::Backoff(entry.retry_at));
                 self.metered = self.metered.plus(entry.metered);
                 self.keep_final(entry.given.as_ref());
@@ -277,14 +288,9 @@ impl Run {
             }
             RunEntry::ChildrenAllowed(entry) => self.children_allowed.push(entry.clone()),
             RunEntry::CancelRequested(entry) => self.cancel = Some(entry.clone()),
-            RunEntry::Publishing(entry) => {
-                if let Some(active) = &mut self.active {
-                    active.reported_micro = active.reported_micro.max(entry.cost_micro);
-                }
-                self.publishing = Some(entry.clone());
-            }
+            RunEntry::Publishing(entry) => self.publishing = Some(entry.clone()),
             RunEntry::Ended(entry) => {
-                self.book(entry.cost_micro);
+                self.book(entry.cost_micro, entry.incomplete);
                 self.pause = None;
                 self.publishing = None;
                 self.metered = self.metered.plus(entry.metered);
@@ -302,6 +308,8 @@ impl Run {
 
     fn attempt_started(&mut self, at: Timestamp, entry: &AttemptStarted) {
         self.attempt = entry.attempt;
+        let held = entry.hold.as_ref().map_or(0, |held| held.amount_micro);
+        self.held_micro = self.held_micro.saturating_add(held);
         self.pause = None;
         self.started_at.get_or_insert(at);
         self.active = Some(Attempt {
@@ -316,22 +324,35 @@ impl Run {
     }
 
     /// Ends the attempt under way, which has cost so much.
-    fn book(&mut self, cost_micro: Micro) {
+    fn book(&mut self, cost_micro: Micro, incomplete: bool) {
         if let Some(attempt) = self.active.take() {
-            self.booked.push(Booked { attempt_id: attempt.id, cost_micro });
+            self.booked.push(Booked { attempt_id: attempt.id, cost_micro, incomplete });
         }
-        self.cost_micro = self.cost_micro.saturating_add(cost_micro);
+        self.add_cost(cost_micro);
+    }
+
+    fn add_cost(&mut self, added: Micro) {
+        let sum =
+            if self.spec.is_paid() { &mut self.cost_micro } else { &mut self.would_cost_micro };
+        *sum = sum.saturating_add(added);
     }
 
     fn cost_reported(&mut self, entry: &CostReported) {
+        self.capped |= entry.said_micro.is_some();
         if let Some(active) = self.active.as_mut().filter(|it| it.id == entry.attempt_id) {
             active.reported_micro = active.reported_micro.max(entry.cost_micro);
+            // What it reports is set aside from now on, also if nothing was when it began.
+            if self.spec.is_paid() && active.hold.is_none() {
+                let account = self.spec.account.clone();
+                active.hold = Held::of(&active.id, account, 0);
+            }
         } else if let Some(booked) =
             self.booked.iter_mut().find(|booked| booked.attempt_id == entry.attempt_id)
         {
             let added = entry.cost_micro.saturating_sub(booked.cost_micro);
             booked.cost_micro = booked.cost_micro.saturating_add(added);
-            self.cost_micro = self.cost_micro.saturating_add(added);
+            booked.incomplete &= !entry.last;
+            self.add_cost(added);
         }
     }
 
@@ -451,10 +472,32 @@ impl Run {
         Some(self.started_at.map_or(0, |started| ended.ms_since(started)))
     }
 
-    /// Whether its attempts cost more together than was held for them; each had the same hold.
+    /// Whether its attempts cost more together than was held for them when they began.
     #[must_use]
     pub fn is_over_hold(&self) -> bool {
-        self.cost_micro > self.spec.hold_micro.saturating_mul(u64::from(self.attempt))
+        self.cost_so_far() > self.held_micro
+    }
+
+    /// Whether the provider of an attempt that is over never gave a last account of its cost.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        self.booked.iter().any(|booked| booked.incomplete)
+    }
+
+    /// What it has cost with what the attempt under way has reported.
+    #[must_use]
+    pub fn cost_so_far(&self) -> Micro {
+        let reported = self.active.as_ref().map_or(0, |attempt| attempt.reported_micro);
+        self.cost_micro.saturating_add(if self.spec.is_paid() { reported } else { 0 })
+    }
+
+    /// What is to be held for the next attempt: no less than any before it has cost.
+    fn next_hold(&self) -> Micro {
+        if self.spec.free || !self.spec.is_paid() {
+            return 0;
+        }
+        let dearest = self.booked.iter().map(|booked| booked.cost_micro).max().unwrap_or(0);
+        self.spec.hold_micro.max(dearest)
     }
 
     /// What lists show.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
     AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
-    SeatId, ToolId,
+    SeatId, ToolId, UnknownCost,
 };
 
 use crate::scope::{Bindings, Unwritten};
@@ -66,9 +66,15 @@ pub struct RunSpec {
     /// The most the run and its children may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_micro: Option<Micro>,
-    /// What is held for each attempt.
+    /// What is held for each attempt, as far as it was known when the run was accepted.
     #[serde(default)]
     pub hold_micro: Micro,
+    /// Whether its tool is free, so that it needs no money to be left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free: bool,
+    /// What is booked when nobody knows what an attempt has cost.
+    #[serde(default, skip_serializing_if = "is_reported")]
+    pub unknown_cost: UnknownCost,
     /// Why it must be approved before it is dispatched, and by whom, if it must.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<Gate>,
@@ -102,6 +108,12 @@ impl RunSpec {
         self.tool.provider()
     }
 
+    /// Whether its attempts cost real money: those that pretend do not.
+    #[must_use]
+    pub fn is_paid(&self) -> bool {
+        self.mode == Mode::Real
+    }
+
     /// Digest of the arguments, which an approval is bound to.
     #[must_use]
     pub fn args_digest(&self) -> Digest {
@@ -125,6 +137,11 @@ fn direct() -> Publish {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_direct(publish: &Publish) -> bool {
     *publish == Publish::Direct
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_reported(unknown: &UnknownCost) -> bool {
+    *unknown == UnknownCost::Reported
 }
 
 /// Where a caller is while it asks for a run.

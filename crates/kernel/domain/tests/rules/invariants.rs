@@ -186,12 +186,15 @@ fn effects_name_attempts_they_are_about(before: Option<&Run>, decision: &Decisio
 fn money_is_held_exactly_while_an_attempt_is_active(stage: &Stage) {
     let run = &stage.run;
     let held = run.active.as_ref().and_then(|attempt| attempt.hold.as_ref());
-    let open: Vec<_> = stage.ledger.holds().map(|(id, (on, amount))| (id, on, *amount)).collect();
-    let wanted: Vec<_> = held.iter().map(|h| (&h.hold, &h.account, h.amount_micro)).collect();
-    assert_eq!(open, wanted);
-    assert_eq!(held.is_some(), run.active.is_some() && run.spec.hold_micro > 0);
+    let reported = run.active.as_ref().map_or(0, |attempt| attempt.reported_micro);
+    let amount = held.map_or(0, |held| held.amount_micro.max(reported));
+    let open =
+        stage.ledger.holds().map(|(id, open)| (id, &open.account, open.amount, open.reported));
+    let wanted: Vec<_> = held.iter().map(|h| (&h.hold, &h.account, amount, reported)).collect();
+    assert_eq!(open.collect::<Vec<_>>(), wanted);
+    let must = run.active.is_some() && (run.spec.hold_micro > 0 || reported > 0);
+    assert!(held.is_some() || !must || !run.spec.is_paid());
 
-    let amount = held.map_or(0, |held| held.amount_micro);
     let mut at = Some(run.spec.account.clone());
     while let Some(id) = at {
         let account = stage.ledger.account(&id).expect("the path exists");

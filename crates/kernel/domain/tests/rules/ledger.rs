@@ -7,7 +7,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use wharf_domain::run::Cx;
-use wharf_domain::{Availability, Fresh, Funds, Ledger, LedgerOp, Run};
+use wharf_domain::{Availability, Fresh, Funds, Ledger, LedgerOp, OpenHold, Run};
 use wharf_vocab::{AccountId, Code, HoldId, Micro, RunKey, ShardId, Timestamp};
 
 use crate::stage::{Plan, run_key, world_account};
@@ -28,7 +28,7 @@ fn hold_id(n: u8) -> HoldId {
 struct Model {
     parents: BTreeMap<AccountId, Option<AccountId>>,
     limits: BTreeMap<AccountId, Option<Micro>>,
-    open: BTreeMap<HoldId, (AccountId, Micro)>,
+    open: BTreeMap<HoldId, OpenHold>,
     spent: Vec<(AccountId, Micro)>,
 }
 
@@ -39,8 +39,8 @@ impl Model {
     }
 
     fn held(&self, id: &AccountId) -> u128 {
-        let holds = self.open.values().filter(|(on, _)| self.path(on).contains(id));
-        holds.map(|(_, amount)| u128::from(*amount)).sum()
+        let holds = self.open.values().filter(|hold| self.path(&hold.account).contains(id));
+        holds.map(|hold| u128::from(hold.amount)).sum()
     }
 
     fn spent(&self, id: &AccountId) -> u128 {
@@ -58,6 +58,16 @@ impl Model {
         let limit = u128::from(self.limits.get(id).copied().flatten()?);
         let wanted = self.held(id) + self.spent(id) + u128::from(amount);
         wanted.checked_sub(limit).filter(|missing| amount > 0 && *missing > 0)
+    }
+
+    fn enough(&self, account: &AccountId, amount: Micro) -> Result<(), Funds> {
+        for id in self.path(account) {
+            if let Some(missing) = self.missing(&id, amount) {
+                let missing = Micro::try_from(missing).expect("sums are small here");
+                return Err(Funds { account: id, missing });
+            }
+        }
+        Ok(())
     }
 
     fn apply(&mut self, ops: &[LedgerOp]) -> Result<(), Funds> {
@@ -82,19 +92,31 @@ impl Model {
                 self.limits.insert(account.clone(), *limit);
             }
             LedgerOp::Hold { hold, account, amount } => {
-                for id in self.path(account) {
-                    if let Some(missing) = self.missing(&id, *amount) {
-                        let missing = Micro::try_from(missing).expect("sums are small here");
-                        return Err(Funds { account: id, missing });
-                    }
+                self.enough(account, *amount)?;
+                let open = OpenHold { account: account.clone(), amount: *amount, reported: 0 };
+                self.open.insert(hold.clone(), open);
+            }
+            LedgerOp::Admit { account } => self.enough(account, 1)?,
+            LedgerOp::Report { hold, account, cost, beyond } => {
+                let new = OpenHold { account: account.clone(), amount: 0, reported: 0 };
+                let before = self.open.get(hold).cloned().unwrap_or(new);
+                if !beyond {
+                    self.enough(&before.account, cost.saturating_sub(before.amount))?;
                 }
-                self.open.insert(hold.clone(), (account.clone(), *amount));
+                let (amount, reported) = (before.amount.max(*cost), before.reported.max(*cost));
+                self.open.insert(hold.clone(), OpenHold { amount, reported, ..before });
             }
             LedgerOp::Settle { hold, spent } => {
-                if let Some((account, _)) = self.open.remove(hold) {
-                    self.spent.push((account, *spent));
+                if let Some(hold) = self.open.remove(hold) {
+                    self.spent.push((hold.account, *spent));
                 }
             }
+            LedgerOp::Release { hold } => {
+                if let Some(hold) = self.open.remove(hold) {
+                    self.spent.push((hold.account, hold.reported));
+                }
+            }
+            LedgerOp::Correct { .. } | LedgerOp::Learn { .. } => {}
             LedgerOp::Charge { account, spent } => self.spent.push((account.clone(), *spent)),
         }
         Ok(())
@@ -122,6 +144,11 @@ fn op() -> impl Strategy<Value = LedgerOp> {
         4 => (hold(), on(), amount())
             .prop_map(|(hold, account, amount)| LedgerOp::Hold { hold, account, amount }),
         4 => (hold(), amount()).prop_map(|(hold, spent)| LedgerOp::Settle { hold, spent }),
+        3 => (hold(), on(), amount(), any::<bool>()).prop_map(|(hold, account, cost, beyond)| {
+            LedgerOp::Report { hold, account, cost, beyond }
+        }),
+        1 => hold().prop_map(|hold| LedgerOp::Release { hold }),
+        1 => on().prop_map(|account| LedgerOp::Admit { account }),
         1 => (on(), amount()).prop_map(|(account, spent)| LedgerOp::Charge { account, spent }),
         1 => (on(), prop::option::of(0..500_u64))
             .prop_map(|(account, limit)| LedgerOp::SetLimit { account, limit }),
@@ -134,7 +161,7 @@ fn names_are_fresh(ledger: &Ledger, batch: &[LedgerOp]) -> bool {
     let mut open: Vec<_> = ledger.holds().map(|(id, _)| id.clone()).collect();
     batch.iter().all(|op| match op {
         LedgerOp::Hold { hold, .. } if open.contains(hold) => false,
-        LedgerOp::Hold { hold, .. } => {
+        LedgerOp::Hold { hold, .. } | LedgerOp::Report { hold, .. } => {
             open.push(hold.clone());
             true
         }

@@ -17,7 +17,7 @@ use wharf_domain::{
 };
 use wharf_vocab::{
     AccountId, AskId, AskKind, AttemptId, Code, Digest, Durability, Executed, Fault, Micro, Mode,
-    Object, RunKey, RunStatus, ShardId, Timestamp,
+    Object, RunKey, RunStatus, ShardId, Timestamp, UnknownCost,
 };
 
 pub(crate) use crate::cast::{allowed, gate, proposes, staged};
@@ -65,6 +65,8 @@ impl Default for Plan {
             account_parent: None,
             budget_micro: None,
             hold_micro: 0,
+            free: false,
+            unknown_cost: UnknownCost::Reported,
             gate: None,
             approval: None,
             context: RunContext::default(),

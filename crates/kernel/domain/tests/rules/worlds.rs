@@ -7,7 +7,8 @@ use wharf_domain::{
 };
 use wharf_vocab::limits::WORLD_RULES_MAX;
 use wharf_vocab::{
-    AccountId, AskId, Code, Digest, Direction, Fault, Publish, Timestamp, ToolId, WorldId,
+    AccountId, AskId, Code, Digest, Direction, Fault, Publish, Timestamp, ToolId, UnknownCost,
+    WorldId,
 };
 
 use crate::stage::CANARY;
@@ -81,6 +82,7 @@ fn t041_two_who_change_different_settings_both_have_their_way() {
         publish: Some(Publish::Staged),
         retention_days: Some(Some(7)),
         policy: Some(vec![rule()]),
+        unknown_cost: Some(UnknownCost::Held),
         ..Default::default()
     };
     assert!(refused(None, &WorldInput::Patch(budget.clone())).is(Code::WorldNotFound));
@@ -95,6 +97,7 @@ fn t041_two_who_change_different_settings_both_have_their_way() {
         publish: Publish::Staged,
         retention_days: Some(7),
         policy: vec![rule()],
+        unknown_cost: UnknownCost::Held,
     };
     assert_eq!(world.settings, all);
     let by = Caller::owner().to_ref();
@@ -200,4 +203,27 @@ fn words_of_files_are_read_and_shown() {
     for (publish, text) in [(Publish::Direct, "direct"), (Publish::Staged, "staged")] {
         assert_eq!(publish.as_str(), text);
     }
+}
+
+#[test]
+fn an_account_is_corrected_by_an_entry_that_says_why() {
+    let (world, _) = after(None, &create(), 1);
+    let correct =
+        |by_micro: i64, reason: &str| WorldInput::Correct { by_micro, reason: reason.to_owned() };
+    let (same, ledger) = after(Some(world.clone()), &correct(-1_200, "given back"), 2);
+    assert_eq!(same, world, "its settings stay");
+    let account = AccountId::of_world(&id());
+    assert_eq!(ledger, Some(LedgerOp::Correct { account, by: -1_200 }));
+    for wrong in [correct(0, "nothing"), correct(1, "  "), correct(1, &"x".repeat(2_001))] {
+        assert!(refused(Some(&world), &wrong).is(Code::RequestInvalid));
+    }
+    assert!(refused(None, &correct(1, "why")).is(Code::WorldNotFound));
+    let by = Caller::owner().to_ref();
+    let change = World::decide(Some(&world), &id(), &correct(5, "billed by hand"), &by);
+    let (_, _, record) = change.expect("legal").expect("a change");
+    assert_eq!(record.event, "world.corrected");
+    assert_eq!(
+        (&record.facts["by_micro"], &record.facts["reason"]),
+        (&5.into(), &"billed by hand".into())
+    );
 }

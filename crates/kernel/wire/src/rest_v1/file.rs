@@ -159,4 +159,10 @@ pub struct Receipt {
     pub bytes_out: u64,
     /// Whether more was reported than was held.
     pub over_hold: bool,
+    /// Whether the provider of an attempt never gave a last account of what it cost.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+    /// Whether a report said more than is taken from one, and was cut down.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub capped: bool,
 }

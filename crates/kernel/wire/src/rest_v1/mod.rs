@@ -43,7 +43,7 @@ pub use ticket::{CreateTicket, Ticket};
 pub use token::{CreateToken, Keys, RotateKeys, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
 pub use tool_server::{AddTool, ToolServer};
-pub use world::{CreateWorld, PolicyRule, SetBudget, SetWorld, World};
+pub use world::{CorrectWorld, CreateWorld, PolicyRule, SetBudget, SetWorld, World};
 
 /// `POST /v1/runs`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -155,8 +155,11 @@ pub struct Run {
     pub status: RunStatus,
     /// How many attempts have been made; 0 before the first.
     pub attempt: u32,
-    /// What the run has cost.
+    /// What the run has cost so far.
     pub cost_micro: u64,
+    /// What it would have cost, if it only pretended; lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub would_cost_micro: Option<u64>,
     /// What is set aside for each attempt; lists leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_micro: Option<u64>,

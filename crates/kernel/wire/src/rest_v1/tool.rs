@@ -83,6 +83,9 @@ pub struct ToolDefinition {
     pub idempotency: bool,
     /// Longest running time of an attempt.
     pub timeout_ms: Option<u64>,
-    /// What is held for an attempt.
+    /// The most an attempt costs, as far as its author knows.
     pub max_cost_micro: Option<u64>,
+    /// Whether it is declared free.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub free: bool,
 }

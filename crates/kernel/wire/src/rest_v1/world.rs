@@ -3,7 +3,7 @@
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
-use wharf_vocab::Publish;
+use wharf_vocab::{Publish, UnknownCost};
 
 /// A world and its account.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -19,8 +19,16 @@ pub struct World {
     pub held_micro: u64,
     /// What its runs have cost.
     pub spent_micro: u64,
-    /// What is set aside for a run whose tool names no price.
+    /// By how much more was spent and set aside than the limit allows; absent while it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over_micro: Option<u64>,
+    /// The least that is set aside for an attempt, unless its tool is free.
     pub default_hold_micro: u64,
+    /// What is booked for an attempt whose provider never gave a last account of its cost:
+    /// `reported` or `held`.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub unknown_cost: UnknownCost,
     /// When outputs of its runs can be seen: `direct` or `staged`.
     #[schema(value_type = String)]
     pub publish: Publish,
@@ -65,7 +73,7 @@ pub struct CreateWorld {
     /// The most its runs may cost; absent means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<u64>,
-    /// What is set aside for a run whose tool names no price.
+    /// The least that is set aside for an attempt, unless its tool is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
     /// When outputs of its runs can be seen: `direct` or `staged`; `direct` when absent.
@@ -78,6 +86,11 @@ pub struct CreateWorld {
     /// Rules about approvals that come before those for all worlds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<PolicyRule>,
+    /// What is booked when nobody knows what an attempt cost: `reported` or `held`; `reported`
+    /// when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub unknown_cost: Option<UnknownCost>,
 }
 
 /// `PATCH /v1/worlds/{w}`: changes what is named and leaves the rest. Null takes a limit away.
@@ -87,7 +100,7 @@ pub struct SetWorld {
     /// The most its runs may cost; null for no limit.
     #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<Option<u64>>,
-    /// What is set aside for a run whose tool names no price.
+    /// The least that is set aside for an attempt, unless its tool is free.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
     /// When outputs of its runs can be seen: `direct` or `staged`.
@@ -100,6 +113,20 @@ pub struct SetWorld {
     /// All rules about approvals, in the place of those there were.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub policy: Option<Vec<PolicyRule>>,
+    /// What is booked when nobody knows what an attempt cost: `reported` or `held`.
+    #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub unknown_cost: Option<UnknownCost>,
+}
+
+/// `POST /v1/worlds/{w}/corrections`: corrects what the world's account says was spent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CorrectWorld {
+    /// What is added to what was spent, in micro-dollars; less than 0 to take away.
+    pub by_micro: i64,
+    /// Why, for whoever reads the audit.
+    pub reason: String,
 }
 
 /// Takes no null for a field that can be left out but not taken away.
@@ -123,7 +150,7 @@ pub struct SetBudget {
     /// The most the world's runs may cost; absent means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<u64>,
-    /// What is set aside for a run whose tool names no price.
+    /// The least that is set aside for an attempt, unless its tool is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
 }

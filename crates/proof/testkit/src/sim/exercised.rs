@@ -81,6 +81,10 @@ things! {
     Publishing = "publications begun",
     /// A core put a file in its place that another one, or it in an earlier life, had put there.
     PublishedAgain = "files published again after a crash",
+    /// A provider said what an attempt had cost so far.
+    CostReported = "costs reported while a run went on",
+    /// An attempt was stopped since it passed a budget.
+    BudgetStopped = "runs stopped by a budget",
     /// What a run has cost came when it was over.
     LateCost = "costs that came late",
     /// A dispatch could not be handed over.

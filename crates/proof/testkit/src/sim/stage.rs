@@ -10,7 +10,7 @@ use wharf_domain::scope::Bindings;
 use wharf_domain::{Audience, Caller, Gate, Rights, RunSpec, WorldSettings};
 use wharf_vocab::{
     AccountId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
-    ShardId, StreamId, ToolId, Verb, WorldId,
+    ShardId, StreamId, ToolId, UnknownCost, Verb, WorldId,
 };
 
 /// Shards that only runs fall into, besides those of the worlds.
@@ -200,6 +200,8 @@ impl Request {
             account_parent: own.then_some(above),
             budget_micro: self.budget,
             hold_micro: tool.hold.unwrap_or(default_hold),
+            free: false,
+            unknown_cost: UnknownCost::Reported,
             gate: tool.gated.then(|| Gate {
                 patience: None,
                 audience: Audience::Person,

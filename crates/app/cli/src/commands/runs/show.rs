@@ -59,8 +59,35 @@ fn receipt_of(receipt: &Receipt) -> String {
     text
 }
 
+/// What is to be known of a run's cost besides the sum.
+pub(crate) fn money_warnings(run: &Run) -> Vec<String> {
+    let mut lines = Vec::new();
+    let Some(receipt) = &run.receipt else { return lines };
+    if receipt.over_hold {
+        let (cost, held) = (money::dollars(receipt.cost_micro), run.hold_micro.unwrap_or(0));
+        let held = held.saturating_mul(u64::from(run.attempt));
+        let held = match held {
+            0 => "nothing was held for it".to_owned(),
+            held => format!("{} was held for it", money::dollars(held)),
+        };
+        lines.push(format!("warning: the run cost {cost}, and {held}"));
+    }
+    if receipt.incomplete {
+        let line = "warning: the tool never said what it cost in the end; it may be more";
+        lines.push(line.to_owned());
+    }
+    if receipt.capped {
+        let line = "warning: the tool reported more than is believed at once, and was cut down";
+        lines.push(format!("{line}; see: wharf audit"));
+    }
+    lines
+}
+
 /// What a run cost beside what was set aside for its attempts.
 fn cost_of(run: &Run) -> String {
+    if let Some(would) = run.would_cost_micro {
+        return format!("nothing; it would have been {}", money::dollars(would));
+    }
     let cost = money::dollars(run.cost_micro);
     let held = run.held_micro.unwrap_or(0);
     if held > 0 {
@@ -95,6 +122,9 @@ fn text_of(run: &Run, output: Output) -> String {
     }
     if let Some(receipt) = &run.receipt {
         table.row(["measured", &receipt_of(receipt)]);
+    }
+    for line in money_warnings(run) {
+        table.row(["", &line]);
     }
     for (name, value) in [
         ("part of", &run.correlation_id),

@@ -1,7 +1,7 @@
 //! `wharf worlds create`.
 
 use reqwest::Method;
-use wharf_vocab::Publish;
+use wharf_vocab::{Publish, UnknownCost};
 use wharf_wire::rest_v1::CreateWorld;
 
 use super::settings::{self, Days};
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// The most its runs may cost, in millionths of a dollar [default: no limit]
     #[arg(long, value_name = "N")]
     limit_micro: Option<u64>,
-    /// What is set aside for a run whose tool names no price [default: 0]
+    /// The least that is set aside for an attempt, unless its tool is free [default: 0]
     #[arg(long, value_name = "N")]
     default_hold_micro: Option<u64>,
     /// When outputs can be seen: each as it is written, or all together when the run has
@@ -37,6 +37,10 @@ pub(crate) struct Args {
     /// Rules about approvals that come before those for all worlds
     #[arg(long, value_name = "JSON|@FILE|-")]
     policy: Option<String>,
+    /// What is booked when a tool never says what it cost: what it had reported, or all that was
+    /// held [default: reported]
+    #[arg(long, value_name = "WHAT", value_parser = choices::unknown_cost())]
+    unknown_cost: Option<UnknownCost>,
 }
 
 /// Makes a world and shows it.
@@ -49,6 +53,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         publish: args.publish,
         retention_days: args.retention.and_then(|days| days.0),
         policy: policy.unwrap_or_default(),
+        unknown_cost: args.unknown_cost,
     };
     let raw = context.client()?.send_json(Method::POST, &["v1", "worlds"], &body).await?;
     show::print(raw, None, context.output)?;

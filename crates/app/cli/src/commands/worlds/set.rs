@@ -1,7 +1,7 @@
 //! `wharf worlds set` and `wharf worlds budget`.
 
 use reqwest::Method;
-use wharf_vocab::Publish;
+use wharf_vocab::{Publish, UnknownCost};
 use wharf_wire::rest_v1::SetWorld;
 
 use super::settings::{self, Days, Limit};
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// The most its runs may cost, in millionths of a dollar, or none
     #[arg(long, value_name = "N|none", group = "change", value_parser = settings::micro)]
     limit_micro: Option<Limit>,
-    /// What is set aside for a run whose tool names no price
+    /// The least that is set aside for an attempt, unless its tool is free
     #[arg(long, value_name = "N", group = "change")]
     default_hold_micro: Option<u64>,
     /// When outputs can be seen: each as it is written, or all together when the run has succeeded
@@ -40,6 +40,10 @@ pub(crate) struct Args {
     /// Rules about approvals, in the place of those there were
     #[arg(long, value_name = "JSON|@FILE|-", group = "change")]
     policy: Option<String>,
+    /// What is booked when a tool never says what it cost: what it had reported, or all that was
+    /// held
+    #[arg(long, value_name = "WHAT", group = "change", value_parser = choices::unknown_cost())]
+    unknown_cost: Option<UnknownCost>,
 }
 
 /// Changes what is named and shows the world.
@@ -50,6 +54,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         publish: args.publish,
         retention_days: args.retention.map(|days| days.0),
         policy: args.policy.as_deref().map(settings::policy).transpose()?,
+        unknown_cost: args.unknown_cost,
     };
     change(&args.world, &body, context).await
 }
@@ -70,7 +75,7 @@ pub(crate) struct Budget {
     /// The most its runs may cost, in millionths of a dollar
     #[arg(long, value_name = "N", group = "change")]
     limit_micro: Option<u64>,
-    /// What is set aside for a run whose tool names no price
+    /// The least that is set aside for an attempt, unless its tool is free
     #[arg(long, value_name = "N", group = "change")]
     default_hold_micro: Option<u64>,
     /// Take the limit away

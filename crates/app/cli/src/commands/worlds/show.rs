@@ -41,7 +41,10 @@ pub(super) fn print(raw: Value, usage: Option<Usage>, output: Output) -> Result<
     if world.limit_micro.is_some() {
         table.row(["left", &left_of(&world)]);
     }
-    table.row(["held per run by default", &money::dollars(world.default_hold_micro)]);
+    table.row(["held per attempt at least", &money::dollars(world.default_hold_micro)]);
+    if world.unknown_cost == wharf_vocab::UnknownCost::Held {
+        table.row(["unknown costs", "booked as what was held"]);
+    }
     let publish = match world.publish {
         wharf_vocab::Publish::Direct => "direct: each output when it is written",
         wharf_vocab::Publish::Staged => "staged: all outputs together, when the run has succeeded",
@@ -98,12 +101,30 @@ pub(super) fn limit_of(world: &World) -> String {
 /// What may still be set aside.
 pub(super) fn left_of(world: &World) -> String {
     let used = world.spent_micro.saturating_add(world.held_micro);
-    world.limit_micro.map_or_else(String::new, |limit| money::dollars(limit.saturating_sub(used)))
+    match world.limit_micro {
+        None => String::new(),
+        Some(limit) if used > limit => format!("over by {}", money::dollars(used - limit)),
+        Some(limit) => money::dollars(limit - used),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn t041_what_is_over_the_limit_is_shown_as_such() {
+        let left = |limit: Option<u64>, spent: u64, held: u64| {
+            let world = serde_json::json!({"world": "w", "created_at": "", "limit_micro": limit,
+                "held_micro": held, "spent_micro": spent, "default_hold_micro": 0,
+                "publish": "direct"});
+            left_of(&serde_json::from_value(world).expect("a world"))
+        };
+        assert_eq!(left(None, 5, 5), "");
+        assert_eq!(left(Some(1_500), 900, 100), "$0.0005");
+        assert_eq!(left(Some(1_500), 1_500, 0), "$0.00");
+        assert_eq!(left(Some(1_500), 2_000, 100), "over by $0.0006");
+    }
 
     #[test]
     fn rules_are_told_in_words() {

@@ -3,7 +3,7 @@
 use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunStatus, Timestamp};
 
-use super::{Draft, RunEffect, propose};
+use super::{Draft, RunEffect, cost, is_last_word, propose};
 use crate::run::{AttemptError, AttemptFailed, AttemptReport, Publishing, Run, RunEntry};
 use crate::scope::WorldPath;
 use crate::{Delivery, Outcome};
@@ -13,7 +13,8 @@ pub(super) fn ended(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, report: &
         return;
     }
     draft.delivery.clone_from(&report.delivery);
-    let cost = report.cost_micro;
+    draft.accounted = is_last_word(report);
+    let cost = cost::at_the_end(draft, attempt_id, report.cost_micro);
     match &report.result {
         Ok(outputs) if !report.delivery.moves.is_empty() => publish(draft, outputs, cost),
         Ok(outputs) => draft.succeed(outputs.clone(), cost),
@@ -54,8 +55,10 @@ pub(super) fn published(draft: &mut Draft<'_, '_>, attempt_id: &AttemptId, lost:
     let Publishing { outputs, cost_micro, artifacts, metered, given, .. } = *publishing;
     let Some(first) = lost.first() else {
         draft.delivery = Delivery { artifacts, moves: Vec::new(), metered, given };
+        draft.accounted = true;
         return draft.succeed(outputs, cost_micro);
     };
+    draft.accounted = true;
     draft.delivery = Delivery { metered, given, ..Delivery::default() };
     let message = format!("The artifact store has lost {first} before it was published.");
     let paths: Vec<&str> = lost.iter().map(WorldPath::as_str).collect();
@@ -116,17 +119,18 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
     }
     let error = error.executed(executed);
     draft.owe_notice(Some(&error));
-    let (cost, over_hold) = draft.settle(cost);
-    let record = draft.completed(RunStatus::Failed, Some(&error), cost, over_hold);
+    let bill = draft.settle(cost);
+    let record = draft.completed(RunStatus::Failed, Some(&error), &bill);
     draft.audit.push(record);
     draft.push(RunEntry::AttemptFailed(AttemptFailed {
         error,
         executed,
-        cost_micro: cost,
+        cost_micro: bill.cost_micro,
         retry_at,
         approval: None,
         metered: draft.delivery.metered,
         given: draft.delivery.given.clone(),
+        incomplete: bill.incomplete,
     }));
 }
 

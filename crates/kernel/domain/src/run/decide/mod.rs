@@ -12,21 +12,24 @@ mod provider;
 mod record;
 mod recovered;
 mod resolve;
+mod settle;
 mod tick;
 
 use wharf_vocab::limits::{CANCEL_GRACE_MS, PROVIDER_WAIT_MS};
 use wharf_vocab::{
-    AskId, AttemptId, Code, Executed, Fault, HoldId, Micro, Object, RunKey, ShardId, Timestamp,
+    AskId, AttemptId, Code, Executed, Fault, Micro, Object, RunKey, ShardId, Timestamp,
 };
 
 use super::{
-    AskRaised, AskResolved, AttemptStarted, ChildrenAllowed, Ended, Held, Phase, ProviderAwaited,
-    Run, RunEntry, RunInput, Verdict, legal,
+    AskRaised, AskResolved, AttemptError, AttemptReport, AttemptStarted, ChildrenAllowed, Ended,
+    Held, Phase, ProviderAwaited, Run, RunEntry, RunInput, Verdict, legal,
 };
 use crate::{
     ArtifactOp, AskEntry, AskSpec, AuditRecord, Availability, CallerRef, Delivery, Fresh, Funds,
     LedgerOp, Move, Notice, Outcome, Resolution,
 };
+
+use settle::Bill;
 
 /// The key of the approval that guards the dispatch of a whole run.
 pub(super) const DISPATCH: &str = "dispatch";
@@ -127,8 +130,8 @@ impl Run {
     /// Decides about an input. An error leaves everything as it was and goes to whoever sent it.
     pub fn decide(&self, cx: &mut Cx<'_>, input: &RunInput) -> Result<Decision, Fault> {
         let mut draft = Draft::of(self.clone(), cx);
-        if let Some((attempt_id, cost_micro)) = cost::too_late_to_end(self, input) {
-            cost::reported(&mut draft, attempt_id, cost_micro);
+        if let Some(report) = cost::too_late_to_end(self, input) {
+            cost::reported(&mut draft, &report);
             return Ok(draft.done());
         }
         match legal(self.phase(), input.kind()) {
@@ -142,7 +145,8 @@ impl Run {
                 attempt::ended(&mut draft, attempt_id, report);
             }
             RunInput::CostReported { attempt_id, cost_micro } => {
-                cost::reported(&mut draft, attempt_id, *cost_micro);
+                let report = cost::Report { attempt_id, said: *cost_micro, last: false };
+                cost::reported(&mut draft, &report);
             }
             RunInput::Published { attempt_id, lost } => {
                 attempt::published(&mut draft, attempt_id, lost);
@@ -191,6 +195,8 @@ struct Draft<'a, 'b> {
     effects: Vec<RunEffect>,
     /// What the attempt that ends now brought with it.
     delivery: Delivery,
+    /// Whether its provider itself says how it ended, and with that all that it cost.
+    accounted: bool,
 }
 
 impl<'a, 'b> Draft<'a, 'b> {
@@ -206,6 +212,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             artifacts: Vec::new(),
             effects: Vec::new(),
             delivery: Delivery::default(),
+            accounted: false,
         }
     }
 
@@ -261,22 +268,26 @@ impl<'a, 'b> Draft<'a, 'b> {
             return self.end(Outcome::Refused { error }, 0);
         }
         let text = self.cx.fresh.unique();
-        let (Ok(attempt_id), Ok(hold_id)) = (AttemptId::new(&text), HoldId::new(&text)) else {
+        let Ok(attempt_id) = AttemptId::new(&text) else {
             let error = Fault::new(Code::CoreInternal, "The core could not name an attempt.");
             return self.fail(error, Executed::No);
         };
         let spec = &self.run.spec;
-        let hold = (spec.hold_micro > 0).then(|| Held {
-            hold: hold_id,
-            account: spec.account.clone(),
-            amount_micro: spec.hold_micro,
-        });
-        if let Some(held) = &hold {
-            self.ledger.push(LedgerOp::Hold {
-                hold: held.hold.clone(),
-                account: held.account.clone(),
-                amount: held.amount_micro,
-            });
+        let account = spec.account.clone();
+        let amount = self.run.next_hold();
+        let mut hold = Held::of(&attempt_id, account.clone(), amount);
+        match &hold {
+            Some(held) if amount > 0 => {
+                let hold = held.hold.clone();
+                self.ledger.push(LedgerOp::Hold { hold, account, amount });
+            }
+            // Where nothing is left, only what costs nothing may begin.
+            _ => {
+                hold = None;
+                if !spec.free && spec.is_paid() {
+                    self.ledger.push(LedgerOp::Admit { account });
+                }
+            }
         }
         let attempt = self.run.attempt + 1;
         let record = self.routed(attempt, &attempt_id);
@@ -334,8 +345,8 @@ impl<'a, 'b> Draft<'a, 'b> {
     fn end(&mut self, outcome: Outcome, cost_micro: Micro) {
         self.withdraw_asks();
         self.owe_notice(outcome.error());
-        let (cost_micro, over_hold) = self.settle(cost_micro);
-        let record = self.completed(outcome.status(), outcome.error(), cost_micro, over_hold);
+        let bill = self.settle(cost_micro);
+        let record = self.completed(outcome.status(), outcome.error(), &bill);
         self.audit.push(record);
         let Delivery { artifacts, metered, given, .. } = std::mem::take(&mut self.delivery);
         let artifacts = match outcome {
@@ -343,7 +354,15 @@ impl<'a, 'b> Draft<'a, 'b> {
             _ => Vec::new(),
         };
         self.artifacts.extend(artifacts.iter().cloned().map(ArtifactOp::Record));
-        self.push(RunEntry::Ended(Ended { outcome, cost_micro, artifacts, metered, given }));
+        let Bill { cost_micro, incomplete, .. } = bill;
+        self.push(RunEntry::Ended(Ended {
+            outcome,
+            cost_micro,
+            artifacts,
+            metered,
+            given,
+            incomplete,
+        }));
     }
 
     /// Ends all asks; nobody is left to be told, since the attempt ends, too.
@@ -353,26 +372,6 @@ impl<'a, 'b> Draft<'a, 'b> {
             self.resolve(&ask_id, Resolution::Withdrawn, "core");
         }
         self.effects.retain(|effect| !matches!(effect, RunEffect::Answer { .. }));
-    }
-
-    /// Books what the active attempt cost: what is said at its end, or before, whichever is more.
-    /// Says how much that is, and whether it is more than was held.
-    fn settle(&mut self, said: Micro) -> (Micro, bool) {
-        let active = self.run.active.as_ref();
-        let spent = active.map_or(said, |attempt| attempt.reported_micro.max(said));
-        let over_hold = match active.and_then(|attempt| attempt.hold.clone()) {
-            Some(held) => {
-                self.ledger.push(LedgerOp::Settle { hold: held.hold, spent });
-                spent > held.amount_micro
-            }
-            None if spent > 0 => {
-                let account = self.run.spec.account.clone();
-                self.ledger.push(LedgerOp::Charge { account, spent });
-                true
-            }
-            None => false,
-        };
-        (spent, over_hold)
     }
 
     /// Tells the provider to stop the active attempt, whatever becomes of the run.
@@ -389,6 +388,22 @@ impl<'a, 'b> Draft<'a, 'b> {
     fn succeed(&mut self, outputs: Object, cost_micro: Micro) {
         self.end(Outcome::Succeeded { outputs }, cost_micro);
     }
+}
+
+/// Whether a report is the provider's own word, so that what it says of the cost is all there is.
+/// Of an attempt that ran too long, broke the protocol or was lost, only the core knows that.
+fn is_last_word(report: &AttemptReport) -> bool {
+    let AttemptReport { result: Err(AttemptError::Failed(error, executed)), .. } = report else {
+        return true;
+    };
+    let core_says = [
+        Code::ToolAgentLost,
+        Code::ToolAgentUnhealthy,
+        Code::ToolTimeout,
+        Code::ToolProtocolViolation,
+        Code::ToolOutputTooLarge,
+    ];
+    *executed == Executed::No || !core_says.iter().any(|code| error.is(*code))
 }
 
 /// The refusal that goes with too little money.

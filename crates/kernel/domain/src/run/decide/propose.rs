@@ -36,18 +36,19 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, error: &Fault, cost: Micro) -> R
     let mut error = error.clone().executed(Executed::No);
     error.details.remove("proposal");
     draft.owe_notice(Some(&error));
-    let (cost, over_hold) = draft.settle(cost);
-    let record = draft.completed(RunStatus::Failed, Some(&error), cost, over_hold);
+    let bill = draft.settle(cost);
+    let record = draft.completed(RunStatus::Failed, Some(&error), &bill);
     draft.audit.push(record);
     draft.push(RunEntry::AttemptFailed(AttemptFailed {
         error: error.clone(),
         // Whoever waits for an approval has not acted.
         executed: Executed::No,
-        cost_micro: cost,
+        cost_micro: bill.cost_micro,
         retry_at: draft.cx.now,
         approval: known.clone(),
         metered: draft.delivery.metered,
         given: draft.delivery.given.clone(),
+        incomplete: bill.incomplete,
     }));
     if known.is_some() {
         draft.run.pause = None;

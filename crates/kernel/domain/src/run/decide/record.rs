@@ -1,8 +1,8 @@
 //! What the audit is told about a run: ids and facts, never what it was given, said or made.
 
-use wharf_vocab::{AttemptId, Fault, Micro, RunStatus};
+use wharf_vocab::{AttemptId, Fault, RunStatus};
 
-use super::Draft;
+use super::{Bill, Draft};
 use crate::{AuditRecord, Severity};
 
 impl Draft<'_, '_> {
@@ -30,13 +30,12 @@ impl Draft<'_, '_> {
         &self,
         status: RunStatus,
         error: Option<&Fault>,
-        cost_micro: Micro,
-        over_hold: bool,
+        bill: &Bill,
     ) -> AuditRecord {
         let severity = match status {
             RunStatus::Refused => Severity::Security,
             RunStatus::Failed => Severity::Error,
-            _ if over_hold => Severity::Warn,
+            _ if bill.over_hold => Severity::Warn,
             _ => Severity::Info,
         };
         let started = self.run.active.as_ref().map_or(self.cx.now, |attempt| attempt.started_at);
@@ -46,15 +45,17 @@ impl Draft<'_, '_> {
             .fact("status", status.as_str())
             .fact("attempt", self.run.attempt)
             .fact("duration_ms", self.cx.now.ms_since(started))
-            .fact("cost_micro", cost_micro);
+            .fact("cost_micro", bill.cost_micro);
         if let Some(attempt) = &self.run.active {
             record = record.fact("attempt_id", attempt.id.as_str());
         }
         if let Some(error) = error {
             record = record.fact("error_code", error.code.as_str());
         }
-        if over_hold {
-            record = record.fact("over_hold", true);
+        for (name, is) in [("over_hold", bill.over_hold), ("incomplete", bill.incomplete)] {
+            if is {
+                record = record.fact(name, true);
+            }
         }
         self.correlated(self.receipt(record))
     }

@@ -292,6 +292,9 @@ fn note(entry: &RunEntry, seen: &mut Exercised) {
             match ended.outcome.error() {
                 Some(error) if error.is(Code::ToolTimeout) => seen.note(Thing::Timeout),
                 Some(error) if error.is(Code::ToolOutputTooLarge) => seen.note(Thing::TooLarge),
+                Some(error) if error.is(Code::BudgetExceeded) && ended.cost_micro > 0 => {
+                    seen.note(Thing::BudgetStopped);
+                }
                 Some(error) if error.details.get("by").is_some_and(|by| by == "core") => {
                     seen.note(Thing::ChildCanceled);
                 }

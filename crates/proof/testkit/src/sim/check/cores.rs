@@ -1,12 +1,12 @@
 //! Rules on what cores remember, and on the store as a whole.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wharf_domain::Run;
 use wharf_engine::shard::Shard;
 use wharf_journal::audit::{Anchors, GENESIS, Row, Sealer, verify};
 use wharf_ports::memory::MemoryState;
-use wharf_vocab::{AttemptId, Durability, RunKey, ShardId};
+use wharf_vocab::{AccountId, AttemptId, Durability, Micro, RunKey, ShardId};
 
 use super::super::Sim;
 use super::super::node::read_run;
@@ -129,11 +129,28 @@ impl Checker {
                 wrong.push(format!("{id}: {account:?} instead of {pocket:?}"));
             }
         }
+        self.booked_as_told();
         for seen in wrong {
             self.broken("the store tells what was committed", seen);
         }
         self.files_recorded(state);
         self.audit_verifies(state);
+    }
+
+    /// What is booked on a world is what its runs say that they cost, and nothing else.
+    fn booked_as_told(&mut self) {
+        let mut told: BTreeMap<AccountId, Micro> = self.model.purse.of_memory.clone();
+        for (key, tale) in &self.model.runs {
+            *told.entry(AccountId::of_world(&key.world)).or_default() += tale.run.cost_micro;
+        }
+        let accounts = self.model.purse.accounts.iter().filter(|(_, it)| it.parent.is_none());
+        let wrong = accounts.filter_map(|(id, pocket)| {
+            let told = told.get(id).copied().unwrap_or(0);
+            (told != pocket.spent).then(|| format!("{id}: {} instead of {told}", pocket.spent))
+        });
+        for seen in wrong.collect::<Vec<_>>() {
+            self.broken("what is booked is what runs have cost", seen);
+        }
     }
 
     fn audit_verifies(&mut self, state: &MemoryState) {

@@ -33,6 +33,8 @@ enum Act {
     Partial(usize),
     /// Writes so many bytes at once.
     Flood(usize),
+    /// Says what it has cost so far.
+    Cost(Micro),
     /// Acts on the world.
     Effect,
     /// Asks something and waits for the answer.
@@ -123,6 +125,11 @@ impl Sim {
         for n in 0..self.chance.index(4) {
             acts.push(if self.chance.percent(70) { Act::Say } else { Act::Partial(n + 1) });
         }
+        for part in 1..=self.chance.index(3) as u64 {
+            if self.chance.percent(30) {
+                acts.push(Act::Cost(part * self.chance.between(1, spec.hold_micro / 2 + 10)));
+            }
+        }
         for key in ["first", "second"] {
             if self.chance.percent(tool.asks) {
                 let ask = self.some_ask(key);
@@ -211,9 +218,11 @@ impl Sim {
 
     fn write_lies(&mut self, acts: &mut Vec<Act>, spec: &RunSpec) {
         for _ in 0..2 {
-            let lie = match self.chance.between(0, 3) {
+            let lie = match self.chance.between(0, 4) {
                 0 => Act::EndUnknown,
                 1 => Act::Say,
+                // What comes after the end is no lie: it is booked as a correction.
+                2 => Act::Cost(spec.hold_micro + self.chance.between(1, 50)),
                 _ => {
                     let error = Fault::new(Code::ToolInternal, "Another end.");
                     let result = Err(AttemptError::Failed(error, Executed::No));
@@ -267,6 +276,7 @@ impl Sim {
                 let text = " ".repeat(bytes);
                 self.tell(home, say(Progress::Text { channel: "stdout".to_owned(), text }));
             }
+            Act::Cost(cost_micro) => self.say_cost(home, &key, attempt, cost_micro),
             Act::Effect => self.check.acted(&key, attempt, &spec),
             Act::Ask { key, kind, audience, expires_in_ms } => {
                 let deadline = expires_in_ms.map(|ms| self.agenda.now().plus_ms(ms));
@@ -292,6 +302,13 @@ impl Sim {
                 self.tell(home, Input::Run { key, input, ticket: None });
             }
         }
+    }
+
+    /// Says what an attempt has cost so far.
+    fn say_cost(&mut self, home: usize, key: &RunKey, attempt: &AttemptId, cost_micro: Micro) {
+        self.seen.note(Thing::CostReported);
+        let input = RunInput::CostReported { attempt_id: attempt.clone(), cost_micro };
+        self.tell(home, Input::Run { key: key.clone(), input, ticket: None });
     }
 
     fn raise(&mut self, provider: usize, attempt: &AttemptId) {

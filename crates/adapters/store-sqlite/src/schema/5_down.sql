@@ -1,0 +1,2 @@
+DROP TABLE prices;
+ALTER TABLE holds DROP COLUMN reported;

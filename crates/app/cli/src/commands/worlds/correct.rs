@@ -1,0 +1,45 @@
+//! `wharf worlds correct`.
+
+use reqwest::Method;
+use wharf_wire::rest_v1::CorrectWorld;
+
+use super::show;
+use crate::context::Context;
+use crate::exit::Exit;
+use crate::failure::Result;
+use crate::money;
+
+/// What `wharf worlds correct` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf worlds correct lab --by -0.0012 --reason 'the provider gave it back'
+  wharf worlds correct lab --by-micro 2500 --reason 'billed by hand'
+
+What was spent grows by as much, or shrinks if it is less than 0. What runs say that they cost stays
+as it is. The correction and its reason are on record: wharf audit")]
+#[command(group = clap::ArgGroup::new("amount").required(true))]
+pub(crate) struct Args {
+    /// The world's id
+    world: String,
+    /// What is added to what was spent, in dollars
+    #[arg(long, value_name = "DOLLARS", group = "amount", value_parser = money::signed,
+          allow_hyphen_values = true)]
+    by: Option<i64>,
+    /// The same in millionths of a dollar
+    #[arg(long, value_name = "N", group = "amount", allow_hyphen_values = true)]
+    by_micro: Option<i64>,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+}
+
+/// Corrects the account and shows the world.
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
+    let by_micro = args.by.or(args.by_micro).unwrap_or_default();
+    let body = CorrectWorld { by_micro, reason: args.reason };
+    let path = ["v1", "worlds", &args.world, "corrections"];
+    let raw = context.client()?.send_json(Method::POST, &path, &body).await?;
+    show::print(raw, None, context.output)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,56 @@
+//! The most that tools have cost, as far as is committed, for whoever works out what to hold.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use wharf_domain::{LedgerOp, Price, ToolDef};
+use wharf_vocab::{Digest, Micro, Mode, ToolId};
+
+/// What tools have cost, by their definitions.
+#[derive(Debug, Default)]
+pub(crate) struct Prices(RwLock<HashMap<(ToolId, Digest), Micro>>);
+
+impl Prices {
+    /// Takes up what the store knows.
+    pub(crate) fn load(&self, prices: Vec<Price>) {
+        for Price { tool, tool_hash, cost_micro } in prices {
+            self.learn(tool, tool_hash, cost_micro);
+        }
+    }
+
+    /// Takes up what a batch that was committed tells.
+    pub(crate) fn committed(&self, ops: &[LedgerOp]) {
+        for op in ops {
+            if let LedgerOp::Learn { tool, tool_hash, cost } = op {
+                self.learn(tool.clone(), tool_hash.clone(), *cost);
+            }
+        }
+    }
+
+    fn learn(&self, tool: ToolId, tool_hash: Digest, cost: Micro) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let most = known.entry((tool, tool_hash)).or_default();
+        *most = (*most).max(cost);
+    }
+
+    fn most(&self, tool: &ToolId, tool_hash: &Digest) -> Micro {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(tool.clone(), tool_hash.clone())).copied().unwrap_or(0)
+    }
+
+    /// Whether a tool counts as free, and what is held for an attempt of it: the largest of its
+    /// price, the world's default and the most it has cost. What pretends costs nothing.
+    pub(crate) fn hold(
+        &self,
+        (def, hash): (&ToolDef, &Digest),
+        default: Micro,
+        mode: Mode,
+    ) -> (bool, Micro) {
+        let most = self.most(&def.tool, hash);
+        let free = def.free && most == 0;
+        if free || mode == Mode::Mock {
+            return (free, 0);
+        }
+        (false, def.max_cost_micro.unwrap_or(0).max(default).max(most))
+    }
+}
