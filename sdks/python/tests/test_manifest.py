@@ -56,6 +56,8 @@ class Manifest(unittest.TestCase):
         manifest: Dict[str, Any] = tomllib.loads(text)
         self.assertEqual(manifest["description"], "Says it louder.")
         self.assertEqual(manifest["handler"], "handler.py")
+        self.assertNotIn("max_cost_micro", manifest, "whoever names no price has none")
+        self.assertNotIn("free", manifest)
         properties = manifest["input_schema"]["properties"]
         self.assertEqual(properties["how"], {"enum": ["loud", 'very "loud"'], "default": "loud"})
         self.assertEqual(properties["tags"], {"type": "array", "items": {"type": "string"}})

@@ -103,3 +103,60 @@ fn a_run_is_shown_with_its_cost_against_its_hold() {
     let json = home.run(&["runs", "show", &id, "--json"]).code(0).json();
     assert_eq!((&json["hold_micro"], &json["held_micro"]), (&json!(60), &json!(0)));
 }
+
+#[test]
+fn t041_what_is_over_the_limit_is_shown_and_corrected() {
+    let home = TestHome::new();
+    let core = home.up();
+    let create = ["worlds", "create", "lab", "--limit-micro", "1500", "--unknown-cost", "held"];
+    assert_eq!(
+        home.run(&[&create[..], &["--json"]].concat()).code(0).json()["unknown_cost"],
+        "held"
+    );
+    let dear = ["run", "wharf/sleep", "ms=1", "cost_micro=2100", "--world", "lab", "-q"];
+    let run = home.run(&dear).code(0);
+    let warning = "warning: the run cost $0.0021, and nothing was held for it";
+    assert!(run.stderr.contains(warning), "{run:#?}");
+    let id = run.json()["run_id"].as_str().expect("an id").to_owned();
+    let shown = home.run(&["runs", "show", &id, "--world", "lab"]).code(0);
+    assert!(shown.stdout.contains(warning), "{shown:#?}");
+    let refused = home.run(&dear).code(3);
+    assert!(refused.stderr.contains("budget.exceeded"), "{refused:#?}");
+    let worlds = home.run(&["worlds"]).code(0).stdout;
+    assert!(worlds.contains("over by $0.0006"), "{worlds}");
+    home.run(&["run", "wharf/echo", "text=free", "--world", "lab"]).code(0);
+
+    let correct = |by: &[&str], reason: &str| {
+        let correct = ["worlds", "correct", "lab", "--reason", reason];
+        home.run(&[&correct[..], by].concat())
+    };
+    let none = correct(&[], "how much?").code(2);
+    assert!(none.stderr.contains("--by"), "{none:#?}");
+    correct(&["--by", "-1"], "more than was spent").code(2);
+    let corrected = correct(&["--by", "-0.0012", "--json"], "given back").code(0).json();
+    assert_eq!((&corrected["spent_micro"], corrected.get("over_micro")), (&json!(900), None));
+    correct(&["--by-micro", "100"], "billed by hand").code(0);
+    let show = home.run(&["worlds", "show", "lab"]).code(0).stdout;
+    assert!(show.contains("$0.001") && show.contains("booked as what was held"), "{show}");
+    let audit = home.run(&["audit", "--json"]).code(0).stdout;
+    assert!(audit.contains("world.corrected") && audit.contains("given back"), "{audit}");
+    core.stop().code(0);
+    home.run(&["audit", "verify"]).code(0);
+}
+
+#[test]
+fn t041_a_run_that_pretends_says_what_it_would_have_cost() {
+    let home = TestHome::new();
+    let _core = home.up();
+    home.run(&["worlds", "create", "lab", "--limit-micro", "0"]).code(0);
+    let pretend =
+        ["run", "wharf/sleep", "ms=1", "cost_micro=70", "--world", "lab", "--mode", "mock"];
+    let run = home.run(&pretend).code(0);
+    let json = run.json();
+    assert_eq!((&json["cost_micro"], &json["would_cost_micro"]), (&json!(0), &json!(70)), "{json}");
+    assert!(run.stderr.contains("would have cost $0.00007"), "{run:#?}");
+    let id = json["run_id"].as_str().expect("an id");
+    let shown = home.run(&["runs", "show", id, "--world", "lab"]).code(0).stdout;
+    assert!(shown.contains("nothing; it would have been $0.00007"), "{shown}");
+    assert_eq!(rows(&home, &["--by", "world"]), [json!(["lab", 1, 0, 0])]);
+}

@@ -48,6 +48,12 @@ impl Project {
             assert!(readme.contains(command), "{command}: {readme}");
         }
         assert!(self.folder.join(".gitignore").is_file());
+        // A price that nobody named would be believed.
+        if let Ok(manifest) = std::fs::read_to_string(self.folder.join("wharf.tool.toml")) {
+            let priced =
+                |line: &str| line.starts_with("max_cost_micro") || line.starts_with("free");
+            assert!(!manifest.lines().any(priced), "{manifest}");
+        }
     }
 
     fn id(&self) -> &str {

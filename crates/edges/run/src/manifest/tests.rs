@@ -238,6 +238,8 @@ fn t043_each_field_says_what_it_must_be() {
         ("max_concurrency = 0", "max_concurrency", "1 or more"),
         ("max_concurrency = 1.5", "max_concurrency", "whole number"),
         ("max_cost_micro = -1", "max_cost_micro", "0 or more"),
+        ("free = 0", "free", "true or false"),
+        ("free = true\nmax_cost_micro = 1", "free", "has a price"),
         ("side_effects = \"no\"", "side_effects", "true or false"),
         ("mock = 1", "mock", "true or false"),
         ("sandbox = \"loose\"", "sandbox", "none, basic, standard or strict"),
@@ -342,4 +344,22 @@ fn t043_a_file_that_is_no_manifest_is_refused() {
     symlink(folder(LEAST).path().join(FILE_NAME), dir.path().join(FILE_NAME)).expect("linked");
     let fault = read(dir.path()).expect_err("a link");
     assert!(fault.message.contains("is not a plain file"), "{fault}");
+}
+
+#[test]
+fn t041_only_what_says_so_is_free_and_a_price_of_0_does_not() {
+    let free = |more: &str| {
+        let read = read_text(&format!("{LEAST}{more}")).expect("reads");
+        let tool = &server(&read).tool;
+        (tool.free, tool.max_cost_micro)
+    };
+    assert_eq!(free(""), (false, None));
+    assert_eq!(free("max_cost_micro = 0"), (false, Some(0)));
+    assert_eq!(free("free = true"), (true, None));
+    assert_eq!(free("free = true\nmax_cost_micro = 0"), (true, Some(0)));
+    let hash = |more: &str| {
+        let read = read_text(&format!("{LEAST}{more}")).expect("reads");
+        server(&read).tool.hash()
+    };
+    assert_eq!(hash(""), hash("free = false"), "what is not free is hashed as it always was");
 }

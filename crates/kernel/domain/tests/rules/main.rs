@@ -22,6 +22,7 @@ mod publishing;
 mod recovery;
 mod retries;
 mod sequences;
+mod spending;
 mod stage;
 mod timeouts;
 mod worlds;
