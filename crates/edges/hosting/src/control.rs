@@ -178,6 +178,15 @@ impl Control {
     }
 }
 
+/// A line of a log as people may see it: the launcher has cut secrets out of it, and here goes
+/// what the owner's patterns match.
+fn shown(handle: &Handle, line: LogLine) -> LogLine {
+    match handle.redacted(&line.text) {
+        Some(text) => LogLine { text: text.into(), ..line },
+        None => line,
+    }
+}
+
 /// An order to stop, and why.
 fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> Order {
     let reason = reason.to_owned();
@@ -276,7 +285,8 @@ impl AgentControl for Control {
         async move {
             self.known(&id)?;
             let options = self.kind.host().options();
-            options.launcher.tail(&places::log(&options.folder, &id), lines).await
+            let found = options.launcher.tail(&places::log(&options.folder, &id), lines).await?;
+            Ok(found.into_iter().map(|line| shown(&options.handle, line)).collect())
         }
         .boxed()
     }
@@ -289,7 +299,10 @@ impl AgentControl for Control {
         async move {
             self.known(&id)?;
             match self.kind.host().live(&id).and_then(|live| live.last_launched()) {
-                Some(launched) => Ok(launched.follow(lines)),
+                Some(launched) => {
+                    let handle = self.handle().clone();
+                    Ok(launched.follow(lines).map(move |line| shown(&handle, line)).boxed())
+                }
                 None => Ok(futures::stream::iter(self.logs(id, lines).await?).boxed()),
             }
         }

@@ -25,8 +25,9 @@ def act(call):
 def leak(call):
     value = secret()
     call.stream("stdout", text="the key is " + value[:9])
-    call.stream("stdout", text=value[9:] + ", order 4711-0815, and that is all")
+    call.stream("stdout", text=value[9:] + ", order 4711-0815, and that is all\n")
     call.log("log of " + value)
+    print("printed order 1234-5678", flush=True)
     raise wharf.Failed("acme.refused", value + " is wrong", header="Bearer " + value)
 
 def rude(call):
@@ -145,6 +146,11 @@ fn r115_r152_secrets_and_patterns_are_cut_out_on_the_way_to_the_database() {
         let shown = format!("{}{}{watched}", ended.stdout, ended.stderr);
         assert_eq!(shown.contains(SECRET), shows_secret, "{shown}");
         assert!(shown.contains("and that is all") && !shown.contains("4711-0815"), "{shown}");
+        let logs = wait_for("what it printed", || {
+            let logs = home.run(&["agents", "logs", AGENT]).code(0).stdout;
+            logs.contains("printed order").then_some(logs)
+        });
+        assert!(logs.contains("[redacted]") && !logs.contains("1234-5678"), "{logs}");
         core.stop().code(0);
         let stored = std::fs::read(home.path().join("wharf.db")).expect("readable");
         let wal = std::fs::read(home.path().join("wharf.db-wal")).unwrap_or_default();

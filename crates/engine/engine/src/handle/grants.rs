@@ -97,6 +97,12 @@ impl Handle {
         self.inner.redactor.object(object);
     }
 
+    /// A line of a log without what must not be shown, if it had any of it.
+    #[must_use]
+    pub fn redacted(&self, line: &str) -> Option<String> {
+        self.inner.redactor.clean(line)
+    }
+
     /// The long form of a worker's right to an attempt.
     #[must_use]
     pub fn mint_worker(&self, grant: &WorkerGrant) -> String {
