@@ -220,7 +220,9 @@ fn client(policy: &Policy, names: Names) -> Result<Client, Failure> {
         let certificates = certificates.map_err(|_| unfit("the trusted certificates are none"))?;
         client = client.tls_certs_merge(certificates);
     }
-    client.build().map_err(|_| unfit("no HTTP client can be made"))
+    client
+        .build()
+        .map_err(|_| unfit("no HTTP client can be made; there may be no certificates here"))
 }
 
 #[cfg(test)]

@@ -99,6 +99,8 @@ async fn t015_t021_a_run_goes_from_request_to_response_and_the_server_ends_in_or
     let partial =
         |frame: &&Value| frame["outputs"]["words"] == 6 && frame["control"]["final"] != true;
     assert!(frames.iter().any(|frame| partial(&frame)), "{frames:?}");
+    let spent = |frame: &Value| frame["kind"] == "Event" && frame["control"]["cost_micro"] == 10;
+    assert!(frames.iter().any(spent), "the cost is told before the end: {frames:?}");
     let last = frames.last().expect("a response");
     assert_eq!(last["control"]["status"], "success", "{last}");
     assert_eq!(last["control"]["cost_micro"], 10);
