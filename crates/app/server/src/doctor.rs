@@ -9,7 +9,6 @@ mod sandbox;
 
 use crate::Home;
 use crate::settings::Settings;
-use crate::settings::artifacts::Place;
 
 /// How a check turned out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +71,7 @@ pub fn check(home: &Home, deep: bool) -> Vec<Check> {
     checks.push(place::configuration(&settings));
     if let Ok(settings) = &settings {
         checks.extend(database::checks(home, &settings.store));
-        let here = matches!(settings.artifacts.place, Place::Files { .. });
-        checks.extend(files::checks(home, &settings.store, here, deep));
+        checks.extend(files::checks(home, settings, deep));
     }
     checks.extend(running::checks(home));
     checks

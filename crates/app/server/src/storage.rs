@@ -109,6 +109,19 @@ fn cannot_listen(addr: SocketAddr, kept: bool, error: &io::Error) -> Fault {
 
 /// An S3. One that is away for the moment does not keep a core from starting.
 fn remote(s3: &S3, public_url: Option<String>) -> Result<Storage, Fault> {
+    let objects = open_s3(s3, public_url)?;
+    let checked = Arc::clone(&objects);
+    tokio::spawn(async move {
+        match checked.check().await {
+            Ok(()) => tracing::info!("the artifact store answers"),
+            Err(error) => tracing::warn!(%error, "the artifact store cannot be used now"),
+        }
+    });
+    Ok(Storage { objects, bound: None, serving: None })
+}
+
+/// The S3 that the configuration names; nothing is asked of it.
+pub(crate) fn open_s3(s3: &S3, public_url: Option<String>) -> Result<Arc<S3Objects>, Fault> {
     let S3 { endpoint, bucket, key_id, secret, .. } = s3.clone();
     let options = S3Options {
         region: s3.region.clone(),
@@ -119,15 +132,7 @@ fn remote(s3: &S3, public_url: Option<String>) -> Result<Storage, Fault> {
         public_url,
         ..S3Options::new(endpoint, bucket, key_id, secret)
     };
-    let objects = S3Objects::open(&options).map_err(|error| {
+    S3Objects::open(&options).map_err(|error| {
         Fault::new(Code::ConfigInvalid, format!("[artifacts] cannot be used: {error}."))
-    })?;
-    let checked = Arc::clone(&objects);
-    tokio::spawn(async move {
-        match checked.check().await {
-            Ok(()) => tracing::info!("the artifact store answers"),
-            Err(error) => tracing::warn!(%error, "the artifact store cannot be used now"),
-        }
-    });
-    Ok(Storage { objects, bound: None, serving: None })
+    })
 }

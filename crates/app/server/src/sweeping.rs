@@ -46,4 +46,11 @@ async fn sweep(handle: &Handle) {
             Err(fault) => tracing::warn!(%world, code = %fault.code, "a world was not swept"),
         }
     }
+    match handle.collect_removed().await {
+        Ok((0, _)) => {}
+        Ok((leftovers, bytes)) => {
+            tracing::info!(leftovers, bytes, "cleared away what late writers left");
+        }
+        Err(fault) => tracing::warn!(code = %fault.code, "removed worlds were not swept"),
+    }
 }

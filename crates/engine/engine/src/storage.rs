@@ -156,9 +156,9 @@ pub(crate) fn count_written(bytes: u64) {
     metrics::counter!("wharf_artifact_bytes_written_total").increment(bytes);
 }
 
-/// Counts an object that no record spoke of and that was cleared away.
-pub(crate) fn count_leftover(bytes: u64) {
-    metrics::counter!("wharf_artifact_leftovers_total").increment(1);
+/// Counts objects that no record spoke of and that were cleared away.
+pub(crate) fn count_leftovers(objects: u64, bytes: u64) {
+    metrics::counter!("wharf_artifact_leftovers_total").increment(objects);
     metrics::counter!("wharf_artifact_leftover_bytes_total").increment(bytes);
 }
 

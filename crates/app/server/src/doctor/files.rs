@@ -1,25 +1,30 @@
 //! Files of worlds: whether the store has what the database knows, and what it has besides.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
 use wharf_artifacts::ObjectFolder;
-use wharf_ports::{Clock as _, FileRecord, SystemClock};
+use wharf_ports::{Clock as _, FileRecord, ObjectStore as _, SystemClock};
 use wharf_store_sqlite::backup;
 use wharf_vocab::B3;
 
 use super::Check;
-use crate::{Home, fault};
+use crate::settings::Settings;
+use crate::settings::artifacts::{Place, S3};
+use crate::{Home, fault, storage};
 
 const FILES: &str = "files";
 const LEFTOVERS: &str = "leftovers";
+/// Objects that an S3 lists at once.
+const LIST_PAGE: usize = 1_000;
 /// What is younger may be about to be recorded; what is older is cleared away.
 const YOUNG_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Compares files with the store; their content, too, if that is wanted.
-pub(super) fn checks(home: &Home, database: &Path, in_the_home: bool, deep: bool) -> Vec<Check> {
+pub(super) fn checks(home: &Home, settings: &Settings, deep: bool) -> Vec<Check> {
+    let database = &settings.store;
     if !database.exists() {
         return Vec::new();
     }
@@ -27,10 +32,8 @@ pub(super) fn checks(home: &Home, database: &Path, in_the_home: bool, deep: bool
     if let Err(error) = backup::files(database, &mut |record| records.push(record)) {
         return vec![Check::fail(FILES, fault::of_store(&error).message)];
     }
-    if !in_the_home {
-        let count = records.len();
-        let text = format!("{count} are kept in an S3, which is not looked at here");
-        return vec![Check::ok(FILES, text)];
+    if let Place::S3(s3) = &settings.artifacts.place {
+        return vec![in_s3(s3, database, &records)];
     }
     let folder = ObjectFolder::at(&home.objects_folder());
     let mut seen = Seen::default();
@@ -110,6 +113,46 @@ impl Seen {
         let compared = if deep { "by size and hash" } else { "by size" };
         Check::ok(FILES, format!("{count} with {bytes} bytes, all in the store, {compared}"))
     }
+}
+
+/// Compares files with what an S3 lists of their worlds, by size.
+fn in_s3(s3: &S3, database: &Path, records: &[FileRecord]) -> Check {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else { return Check::warn(FILES, "the S3 cannot be asked") };
+    let worlds: BTreeSet<&str> =
+        records.iter().map(|record| record.artifact.world.as_str()).collect();
+    let listed = runtime.block_on(async {
+        let objects = storage::open_s3(s3, None).map_err(|fault| fault.message)?;
+        let mut found = BTreeMap::new();
+        for world in worlds {
+            let mut after = None;
+            loop {
+                let page = objects.list(format!("{world}/"), after.take(), LIST_PAGE).await;
+                let page = page.map_err(|error| error.to_string())?;
+                let Some(last) = page.last() else { break };
+                after = Some(last.key.clone());
+                found.extend(page.into_iter().map(|entry| (entry.key, entry.bytes)));
+            }
+        }
+        Ok::<_, String>(found)
+    });
+    let listed = match listed {
+        Ok(listed) => listed,
+        Err(why) => return Check::warn(FILES, format!("the S3 cannot be asked: {why}")),
+    };
+    let mut seen = Seen::default();
+    for record in records {
+        let file = &record.artifact;
+        let key = file.path.key(&file.world);
+        seen.count += 1;
+        seen.bytes = seen.bytes.saturating_add(file.bytes);
+        match listed.get(&key) {
+            None if backup::is_here(database, record).unwrap_or(true) => seen.missing.push(key),
+            Some(bytes) if *bytes != file.bytes => seen.differing.push(key),
+            _ => {}
+        }
+    }
+    seen.verdict(false)
 }
 
 fn has_hash(folder: &ObjectFolder, key: &str, wanted: &B3) -> io::Result<bool> {

@@ -7,8 +7,8 @@ use crate::support::{Bench, default_world, new, object, owner, path, stream};
 use serde_json::json;
 use wharf_domain::WorldSettings;
 use wharf_engine::NewRun;
-use wharf_ports::ManualClock;
-use wharf_vocab::{Code, RunId, Timestamp};
+use wharf_ports::{ManualClock, Method, ObjectStore as _};
+use wharf_vocab::{Code, RunId, Timestamp, WorldId};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -182,4 +182,23 @@ async fn a_run_that_is_removed_takes_its_local_files_along_and_leaves_those_of_t
     assert!(bench.handle.run(&run.key).await.expect_err("gone").is(Code::RunNotFound));
     assert_eq!(bench.listed().await, ["/w"]);
     assert_eq!(bench.objects.keys(), ["default/w"]);
+}
+
+#[tokio::test]
+async fn what_late_writers_leave_in_a_world_that_is_gone_is_cleared_away() {
+    let bench = Bench::new().await;
+    let world = WorldId::new("gone").expect("valid");
+    bench
+        .handle
+        .create_world(&owner(), world.clone(), WorldSettings::default())
+        .await
+        .expect("made");
+    bench.put("/kept", "x").await;
+    let address = bench.objects.presign(Method::Put, "gone/late", 60);
+    bench.handle.remove_world(&owner(), &world, true).await.expect("removed");
+    bench.objects.put_at(&address, "late").expect("good for a while");
+    assert_eq!(bench.objects.keys(), ["default/kept", "gone/late"]);
+    assert_eq!(bench.handle.collect_removed().await, Ok((1, 4)));
+    assert_eq!(bench.handle.collect_removed().await, Ok((0, 0)));
+    assert_eq!(bench.objects.keys(), ["default/kept"]);
 }

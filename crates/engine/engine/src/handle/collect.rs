@@ -71,6 +71,26 @@ impl Handle {
         Ok(collected)
     }
 
+    /// Removes what late writers left in worlds that are no more; says how many objects that were
+    /// and how many bytes they had.
+    pub async fn collect_removed(&self) -> Result<(u64, u64), Fault> {
+        let Some(objects) = self.inner.objects.clone() else { return Ok((0, 0)) };
+        let (mut count, mut bytes) = (0, 0_u64);
+        for world in self.inner.worlds.all().into_iter().filter(|world| world.removed) {
+            // Nobody may make it again meanwhile.
+            let Some(_closed) = self.inner.in_use.close(&world.id) else { continue };
+            if self.inner.worlds.has(&world.id) {
+                continue;
+            }
+            let gone = storage::delete_all(&*objects, &format!("{}/", world.id)).await;
+            let (objects, size) = gone.map_err(|error| error.to_fault())?;
+            storage::count_leftovers(objects, size);
+            count += objects;
+            bytes = bytes.saturating_add(size);
+        }
+        Ok((count, bytes))
+    }
+
     /// Files that nobody has written or read for as long as the world keeps them.
     async fn collect_old(
         &self,
@@ -233,7 +253,7 @@ impl Handle {
                 collected.bytes = collected.bytes.saturating_add(entry.bytes);
                 if !dry {
                     objects.delete(entry.key).await.map_err(told)?;
-                    storage::count_leftover(entry.bytes);
+                    storage::count_leftovers(1, entry.bytes);
                 }
             }
         }

@@ -133,3 +133,33 @@ fn away_and_back(server: &mut Seaweed, core: &Core, api: &Api) {
     run_and_check(api, "back-direct", "default");
     run_and_check(api, "back-staged", "staged");
 }
+
+/// A backup lists what lies in the S3, and a restored home finds it there again.
+#[test]
+fn a_restored_home_reads_its_files_from_the_s3() {
+    let server = Seaweed::start();
+    let home = home_on(&server);
+    let core = home.up();
+    home.run_with(b"from a file", &["worlds", "put", "default", "/in.txt", "-"]).code(0);
+    let shelf = tempfile::tempdir().expect("a folder");
+    let dir = shelf.path().join("b").display().to_string();
+    let taken = home.run(&["backup", &dir, "--json"]).code(0).json();
+    assert_eq!((&taken["objects"], &taken["by_reference"]), (&json!(1), &json!(true)), "{taken}");
+    let other = TestHome::new();
+    other.run(&["restore", &dir]).code(0);
+    let files = |home: &TestHome| {
+        let told = home.run(&["doctor", "--json"]).json();
+        let line = told.as_array().expect("a list").iter().find(|line| line["name"] == "files");
+        line.expect("looked at").clone()
+    };
+    assert_eq!(files(&other)["verdict"], "ok");
+    let copy = other.up();
+    let read = Api::of(&copy).bytes("/v1/worlds/default/files/in.txt");
+    assert_eq!(read, (200, b"from a file".to_vec()));
+    copy.stop().code(0);
+    // What the original removes is missing in the copy, and the doctor tells.
+    home.run(&["worlds", "rm", "default", "/in.txt", "--yes"]).code(0);
+    let lost = files(&other);
+    assert_eq!(lost["verdict"], "fail", "{lost}");
+    core.stop().code(0);
+}
