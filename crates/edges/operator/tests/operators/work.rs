@@ -248,6 +248,34 @@ async fn o030_what_a_worker_cost_counts_in_whatever_order_it_is_told_and_once() 
 }
 
 #[tokio::test]
+async fn o030_a_worker_that_passes_the_budget_of_its_run_is_stopped() {
+    let stage = Stage::start().await;
+    let key = stage.seat(json!({ "capability_manifest": { "tools": ["one", "two"] } })).await;
+    let mut seat = stage.open(&key).await;
+    let routes = [
+        ("one", "POST /v1/worker/progress", json!({ "text": "half", "cost_micro": 1_500 })),
+        ("two", "POST /v1/worker/stats", json!({ "cost_micro": 1_500 })),
+    ];
+    for (agent, line, body) in routes {
+        let request = json!({
+            "tool": format!("{}/{agent}", key.sid), "inputs": { "prompt": "p" }, "budget_micro": 1_000,
+        });
+        let started = stage.call("POST /v1/runs", &request).await;
+        assert_eq!(started.status, 202, "{started:?}");
+        let run = word(&started.body, "run_id");
+        let spawn = seat.hear("spawn").await;
+        let handle = word(&spawn, "worker_handle");
+        let told = stage.worker(handle, line, &body.to_string()).await;
+        assert_eq!(told.status, 204, "{told:?}");
+        let ended = stage.until(run, "failed").await;
+        assert_eq!(ended["error"]["code"], "budget.exceeded", "{ended}");
+        assert_eq!(ended["cost_micro"], 1_500, "{ended}");
+        assert_eq!(seat.hear("cancel").await["req_id"], spawn["req_id"]);
+        assert_eq!(stage.submit(&spawn, "late").await.refused(), (410, "worker.run_over"));
+    }
+}
+
+#[tokio::test]
 async fn o028_the_latest_events_of_a_run_can_be_listed() {
     let stage = Stage::start().await;
     let (key, mut seat) = stage.sit().await;
