@@ -6,7 +6,9 @@
 //! `choice` stands for one of the words of the vocabulary, and `"null": false` takes null away.
 
 use serde_json::{Map, Value, json};
-use wharf_vocab::{AskKind, Durability, Isolation, Mode, Publish, RunStatus, SandboxLevel, Verb};
+use wharf_vocab::{
+    AskKind, Durability, Isolation, Mode, Publish, RunStatus, SandboxLevel, UnknownCost, Verb,
+};
 
 /// What fits parameters, fields and whole messages.
 const RULES: &str = include_str!("rules.json");
@@ -90,6 +92,7 @@ fn add_choices(schemas: &mut Value) {
         ("Publish", words(Publish::ALL, Publish::as_str)),
         ("Verb", words(Verb::ALL, Verb::as_str)),
         ("SandboxLevel", words(SandboxLevel::ALL, SandboxLevel::as_str)),
+        ("UnknownCost", words(UnknownCost::ALL, UnknownCost::as_str)),
         ("Isolation", words(Isolation::ALL, Isolation::as_str)),
         ("AgentState", AGENT_STATES.to_vec()),
     ] {

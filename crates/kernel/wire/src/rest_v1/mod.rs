@@ -328,9 +328,12 @@ mod tests {
                 "Collected" => survives::<Collected>(data),
                 "Usage" => survives::<Usage>(data),
                 "Receipt" => survives::<Receipt>(data),
+                "CreateTicket" => survives::<CreateTicket>(data),
+                "Ticket" => survives::<Ticket>(data),
+                "Diagnosis" => survives::<Diagnosis>(data),
                 other => panic!("{other} is no message"),
             }
         }
-        assert_eq!(names.len(), 21, "each message has an example");
+        assert_eq!(names.len(), 24, "each message has an example");
     }
 }
