@@ -117,7 +117,8 @@ pub(crate) fn notice(notice: Notice) -> Progress {
 }
 
 /// The end of a call. Whether it acted is what the session or the agent says; a plain failure
-/// reported by the agent itself counts as acted, unless it says that it wants an approval first.
+/// reported by the agent itself counts as acted, unless it says that it wants an approval first or
+/// has no room for the call.
 pub(crate) fn ended(end: CallEnd) -> AttemptReport {
     let result = match end.outcome {
         CallOutcome::Succeeded(output) => Ok(output),
@@ -137,6 +138,7 @@ fn executed(fault: &Fault) -> Executed {
     match fault.details.get("executed").and_then(Value::as_str) {
         Some("no") => Executed::No,
         Some("maybe") => Executed::Maybe,
+        None if fault.is(Code::ToolBusy) => Executed::No,
         _ => Executed::Yes,
     }
 }

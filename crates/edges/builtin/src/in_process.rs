@@ -18,12 +18,15 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, Availability, Level, Progress, Resolution, Run, ToolDef};
-use wharf_engine::{Attempt, AttemptData, Dispatch, Handle, HistoryItem, NewRun, ProviderSink};
+use wharf_engine::{
+    Attempt, AttemptData, Dispatch, Handle, HistoryItem, NewRun, ProviderSink, RoomFor,
+};
 use wharf_vocab::{
     AskKind, AttemptId, Code, Executed, Fault, IdError, Object, ProviderId, Seq, ToolId,
 };
 
-/// Attempts that may be under way at once.
+/// Attempts that may be under way at once. Those that others have started count apart from those,
+/// or all places could be taken by tools that wait for each other.
 const ATTEMPTS_MAX: usize = 4096;
 
 /// A provider whose tools are functions of this process.
@@ -133,7 +136,19 @@ struct Sink {
     under_way: Arc<Mutex<HashMap<AttemptId, UnderWay>>>,
 }
 
+impl Sink {
+    /// How many attempts at this depth are under way.
+    fn at_depth(under_way: &HashMap<AttemptId, UnderWay>, depth: u32) -> usize {
+        if under_way.len() < ATTEMPTS_MAX {
+            return 0;
+        }
+        under_way.values().filter(|one| one.depth == depth).count()
+    }
+}
+
 struct UnderWay {
+    /// How many runs stand above its own.
+    depth: u32,
     stop: CancellationToken,
     answers: Arc<Mutex<HashMap<String, oneshot::Sender<Resolution>>>>,
 }
@@ -151,13 +166,14 @@ impl ProviderSink for Sink {
         let id = dispatch.attempt_id.clone();
         let (stop, answers) = (CancellationToken::new(), Arc::default());
         let mut under_way = lock(&self.under_way);
-        if under_way.len() >= ATTEMPTS_MAX {
-            return Err(Fault::new(Code::ToolBusy, "Too many built-in tools are running."));
-        }
         if under_way.contains_key(&id) {
             return Ok(());
         }
-        let entry = UnderWay { stop: stop.clone(), answers: Arc::clone(&answers) };
+        let depth = dispatch.spec.depth;
+        if Self::at_depth(&under_way, depth) >= ATTEMPTS_MAX {
+            return Err(Fault::new(Code::ToolBusy, "Too many built-in tools are running."));
+        }
+        let entry = UnderWay { depth, stop: stop.clone(), answers: Arc::clone(&answers) };
         under_way.insert(id.clone(), entry);
         drop(under_way);
         let attempt = Attempt::new(self.handle.clone(), dispatch);
@@ -165,6 +181,7 @@ impl ProviderSink for Sink {
         let all = Arc::clone(&self.under_way);
         self.runtime.spawn(async move {
             let attempt = cx.attempt.clone();
+            attempt.handed_over();
             let inputs = attempt.dispatch().spec.inputs.clone();
             let work = AssertUnwindSafe(async move { function(inputs, cx).await }).catch_unwind();
             let ended = tokio::select! {
@@ -182,6 +199,10 @@ impl ProviderSink for Sink {
             }
         });
         Ok(())
+    }
+
+    fn has_room(&self, wanted: &RoomFor<'_>) -> bool {
+        Self::at_depth(&lock(&self.under_way), wanted.spec.depth) + wanted.called < ATTEMPTS_MAX
     }
 
     fn cancel(&self, attempt_id: &AttemptId, _reason: &str, _grace_ms: u64) {

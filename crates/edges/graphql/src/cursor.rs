@@ -82,7 +82,7 @@ pub(crate) fn read_asked(list: List, question: &str, cursor: &str) -> Result<Str
     .ok_or_else(foreign)
 }
 
-fn foreign() -> Fault {
+pub(crate) fn foreign() -> Fault {
     let message = "This cursor was not made by this list; leave it out to start again.";
     Fault::new(Code::RequestCursorInvalid, message).with("field", "after")
 }

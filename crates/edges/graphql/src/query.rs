@@ -50,7 +50,6 @@ impl Query {
             until: until.map(|at| at.0),
             limit: limit(first)?,
             after: after.map(|after| cursor::read(List::Runs, &after)).transpose()?,
-            cursors: ctx.look_ahead().field("edges").field("cursor").exists(),
         };
         runs::page(session, wanted).await
     }

@@ -11,7 +11,7 @@ use wharf_domain::{Agent, Availability};
 use wharf_engine::agents::{AgentHealth, AgentState, AgentView};
 use wharf_engine::launcher::Launched;
 use wharf_engine::{Dispatch, Handle};
-use wharf_vocab::{AgentId, AttemptId, Code, Fault, Isolation, LaunchId, Timestamp};
+use wharf_vocab::{AgentId, AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
 use crate::command::{Closed, Command};
 use crate::files::Watch;
@@ -228,6 +228,22 @@ impl Live {
     pub fn call_over(&self, launch: &LaunchId, attempt: &AttemptId, unresponsive: bool) {
         self.lock().pool.call_over(launch, attempt, unresponsive);
         self.changed.notify_one();
+    }
+
+    /// The provider takes so many calls at once, over all of its processes.
+    pub fn limit_calls(&self, calls_max: usize) {
+        self.lock().pool.limit_calls(calls_max);
+    }
+
+    /// A process takes so many calls at once.
+    pub fn limit_calls_of(&self, launch: &LaunchId, calls_max: usize) {
+        self.lock().pool.limit_calls_of(launch, calls_max);
+    }
+
+    /// Whether an attempt would be taken now, or told something better than that there is no room.
+    pub(crate) fn has_room(&self, world: &WorldId, coming: usize) -> bool {
+        let state = self.lock();
+        state.blocked.is_some() || state.pool.has_room(world, coming + state.held.len())
     }
 
     pub(crate) fn place(&self, dispatch: Dispatch) -> Result<(), Fault> {

@@ -26,8 +26,8 @@ pub(crate) const INSTANCES_MAX: usize = 64;
 /// How long the process of a world may have nothing to do.
 pub(crate) const IDLE_MAX: Duration = Duration::from_secs(300);
 
-/// Attempts that may wait for a process.
-const WAITING_MAX: usize = 512;
+/// Attempts that may wait for a process; others wait in line with the engine.
+const WAITING_MAX: usize = 64;
 
 /// How a process fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +91,8 @@ pub(crate) struct Slot {
     quits: mpsc::Sender<Quit>,
     owner: Owner,
     calls: usize,
+    /// How many calls it takes at once, where that is known.
+    calls_max: Option<usize>,
     /// Whether an attempt of it was canceled.
     canceled: bool,
     idle_since: Instant,
@@ -129,12 +131,19 @@ pub(crate) struct Pool {
     pub(crate) slots: Vec<Slot>,
     waiting: VecDeque<Dispatch>,
     attempts: HashMap<AttemptId, LaunchId>,
+    /// How many calls all processes take at once together, where that is known.
+    calls_max: Option<usize>,
 }
 
 impl Slot {
     /// Whether attempts can go to it.
     pub(crate) fn is_usable(&self) -> bool {
         !self.leaving && !self.retired && self.conn.is_some() && self.phase != Phase::Starting
+    }
+
+    /// Whether it has as many calls as it takes, once so many more have come.
+    fn is_busy(&self, coming: usize) -> bool {
+        self.calls_max.is_some_and(|max| self.calls + coming >= max)
     }
 
     pub(crate) fn process(&self) -> Option<Arc<dyn Launched>> {
@@ -191,6 +200,7 @@ impl Pool {
                 Owner::Spare
             },
             calls: 0,
+            calls_max: None,
             canceled: false,
             idle_since: Instant::now(),
         });
@@ -241,6 +251,62 @@ impl Pool {
         self.waiting.iter().map(|dispatch| &dispatch.run.world).collect()
     }
 
+    /// All processes take so many calls at once together.
+    pub(crate) fn limit_calls(&mut self, calls_max: usize) {
+        self.calls_max = Some(calls_max.max(1));
+    }
+
+    /// A process takes so many calls at once.
+    pub(crate) fn limit_calls_of(&mut self, launch: &LaunchId, calls_max: usize) {
+        if let Some(slot) = self.slot(launch) {
+            slot.calls_max = Some(calls_max.max(1));
+        }
+    }
+
+    /// Whether an attempt in a world would be taken, or could wait for a process, beside so many
+    /// others that are about to come.
+    pub(crate) fn has_room(&self, world: &WorldId, coming: usize) -> bool {
+        if self.is_busy(coming) {
+            return false;
+        }
+        let fits = |at: usize| !self.slots[at].is_busy(coming);
+        let can_wait = || self.waiting.len() + coming < WAITING_MAX;
+        let taken = self.slots.iter().filter(|slot| slot.owner != Owner::Spare).count();
+        let spares = || {
+            let spare = |slot: &&Slot| slot.owner == Owner::Spare && slot.is_usable();
+            self.slots.iter().filter(spare).count()
+        };
+        match self.policy.isolation {
+            Isolation::Shared => self.best().map_or_else(can_wait, fits),
+            Isolation::World => match self.of_world(world) {
+                Some(at) => fits(at),
+                None if spares() > coming => true,
+                None if self.waiting_worlds().contains(world) => can_wait(),
+                None => {
+                    let needed = self.waiting_worlds().len() + 1 + coming;
+                    can_wait() && taken + needed <= INSTANCES_MAX
+                }
+            },
+            Isolation::Run => {
+                let needed = self.waiting.len() + 1 + coming;
+                spares() > coming || (can_wait() && taken + needed <= INSTANCES_MAX)
+            }
+        }
+    }
+
+    /// Whether no more calls are taken by all processes together.
+    fn is_busy(&self, coming: usize) -> bool {
+        let calls: usize = self.slots.iter().map(|slot| slot.calls).sum();
+        self.calls_max.is_some_and(|max| calls + self.waiting.len() + coming >= max)
+    }
+
+    fn of_world(&self, world: &WorldId) -> Option<usize> {
+        let own = |slot: &Slot| {
+            slot.is_usable() && matches!(&slot.owner, Owner::World(of) if of == world)
+        };
+        self.slots.iter().position(own)
+    }
+
     /// Hands an attempt to the process it belongs to, or lets it wait for one.
     pub(crate) fn place(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
         if dispatch.reattach
@@ -252,17 +318,15 @@ impl Pool {
         }
         let (at, owner) = match self.policy.isolation {
             Isolation::Shared => (self.best(), None),
-            Isolation::World => {
-                let world = Owner::World(dispatch.run.world.clone());
-                let own = |slot: &Slot| slot.owner == world && slot.is_usable();
-                match self.slots.iter().position(own) {
-                    Some(at) => (Some(at), None),
-                    None => (self.spare(), Some(world)),
-                }
-            }
+            Isolation::World => match self.of_world(&dispatch.run.world) {
+                Some(at) => (Some(at), None),
+                None => (self.spare(), Some(Owner::World(dispatch.run.world.clone()))),
+            },
             Isolation::Run => (self.spare(), Some(Owner::Run)),
         };
         match (at, owner) {
+            _ if self.is_busy(0) => Err(too_much(self.policy.word)),
+            (Some(at), _) if self.slots[at].is_busy(0) => Err(too_much(self.policy.word)),
             (Some(at), owner) => self.hand_over(at, owner, dispatch),
             (None, None) if self.policy.upkeep == Upkeep::Always => Err(gone(self.policy.word)),
             (None, _) => self.wait(dispatch),

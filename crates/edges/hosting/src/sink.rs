@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use wharf_domain::Resolution;
 use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink};
+use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink, RoomFor};
 use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault};
 
 use crate::command::Command;
@@ -40,6 +40,10 @@ impl ProviderSink for Sink {
         let (id, live) = (self.id.clone(), Arc::clone(&self.live));
         tokio::spawn(async move { look_then_place(&kind, &id, &live, dispatch).await });
         Ok(())
+    }
+
+    fn has_room(&self, wanted: &RoomFor<'_>) -> bool {
+        self.live.has_room(&wanted.run.world, wanted.called)
     }
 
     fn cancel(&self, attempt_id: &AttemptId, reason: &str, grace_ms: u64) {

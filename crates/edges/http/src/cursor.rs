@@ -91,7 +91,7 @@ fn asked(question: &[&[u8]]) -> String {
     Digest::of(question).as_str()[..QUESTION_CHARS].to_owned()
 }
 
-fn foreign() -> Fault {
+pub(crate) fn foreign() -> Fault {
     let message = "This cursor was not made by this list; leave it out to start again.";
     Fault::new(Code::RequestCursorInvalid, message)
 }

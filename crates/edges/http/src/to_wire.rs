@@ -62,8 +62,20 @@ pub(crate) fn run(run: &Run) -> wire::Run {
         hold_micro: Some(run.spec.hold_micro),
         held_micro: Some(held(run)),
         ask: run.open_asks().next().map(|raised| ask(&raised.ask)),
+        waiting_for: waiting_for(run),
         ..summary(&run.summary())
     }
+}
+
+/// What a run waits for while it is queued.
+fn waiting_for(run: &Run) -> Option<wire::WaitingFor> {
+    let wait = run.waits_for()?;
+    Some(wire::WaitingFor {
+        kind: wait.kind.to_owned(),
+        message: wait.message,
+        since: wait.since.map(time),
+        until: time(wait.until),
+    })
 }
 
 /// What is set aside for the attempt under way.
@@ -99,6 +111,7 @@ pub(crate) fn summary(run: &RunSummary) -> wire::Run {
         receipt: None,
         error: run.error.as_ref().map(error),
         ask: None,
+        waiting_for: None,
         correlation_id: run.correlation_id.clone(),
         parent: run.parent.as_ref().map(RunKey::to_string),
     }
@@ -242,6 +255,10 @@ impl Teller {
             HistoryItem::Progress(piece) => Some(progress(mark, piece)),
             HistoryItem::Entry(Entry::Run(entry)) => match entry {
                 RunEntry::Created(_) => Some(wire::Event::Queued(mark.simple(0))),
+                RunEntry::RoomAwaited(awaited) => {
+                    let reason = Some(awaited.reason);
+                    Some(wire::Event::Queued(wire::MarkEvent { reason, ..mark.simple(0) }))
+                }
                 RunEntry::AttemptStarted(started) => Some(self.attempt(mark, &started)),
                 RunEntry::AttemptFailed(failed) => {
                     let code = failed.error.code.as_str().to_owned();
@@ -298,7 +315,8 @@ struct Mark {
 
 impl Mark {
     fn simple(self, attempt: u32) -> wire::MarkEvent {
-        wire::MarkEvent { seq: self.seq, run_id: self.run_id, at: self.at, attempt }
+        let Self { seq, run_id, at } = self;
+        wire::MarkEvent { seq, run_id, at, attempt, reason: None }
     }
 }
 

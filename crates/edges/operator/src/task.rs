@@ -98,6 +98,8 @@ impl Task {
         let TaskRef { task_id: id, .. } =
             TaskRef::of(&dispatch.run, dispatch.accepted, dispatch.attempt);
         let attempt = Attempt::new(handle.clone(), dispatch);
+        // Whoever sits there may begin as soon as it is offered.
+        attempt.handed_over();
         let settled = watch::Sender::new(true);
         Self { id, seat, attempt, handle, state: Mutex::default(), settled }
     }

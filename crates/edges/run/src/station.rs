@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Agent;
@@ -49,7 +49,9 @@ pub(crate) struct Station {
     bytes_max: u64,
     places: Arc<Semaphore>,
     open: HashMap<AttemptId, Open>,
-    work: JoinSet<AttemptId>,
+    work: JoinSet<()>,
+    /// Which attempt each piece of work is about, however it ends.
+    at_work: HashMap<tokio::task::Id, AttemptId>,
 }
 
 /// An attempt under way.
@@ -106,6 +108,7 @@ impl Station {
             places: Arc::new(Semaphore::new(calls_max)),
             open: HashMap::new(),
             work: JoinSet::new(),
+            at_work: HashMap::new(),
             tools,
             process,
         })
@@ -119,6 +122,8 @@ impl Station {
         if !self.process.live.connect(&self.process.launch, commands) {
             return;
         }
+        let calls_max = self.places.available_permits();
+        self.process.live.limit_calls_of(&self.process.launch, calls_max);
         self.fares(Phase::Running).await;
         match self.serve(&mut inbox).await {
             Leaving::Lost(why) => self.doors.close(why),
@@ -191,7 +196,7 @@ impl Station {
         loop {
             tokio::select! {
                 why = &mut gone => return Leaving::Lost(why),
-                Some(ended) = self.work.join_next() => self.over(ended.ok()),
+                Some(ended) = self.work.join_next_with_id() => self.over(ended),
                 Ok(()) = reachable.changed() => {
                     let well = *reachable.borrow_and_update() == Reachable::Yes;
                     self.fares(if well { Phase::Running } else { Phase::Unhealthy }).await;
@@ -255,10 +260,8 @@ impl Station {
             canceled: open.canceled.clone(),
         };
         self.open.insert(id.clone(), open);
-        self.work.spawn(async move {
-            work.run().await;
-            id
-        });
+        let task = self.work.spawn(work.run());
+        self.at_work.insert(task.id(), id);
     }
 
     /// Ends an attempt that is not handed over.
@@ -269,8 +272,10 @@ impl Station {
         let _ = attempt.failed(fault, executed).await;
     }
 
-    fn over(&mut self, ended: Option<AttemptId>) {
-        if let Some(id) = ended {
+    /// A piece of work is over, also by a panic: then its attempt was lost with it.
+    fn over(&mut self, ended: Result<(tokio::task::Id, ()), JoinError>) {
+        let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
+        if let Some(id) = self.at_work.remove(&task) {
             self.open.remove(&id);
             self.process.live.call_over(&self.process.launch, &id, false);
         }
@@ -282,7 +287,7 @@ impl Station {
         while !self.open.is_empty() {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return,
-                Some(ended) = self.work.join_next() => self.over(ended.ok()),
+                Some(ended) = self.work.join_next_with_id() => self.over(ended),
                 Some(command) = inbox.recv() => match command {
                     Command::Call(dispatch) => self.turn_back(*dispatch).await,
                     command => self.command(command).await,
@@ -299,8 +304,8 @@ impl Station {
                 self.turn_back(*dispatch).await;
             }
         }
-        while let Some(ended) = self.work.join_next().await {
-            self.over(ended.ok());
+        while let Some(ended) = self.work.join_next_with_id().await {
+            self.over(ended);
         }
     }
 

@@ -114,7 +114,7 @@ impl Shared {
             let message = "Too many operatives are known; forget some first.";
             return Err(Fault::new(Code::CoreBusy, message));
         }
-        let station = Arc::new(Station::new(name.clone()));
+        let station = Arc::new(Station::new(name.clone(), self.options.limits.calls_max));
         stations.insert(name.clone(), Arc::clone(&station));
         Ok(station)
     }

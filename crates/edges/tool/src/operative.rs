@@ -18,7 +18,7 @@ use crate::edge::Shared;
 use crate::follow::Tidings;
 use crate::offer;
 use crate::query;
-use crate::stations::Station;
+use crate::stations::{Place, Station};
 
 /// Attempts that are over and of which the operative may still say what they cost.
 const OVER_MAX: usize = 32;
@@ -43,6 +43,8 @@ struct Call {
     output: Form,
     /// What it has cost so far.
     cost_micro: Micro,
+    /// Held so that no more calls are open than may be.
+    _place: Place,
 }
 
 impl Operative {
@@ -114,7 +116,7 @@ impl Operative {
     }
 
     /// Asks the operative to execute an attempt.
-    pub(crate) fn execute(&mut self, session: &mut Session, dispatch: Dispatch) {
+    pub(crate) fn execute(&mut self, session: &mut Session, dispatch: Dispatch, place: Place) {
         let handle = &self.shared.options.handle;
         let tool = handle.tool(&dispatch.spec.tool).ok();
         let form = |schema: Option<&Value>| schema.map_or(Form::Object, Form::of);
@@ -133,9 +135,10 @@ impl Operative {
             method: attempt.dispatch().spec.tool.name().to_owned(),
             payload: input.unpack(inputs),
         };
+        attempt.handed_over();
         match session.call(request) {
             Ok(()) => {
-                self.calls.insert(id, Call { attempt, output, cost_micro: 0 });
+                self.calls.insert(id, Call { attempt, output, cost_micro: 0, _place: place });
             }
             // An attempt that was given twice is under way.
             Err(CallError::Duplicate) => {}
@@ -201,7 +204,7 @@ impl Operative {
 
     /// The operative answers, or cannot any more.
     pub(crate) fn answered(&mut self, id: &str, answer: Answer) {
-        let Some(Call { attempt, output, cost_micro }) = self.calls.remove(id) else { return };
+        let Some(Call { attempt, output, cost_micro, .. }) = self.calls.remove(id) else { return };
         self.children.parent_ended(id);
         self.remember(id, &attempt);
         end(attempt, result(answer).map(|value| output.pack(value)), cost_micro);

@@ -191,7 +191,9 @@ impl Peer {
             return Ok(());
         };
         match order {
-            Some(Order::Execute(dispatch)) => operative.execute(&mut self.session, *dispatch),
+            Some(Order::Execute(dispatch, place)) => {
+                operative.execute(&mut self.session, *dispatch, place);
+            }
             Some(Order::Stop(attempt_id)) => operative.stop(&mut self.session, &attempt_id),
             Some(Order::Answer(attempt_id, key, resolution)) => {
                 operative.ask_ended(&mut self.session, &attempt_id, &key, resolution);
@@ -246,7 +248,7 @@ impl Peer {
             operative.leave().await;
             inlets.orders.close();
             while let Some(order) = inlets.orders.recv().await {
-                if let Order::Execute(dispatch) = order {
+                if let Order::Execute(dispatch, _) = order {
                     operative.give_back(*dispatch);
                 }
             }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use wharf_domain::Resolution;
-use wharf_engine::{Dispatch, Handle, ProviderSink};
+use wharf_engine::{Dispatch, Handle, ProviderSink, RoomFor};
 use wharf_vocab::{AttemptId, Code, Fault};
 
 use crate::edge::Shared;
@@ -37,6 +37,10 @@ impl ProviderSink for Sink {
             return Err(Fault::new(Code::ToolUnavailable, message));
         }
         self.station.execute(dispatch)
+    }
+
+    fn has_room(&self, wanted: &RoomFor<'_>) -> bool {
+        self.station.has_room(wanted.called)
     }
 
     fn cancel(&self, attempt_id: &AttemptId, _reason: &str, _grace_ms: u64) {

@@ -1,7 +1,8 @@
 //! The names that operatives serve under. A name and its tools are kept in the journal; who
 //! serves it now is not.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OnceCell, mpsc};
@@ -21,8 +22,8 @@ const OFFER_EVERY: Duration = Duration::from_secs(5);
 /// What a connection is told from outside.
 #[derive(Debug)]
 pub(crate) enum Order {
-    /// Execute an attempt.
-    Execute(Box<Dispatch>),
+    /// Execute an attempt, which has a place.
+    Execute(Box<Dispatch>, Place),
     /// Stop executing one.
     Stop(AttemptId),
     /// How an ask ended.
@@ -42,6 +43,8 @@ pub(crate) struct Station {
     pub(crate) name: ProviderId,
     /// Set once it stands in the catalog and in the journal.
     pub(crate) known: OnceCell<()>,
+    /// How many attempts a connection works on at once; others wait in line with the engine.
+    calls_max: usize,
     state: Mutex<State>,
 }
 
@@ -63,16 +66,35 @@ struct State {
     offers_since: Instant,
 }
 
+/// The place of an attempt among those that a connection works on; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(taken: &Arc<AtomicUsize>) -> Self {
+        taken.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(taken))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[derive(Debug)]
 struct Serving {
     caller: Caller,
+    /// How many attempts it has.
+    taken: Arc<AtomicUsize>,
     orders: mpsc::Sender<Order>,
     /// Whether it has said which tools it has.
     ready: bool,
 }
 
 impl Station {
-    pub(crate) fn new(name: ProviderId) -> Self {
+    pub(crate) fn new(name: ProviderId, calls_max: usize) -> Self {
         let state = State {
             standing: Availability::Coming,
             changes: 0,
@@ -83,7 +105,7 @@ impl Station {
             offers_left: OFFERS_AT_ONCE_MAX,
             offers_since: Instant::now(),
         };
-        Self { name, known: OnceCell::new(), state: Mutex::new(state) }
+        Self { name, known: OnceCell::new(), calls_max, state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -100,7 +122,8 @@ impl Station {
     pub(crate) fn take(&self, caller: &Caller, orders: mpsc::Sender<Order>) -> Result<u64, Fault> {
         let mut state = self.lock();
         state.check(&self.name, &caller.grant)?;
-        let serving = Serving { caller: caller.clone(), orders, ready: false };
+        let serving =
+            Serving { caller: caller.clone(), taken: Arc::default(), orders, ready: false };
         if let Some(before) = state.served_by.replace(serving) {
             let reason = "another connection serves this name now".to_owned();
             // A connection whose queue is full ends when its queue is dropped.
@@ -206,6 +229,14 @@ impl Station {
         self.lock().served_by.as_ref().map(|serving| serving.caller.clone())
     }
 
+    /// Whether the current connection would take an attempt beside so many others that are about
+    /// to come; one that is not there says better itself why not.
+    pub(crate) fn has_room(&self, coming: usize) -> bool {
+        let state = self.lock();
+        let taken = |serving: &Serving| serving.taken.load(Ordering::Relaxed) + coming;
+        state.served_by.as_ref().is_none_or(|serving| taken(serving) < self.calls_max)
+    }
+
     /// Gives the current connection an attempt.
     pub(crate) fn execute(&self, dispatch: Dispatch) -> Result<(), Fault> {
         let state = self.lock();
@@ -221,10 +252,13 @@ impl Station {
             let fault = Fault::new(Code::PermissionDenied, message);
             return Err(fault.with("world", world.as_str()));
         }
-        serving.orders.try_send(Order::Execute(Box::new(dispatch))).map_err(|_| {
-            let message = format!("Too many calls wait for {name}.");
-            Fault::new(Code::ToolBusy, message)
-        })
+        let busy = || Fault::new(Code::ToolBusy, format!("Too many calls wait for {name}."));
+        if serving.taken.load(Ordering::Relaxed) >= self.calls_max {
+            return Err(busy());
+        }
+        let place = Place::take(&serving.taken);
+        let order = Order::Execute(Box::new(dispatch), place);
+        serving.orders.try_send(order).map_err(|_| busy())
     }
 
     /// Tells the current connection something. One that cannot keep up is let go.

@@ -118,6 +118,10 @@ impl Catalog {
         });
     }
 
+    pub(crate) fn availability(&self, provider: &ProviderId) -> Option<Availability> {
+        self.read(|inner| inner.providers.get(provider).map(|found| found.availability.clone()))
+    }
+
     pub(crate) fn availabilities(&self) -> Vec<(ProviderId, Availability)> {
         self.read(|inner| {
             let each = |(id, provider): (&ProviderId, &Provider)| {

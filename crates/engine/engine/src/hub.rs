@@ -56,11 +56,15 @@ struct Inner {
     watchers: HashMap<RunKey, broadcast::Sender<Published>>,
     waiters: HashMap<RunKey, Vec<oneshot::Sender<Arc<Run>>>>,
     memory: HashMap<RunKey, MemoryRun>,
+    /// How many runs in memory there have been.
+    memory_count: u64,
     memory_over: VecDeque<RunKey>,
 }
 
 #[derive(Debug)]
 struct MemoryRun {
+    /// Its number in the order in which such runs were accepted, from 1.
+    number: u64,
     run: Arc<Run>,
     batches: Vec<Arc<Batch>>,
 }
@@ -138,15 +142,20 @@ impl Hub {
         self.lock().insert(run);
     }
 
-    /// Shards turned out to be wrong: what was shown of their open runs is forgotten, and runs
-    /// that only memory knew are gone.
-    pub(crate) fn forget(&self, shards: &[ShardId]) {
+    /// Shards are about to be shown as the store holds them: what was shown of their open runs is
+    /// forgotten, except runs that only memory knows. Of shards that are not held any more those
+    /// are gone, too.
+    pub(crate) fn forget(&self, shards: &[ShardId], held: &[ShardId]) {
         let mut inner = self.lock();
-        let wrong = inner.live.keys().filter(|key| shards.contains(&key.shard()));
+        let stays = |key: &RunKey, run: &Run| {
+            !shards.contains(&key.shard())
+                || (run.spec.durability == Durability::Memory && held.contains(&key.shard()))
+        };
+        let wrong = inner.live.iter().filter(|(key, run)| !stays(key, run)).map(|(key, _)| key);
         for key in wrong.cloned().collect::<Vec<_>>() {
             inner.remove(&key);
         }
-        inner.memory.retain(|key, memory| memory.run.is_over() || !shards.contains(&key.shard()));
+        inner.memory.retain(|key, memory| memory.run.is_over() || stays(key, &memory.run));
     }
 
     /// Shards were loaded anew: whoever watches their runs reads on in the store.
@@ -165,11 +174,13 @@ impl Hub {
         inner.live.get(key).or(inner.memory.get(key).map(|memory| &memory.run)).cloned()
     }
 
-    /// All runs that are kept in memory only, newest first.
-    pub(crate) fn memory_runs(&self) -> Vec<Arc<Run>> {
-        let mut runs: Vec<_> =
-            self.lock().memory.values().map(|memory| Arc::clone(&memory.run)).collect();
-        runs.sort_by(|a, b| (b.created_at, &b.key).cmp(&(a.created_at, &a.key)));
+    /// All runs that are kept in memory only with their numbers, newest first.
+    pub(crate) fn memory_runs(&self) -> Vec<(u64, Arc<Run>)> {
+        let inner = self.lock();
+        let numbered = |memory: &MemoryRun| (memory.number, Arc::clone(&memory.run));
+        let mut runs: Vec<_> = inner.memory.values().map(numbered).collect();
+        drop(inner);
+        runs.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
         runs
     }
 
@@ -190,7 +201,10 @@ impl Hub {
     }
 
     pub(crate) fn forget_memory(&self, key: &RunKey) -> bool {
-        self.lock().memory.remove(key).is_some()
+        let mut inner = self.lock();
+        // Another run may come to have the same name, and must not be forgotten instead.
+        inner.memory_over.retain(|over| over != key);
+        inner.memory.remove(key).is_some()
     }
 
     /// Follows what is published of a run from now on.
@@ -278,10 +292,11 @@ impl Inner {
     }
 
     fn remember(&mut self, batch: &Arc<Batch>, run: &Arc<Run>) {
-        let memory = self
-            .memory
-            .entry(run.key.clone())
-            .or_insert_with(|| MemoryRun { run: Arc::clone(run), batches: Vec::new() });
+        let count = &mut self.memory_count;
+        let memory = self.memory.entry(run.key.clone()).or_insert_with(|| {
+            *count += 1;
+            MemoryRun { number: *count, run: Arc::clone(run), batches: Vec::new() }
+        });
         let was_over = memory.run.is_over() && !memory.batches.is_empty();
         memory.run = Arc::clone(run);
         memory.batches.push(Arc::clone(batch));

@@ -15,6 +15,7 @@ mod schema;
 pub mod shard;
 mod shell;
 mod storage;
+pub mod turns;
 
 pub use admission::{InputCheck, InputChecks};
 pub use catalog::CatalogTool;
@@ -29,6 +30,7 @@ pub use schema::check_schema;
 // Edges see of the ports only what they must speak with the engine.
 pub use wharf_ports::{
     ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, FileQuery, FileRecord,
-    HistoryItem, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ProviderSink, RunPage,
-    RunQuery, SealedRecord, UploadPart, Usage, agents, egress, launcher, vault,
+    HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ProviderSink,
+    RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, UploadPart, Usage, agents, egress,
+    launcher, vault,
 };

@@ -1,38 +1,43 @@
 //! The thin asynchronous shell around the shards: it feeds them, commits what they decide and
 //! performs what follows. It decides nothing itself.
 
+mod hand_over;
 mod load;
 mod publish;
 
 pub(crate) use load::read_run;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::{mpsc, oneshot};
-use wharf_domain::run::{AttemptError, AttemptReport, RunInput};
 use wharf_domain::{Availability, Entry, Run, RunEntry};
-use wharf_ports::{Batch, Body, Clock, CommitError, Dispatch, ObjectStore, Store, StoreError};
+use wharf_ports::{Batch, Body, Clock, CommitError, ObjectStore, Store, StoreError, WeakLifeline};
 use wharf_vocab::limits::LEASE_MS;
 use wharf_vocab::{
-    Code, CommitNo, Epoch, Executed, Fault, NodeId, ProviderId, RunKey, ShardId, Timestamp,
+    AttemptId, Code, CommitNo, Epoch, Fault, NodeId, ProviderId, RunKey, ShardId, StreamId,
+    Timestamp,
 };
 
-use crate::admission;
 use crate::catalog::Catalog;
 use crate::hub::Hub;
 use crate::prices::Prices;
 use crate::records::{Agents, Grants, Seats, Worlds};
-use crate::shard::{Effect, Input, LateCost, Reply, Shard, Ticket, is_called_off};
+use crate::shard::{Effect, Input, LateCost, Output, Reply, Shard, Ticket, is_called_off};
+use crate::turns::Turns;
+use load::{Loaded, Loading};
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
 const GROUPS_ON_THE_WAY_MAX: usize = 64;
 /// Messages taken in one go before what they ask for is committed.
 const MESSAGES_AT_ONCE_MAX: usize = 256;
+/// How often providers are asked for room while somebody waits for it and nothing else happens.
+const ROOM_AGAIN_MS: u64 = 50;
 
 /// What the handle sends to the shell.
 #[derive(Debug)]
@@ -61,6 +66,10 @@ pub(crate) struct Parts {
     pub(crate) seats: Arc<Seats>,
     pub(crate) prices: Arc<Prices>,
     pub(crate) seed: u64,
+    /// The shell's own door, for what gets lost on the way.
+    pub(crate) messages: mpsc::WeakSender<Message>,
+    /// Whether the engine is about to stop, so that nothing counts as lost.
+    pub(crate) stopping: Arc<AtomicBool>,
 }
 
 pub(crate) struct Shell {
@@ -76,6 +85,15 @@ pub(crate) struct Shell {
     timetable: BTreeSet<(Timestamp, ShardId)>,
     scheduled: Vec<Option<Timestamp>>,
     reload: BTreeSet<ShardId>,
+    /// Shards that are being read from the store, and what waits for them.
+    loading: BTreeMap<ShardId, Loading>,
+    loads: FuturesUnordered<BoxFuture<'static, Loaded>>,
+    /// Runs that wait for room at their providers.
+    turns: Turns,
+    /// Providers that shards take for full.
+    full: BTreeSet<ProviderId>,
+    /// The attempt of each open run that was handed to a provider, and whether it is still there.
+    handed_over: HashMap<RunKey, (AttemptId, WeakLifeline)>,
     renew_at: Timestamp,
 }
 
@@ -104,15 +122,22 @@ impl Shell {
             timetable: BTreeSet::new(),
             scheduled: vec![None; count],
             reload: BTreeSet::new(),
+            loading: BTreeMap::new(),
+            loads: FuturesUnordered::new(),
+            turns: Turns::default(),
+            full: BTreeSet::new(),
+            handed_over: HashMap::new(),
             renew_at: now.plus_ms(LEASE_MS / 3),
         };
         shell.parts.prices.load(shell.parts.store.prices().await?);
-        shell.load(ShardId::all().collect()).await?;
+        let (store, node) = (Arc::clone(&shell.parts.store), shell.parts.node.clone());
+        let loaded = load::read(&*store, node, ShardId::all().collect()).await?;
+        shell.take_over(loaded);
         Ok(shell)
     }
 
     pub(crate) async fn run(mut self, mut messages: mpsc::Receiver<Message>) {
-        self.work().await;
+        self.work();
         let mut stop: Option<oneshot::Sender<()>> = None;
         loop {
             let wake = self.wake_in();
@@ -125,6 +150,9 @@ impl Shell {
                         self.settled(settled);
                     }
                 }
+                Some(loaded) = self.loads.next(), if !self.loads.is_empty() => {
+                    self.take_over(loaded);
+                }
                 Some(done) = self.chores.next(), if !self.chores.is_empty() => {
                     self.queue.extend(done);
                 }
@@ -136,7 +164,7 @@ impl Shell {
                 }
                 () = tokio::time::sleep(wake) => self.tick(),
             }
-            self.work().await;
+            self.work();
             if self.committing.is_empty()
                 && let Some(stop) = stop.take()
             {
@@ -148,8 +176,11 @@ impl Shell {
     }
 
     fn wake_in(&self) -> Duration {
+        let now = self.parts.clock.now();
         let next = self.timetable.first().map_or(self.renew_at, |(at, _)| (*at).min(self.renew_at));
-        next.until(self.parts.clock.now())
+        // Whoever has room need not say so.
+        let room = self.turns.next_at().map(|at| at.max(now.plus_ms(ROOM_AGAIN_MS)));
+        room.map_or(next, |room| room.min(next)).until(now)
     }
 
     fn take_many(
@@ -180,6 +211,13 @@ impl Shell {
         match message {
             Message::Input { shard, mut input, answer } => {
                 if let Some(answer) = answer {
+                    if let Input::Create(create) = &*input
+                        && let Err(fault) = self.turns.admit(&create.key, &create.spec)
+                    {
+                        // Whoever asked may have left.
+                        let _ = answer.send(Err(fault));
+                        return;
+                    }
                     self.last_ticket += 1;
                     let ticket = Ticket(self.last_ticket);
                     input.set_ticket(ticket);
@@ -220,8 +258,9 @@ impl Shell {
         if self.renew_at <= now {
             self.renew_at = now.plus_ms(LEASE_MS / 3);
             // What another core held may have become free.
-            let missing = ShardId::all().filter(|id| self.shards[id.index()].is_none());
-            self.reload.extend(missing);
+            let missing =
+                |id: &ShardId| self.shards[id.index()].is_none() && !self.loading.contains_key(id);
+            self.reload.extend(ShardId::all().filter(missing));
             let renewed = self.parts.store.renew(self.parts.node.clone(), LEASE_MS);
             self.chores.push(Box::pin(async move {
                 if let Err(error) = renewed.await {
@@ -236,27 +275,39 @@ impl Shell {
     }
 
     /// Steps until nothing is left to step, then hands over what is to be committed.
-    async fn work(&mut self) {
+    fn work(&mut self) {
         loop {
             while let Some((id, input)) = self.queue.pop_front() {
-                let now = self.parts.clock.now();
-                let Some(shard) = &mut self.shards[id.index()] else {
-                    self.turn_away(&input);
-                    continue;
-                };
-                let out = shard.step(now, input);
-                self.batches.extend(out.batches);
-                for effect in out.effects {
-                    self.perform(id, effect);
-                }
-                self.reschedule(id);
+                self.step(id, input);
             }
-            if self.reload.is_empty() {
+            self.call_turns();
+            self.reload_shards();
+            if self.queue.is_empty() {
                 break;
             }
-            self.reload_shards().await;
         }
         self.commit();
+    }
+
+    fn step(&mut self, id: ShardId, input: Input) {
+        let now = self.parts.clock.now();
+        let Some(shard) = &mut self.shards[id.index()] else {
+            return match self.loading.get_mut(&id) {
+                Some(loading) => loading.wait(input),
+                None => self.turn_away(&input),
+            };
+        };
+        let out = shard.step(now, input);
+        self.follow(id, out);
+    }
+
+    /// Does what a step asks for.
+    fn follow(&mut self, id: ShardId, out: Output) {
+        self.batches.extend(out.batches);
+        for effect in out.effects {
+            self.perform(id, effect);
+        }
+        self.reschedule(id);
     }
 
     /// A shard that another core holds cannot answer here.
@@ -295,6 +346,9 @@ impl Shell {
                 }
             }
             Effect::Publish { batch, run } => {
+                if run.is_over() {
+                    self.handed_over.remove(&run.key);
+                }
                 count(&batch, &run);
                 self.parts.prices.committed(&batch.ledger);
                 self.clear_up(&run);
@@ -305,47 +359,25 @@ impl Shell {
             Effect::GrantChanged(grant) => self.parts.grants.set(*grant),
             Effect::SeatChanged(seat) => self.parts.seats.set(*seat),
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),
+            Effect::Queue(turn) => self.turns.push(turn),
+            Effect::LeaveQueue { provider, run } => self.turns.remove(&provider, &run),
             Effect::PutInPlace { run, attempt_id, moves, files } => {
                 self.put_in_place(run, attempt_id, moves, files);
             }
             Effect::CancelAttempt { provider, attempt_id, reason, grace_ms } => {
-                if let Some(sink) = self.parts.catalog.sink(&provider) {
-                    sink.cancel(&attempt_id, &reason, grace_ms);
-                }
+                self.tell_sink(&provider, |sink| sink.cancel(&attempt_id, &reason, grace_ms));
             }
             Effect::Answer { provider, attempt_id, key, resolution } => {
-                if let Some(sink) = self.parts.catalog.sink(&provider) {
-                    sink.answer(&attempt_id, &key, &resolution);
-                }
+                self.tell_sink(&provider, |sink| sink.answer(&attempt_id, &key, &resolution));
             }
             Effect::Send { to, input } => self.queue.push_back((to, *input)),
             Effect::AskAfterParent { parent, child } => self.ask_after(parent, child),
             Effect::LookUp { key, epoch } => self.look_up(key, epoch),
             Effect::FindEnded { key, cost } => self.find_ended(key, cost),
+            Effect::LookUpRecord { stream, epoch } => self.look_up_record(stream, epoch),
             Effect::Reload => {
                 self.reload.insert(shard);
             }
-        }
-    }
-
-    fn dispatch(&mut self, shard: ShardId, dispatch: Dispatch) {
-        let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
-        let reattach = dispatch.reattach;
-        let parts = &self.parts;
-        let known = (&*parts.agents, &*parts.grants);
-        let admitted = admission::check_dispatch(&parts.catalog, known, &dispatch);
-        let handed_over =
-            admitted.and_then(|()| match parts.catalog.sink(&dispatch.spec.provider()) {
-                Some(sink) => sink.dispatch(dispatch),
-                None => Err(crate::catalog::not_found(&dispatch.spec.tool)),
-            });
-        if let Err(fault) = handed_over {
-            // An attempt that is to be taken up again may well have begun before.
-            let executed = if reattach { Executed::Maybe } else { Executed::No };
-            let result = Err(AttemptError::Failed(fault, executed));
-            let report = AttemptReport::new(result, 0);
-            let input = RunInput::AttemptEnded { attempt_id, report };
-            self.queue.push_back((shard, Input::Run { key, input, ticket: None }));
         }
     }
 
@@ -391,6 +423,17 @@ impl Shell {
                 }
             };
             Some((key.shard(), Input::LateCost { key, cost, found }))
+        }));
+    }
+
+    /// The same for a world, an agent, a grant or a seat.
+    fn look_up_record(&mut self, stream: StreamId, epoch: Epoch) {
+        let store = Arc::clone(&self.parts.store);
+        self.chores.push(Box::pin(async move {
+            let stored = load::read_patiently(&*store, &stream).await;
+            let found =
+                stored.and_then(|stored| Some((load::read_record(&stream, &stored)?, stored.seq)));
+            Some((stream.shard(), Input::RecordLookedUp { stream, epoch, found }))
         }));
     }
 

@@ -11,6 +11,7 @@ pub mod contract;
 mod costs;
 pub mod egress;
 pub mod launcher;
+mod lifeline;
 pub mod memory;
 mod objects;
 mod provider;
@@ -21,12 +22,13 @@ pub use artifacts::{FileQuery, FileRecord, TraceQuery, Usage};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
+pub use lifeline::{Lifeline, WeakLifeline};
 pub use objects::{
     ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo,
     ObjectStore, PutObject, Upload, UploadPart, WriteGate,
 };
-pub use provider::{Dispatch, EffectId, ProviderSink};
+pub use provider::{Dispatch, EffectId, ProviderSink, RoomFor};
 pub use store::{
-    HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunQuery, SealedRecord, Store, StoreError,
-    StoreErrorKind, Stored,
+    HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunPlace, RunQuery, SealedRecord, Store,
+    StoreError, StoreErrorKind, Stored,
 };

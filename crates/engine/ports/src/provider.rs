@@ -5,6 +5,8 @@ use std::sync::Arc;
 use wharf_domain::{Resolution, RunSpec};
 use wharf_vocab::{AskId, AttemptId, CommitNo, Fault, RunKey, ShardId, Timestamp};
 
+use crate::lifeline::Lifeline;
+
 /// The name of an effect: the commit it follows from. A provider that sees one twice has been
 /// told the same thing twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,6 +38,9 @@ pub struct Dispatch {
     pub deadline: Option<Timestamp>,
     /// Whether the provider may know the attempt already and should take it up again.
     pub reattach: bool,
+    /// Lives as long as somebody works on the attempt. When the last one lets go of it without
+    /// having told an end, the attempt ends at once.
+    pub lifeline: Lifeline,
 }
 
 impl Dispatch {
@@ -53,11 +58,29 @@ impl Dispatch {
     }
 }
 
+/// A run that waits for room at its provider.
+#[derive(Debug, Clone, Copy)]
+pub struct RoomFor<'a> {
+    /// The run.
+    pub run: &'a RunKey,
+    /// What it is to do.
+    pub spec: &'a RunSpec,
+    /// How many others were told that it is their turn and have not been handed over yet.
+    pub called: usize,
+}
+
 /// How the engine talks to a provider. No call may block: work is handed over, and what becomes
 /// of it is reported through the engine's handle.
 pub trait ProviderSink: Send + Sync + 'static {
-    /// Hands over an attempt; an error means that it provably never started.
+    /// Hands over an attempt; an error means that it provably never started. `tool.busy` means
+    /// *not now*: the engine keeps the run in line and hands it over once there is room.
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault>;
+
+    /// Whether an attempt of this run, which waits in line, would be taken now. A sink that
+    /// cannot tell says yes, and `tool.busy` when it is handed over too early.
+    fn has_room(&self, _wanted: &RoomFor<'_>) -> bool {
+        true
+    }
 
     /// Tells the provider to stop an attempt; one it does not know is ignored.
     fn cancel(&self, attempt_id: &AttemptId, reason: &str, grace_ms: u64);

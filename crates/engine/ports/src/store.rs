@@ -150,8 +150,10 @@ pub struct RunQuery {
     pub since: Option<Timestamp>,
     /// Only runs accepted before this moment.
     pub until: Option<Timestamp>,
-    /// Only runs accepted before the one at this position.
+    /// Only stored runs accepted before the one at this position.
     pub before: Option<u64>,
+    /// Only runs in memory accepted before the one with this number; a store has none.
+    pub memory_before: Option<u64>,
     /// How many at most.
     pub limit: usize,
 }
@@ -161,8 +163,37 @@ pub struct RunQuery {
 pub struct RunPage {
     /// The runs, newest first.
     pub runs: Vec<RunSummary>,
-    /// Where the next page begins, if there is one.
+    /// Where a page begins that comes behind each of them.
+    pub places: Vec<RunPlace>,
+    /// Where the stored runs of the next page begin, if there is one.
     pub next: Option<u64>,
+}
+
+/// A place in the list of all runs: behind a stored one and behind one in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunPlace {
+    /// The position of the last stored run before it.
+    pub stored: u64,
+    /// The number of the last run in memory before it.
+    pub memory: u64,
+}
+
+impl RunPlace {
+    /// Before all runs.
+    pub const FIRST: Self = Self { stored: i64::MAX as u64, memory: u64::MAX };
+
+    /// Reads a place as it is written.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (stored, memory) = text.split_once('.')?;
+        Some(Self { stored: stored.parse().ok()?, memory: memory.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for RunPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.stored, self.memory)
+    }
 }
 
 /// An open ask and its place in the order of all asks.

@@ -74,6 +74,7 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
     Ok(match piece.kind {
         Kind::RunCreated => Entry::Run(RunEntry::Created(piece.read()?)),
         Kind::RunProviderAwaited => Entry::Run(RunEntry::ProviderAwaited(piece.read()?)),
+        Kind::RunRoomAwaited => Entry::Run(RunEntry::RoomAwaited(piece.read()?)),
         Kind::RunAttemptStarted => Entry::Run(RunEntry::AttemptStarted(piece.read()?)),
         Kind::RunCostReported => Entry::Run(RunEntry::CostReported(piece.read()?)),
         Kind::RunAttemptFailed => Entry::Run(RunEntry::AttemptFailed(piece.read()?)),

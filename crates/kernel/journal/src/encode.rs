@@ -59,6 +59,7 @@ fn run(row: &mut Row, entry: &RunEntry) {
     match entry {
         RunEntry::Created(data) => row.push(Kind::RunCreated, data),
         RunEntry::ProviderAwaited(data) => row.push(Kind::RunProviderAwaited, data),
+        RunEntry::RoomAwaited(data) => row.push(Kind::RunRoomAwaited, data),
         RunEntry::AttemptStarted(data) => row.push(Kind::RunAttemptStarted, data),
         RunEntry::CostReported(data) => row.push(Kind::RunCostReported, data),
         RunEntry::AttemptFailed(data) => row.push(Kind::RunAttemptFailed, data),

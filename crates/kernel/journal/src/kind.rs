@@ -43,6 +43,7 @@ macro_rules! kinds {
 kinds! {
     RunCreated = "run.created", 2;
     RunProviderAwaited = "run.provider_awaited", 1;
+    RunRoomAwaited = "run.room_awaited", 1;
     RunAttemptStarted = "run.attempt_started", 1;
     RunCostReported = "run.cost_reported", 1;
     RunAttemptFailed = "run.attempt_failed", 1;

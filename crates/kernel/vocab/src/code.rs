@@ -202,7 +202,7 @@ codes! {
     ToolAgentLost = "tool.agent_lost", 502, true;
     /// The tool server or its worker went away before it gave a result.
     ToolWorkerLost = "tool.worker_lost", 502, true;
-    /// The tool's provider did not take the attempt in time.
+    /// Too many runs wait for the tool's provider.
     ToolBusy = "tool.busy", 503, true;
     /// The inputs do not fit the tool's schema.
     ToolInvalidInput = "tool.invalid_input", 422, false;

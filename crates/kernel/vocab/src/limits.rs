@@ -41,6 +41,10 @@ pub const COST_REPORT_MULTIPLE_MAX: u64 = 1_000;
 pub const COST_REPORT_MICRO_MIN: u64 = 100_000_000;
 /// Definitions of one tool whose highest cost is remembered; beyond it the oldest is forgotten.
 pub const PRICES_PER_TOOL_MAX: usize = 8;
+/// Runs that may wait in line for room at one provider; beyond it none is accepted.
+pub const PROVIDER_RUNS_IN_LINE_MAX: usize = 32_768;
+/// Runs of one caller in one world among them.
+pub const CALLER_RUNS_IN_LINE_MAX: usize = 16_384;
 
 /// How long a run may wait for a provider that is starting or away.
 pub const PROVIDER_WAIT_MS: u64 = 30_000;

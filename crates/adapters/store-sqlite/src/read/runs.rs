@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
-use wharf_ports::{RunPage, RunQuery, StoreError};
+use wharf_ports::{RunPage, RunPlace, RunQuery, StoreError};
 use wharf_vocab::RunStatus;
 
 use crate::error::{corrupt, from_sqlite};
@@ -27,6 +27,7 @@ pub(crate) fn runs(conn: &Connection, query: &RunQuery) -> Result<RunPage, Store
         let run = serde_json::from_str(json)
             .map_err(|error| corrupt(format!("a run's summary is damaged: {error}")))?;
         page.runs.push(run);
+        page.places.push(RunPlace { stored: id.cast_unsigned(), ..RunPlace::FIRST });
         last = Some(id.cast_unsigned());
     }
     Ok(page)
@@ -121,6 +122,7 @@ mod tests {
                     since: narrow.then_some(Timestamp(1)),
                     until: narrow.then_some(Timestamp(2)),
                     before: Some(9),
+                    memory_before: None,
                     limit: 5,
                 };
                 let (sql, values) = statement(&query, (0, 9));

@@ -9,7 +9,7 @@ use wharf_domain::agent::AgentLimits;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, Dispatch, InputCheck, Reach};
-use wharf_hosting::{Gate, Place, Room, Rooms};
+use wharf_hosting::{Gate, Live, Place, Room, Rooms};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Micro, Object, SandboxLevel};
 use wharf_wire::agent_v1::CallId;
@@ -39,6 +39,14 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
+    /// Lets the engine keep what the agent has no place for.
+    pub(super) fn announce(&self, shared: &Shared, id: &AgentId, live: &Live) {
+        let most = shared.options.session_rules(id).calls_open_max;
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        let calls_max = self.limits.calls_max.map_or(most, |max| max.min(most));
+        live.limit_calls(usize::try_from(calls_max).unwrap_or(usize::MAX));
+    }
+
     pub(super) fn read(shared: &Shared, id: &AgentId) -> Self {
         let (limits, fenced) = match shared.options.handle.agent(id) {
             Ok(agent) => {
@@ -83,6 +91,7 @@ impl Connection {
         let Some(peer) = &mut self.peer else { return Err(gone()) };
         if peer.bounds.read_at.elapsed() >= LIMITS_FRESH {
             peer.bounds = Bounds::read(&self.shared, &peer.agent);
+            peer.bounds.announce(&self.shared, &peer.agent, &peer.live);
         }
         let limits = &peer.bounds.limits;
         let inputs = &attempt.dispatch().spec.inputs;
@@ -177,6 +186,7 @@ impl Connection {
         };
         let data = prepare::data_of(&attempt, reach, room.as_ref());
         let request = data.and_then(|data| to_wire::call(&attempt, limits, data, room.as_ref()));
+        attempt.handed_over();
         let sent = request.and_then(|request| {
             let call_id = request.call_id.clone();
             self.session.call(now, request).map(|()| call_id)

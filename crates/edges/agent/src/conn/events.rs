@@ -110,6 +110,7 @@ impl Connection {
         let Admitted { agent, launch, live, places } =
             admit(&self.shared, &self.origin, hello, commands).await?;
         let (gate, bounds) = (self.shared.gates.of(&agent), Bounds::read(&self.shared, &agent));
+        bounds.announce(&self.shared, &agent, &live);
         let keys = hello.idempotency;
         let options = &self.shared.options;
         let origin = options.storage_origin.as_deref();

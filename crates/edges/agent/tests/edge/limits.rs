@@ -43,7 +43,7 @@ async fn r093_calls_beyond_what_the_agent_takes_wait_for_a_place() {
 }
 
 #[tokio::test]
-async fn r093_the_queue_is_bounded_and_what_comes_on_top_is_told_to_come_later() {
+async fn r093_no_call_fails_because_the_agent_has_no_place_for_it() {
     let mut stage = Stage::new().await;
     let mut part = Part::new(CALLER, &["echo"]);
     part.approve = approve(AgentLimits { calls_max: Some(1), ..AgentLimits::default() });
@@ -52,14 +52,31 @@ async fn r093_the_queue_is_bounded_and_what_comes_on_top_is_told_to_come_later()
     for _ in 0..514 {
         runs.push(stage.run("echo", json!({})).await.expect("accepted"));
     }
-    let busy = failed(&stage, &runs[513].key).await;
-    assert!(busy.is(Code::ToolBusy), "{busy}");
-    assert!(busy.retryable);
-    assert_eq!(busy.details["executed"], "no");
+    let last = stage.until_run(&runs[513].key, |run| run.awaits_room().is_some()).await;
+    assert_eq!((last.status(), last.attempt), (RunStatus::Queued, 0));
+    for _ in &runs {
+        let call = agent.call().await;
+        agent.succeed(&call, json!({})).await;
+    }
+    for run in &runs {
+        let run = stage.end_of(&run.key).await;
+        assert_eq!((run.status(), run.attempt), (RunStatus::Succeeded, 1));
+    }
+}
+
+#[tokio::test]
+async fn r094_an_agent_that_is_busy_is_asked_again_and_that_is_no_try() {
+    let mut stage = Stage::new().await;
+    let (_, mut agent) = Part::new(CALLER, &["echo"]).enter(&mut stage).await;
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    for _ in 0..3 {
+        let call = agent.call().await;
+        agent.fail(&call, "tool.busy", true).await;
+    }
     let call = agent.call().await;
     agent.succeed(&call, json!({})).await;
-    assert_eq!(stage.end_of(&runs[0].key).await.status(), RunStatus::Succeeded);
-    agent.call().await;
+    let run = stage.end_of(&run.key).await;
+    assert_eq!((run.status(), run.attempt), (RunStatus::Succeeded, 1));
 }
 
 #[tokio::test]

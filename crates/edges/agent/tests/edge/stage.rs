@@ -223,6 +223,19 @@ impl Stage {
         run
     }
 
+    /// Waits until a run is as wanted.
+    pub(crate) async fn until_run(&self, key: &RunKey, wanted: impl Fn(&Run) -> bool) -> Arc<Run> {
+        let deadline = tokio::time::Instant::now() + LONG;
+        loop {
+            let run = self.handle.run(key).await.expect("known");
+            if wanted(&run) {
+                return run;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{run:?}");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+
     /// Waits until the agent is as wanted.
     pub(crate) async fn until(&self, wanted: impl Fn(&AgentView) -> bool) -> AgentView {
         let deadline = tokio::time::Instant::now() + LONG;

@@ -44,7 +44,7 @@ async fn r073_a_schema_that_would_keep_the_core_busy_is_refused() {
     let began = Instant::now();
     let dear = ToolDef { input_schema: doubled(31), ..tool("acme/dear") };
     let id = ProviderId::new("acme").expect("valid");
-    let refused = bench.handle.register(id, vec![dear], Arc::new(Idle)).await;
+    let refused = bench.handle.register(id, vec![dear], Arc::new(Idle::default())).await;
     assert!(refused.expect_err("it costs too much").is(Code::RequestInvalid));
 
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work")]).await;
@@ -93,7 +93,7 @@ async fn nobody_takes_over_the_tools_of_another() {
     for name in ["wharf", "acme"] {
         let id = ProviderId::new(name).expect("valid");
         let fake = tool(&format!("{name}/echo"));
-        let taken = bench.handle.register(id.clone(), vec![fake], Arc::new(Idle)).await;
+        let taken = bench.handle.register(id.clone(), vec![fake], Arc::new(Idle::default())).await;
         assert!(taken.expect_err("it is taken").is(Code::ToolConflict), "{name}");
     }
     let wharf = ProviderId::new("wharf").expect("valid");

@@ -12,7 +12,7 @@ use wharf_vocab::{AgentId, Code, Digest, Fault, RunStatus};
 use crate::peer::{Peer, guarded, tool};
 use crate::support::{Bench, new, owner};
 
-fn add() -> AgentInput {
+pub(crate) fn add() -> AgentInput {
     let manifest = AgentManifest {
         name: "Agent".into(),
         version: "1.0.0".into(),

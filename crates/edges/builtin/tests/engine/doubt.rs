@@ -57,3 +57,31 @@ async fn money_that_was_held_and_denied_for_a_run_in_memory_is_given_back() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test]
+async fn worlds_and_agents_are_as_the_store_has_them_after_a_change_that_was_denied() {
+    let bench = Bench::new().await;
+    let world = crate::support::default_world();
+    let settings = |limit| wharf_domain::WorldSettings::budget(Some(limit), 1);
+    bench.store.deny_commits(1);
+    let denied = bench.handle.set_world(&owner(), world.clone(), settings(100)).await;
+    assert!(denied.expect_err("denied").is(Code::StoreUnavailable));
+    let deadline = tokio::time::Instant::now() + LONG;
+    while bench.handle.world(&world).await.expect("known").world.settings.limit_micro != Some(100) {
+        assert!(tokio::time::Instant::now() < deadline, "the world is shown as it was");
+        tokio::task::yield_now().await;
+    }
+    let changed = bench.handle.set_world(&owner(), world.clone(), settings(200)).await;
+    assert_eq!(changed.expect("it goes on from there").world.settings.limit_micro, Some(200));
+
+    let id = wharf_vocab::AgentId::new("dev.example.helper").expect("valid");
+    bench.store.deny_commits(1);
+    let denied = bench.handle.change_agent(&owner(), &id, crate::closed::add()).await;
+    assert!(denied.expect_err("denied").is(Code::StoreUnavailable));
+    while bench.handle.agent(&id).is_err() {
+        assert!(tokio::time::Instant::now() < deadline, "the agent is not known");
+        tokio::task::yield_now().await;
+    }
+    let want = wharf_domain::AgentInput::Stop { reason: None };
+    bench.handle.change_agent(&owner(), &id, want).await.expect("it goes on from there");
+}

@@ -1,5 +1,6 @@
 //! The engine as a user of its handle meets it, with the built-in tools on a store in memory.
 
+mod anew;
 mod approvals;
 mod authority;
 mod bounds;
@@ -10,6 +11,7 @@ mod doubt;
 mod family;
 mod gate;
 mod life;
+mod lost;
 mod many;
 mod money;
 mod outputs;
@@ -17,6 +19,7 @@ mod peer;
 mod proposals;
 mod references;
 mod restart;
+mod room;
 mod secrets;
 mod staged;
 mod stored;

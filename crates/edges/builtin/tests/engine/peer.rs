@@ -17,6 +17,8 @@ pub(crate) struct Peer {
     pub(crate) handle: Handle,
     pub(crate) id: ProviderId,
     dispatched: Mutex<UnboundedReceiver<Dispatch>>,
+    /// Kept so that attempts are under way until the test says otherwise.
+    taken: Mutex<Vec<Dispatch>>,
 }
 
 struct Sink(UnboundedSender<Dispatch>);
@@ -33,11 +35,13 @@ impl ProviderSink for Sink {
     fn answer(&self, _: &AttemptId, _: &str, _: &Resolution) {}
 }
 
-/// A provider that does nothing at all.
-pub(crate) struct Idle;
+/// A provider that takes attempts and does nothing at all.
+#[derive(Default)]
+pub(crate) struct Idle(std::sync::Mutex<Vec<Dispatch>>);
 
 impl ProviderSink for Idle {
-    fn dispatch(&self, _: Dispatch) -> Result<(), Fault> {
+    fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
+        self.0.lock().expect("whole").push(dispatch);
         Ok(())
     }
 
@@ -54,14 +58,21 @@ impl Peer {
         let sink = Arc::new(Sink(sender));
         handle.register(id.clone(), tools, sink).await.expect("registers");
         handle.set_availability(id.clone(), Availability::Up).await.expect("up");
-        Self { handle: handle.clone(), id, dispatched: Mutex::new(dispatched) }
+        Self {
+            handle: handle.clone(),
+            id,
+            dispatched: Mutex::new(dispatched),
+            taken: Mutex::default(),
+        }
     }
 
     /// The next attempt that is handed over.
     pub(crate) async fn next(&self) -> Attempt {
         let mut dispatched = self.dispatched.lock().await;
         let next = tokio::time::timeout(LONG, dispatched.recv()).await.expect("in time");
-        Attempt::new(self.handle.clone(), next.expect("the engine is there"))
+        let next = next.expect("the engine is there");
+        self.taken.lock().await.push(next.clone());
+        Attempt::new(self.handle.clone(), next)
     }
 
     /// Whether nothing has been handed over so far.

@@ -68,6 +68,9 @@ impl Teller {
     fn entry(&mut self, at: Timestamp, entry: RunEntry) -> Option<(EventType, Value)> {
         match entry {
             RunEntry::Created(_) => Some((EventType::Queued, json!({"attempt": 0}))),
+            RunEntry::RoomAwaited(awaited) => {
+                Some((EventType::Queued, json!({"attempt": 0, "reason": awaited.reason})))
+            }
             RunEntry::AttemptStarted(started) => Some(self.attempt(&started)),
             RunEntry::AttemptFailed(failed) => {
                 self.failure = Some((failed.error.code.as_str().to_owned(), failed.executed));

@@ -66,6 +66,21 @@ pub(crate) struct Run {
     /// What it waits for.
     #[graphql(complexity = "5 * child_complexity")]
     asks: Vec<Ask>,
+    /// What it waits for while it is queued.
+    waiting_for: Option<WaitingFor>,
+}
+
+/// What a run waits for while it is queued.
+#[derive(Debug, SimpleObject)]
+pub(crate) struct WaitingFor {
+    /// `room` at its provider, its `provider` itself, or a `retry`.
+    kind: String,
+    /// Why, for people.
+    message: String,
+    /// Since when, where that is known.
+    since: Option<DateTime>,
+    /// When the waiting ends at the latest.
+    until: DateTime,
 }
 
 /// What the core measured of a run, beside what its provider says that it cost.
@@ -160,6 +175,12 @@ impl From<&wharf_domain::Run> for Run {
             held_micro: Int64(hold.unwrap_or(0)),
             receipt: receipt(run),
             asks: run.open_asks().map(|raised| Ask::from(&raised.ask)).collect(),
+            waiting_for: run.waits_for().map(|wait| WaitingFor {
+                kind: wait.kind.to_owned(),
+                message: wait.message,
+                since: wait.since.map(DateTime),
+                until: DateTime(wait.until),
+            }),
         }
     }
 }

@@ -96,6 +96,7 @@ fn dispatch(attempt: &str, world: &str) -> Dispatch {
         approval: None,
         deadline: None,
         reattach: false,
+        lifeline: wharf_engine::Lifeline::default(),
     }
 }
 

@@ -7,9 +7,9 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use wharf_domain::{Caller, Rights, Run};
-use wharf_engine::{RunPage, RunQuery};
-use wharf_vocab::{Durability, Fault, RunStatus, ToolId, Verb, WorldId};
+use wharf_domain::{Caller, Rights, Run, RunSummary};
+use wharf_engine::{RunPage, RunPlace, RunQuery};
+use wharf_vocab::{Fault, RunStatus, ToolId, Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, ErrorBody, Page, RunAccepted};
 
 use super::segments::Segments;
@@ -181,23 +181,26 @@ pub(super) async fn list(
 ) -> Answer {
     let worlds = access::worlds(&caller, params.world()?.as_ref())?;
     let (since, until) = moment::span(&params, app.handle.now())?;
+    let after = match params.cursor(List::Runs)? {
+        Some(Position::Name(place)) => Some(RunPlace::parse(&place).ok_or_else(cursor::foreign)?),
+        Some(Position::Number(stored)) => Some(RunPlace { stored, ..RunPlace::FIRST }),
+        None => None,
+    };
     let query = RunQuery {
         // Several worlds are sorted out below.
         world: worlds.as_ref().filter(|worlds| worlds.len() == 1).map(|worlds| worlds[0].clone()),
         tool: params.parsed("tool", "a tool id of the form provider/name", |t| ToolId::new(t))?,
         status: params
             .parsed("status", "the status of a run", |text| RunStatus::parse(text).ok_or(()))?,
-        before: match params.cursor(List::Runs)? {
-            Some(Position::Number(before)) => Some(before),
-            Some(Position::Name(_)) | None => None,
-        },
+        before: after.map(|place| place.stored),
+        memory_before: after.map(|place| place.memory),
         since,
         until,
         limit: params.limit()?,
     };
-    let page = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;
-    let next = page.next.map(|before| cursor::write(List::Runs, &Position::Number(before)));
-    let items = page.runs.iter().map(to_wire::summary).collect();
+    let (page, next) = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;
+    let next = next.map(|place| cursor::write(List::Runs, &Position::Name(place.to_string())));
+    let items = page.iter().map(to_wire::summary).collect();
     Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
 }
 
@@ -207,41 +210,23 @@ async fn page_within(
     app: &App,
     mut query: RunQuery,
     (worlds, rights): (Option<&[WorldId]>, &Rights),
-) -> Result<RunPage, Fault> {
+) -> Result<(Vec<RunSummary>, Option<RunPlace>), Fault> {
     if worlds.is_some_and(<[WorldId]>::is_empty) {
-        return Ok(RunPage { runs: Vec::new(), next: None });
+        return Ok((Vec::new(), None));
     }
     loop {
-        let mut page = page_of_runs(app, query.clone()).await?;
-        page.runs.retain(|run| {
+        let RunPage { mut runs, places, next } = app.handle.runs(query.clone()).await?;
+        runs.retain(|run| {
             worlds.is_none_or(|worlds| worlds.contains(&run.key.world))
                 && rights.check_tool(&run.tool).is_ok()
         });
-        match page.next {
-            Some(next) if page.runs.is_empty() => query.before = Some(next),
-            _ => return Ok(page),
+        let next = next.and(places.last().copied());
+        match next {
+            Some(place) if runs.is_empty() => {
+                query.before = Some(place.stored);
+                query.memory_before = Some(place.memory);
+            }
+            _ => return Ok((runs, next)),
         }
     }
-}
-
-/// A page that is no longer than it may be. The engine puts runs that are kept in memory before
-/// the stored ones of the first page, so that the stored ones may have to move to the next.
-async fn page_of_runs(app: &App, query: RunQuery) -> Result<RunPage, Fault> {
-    let limit = query.limit;
-    let mut page = app.handle.runs(query.clone()).await?;
-    if page.runs.len() <= limit {
-        return Ok(page);
-    }
-    let in_memory = |run: &wharf_domain::RunSummary| run.durability == Durability::Memory;
-    let mut runs: Vec<_> = page.runs.extract_if(.., |run| in_memory(run)).collect();
-    // Behind every position there is, and so at the first stored run.
-    const FIRST: u64 = i64::MAX as u64;
-    let mut next = Some(FIRST);
-    if runs.len() < limit {
-        let rest = RunQuery { before: Some(FIRST), limit: limit - runs.len(), ..query };
-        let rest = app.handle.runs(rest).await?;
-        runs.extend(rest.runs);
-        next = rest.next;
-    }
-    Ok(RunPage { runs, next })
 }

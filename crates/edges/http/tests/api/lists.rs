@@ -55,21 +55,28 @@ async fn runs_are_listed_newest_first_on_pages_of_any_size() {
 }
 
 #[tokio::test]
-async fn runs_in_memory_come_first_and_count_like_the_others() {
+async fn runs_are_listed_newest_first_over_both_durabilities() {
     let edge = Edge::start().await;
-    for n in 0..5 {
-        let durability = if n % 2 == 0 { "memory" } else { "journal" };
+    for n in 0..9 {
+        let durability = if n % 3 == 0 { "memory" } else { "journal" };
         let body =
             json!({"tool": "wharf/echo", "run_id": format!("r{n}"), "durability": durability});
         assert_eq!(edge.post("/v1/runs?wait=20s", body).await.status, 200);
     }
-    for limit in [3, 4, 5, 50] {
-        let found = ids(&edge.pages("/v1/runs", limit).await, "run_id");
-        assert_eq!(found[3..], ["r3", "r1"], "{limit}");
-        let mut memory = found[..3].to_vec();
-        memory.sort();
-        assert_eq!(memory, ["r0", "r2", "r4"], "{limit}");
+    for limit in [1, 2, 3, 4, 9, 50] {
+        let items = edge.pages("/v1/runs", limit).await;
+        let times = ids(&items, "created_at");
+        assert!(times.is_sorted_by(|newer, older| newer >= older), "{limit}: {times:?}");
+        let mut found = ids(&items, "run_id");
+        found.sort();
+        let expect: Vec<_> = (0..9).map(|n| format!("r{n}")).collect();
+        assert_eq!(found, expect, "{limit}: each stands there once");
+        for item in &items {
+            assert!(item.get("outputs").is_none() && item.get("artifacts").is_none(), "{item}");
+        }
     }
+    let one = edge.get("/v1/runs/r0").await.json();
+    assert!(one["outputs"].is_object() && one["artifacts"].is_array(), "{one}");
 }
 
 #[tokio::test]
@@ -129,10 +136,12 @@ async fn tools_are_listed_and_shown() {
 }
 
 /// Takes attempts and does nothing with them.
-struct Idle;
+#[derive(Default)]
+struct Idle(std::sync::Mutex<Vec<Dispatch>>);
 
 impl ProviderSink for Idle {
-    fn dispatch(&self, _: Dispatch) -> Result<(), Fault> {
+    fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
+        self.0.lock().expect("whole").push(dispatch);
         Ok(())
     }
 
@@ -150,7 +159,8 @@ async fn a_tools_state_is_that_of_its_provider() {
     (def.tags, def.capabilities) = (vec!["demo".to_owned()], vec!["mock".to_owned()]);
     def.mock = true;
     let tools = vec![def];
-    edge.handle.register(provider.clone(), tools, Arc::new(Idle)).await.expect("registers");
+    let idle = Arc::new(Idle::default());
+    edge.handle.register(provider.clone(), tools, idle).await.expect("registers");
     let unhealthy = "its provider is not healthy";
     for (availability, state, reason) in [
         (Availability::Coming, "starting", json!(null)),

@@ -126,6 +126,7 @@ impl Server {
         };
         let driven = async {
             let place = place?;
+            attempt.handed_over();
             let drive = Drive::begin(self, attempt, files, stop).await?;
             let report = drive.run().await;
             drop(place);

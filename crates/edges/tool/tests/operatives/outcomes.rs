@@ -137,23 +137,24 @@ async fn k032_many_requests_are_in_flight_and_answered_in_any_order() {
 }
 
 #[tokio::test]
-async fn k032_an_operative_with_too_much_to_do_is_busy() {
+async fn k032_a_run_waits_for_an_operative_with_too_much_to_do() {
     let stage = Stage::with(|options| options.limits.calls_max = 1).await;
     let mut page = stage.operative("browser", acting("a")).await;
     let first = stage.run("browser/a", json!({})).await;
     let (id, _) = page.request().await;
     let second = stage.run("browser/a", json!({})).await;
-    // It is tried again, because it never started.
     let run = crate::stage::eventually(async || {
         let run = stage.shown(&second).await;
-        (run["attempt"].as_u64() > Some(1)).then_some(run)
+        (run["waiting_for"]["kind"] == "room").then_some(run)
     });
-    run.await;
+    let run = run.await;
+    assert_eq!((&run["status"], &run["attempt"]), (&json!("queued"), &json!(0)), "{run}");
     page.accept(&id, json!({})).await;
     stage.until(&first, "succeeded").await;
     let (id, _) = page.request().await;
     page.accept(&id, json!({})).await;
-    stage.until(&second, "succeeded").await;
+    let run = stage.until(&second, "succeeded").await;
+    assert_eq!(run["attempt"], 1, "waiting was no try");
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ impl Handle {
     pub async fn inbox(&self, after: Option<u64>, limit: usize) -> Result<Vec<AskView>, Fault> {
         let mut views = Vec::new();
         if after.is_none() {
-            for run in self.inner.hub.memory_runs() {
+            for (_, run) in self.inner.hub.memory_runs() {
                 let open = run.open_asks().map(|raised| raised.ask.clone());
                 views.extend(open.map(|ask| AskView { position: None, ask }));
             }
@@ -40,7 +40,7 @@ impl Handle {
 
     /// One ask, open or decided.
     pub async fn find_ask(&self, id: &AskId) -> Result<Ask, Fault> {
-        let of_memory = |run: &Arc<Run>| {
+        let of_memory = |(_, run): &(u64, Arc<Run>)| {
             run.asks.iter().map(|raised| &raised.ask).find(|ask| ask.spec.ask_id == *id).cloned()
         };
         if let Some(ask) = self.inner.hub.memory_runs().iter().find_map(of_memory) {

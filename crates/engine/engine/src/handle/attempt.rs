@@ -34,6 +34,12 @@ impl Attempt {
         &self.dispatch
     }
 
+    /// Says that the attempt is in the hands of whoever executes it: from now on it may act, and
+    /// if it is lost, it counts as one that may have acted.
+    pub fn handed_over(&self) {
+        self.dispatch.lifeline.begun();
+    }
+
     pub(super) fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -63,6 +69,7 @@ impl Attempt {
 
     /// Writes progress. It waits while the core has too much to do.
     pub async fn progress(&self, mut pieces: Vec<Progress>) -> Result<(), Fault> {
+        self.handed_over();
         self.work.clean(&self.handle.inner.redactor, &mut pieces);
         self.write(pieces).await
     }
@@ -79,6 +86,7 @@ impl Attempt {
 
     /// Raises an ask; how it ends comes by [`wharf_ports::ProviderSink::answer`] under its key.
     pub async fn raise(&self, mut ask: NewAsk) -> Result<(), Fault> {
+        self.handed_over();
         self.work.given().ask(&mut ask);
         self.handle.inner.redactor.ask(&mut ask);
         if let Some(Err(flaw)) = ask.schema.as_ref().map(Schema::compile) {
@@ -190,7 +198,9 @@ impl Attempt {
             report => report,
         };
         let input = self.end(report).await;
-        match self.handle.ask(self.dispatch.run.shard(), input).await? {
+        let reply = self.handle.ask(self.dispatch.run.shard(), input).await?;
+        self.dispatch.lifeline.told();
+        match reply {
             Reply::Run { run, .. } => Ok(run),
             _ => self.handle.run(&self.dispatch.run).await,
         }
@@ -198,7 +208,9 @@ impl Attempt {
 
     async fn tell_end(&self, report: AttemptReport) -> Result<(), Fault> {
         let input = self.end(report).await;
-        self.handle.tell(self.dispatch.run.shard(), input).await
+        self.handle.tell(self.dispatch.run.shard(), input).await?;
+        self.dispatch.lifeline.told();
+        Ok(())
     }
 
     /// What the shard is told about the attempt's end, with nothing in it that must not be kept.

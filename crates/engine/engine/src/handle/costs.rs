@@ -41,7 +41,7 @@ impl Handle {
         let query = CostQuery { worlds, since, until, by };
         // Runs in memory are looked at first: none is in the store, so none can count twice.
         let mut sums = CostSums::default();
-        for run in self.inner.hub.memory_runs() {
+        for (_, run) in self.inner.hub.memory_runs() {
             sums.count(&query, &run.summary());
         }
         let stored = self.inner.store.costs(query).await.map_err(|error| error.to_fault())?;

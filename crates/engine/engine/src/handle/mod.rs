@@ -146,7 +146,7 @@ struct Inner {
     store: Arc<dyn Store>,
     objects: Option<Arc<dyn ObjectStore>>,
     clock: Arc<dyn Clock>,
-    stopping: AtomicBool,
+    stopping: Arc<AtomicBool>,
     denials: Denials,
     children: Children,
     in_use: InUse,
@@ -169,6 +169,7 @@ impl Handle {
         let grants = Arc::new(Grants::default());
         let seats = Arc::new(Seats::default());
         let prices = Arc::new(Prices::default());
+        let stopping = Arc::new(AtomicBool::new(false));
         let parts = Parts {
             node: options.node,
             store: Arc::clone(&options.store),
@@ -182,6 +183,8 @@ impl Handle {
             seats: Arc::clone(&seats),
             prices: Arc::clone(&prices),
             seed: options.seed,
+            messages: messages.downgrade(),
+            stopping: Arc::clone(&stopping),
         };
         let shell = Shell::open(parts).await?;
         tokio::spawn(shell.run(inbox));
@@ -203,7 +206,7 @@ impl Handle {
             store: options.store,
             objects: options.objects,
             clock: options.clock,
-            stopping: AtomicBool::new(false),
+            stopping,
             denials: Denials::default(),
             children: Children::default(),
             in_use: InUse::default(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use uuid::Uuid;
 use wharf_domain::run::RunInput;
-use wharf_domain::{AuditRecord, Caller, Run};
-use wharf_ports::{RunPage, RunQuery};
+use wharf_domain::{AuditRecord, Caller, Run, RunSummary};
+use wharf_ports::{RunPage, RunPlace, RunQuery};
 use wharf_vocab::limits::REASON_BYTES_MAX;
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, ToolId, Verb, WorldId};
 
@@ -110,23 +110,24 @@ impl Handle {
         Ok(Arc::new(run))
     }
 
-    /// Runs, newest first. Runs that are kept in memory only stand on the first page.
+    /// Runs, newest first, whether they are stored or kept in memory only.
     pub async fn runs(&self, query: RunQuery) -> Result<RunPage, Fault> {
-        let mut shown = Vec::new();
-        if query.before.is_none() {
-            let fits = |run: &Arc<Run>| {
-                query.world.as_ref().is_none_or(|world| run.key.world == *world)
-                    && query.tool.as_ref().is_none_or(|tool| run.spec.tool == *tool)
-                    && query.status.is_none_or(|status| run.status() == status)
-                    && query.since.is_none_or(|since| run.created_at >= since)
-                    && query.until.is_none_or(|until| run.created_at < until)
-            };
-            let memory = self.inner.hub.memory_runs().into_iter().filter(fits);
-            shown.extend(memory.take(query.limit).map(|run| run.summary()));
-        }
-        let page = self.inner.store.runs(query).await.map_err(|error| error.to_fault())?;
-        shown.extend(page.runs);
-        Ok(RunPage { runs: shown, next: page.next })
+        let before = query.memory_before.unwrap_or(RunPlace::FIRST.memory);
+        let fits = |run: &Run| {
+            query.world.as_ref().is_none_or(|world| run.key.world == *world)
+                && query.tool.as_ref().is_none_or(|tool| run.spec.tool == *tool)
+                && query.status.is_none_or(|status| run.status() == status)
+                && query.since.is_none_or(|since| run.created_at >= since)
+                && query.until.is_none_or(|until| run.created_at < until)
+        };
+        let memory = self.inner.hub.memory_runs();
+        let memory = memory.into_iter().filter(|(number, run)| *number < before && fits(run));
+        let memory: Vec<_> = memory.map(|(number, run)| (number, run.summary())).collect();
+        let (from, limit) = (query.before, query.limit);
+        let stored = self.inner.store.runs(query).await.map_err(|error| error.to_fault())?;
+        let stored_from = from.unwrap_or(RunPlace::FIRST.stored);
+        let at = RunPlace { stored: stored_from, memory: before };
+        Ok(merged(stored, memory, at, limit))
     }
 
     /// Asks a run to stop. A run that is over stays as it is.
@@ -190,6 +191,37 @@ impl Handle {
             .fact("tool", tool.as_str());
         self.denied(told(record, fault));
     }
+}
+
+/// One page of stored runs and runs in memory, by the time they were accepted.
+fn merged(
+    stored: RunPage,
+    memory: Vec<(u64, RunSummary)>,
+    mut at: RunPlace,
+    limit: usize,
+) -> RunPage {
+    let more_stored = stored.next.is_some();
+    let mut stored = stored.runs.into_iter().zip(stored.places).peekable();
+    let mut memory = memory.into_iter().peekable();
+    let mut page = RunPage::default();
+    while page.runs.len() < limit {
+        let newer_in_memory = match (memory.peek(), stored.peek()) {
+            (Some((_, kept)), Some((run, _))) => kept.created_at >= run.created_at,
+            (kept, _) => kept.is_some(),
+        };
+        let run = if newer_in_memory {
+            memory.next().map(|(number, run)| (run, RunPlace { memory: number, ..at }))
+        } else {
+            stored.next().map(|(run, place)| (run, RunPlace { stored: place.stored, ..at }))
+        };
+        let Some((run, place)) = run else { break };
+        at = place;
+        page.runs.push(run);
+        page.places.push(place);
+    }
+    let more = more_stored || stored.peek().is_some() || memory.peek().is_some();
+    page.next = more.then_some(at.stored);
+    page
 }
 
 fn no_run(key: &RunKey) -> Fault {

@@ -85,6 +85,7 @@ impl Shard {
                 now,
                 shard: self.id,
                 provider: &provider,
+                full: false,
                 refused: None,
                 fresh: &mut self.fresh,
             };

@@ -11,8 +11,10 @@ use wharf_domain::{
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
     AgentId, AskId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, SeatId, Seq,
-    ShardId, WorldId,
+    ShardId, StreamId, WorldId,
 };
+
+use crate::turns::Turn;
 
 /// The number under which whoever sent an input waits for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,6 +94,13 @@ pub enum Input {
         /// What it can do.
         availability: Availability,
     },
+    /// Whether runs wait for room at a provider, so that others wait behind them.
+    Room {
+        /// The provider.
+        provider: ProviderId,
+        /// Whether anybody waits.
+        full: bool,
+    },
     /// A child run began or ended; its parent keeps it in mind, to cancel it when it is canceled.
     Child {
         /// The parent.
@@ -125,6 +134,15 @@ pub enum Input {
         id: AskId,
         /// Why.
         how: NoticeEnd,
+    },
+    /// What the store holds of a world, an agent, a grant or a seat that was looked up.
+    RecordLookedUp {
+        /// Its stream.
+        stream: StreamId,
+        /// The epoch in which it was asked for.
+        epoch: Epoch,
+        /// The record as it is stored and the number of its last entry, if it is there.
+        found: Option<(Found, Seq)>,
     },
     /// Something that touches no stream is to be audited.
     Audit(Vec<AuditRecord>),
@@ -177,6 +195,19 @@ impl Input {
             _ => {}
         }
     }
+}
+
+/// A record as the store holds it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Found {
+    /// A world.
+    World(World),
+    /// An agent.
+    Agent(Box<Agent>),
+    /// A grant.
+    Grant(Box<Grant>),
+    /// A seat.
+    Seat(Box<Seat>),
 }
 
 /// A run that is to be accepted.
@@ -238,6 +269,15 @@ pub enum Effect {
     SeatChanged(Box<Seat>),
     /// Hand an attempt to its provider.
     Dispatch(Dispatch),
+    /// Let a run wait for room at its provider, and answer with [`RunInput::Turn`].
+    Queue(Turn),
+    /// A run waits for room no more.
+    LeaveQueue {
+        /// The provider.
+        provider: ProviderId,
+        /// The run.
+        run: RunKey,
+    },
     /// Put an attempt's files in their places, however often it takes, and answer with
     /// [`RunInput::Published`].
     PutInPlace {
@@ -302,6 +342,14 @@ pub enum Effect {
         key: RunKey,
         /// What came.
         cost: LateCost,
+    },
+    /// Whether the store has taken the last change of a record is not known: look it up and
+    /// answer with [`Input::RecordLookedUp`].
+    LookUpRecord {
+        /// Its stream.
+        stream: StreamId,
+        /// The shard's epoch, to be handed back.
+        epoch: Epoch,
     },
     /// What the shard remembers is not what the store holds: load it anew.
     Reload,

@@ -12,6 +12,7 @@ mod records;
 mod recover;
 mod runs;
 mod slot;
+mod unload;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,10 +27,11 @@ use wharf_vocab::{
     StreamId, Timestamp, WorldId,
 };
 
-pub use input::{Create, Effect, Input, LateCost, Output, Reply, Ticket};
+pub use input::{Create, Effect, Found, Input, LateCost, Output, Reply, Ticket};
 pub use recover::Restored;
 pub(crate) use runs::{conflict, is_called_off};
 pub use slot::RunView;
+pub use unload::Left;
 
 use crate::fresh::Seeded;
 use records::RecordSlot;
@@ -43,6 +45,8 @@ pub struct Shard {
     last_no: CommitNo,
     fresh: Seeded,
     providers: BTreeMap<ProviderId, Availability>,
+    /// Providers at which runs wait for room.
+    full: BTreeSet<ProviderId>,
     runs: HashMap<RunKey, Slot>,
     asks: HashMap<AskId, RunKey>,
     worlds: HashMap<WorldId, RecordSlot<World>>,
@@ -86,6 +90,7 @@ impl Shard {
             last_no: lease.last,
             fresh: Seeded::new(seed),
             providers: BTreeMap::new(),
+            full: BTreeSet::new(),
             runs: HashMap::new(),
             asks: HashMap::new(),
             worlds: HashMap::new(),
@@ -176,6 +181,13 @@ impl Shard {
             Input::Provider { provider, availability } => {
                 self.provider(now, &provider, availability, &mut out);
             }
+            Input::Room { provider, full } => {
+                if full {
+                    self.full.insert(provider);
+                } else {
+                    self.full.remove(&provider);
+                }
+            }
             Input::Child { parent, child, began } => self.child(&parent, child, began, &mut out),
             Input::LookedUp { key, epoch, found } => {
                 if epoch == self.epoch {
@@ -186,6 +198,11 @@ impl Shard {
                 self.late_cost(now, &key, cost, found, &mut out);
             }
             Input::Notice { id, how } => self.end_notice(now, id, how, &mut out),
+            Input::RecordLookedUp { stream, epoch, found } => {
+                if epoch == self.epoch {
+                    self.record_looked_up(now, &stream, found, &mut out);
+                }
+            }
             Input::Audit(records) => self.audit(now, records, &mut out),
             Input::Files { ops, record, ticket } => {
                 let audit = record.map(|record| *record).into_iter().collect();

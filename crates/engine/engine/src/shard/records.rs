@@ -8,11 +8,11 @@ use wharf_domain::{
     Agent, AgentInput, AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, Seat, SeatInput,
     World, WorldInput,
 };
-use wharf_ports::{Append, Batch, Body, Head, StoreError};
+use wharf_ports::{Append, Batch, Body, Head, StoreError, StoreErrorKind};
 use wharf_vocab::{AgentId, Code, Fault, GrantId, SeatId, Seq, StreamId, Timestamp, WorldId};
 
 use super::runs::reply;
-use super::{Effect, Output, Owner, Reply, Shard, Ticket};
+use super::{Effect, Found, Output, Owner, Reply, Shard, Ticket};
 
 /// A thing whose stream is a plain list of changes.
 pub(super) trait Record: Clone {
@@ -49,12 +49,20 @@ pub(super) struct RecordSlot<R: Record> {
     current: Option<R>,
     seq: Seq,
     pending: Option<(R, Option<Ticket>)>,
+    /// Whether the store may hold more than is known here; it is being looked up, and inputs wait.
+    doubtful: bool,
     waiting: VecDeque<(R::Input, CallerRef, Option<Ticket>)>,
 }
 
 impl<R: Record> Default for RecordSlot<R> {
     fn default() -> Self {
-        Self { current: None, seq: Seq(0), pending: None, waiting: VecDeque::new() }
+        Self {
+            current: None,
+            seq: Seq(0),
+            pending: None,
+            doubtful: false,
+            waiting: VecDeque::new(),
+        }
     }
 }
 
@@ -79,6 +87,7 @@ impl Shard {
     fn pump_record<R: Record>(&mut self, now: Timestamp, id: &R::Id, out: &mut Output) {
         while let Some(slot) = R::slots(self).get_mut(id)
             && slot.pending.is_none()
+            && !slot.doubtful
             && let Some((input, by, ticket)) = slot.waiting.pop_front()
         {
             let change = match R::decide(slot.current.as_ref(), id, &input, &by, now) {
@@ -147,7 +156,62 @@ impl Shard {
         error: &StoreError,
         out: &mut Output,
     ) {
+        if error.kind == StoreErrorKind::Unavailable
+            && let Some(slot) = R::slots(self).get_mut(id)
+        {
+            // The change may have been made all the same.
+            slot.doubtful = true;
+            let (stream, epoch) = (R::stream(id), self.epoch);
+            out.effects.push(Effect::LookUpRecord { stream, epoch });
+        }
         self.record_dropped::<R>(now, id, error.to_fault(), out);
+    }
+
+    /// What the store holds of a record is known again.
+    pub(super) fn record_looked_up(
+        &mut self,
+        now: Timestamp,
+        stream: &StreamId,
+        found: Option<(Found, Seq)>,
+        out: &mut Output,
+    ) {
+        let (found, seq) = found.map_or((None, Seq(0)), |(found, seq)| (Some(found), seq));
+        match (stream, found) {
+            (StreamId::World(id), Some(Found::World(world))) => {
+                self.record_found(now, id, Some((world, seq)), out);
+            }
+            (StreamId::Agent(id), Some(Found::Agent(agent))) => {
+                self.record_found(now, id, Some((*agent, seq)), out);
+            }
+            (StreamId::Grant(id), Some(Found::Grant(grant))) => {
+                self.record_found(now, id, Some((*grant, seq)), out);
+            }
+            (StreamId::Seat(id), Some(Found::Seat(seat))) => {
+                self.record_found(now, id, Some((*seat, seq)), out);
+            }
+            (StreamId::World(id), _) => self.record_found::<World>(now, id, None, out),
+            (StreamId::Agent(id), _) => self.record_found::<Agent>(now, id, None, out),
+            (StreamId::Grant(id), _) => self.record_found::<Grant>(now, id, None, out),
+            (StreamId::Seat(id), _) => self.record_found::<Seat>(now, id, None, out),
+            _ => {}
+        }
+    }
+
+    fn record_found<R: Record>(
+        &mut self,
+        now: Timestamp,
+        id: &R::Id,
+        found: Option<(R, Seq)>,
+        out: &mut Output,
+    ) {
+        let Some(slot) = R::slots(self).get_mut(id) else { return };
+        slot.doubtful = false;
+        if let Some((record, seq)) = found.filter(|(_, seq)| *seq > slot.seq) {
+            slot.seq = seq;
+            slot.current = Some(record.clone());
+            out.effects.push(record.shown());
+        }
+        self.pump_record::<R>(now, id, out);
     }
 
     fn record_dropped<R: Record>(

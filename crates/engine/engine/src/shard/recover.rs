@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use wharf_domain::run::RunInput;
 use wharf_domain::{Agent, Grant, LedgerOp, Run, Seat, World};
 use wharf_ports::Batch;
-use wharf_vocab::{HoldId, ProviderId, RunKey, Seq, ShardId, Timestamp};
+use wharf_vocab::{AttemptId, HoldId, ProviderId, RunKey, Seq, ShardId, Timestamp};
 
 use super::records::RecordSlot;
 use super::slot::Slot;
@@ -54,14 +54,31 @@ impl Shard {
     }
 
     /// What a crash may have left undone: attempts to be taken up again or given up, children
-    /// their parents must know of, and money held for runs that are gone.
-    pub fn outstanding(&mut self, now: Timestamp) -> Output {
+    /// their parents must know of, and money held for runs that are gone. Attempts that somebody
+    /// of this core still works on just go on.
+    pub fn outstanding(
+        &mut self,
+        now: Timestamp,
+        is_living: impl Fn(&RunKey, &AttemptId) -> bool,
+    ) -> Output {
         self.fresh.set_now(now);
         let mut out = Output::default();
         let keys: Vec<RunKey> = self.runs_where(|_| true);
         self.release_orphans(now, &mut out);
         for key in keys {
-            self.resume(now, &key, &mut out);
+            let run = self.runs.get(&key).and_then(|slot| slot.run.clone());
+            let active = run.as_ref().and_then(|run| run.active.as_ref());
+            match (&run, active) {
+                // What is being published is gone on with in any case; twice is harmless.
+                (Some(run), Some(active))
+                    if run.publishing.is_none() && is_living(&key, &active.id) =>
+                {
+                    self.known_to_parent(run, &mut out);
+                    let effects = self.outward(run, run.reminders());
+                    out.effects.extend(effects);
+                }
+                _ => self.resume(now, &key, &mut out),
+            }
         }
         out
     }
@@ -130,7 +147,7 @@ impl Shard {
         }
     }
 
-    fn take_up(&mut self, run: Run, seq: Seq) {
+    pub(super) fn take_up(&mut self, run: Run, seq: Seq) {
         let key = run.key.clone();
         for raised in run.open_asks() {
             self.asks.insert(raised.ask.spec.ask_id.clone(), key.clone());
@@ -141,13 +158,18 @@ impl Shard {
 
     /// Makes a run known to its parent and goes on with it.
     fn resume(&mut self, now: Timestamp, key: &RunKey, out: &mut Output) {
-        if let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone())
-            && let Some(parent) = &run.spec.parent
-        {
-            let input = Input::Child { parent: parent.clone(), child: key.clone(), began: true };
-            out.effects.push(Effect::Send { to: parent.shard(), input: Box::new(input) });
+        if let Some(run) = self.runs.get(key).and_then(|slot| slot.run.clone()) {
+            self.known_to_parent(&run, out);
         }
         self.offer(now, key, RunInput::Recovered, None, out);
+    }
+
+    fn known_to_parent(&self, run: &Run, out: &mut Output) {
+        if let Some(parent) = run.spec.parent.clone() {
+            let (to, child) = (parent.shard(), run.key.clone());
+            let input = Input::Child { parent, child, began: true };
+            out.effects.push(Effect::Send { to, input: Box::new(input) });
+        }
     }
 
     /// A provider is there: attempts that wait to be taken up again are.

@@ -6,7 +6,7 @@ use wharf_domain::run::{ChildrenAllowed, Cx, Decision, Run, RunEffect, RunInput}
 use wharf_domain::{
     Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, ToolAllowance, WorldInput,
 };
-use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Head};
+use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Head, Lifeline};
 use wharf_vocab::limits::{
     RUN_CHILDREN_MAX, RUN_INPUTS_WAITING_MAX, SHARD_PROGRESS_BYTES_MAX, SHARD_RUNS_OPEN_MAX,
 };
@@ -17,6 +17,7 @@ use wharf_vocab::{
 use super::late;
 use super::slot::{Cause, Pending, Slot, Waiting};
 use super::{Create, Effect, Input, Output, Owner, Reply, Shard, Ticket};
+use crate::turns::Turn;
 
 impl Shard {
     pub(super) fn create(&mut self, now: Timestamp, create: Create, out: &mut Output) {
@@ -36,8 +37,14 @@ impl Shard {
             return reply(out, ticket, Err(busy));
         }
         let provider = self.availability(&spec.provider());
-        let mut cx =
-            Cx { now, shard: self.id, provider: &provider, refused: None, fresh: &mut self.fresh };
+        let mut cx = Cx {
+            now,
+            shard: self.id,
+            provider: &provider,
+            full: self.full.contains(&spec.provider()),
+            refused: None,
+            fresh: &mut self.fresh,
+        };
         let decision = Run::create(&mut cx, key.clone(), spec);
         let mut slot = Slot::new();
         let cause = Cause::Create { claim, ticket };
@@ -139,6 +146,7 @@ impl Shard {
             now,
             shard: self.id,
             provider: &provider,
+            full: self.full.contains(&run.spec.provider()),
             refused: waiting.refused.as_ref(),
             fresh: &mut self.fresh,
         };
@@ -267,7 +275,15 @@ impl Shard {
                 approval: run.approval().cloned(),
                 deadline: run.next_deadline(),
                 reattach,
+                lifeline: Lifeline::default(),
             }),
+            RunEffect::Queue { from, again } => {
+                let (run, spec) = (run.key.clone(), Arc::clone(&run.spec));
+                Effect::Queue(Turn { run, spec, from, again })
+            }
+            RunEffect::LeaveQueue => {
+                Effect::LeaveQueue { provider: provider.clone(), run: run.key.clone() }
+            }
             RunEffect::Publish { attempt_id, moves } => {
                 let files = run.publishing.as_ref().map(|begun| begun.artifacts.clone());
                 let files = files.unwrap_or_default();

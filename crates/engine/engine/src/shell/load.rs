@@ -1,86 +1,131 @@
 //! Taking leases and loading shards, at the start and when a shard must be loaded anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use wharf_domain::{Agent, Entry, Grant, Run, Seat, World};
-use wharf_ports::{Store, StoreError, StoreErrorKind, Stored};
+use wharf_ports::{Lease, Store, StoreError, StoreErrorKind, Stored};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{AgentId, GrantId, SeatId, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{AgentId, GrantId, NodeId, SeatId, ShardId, StreamId, StreamKind, WorldId};
 
 use super::Shell;
-use crate::shard::{Input, Restored, Shard};
+use crate::shard::{Found, Input, Left, Restored, Shard};
 
 /// How long to wait before a store is read again that could not be read.
 const READ_AGAIN: Duration = Duration::from_millis(250);
 
+/// A shard that is being read from the store.
+#[derive(Debug, Default)]
+pub(super) struct Loading {
+    /// What its earlier life left.
+    left: Left,
+    /// What has come meanwhile, in order.
+    waiting: VecDeque<Input>,
+}
+
+impl Loading {
+    pub(super) fn wait(&mut self, input: Input) {
+        self.waiting.push_back(input);
+    }
+}
+
+/// What the store holds of some shards.
+pub(super) struct Loaded {
+    /// The shards that were asked for.
+    asked: Vec<ShardId>,
+    /// The leases that were got; others are somebody else's.
+    leases: Vec<Lease>,
+    restored: BTreeMap<ShardId, Restored>,
+}
+
 impl Shell {
-    /// Takes the leases on these shards and loads what is open in them.
-    pub(super) async fn load(&mut self, shards: Vec<ShardId>) -> Result<(), StoreError> {
-        let store = Arc::clone(&self.parts.store);
-        let leases = store.acquire(self.parts.node.clone(), shards, LEASE_MS).await?;
+    /// Begins to load shards anew whose memory turned out to be wrong. Others go on meanwhile;
+    /// whoever waits for these must ask again, and what they were told by others is kept.
+    pub(super) fn reload_shards(&mut self) {
+        if self.reload.is_empty() {
+            return;
+        }
+        let shards: Vec<_> = std::mem::take(&mut self.reload).into_iter().collect();
+        tracing::warn!(shards = shards.len(), "shards are loaded anew from the store");
+        for shard in &shards {
+            let left = self.shards[shard.index()].take().map(Shard::unload).unwrap_or_default();
+            self.loading.entry(*shard).or_insert_with(|| Loading { left, ..Loading::default() });
+            self.reschedule(*shard);
+        }
+        self.batches.retain(|batch| !shards.contains(&batch.shard));
+        self.answers.retain(|_, (shard, _)| !shards.contains(shard));
+        self.turns.forget(&shards);
+        let (store, node) = (Arc::clone(&self.parts.store), self.parts.node.clone());
+        self.loads.push(Box::pin(async move {
+            loop {
+                match read(&*store, node.clone(), shards.clone()).await {
+                    Ok(loaded) => return loaded,
+                    Err(error) => {
+                        tracing::error!(%error, "shards could not be loaded; trying again");
+                        tokio::time::sleep(READ_AGAIN).await;
+                    }
+                }
+            }
+        }));
+    }
+
+    /// Steps shards from now on that were read from the store.
+    pub(super) fn take_over(&mut self, loaded: Loaded) {
+        let Loaded { asked, leases, mut restored } = loaded;
         let held: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
-        let mut restored: BTreeMap<ShardId, Restored> = BTreeMap::new();
-        for (stream, stored) in store.load_open(StreamKind::World, held.clone()).await? {
-            let shard = stream.shard();
-            if let (StreamId::World(id), seq) = (stream, stored.seq) {
-                let world = read_world(&id, &stored)?;
-                self.parts.worlds.set(world.clone());
-                restored.entry(shard).or_default().worlds.push((world, seq));
-            }
-        }
-        for (stream, stored) in store.load_open(StreamKind::Agent, held.clone()).await? {
-            let shard = stream.shard();
-            if let (StreamId::Agent(id), seq) = (stream, stored.seq) {
-                let agent = read_agent(&id, &stored)?;
-                self.parts.agents.set(agent.clone());
-                restored.entry(shard).or_default().agents.push((agent, seq));
-            }
-        }
-        for (stream, stored) in store.load_open(StreamKind::Grant, held.clone()).await? {
-            let shard = stream.shard();
-            if let (StreamId::Grant(id), seq) = (stream, stored.seq) {
-                let grant = read_grant(&id, &stored)?;
-                self.parts.grants.set(grant.clone());
-                restored.entry(shard).or_default().grants.push((grant, seq));
-            }
-        }
-        for (stream, stored) in store.load_open(StreamKind::Seat, held.clone()).await? {
-            let shard = stream.shard();
-            if let (StreamId::Seat(id), seq) = (stream, stored.seq) {
-                let seat = read_seat(&id, &stored)?;
-                self.parts.seats.set(seat.clone());
-                restored.entry(shard).or_default().seats.push((seat, seq));
-            }
-        }
-        for (stream, stored) in store.load_open(StreamKind::Run, held.clone()).await? {
-            let run = read_run(&stream, &stored)?;
-            self.parts.hub.restore(&Arc::new(run.clone()));
-            restored.entry(stream.shard()).or_default().runs.push((run, stored.seq));
-        }
-        for (shard, hold) in store.holds(held.clone()).await? {
-            restored.entry(shard).or_default().holds.push(hold);
-        }
-        let now = self.parts.clock.now();
+        self.parts.hub.forget(&asked, &held);
         for lease in leases {
-            let seed =
-                self.parts.seed.wrapping_add(u64::from(lease.shard.0)) ^ (lease.epoch.0 << 32);
-            let mut shard = Shard::new(lease, seed);
-            for (provider, availability) in self.parts.catalog.availabilities() {
-                shard.step(now, Input::Provider { provider, availability });
-            }
-            shard.restore(restored.remove(&lease.shard).unwrap_or_default());
-            let out = shard.outstanding(now);
-            self.shards[lease.shard.index()] = Some(shard);
-            self.batches.extend(out.batches);
-            for effect in out.effects {
-                self.perform(lease.shard, effect);
-            }
-            self.reschedule(lease.shard);
+            let restored = restored.remove(&lease.shard).unwrap_or_default();
+            self.show(&restored);
+            self.take_over_one(lease, restored);
         }
         self.remind_of_children(&held);
-        Ok(())
+        self.parts.hub.reloaded(&asked);
+        for shard in asked {
+            if let Some(loading) = self.loading.remove(&shard) {
+                self.queue.extend(loading.waiting.into_iter().map(|input| (shard, input)));
+            }
+        }
+    }
+
+    /// Shows readers what the store holds.
+    fn show(&self, restored: &Restored) {
+        for (world, _) in &restored.worlds {
+            self.parts.worlds.set(world.clone());
+        }
+        for (agent, _) in &restored.agents {
+            self.parts.agents.set(agent.clone());
+        }
+        for (grant, _) in &restored.grants {
+            self.parts.grants.set(grant.clone());
+        }
+        for (seat, _) in &restored.seats {
+            self.parts.seats.set(seat.clone());
+        }
+        for (run, _) in &restored.runs {
+            self.parts.hub.restore(&Arc::new(run.clone()));
+        }
+    }
+
+    fn take_over_one(&mut self, lease: Lease, restored: Restored) {
+        let (id, now) = (lease.shard, self.parts.clock.now());
+        let seed = self.parts.seed.wrapping_add(u64::from(id.0)) ^ (lease.epoch.0 << 32);
+        let mut shard = Shard::new(lease, seed);
+        for (provider, availability) in self.parts.catalog.availabilities() {
+            shard.step(now, Input::Provider { provider, availability });
+        }
+        for provider in self.full.clone() {
+            shard.step(now, Input::Room { provider, full: true });
+        }
+        shard.restore(restored);
+        let left = self.loading.get_mut(&id).map(|loading| std::mem::take(&mut loading.left));
+        let taken = shard.take_left(now, left.unwrap_or_default());
+        let outstanding =
+            shard.outstanding(now, |key, attempt_id| self.is_handed_over(key, attempt_id));
+        self.shards[id.index()] = Some(shard);
+        self.follow(id, taken);
+        self.follow(id, outstanding);
     }
 
     /// Runs in the other shards make themselves known again to their parents in these.
@@ -95,27 +140,49 @@ impl Shell {
             self.perform(shard, effect);
         }
     }
+}
 
-    /// Loads shards anew whose memory turned out to be wrong; whoever waits for them must ask
-    /// again.
-    pub(super) async fn reload_shards(&mut self) {
-        let shards: Vec<_> = std::mem::take(&mut self.reload).into_iter().collect();
-        tracing::warn!(shards = shards.len(), "shards are loaded anew from the store");
-        for shard in &shards {
-            self.shards[shard.index()] = None;
-        }
-        self.batches.retain(|batch| !shards.contains(&batch.shard));
-        self.answers.retain(|_, (shard, _)| !shards.contains(shard));
-        self.parts.hub.forget(&shards);
-        match self.load(shards.clone()).await {
-            Ok(()) => self.parts.hub.reloaded(&shards),
-            Err(error) => {
-                tracing::error!(%error, "shards could not be loaded; trying again");
-                tokio::time::sleep(READ_AGAIN).await;
-                self.reload.extend(shards);
+/// Takes the leases on shards and reads what is open in them.
+pub(super) async fn read(
+    store: &dyn Store,
+    node: NodeId,
+    asked: Vec<ShardId>,
+) -> Result<Loaded, StoreError> {
+    let leases = store.acquire(node, asked.clone(), LEASE_MS).await?;
+    let held: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
+    let mut restored: BTreeMap<ShardId, Restored> = BTreeMap::new();
+    let kinds = [StreamKind::World, StreamKind::Agent, StreamKind::Grant, StreamKind::Seat];
+    for kind in kinds {
+        for (stream, stored) in store.load_open(kind, held.clone()).await? {
+            let found = read_record(&stream, &stored).ok_or_else(|| corrupt(&stream))?;
+            let (all, seq) = (restored.entry(stream.shard()).or_default(), stored.seq);
+            match found {
+                Found::World(world) => all.worlds.push((world, seq)),
+                Found::Agent(agent) => all.agents.push((*agent, seq)),
+                Found::Grant(grant) => all.grants.push((*grant, seq)),
+                Found::Seat(seat) => all.seats.push((*seat, seq)),
             }
         }
     }
+    for (stream, stored) in store.load_open(StreamKind::Run, held.clone()).await? {
+        let run = read_run(&stream, &stored)?;
+        restored.entry(stream.shard()).or_default().runs.push((run, stored.seq));
+    }
+    for (shard, hold) in store.holds(held).await? {
+        restored.entry(shard).or_default().holds.push(hold);
+    }
+    Ok(Loaded { asked, leases, restored })
+}
+
+/// Reads a world, an agent, a grant or a seat back from its stream.
+pub(super) fn read_record(stream: &StreamId, stored: &Stored) -> Option<Found> {
+    Some(match stream {
+        StreamId::World(id) => Found::World(read_world(id, stored)?),
+        StreamId::Agent(id) => Found::Agent(Box::new(read_agent(id, stored)?)),
+        StreamId::Grant(id) => Found::Grant(Box::new(read_grant(id, stored)?)),
+        StreamId::Seat(id) => Found::Seat(Box::new(read_seat(id, stored)?)),
+        StreamId::Run(_) | StreamId::Ask(_) | StreamId::Notice(_) => return None,
+    })
 }
 
 /// Reads a stream; a store that cannot be read now is asked again until it can.
@@ -139,44 +206,44 @@ pub(crate) fn read_run(stream: &StreamId, stored: &Stored) -> Result<Run, StoreE
     Run::replay(entries).ok_or_else(|| corrupt(stream))
 }
 
-fn read_world(id: &WorldId, stored: &Stored) -> Result<World, StoreError> {
+fn read_world(id: &WorldId, stored: &Stored) -> Option<World> {
     let mut world = None;
     for (at, entry) in &stored.entries {
         if let Entry::World(entry) = entry {
             world = World::apply(world, id, *at, entry);
         }
     }
-    world.ok_or_else(|| corrupt(&StreamId::World(id.clone())))
+    world
 }
 
-fn read_agent(id: &AgentId, stored: &Stored) -> Result<Agent, StoreError> {
+fn read_agent(id: &AgentId, stored: &Stored) -> Option<Agent> {
     let mut agent = None;
     for (at, entry) in &stored.entries {
         if let Entry::Agent(entry) = entry {
             agent = Agent::apply(agent, id, *at, entry);
         }
     }
-    agent.ok_or_else(|| corrupt(&StreamId::Agent(id.clone())))
+    agent
 }
 
-fn read_grant(id: &GrantId, stored: &Stored) -> Result<Grant, StoreError> {
+fn read_grant(id: &GrantId, stored: &Stored) -> Option<Grant> {
     let mut grant = None;
     for (at, entry) in &stored.entries {
         if let Entry::Grant(entry) = entry {
             grant = Grant::apply(grant, id, *at, entry);
         }
     }
-    grant.ok_or_else(|| corrupt(&StreamId::Grant(id.clone())))
+    grant
 }
 
-fn read_seat(id: &SeatId, stored: &Stored) -> Result<Seat, StoreError> {
+fn read_seat(id: &SeatId, stored: &Stored) -> Option<Seat> {
     let mut seat = None;
     for (at, entry) in &stored.entries {
         if let Entry::Seat(entry) = entry {
             seat = Seat::apply(seat, id, *at, entry);
         }
     }
-    seat.ok_or_else(|| corrupt(&StreamId::Seat(id.clone())))
+    seat
 }
 
 fn corrupt(stream: &StreamId) -> StoreError {

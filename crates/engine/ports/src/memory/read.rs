@@ -8,8 +8,8 @@ use wharf_vocab::{AccountId, HoldId, Seq, ShardId, StreamId, StreamKind};
 use super::MemoryState;
 use super::state::{Row, Stream};
 use crate::{
-    Body, CostQuery, CostRow, CostSums, HistoryItem, HistoryRecord, OpenAsk, RunPage, RunQuery,
-    SealedRecord, Stored,
+    Body, CostQuery, CostRow, CostSums, HistoryItem, HistoryRecord, OpenAsk, RunPage, RunPlace,
+    RunQuery, SealedRecord, Stored,
 };
 
 impl MemoryState {
@@ -70,6 +70,7 @@ impl MemoryState {
                 break;
             }
             page.runs.push(run.clone());
+            page.places.push(RunPlace { stored: *position, ..RunPlace::FIRST });
             last = Some(*position);
         }
         page

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, ready};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use wharf_domain::{Account, Price};
 use wharf_journal::audit::AuditKey;
 use wharf_vocab::{AccountId, HoldId, NodeId, Seq, ShardId, StreamId, StreamKind, WorldId};
@@ -33,6 +33,8 @@ struct Inner {
     denied: usize,
     /// Commits that are held back, in order; `None` when none is to be.
     held: Option<VecDeque<Held>>,
+    /// Whether leases are held back, and how many wait for one.
+    leases: watch::Sender<(bool, usize)>,
 }
 
 type Answers = Vec<Result<(), CommitError>>;
@@ -53,7 +55,8 @@ impl MemoryStore {
     /// A store that begins with what another one held.
     #[must_use]
     pub fn with_state(state: MemoryState, clock: Arc<dyn Clock>) -> Self {
-        let inner = Inner { state, failing: None, denied: 0, held: None };
+        let leases = watch::Sender::new((false, 0));
+        let inner = Inner { state, failing: None, denied: 0, held: None, leases };
         Self { inner: Arc::new(Mutex::new(inner)), clock }
     }
 
@@ -93,6 +96,23 @@ impl MemoryStore {
             // Whoever waited may have gone away; the commit is true all the same.
             let _ = held.answer.send(answers);
         }
+    }
+
+    /// Gives nobody a lease until [`release_leases`](Self::release_leases).
+    pub fn hold_leases(&self) {
+        lock(&self.inner).leases.send_modify(|(held, _)| *held = true);
+    }
+
+    /// Waits until somebody waits for a lease.
+    pub async fn until_leases_held(&self) {
+        let mut leases = lock(&self.inner).leases.subscribe();
+        // The sender lives as long as the store.
+        let _ = leases.wait_for(|(_, waiting)| *waiting > 0).await;
+    }
+
+    /// Gives leases again.
+    pub fn release_leases(&self) {
+        lock(&self.inner).leases.send_modify(|(held, _)| *held = false);
     }
 
     fn with<T: Send + 'static>(
@@ -162,8 +182,17 @@ impl Store for MemoryStore {
         shards: Vec<ShardId>,
         ttl_ms: u64,
     ) -> BoxFuture<'static, Result<Vec<Lease>, StoreError>> {
-        let now = self.clock.now();
-        self.with(|state| state.acquire(&node, &shards, ttl_ms, now))
+        let (inner, clock) = (Arc::clone(&self.inner), Arc::clone(&self.clock));
+        let acquire = async move {
+            let mut leases = lock(&inner).leases.subscribe();
+            if leases.borrow().0 {
+                lock(&inner).leases.send_modify(|(_, waiting)| *waiting += 1);
+                // The sender lives as long as the store.
+                let _ = leases.wait_for(|(held, _)| !held).await;
+            }
+            Ok(lock(&inner).state.acquire(&node, &shards, ttl_ms, clock.now()))
+        };
+        acquire.boxed()
     }
 
     fn renew(&self, node: NodeId, ttl_ms: u64) -> BoxFuture<'static, Result<(), StoreError>> {

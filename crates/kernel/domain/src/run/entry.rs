@@ -18,6 +18,8 @@ pub enum RunEntry {
     Created(Created),
     /// It waits for its provider.
     ProviderAwaited(ProviderAwaited),
+    /// It waits for room at its provider.
+    RoomAwaited(RoomAwaited),
     /// An attempt began.
     AttemptStarted(AttemptStarted),
     /// An attempt has cost so much so far, or turned out to have cost more when it was over.
@@ -52,6 +54,20 @@ pub struct Created {
 pub struct ProviderAwaited {
     /// How long at most.
     pub until: Timestamp,
+}
+
+/// A run waits for room at its provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoomAwaited {
+    /// How long at most.
+    pub until: Timestamp,
+    /// When it may be offered again at the earliest.
+    pub from: Timestamp,
+    /// The attempt that was not taken; it counts as never begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt_id: Option<AttemptId>,
+    /// Why there is no room, as people read it.
+    pub reason: String,
 }
 
 /// An attempt began.

@@ -12,6 +12,8 @@ use crate::{Audience, Caller, Delivery, Resolution};
 pub enum RunInput {
     /// The provider's availability changed.
     Provider,
+    /// There is room at the provider, and it is this run's turn.
+    Turn,
     /// The provider says how an attempt ended.
     AttemptEnded {
         /// The attempt.
@@ -155,6 +157,8 @@ impl Phase {
 pub enum InputKind {
     /// [`RunInput::Provider`].
     Provider,
+    /// [`RunInput::Turn`].
+    Turn,
     /// [`RunInput::AttemptEnded`].
     AttemptEnded,
     /// [`RunInput::CostReported`].
@@ -179,8 +183,9 @@ pub enum InputKind {
 
 impl InputKind {
     /// Every kind of input.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Provider,
+        Self::Turn,
         Self::AttemptEnded,
         Self::CostReported,
         Self::Published,
@@ -223,6 +228,8 @@ pub fn legal(phase: Phase, input: InputKind) -> Verdict {
         (P::Canceling, I::AllowChildren) => Ignored,
         (_, I::AllowChildren) => Acts,
 
+        (P::Queued, I::Turn) => Acts,
+        (_, I::Turn) => Ignored,
         (P::Queued, I::Provider | I::Cancel | I::Tick | I::Recovered | I::ResolveAsk) => Acts,
         (P::Gated, I::ResolveAsk | I::Cancel | I::Tick) => Acts,
         (P::Queued | P::Gated, I::RaiseAsk) => Rejected,
@@ -260,6 +267,7 @@ impl RunInput {
     pub fn kind(&self) -> InputKind {
         match self {
             Self::Provider => InputKind::Provider,
+            Self::Turn => InputKind::Turn,
             Self::AttemptEnded { .. } => InputKind::AttemptEnded,
             Self::CostReported { .. } => InputKind::CostReported,
             Self::Published { .. } => InputKind::Published,

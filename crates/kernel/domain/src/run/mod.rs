@@ -20,7 +20,7 @@ use wharf_vocab::{
 pub use decide::{Cx, Decision, RunEffect};
 pub use entry::{
     AskRaised, AskResolved, AttemptFailed, AttemptStarted, CancelRequested, ChildrenAllowed,
-    CostReported, Created, Ended, Held, ProviderAwaited, Publishing, RunEntry,
+    CostReported, Created, Ended, Held, ProviderAwaited, Publishing, RoomAwaited, RunEntry,
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
 pub use spec::{Addresses, RunContext, RunSpec};
@@ -49,6 +49,8 @@ pub struct Run {
     pub active: Option<Attempt>,
     /// While no attempt is under way: when waiting ends, and what for.
     pub pause: Option<Pause>,
+    /// How it has waited for room at its provider since its last attempt failed.
+    pub room: Option<Room>,
     /// Its asks, oldest first.
     pub asks: Vec<RaisedAsk>,
     /// Approvals of its children that hold for others, too.
@@ -129,6 +131,38 @@ pub enum Pause {
     Provider(Timestamp),
     /// The next attempt begins at this moment.
     Backoff(Timestamp),
+    /// There is no room at the provider; it is waited for until this moment.
+    Room(Timestamp),
+}
+
+/// How a run waits for room at its provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// Since when.
+    pub since: Timestamp,
+    /// When it may be offered again at the earliest.
+    pub from: Timestamp,
+    /// How long it waits at most.
+    pub until: Timestamp,
+    /// How often it has begun to wait.
+    pub times: u32,
+    /// How often the provider did not take it.
+    pub refusals: u32,
+    /// Why there is no room, as people read it.
+    pub reason: String,
+}
+
+/// What a queued run waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// `room` at its provider, its `provider` itself, or a `retry`.
+    pub kind: &'static str,
+    /// Why, as people read it.
+    pub message: String,
+    /// Since when, where that is known.
+    pub since: Option<Timestamp>,
+    /// When the waiting ends at the latest.
+    pub until: Timestamp,
 }
 
 /// An ask of the run.
@@ -227,6 +261,7 @@ impl Run {
             attempt: 0,
             active: None,
             pause: None,
+            room: None,
             asks: Vec::new(),
             children_allowed: Vec::new(),
             proposals: 0,
@@ -252,10 +287,12 @@ impl Run {
         match entry {
             RunEntry::Created(_) => {}
             RunEntry::ProviderAwaited(entry) => self.pause = Some(Pause::Provider(entry.until)),
+            RunEntry::RoomAwaited(entry) => self.room_awaited(at, entry),
             RunEntry::AttemptStarted(entry) => self.attempt_started(at, entry),
             RunEntry::CostReported(entry) => self.cost_reported(entry),
             RunEntry::AttemptFailed(entry) => {
                 self.book(entry.cost_micro, entry.incomplete);
+                self.room = None;
                 self.pause = Some(Pause::Backoff(entry.retry_at));
                 self.metered = self.metered.plus(entry.metered);
                 self.keep_final(entry.given.as_ref());
@@ -356,6 +393,29 @@ impl Run {
         }
     }
 
+    /// An attempt that was not taken gives its number back: it is as if it had not begun.
+    fn room_awaited(&mut self, at: Timestamp, entry: &RoomAwaited) {
+        let refused = entry.attempt_id.is_some();
+        if let Some(attempt) =
+            self.active.take_if(|attempt| Some(&attempt.id) == entry.attempt_id.as_ref())
+        {
+            self.attempt = attempt.number.saturating_sub(1);
+            self.started_at = self.started_at.filter(|_| self.attempt > 0);
+        }
+        let before = self.room.as_ref();
+        let (since, times) = before.map_or((at, 0), |room| (room.since, room.times));
+        let refusals = before.map_or(0, |room| room.refusals);
+        self.room = Some(Room {
+            since,
+            from: entry.from,
+            until: entry.until,
+            times: times + 1,
+            refusals: refusals + u32::from(refused),
+            reason: entry.reason.clone(),
+        });
+        self.pause = Some(Pause::Room(entry.until));
+    }
+
     /// Stops or starts the attempt's clock, as open asks demand.
     fn rewind_timer(&mut self, at: Timestamp) {
         let asking = self.has_open_ask();
@@ -454,7 +514,7 @@ impl Run {
             return Some(cancel.deadline);
         }
         let pause = self.pause.map(|pause| match pause {
-            Pause::Provider(at) | Pause::Backoff(at) => at,
+            Pause::Provider(at) | Pause::Backoff(at) | Pause::Room(at) => at,
         });
         let timer = self.active.as_ref().and_then(|attempt| match attempt.timer {
             Timer::Runs(at) => Some(at),
@@ -462,6 +522,35 @@ impl Run {
         });
         let asks = self.open_asks().map(|raised| raised.ask.spec.deadline).min();
         [pause, timer, asks].into_iter().flatten().min()
+    }
+
+    /// What it waits for while it is queued.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<Wait> {
+        if self.status() != RunStatus::Queued {
+            return None;
+        }
+        let (kind, message, until) = match self.pause? {
+            Pause::Room(until) => {
+                let reason = self.room.as_ref().map(|room| room.reason.clone());
+                ("room", reason.unwrap_or_default(), until)
+            }
+            Pause::Provider(until) => {
+                ("provider", format!("{} is not there yet.", self.spec.provider()), until)
+            }
+            Pause::Backoff(at) => {
+                let failure = self.last_failure.as_ref().map(|(error, _)| error.message.clone());
+                ("retry", failure.unwrap_or_default(), at)
+            }
+        };
+        let since = self.awaits_room().map(|room| room.since);
+        Some(Wait { kind, message, since, until })
+    }
+
+    /// The room it waits for now, if that is what it waits for.
+    #[must_use]
+    pub fn awaits_room(&self) -> Option<&Room> {
+        self.room.as_ref().filter(|_| matches!(self.pause, Some(Pause::Room(_))))
     }
 
     /// How long its attempts and waits took, from the first attempt to the end; 0 if none began.

@@ -26,7 +26,7 @@ fn a_run_with_nothing_under_way_is_canceled_at_once() {
     let queued = Plan::default().provider(Availability::Coming).start();
     let gated = Plan::of(|spec| spec.gate = gate()).start();
     let mut pausing = Plan::default().start();
-    pausing.take(&pausing.failed(Code::ToolBusy, Executed::No));
+    pausing.take(&pausing.failed(Code::ToolAgentLost, Executed::No));
     for mut stage in [queued, gated, pausing] {
         let decision = stage.take(&cancel());
         assert_eq!(kinds(&decision.entries).last(), Some(&"ended"));

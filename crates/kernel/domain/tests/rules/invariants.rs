@@ -1,6 +1,6 @@
 //! What is true of every run after every decision, whatever was offered.
 
-use wharf_domain::run::{Decision, Phase, RunEffect, Timer};
+use wharf_domain::run::{Decision, Phase, RoomAwaited, RunEffect, Timer};
 use wharf_domain::{ArtifactOp, Ask, Audience, Gate, Outcome, Run, RunEntry};
 use wharf_vocab::{Code, Direction, RunStatus};
 
@@ -20,6 +20,14 @@ pub(crate) fn check(stage: &Stage, before: Option<&Run>, decision: &Decision) {
     money_is_held_exactly_while_an_attempt_is_active(stage);
     the_audit_has_ids_and_facts_only(stage, decision);
     time_alone_makes_progress(stage);
+    nothing_that_never_began_fails_for_want_of_room(stage);
+}
+
+fn nothing_that_never_began_fails_for_want_of_room(stage: &Stage) {
+    let error = stage.run.outcome.as_ref().and_then(Outcome::error);
+    let busy = error.filter(|error| error.is(Code::ToolBusy) && stage.run.cancel.is_none());
+    let never = busy.filter(|error| error.details.get("executed").is_some_and(|it| it == "no"));
+    assert!(never.is_none() || stage.run.cost_micro > 0, "{never:?}");
 }
 
 fn replay_equals_live(stage: &Stage) {
@@ -114,6 +122,10 @@ fn attempts_are_counted_one_by_one(before: Option<&Run>, decision: &Decision) {
             assert_ne!(Some(&started.attempt_id), last_id, "each attempt has its own id");
             last_id = Some(&started.attempt_id);
         }
+        // An attempt that was not taken is as if it had not begun.
+        if let RunEntry::RoomAwaited(RoomAwaited { attempt_id: Some(_), .. }) = entry {
+            count -= 1;
+        }
     }
     assert_eq!(decision.next.attempt, count);
 }
@@ -161,6 +173,13 @@ fn effects_name_attempts_they_are_about(before: Option<&Run>, decision: &Decisio
             RunEffect::Dispatch { attempt_id, reattach } => {
                 assert_eq!(Some(attempt_id), is, "only what is under way is dispatched");
                 assert_eq!(*reattach, Some(attempt_id) == was, "and what was under way again");
+            }
+            RunEffect::Queue { .. } => {
+                assert!(decision.next.awaits_room().is_some(), "only what waits stands in line");
+            }
+            RunEffect::LeaveQueue => {
+                assert!(before.is_some_and(|run| run.awaits_room().is_some()));
+                assert!(decision.next.is_over());
             }
             RunEffect::CancelAttempt { attempt_id, .. } => assert_eq!(Some(attempt_id), was),
             RunEffect::Publish { attempt_id, moves } => {

@@ -9,14 +9,14 @@ use crate::stage::{Plan, Stage, allowed, answered, cancel, gate, person, propose
 /// What DESIGN says, written down a second time: one row for each phase, one column for each
 /// input. `A` acts, `-` is ignored, `X` is rejected.
 const TABLE: &str = "
-    phase      Provider AttemptEnded CostReported Published OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
-    Queued     A        -            A            -         -              X        A          A             A      A    A
-    Gated      -        -            A            -         -              X        A          A             A      A    -
-    Running    -        A            A            -         A              A        X          A             A      A    A
-    Asking     -        A            A            -         A              A        A          A             A      A    A
-    Canceling  -        A            A            -         A              X        X          -             -      A    A
-    Publishing -        -            A            A         -              X        X          -             -      -    A
-    Over       -        -            A            -         -              X        X          -             -      -    -
+    phase      Provider Turn AttemptEnded CostReported Published OutputTooLarge RaiseAsk ResolveAsk AllowChildren Cancel Tick Recovered
+    Queued     A        A    -            A            -         -              X        A          A             A      A    A
+    Gated      -        -    -            A            -         -              X        A          A             A      A    -
+    Running    -        -    A            A            -         A              A        X          A             A      A    A
+    Asking     -        -    A            A            -         A              A        A          A             A      A    A
+    Canceling  -        -    A            A            -         A              X        X          -             -      A    A
+    Publishing -        -    -            A            A         -              X        X          -             -      -    A
+    Over       -        -    -            A            -         -              X        X          -             -      -    -
 ";
 
 #[test]
@@ -76,6 +76,7 @@ fn stage_for(phase: Phase, kind: InputKind) -> Stage {
             stage.take(&stage.ended(Err(proposes("it")), 0));
             stage
         }
+        (Phase::Queued, InputKind::Turn) => Plan { full: true, ..Plan::default() }.start(),
         _ => stage_in(phase),
     }
 }
@@ -116,6 +117,7 @@ fn input_for(kind: InputKind, stage: &mut Stage) -> RunInput {
     stage.provider = Availability::Up;
     match kind {
         InputKind::Provider => RunInput::Provider,
+        InputKind::Turn => RunInput::Turn,
         InputKind::AttemptEnded => stage.succeeded(),
         InputKind::CostReported => stage.reports(1),
         InputKind::Published => stage.published(),

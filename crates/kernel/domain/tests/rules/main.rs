@@ -21,6 +21,7 @@ mod proposals;
 mod publishing;
 mod recovery;
 mod retries;
+mod room;
 mod sequences;
 mod spending;
 mod stage;

@@ -8,6 +8,7 @@ pub(crate) fn kinds(entries: &[RunEntry]) -> Vec<&'static str> {
     let kind = |entry: &RunEntry| match entry {
         RunEntry::Created(_) => "created",
         RunEntry::ProviderAwaited(_) => "provider_awaited",
+        RunEntry::RoomAwaited(_) => "room_awaited",
         RunEntry::AttemptStarted(_) => "attempt_started",
         RunEntry::CostReported(_) => "cost_reported",
         RunEntry::AttemptFailed(_) => "attempt_failed",
@@ -27,6 +28,8 @@ pub(crate) fn effects(effects: &[RunEffect]) -> Vec<&'static str> {
         RunEffect::Dispatch { reattach: false, .. } => "dispatch",
         RunEffect::Dispatch { reattach: true, .. } => "reattach",
         RunEffect::Publish { .. } => "publish",
+        RunEffect::Queue { .. } => "queue",
+        RunEffect::LeaveQueue => "leave_queue",
         RunEffect::CancelAttempt { .. } => "cancel",
         RunEffect::Answer { .. } => "answer",
         RunEffect::AllowChildren { .. } => "allow_children",

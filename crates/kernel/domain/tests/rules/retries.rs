@@ -18,7 +18,7 @@ const ACTS: fn(&mut RunSpec) = |_| {};
 
 #[test]
 fn another_attempt_follows_only_when_it_is_safe_and_may_help() {
-    let retryable = Code::ToolBusy;
+    let retryable = Code::ToolAgentLost;
     let hopeless = Code::ToolFailed;
     let cases = [
         // The attempt provably never started.
@@ -159,7 +159,7 @@ fn the_last_error_does_not_hide_what_an_earlier_attempt_may_have_done() {
     let ends: [(&str, Act); 6] = [
         ("is busy, and then down", |stage| {
             stage.wake();
-            stage.take(&stage.failed(Code::ToolBusy, Executed::No));
+            stage.take(&stage.failed(Code::ToolAgentLost, Executed::No));
             stage.provider = down();
             stage.wake();
         }),

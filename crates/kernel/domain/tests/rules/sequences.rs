@@ -21,6 +21,9 @@ use crate::stage::{
 enum Step {
     Wait(u64),
     Provider(Availability),
+    /// Whether others wait for room at the provider.
+    Full(bool),
+    Turn,
     Ended(Whose, Ending, Micro),
     Reports(Whose, Micro),
     Published(Whose),
@@ -64,6 +67,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         3 => wait().prop_map(Step::Wait),
         3 => provider().prop_map(Step::Provider),
+        2 => any::<bool>().prop_map(Step::Full),
+        3 => Just(Step::Turn),
         4 => (whose(), ending(), cost()).prop_map(|(who, how, cost)| Step::Ended(who, how, cost)),
         4 => (whose(), cost()).prop_map(|(who, cost)| Step::Reports(who, cost)),
         2 => whose().prop_map(Step::Published),
@@ -204,7 +209,8 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Whose::Nobodys => "nobodys".parse().expect("an attempt id"),
     };
     Some(match step {
-        Step::Wait(_) | Step::Budget(_) | Step::Again => return None,
+        Step::Wait(_) | Step::Full(_) | Step::Budget(_) | Step::Again => return None,
+        Step::Turn => RunInput::Turn,
         Step::Provider(_) => RunInput::Provider,
         Step::Ended(whose, ending, cost_micro) => {
             let mut report = AttemptReport::new(result(*ending), *cost_micro);
@@ -275,6 +281,7 @@ fn play(stage: &mut Stage, steps: &[Step], seen: &mut Seen) {
         match step {
             Step::Wait(ms) => stage.wait(*ms),
             Step::Provider(provider) => stage.provider = provider.clone(),
+            Step::Full(full) => stage.full = *full,
             Step::Wake => stage.now = stage.now.max(stage.run.next_deadline().unwrap_or_default()),
             Step::Budget(limit) => {
                 let op = LedgerOp::SetLimit { account: world_account(), limit: *limit };

@@ -99,7 +99,8 @@ impl Books {
         let run = format!("r{}", self.made).parse().expect("a run id");
         let (provider, shard) = (Availability::Up, ShardId(0));
         let fresh = &mut self.fresh;
-        let mut cx = Cx { now: self.now, shard, provider: &provider, refused: None, fresh };
+        let mut cx =
+            Cx { now: self.now, shard, provider: &provider, full: false, refused: None, fresh };
         let decision = Run::create(&mut cx, RunKey { run, ..run_key() }, Arc::clone(&self.spec));
         if self.ledger.apply(&decision.ledger).is_ok() {
             self.keep(at, decision.next);
@@ -120,7 +121,14 @@ impl Books {
         let mut refused = None;
         for _ in 0..2 {
             let (now, fresh) = (self.now, &mut self.fresh);
-            let mut cx = Cx { now, shard, provider: &provider, refused: refused.as_ref(), fresh };
+            let mut cx = Cx {
+                now,
+                shard,
+                provider: &provider,
+                full: false,
+                refused: refused.as_ref(),
+                fresh,
+            };
             let decision = run.decide(&mut cx, input).expect("these are never rejected");
             match self.ledger.apply(&decision.ledger) {
                 Ok(()) => return self.keep(at, decision.next),

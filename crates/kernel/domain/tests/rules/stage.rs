@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) provider: Availability,
     pub(crate) accounts: Vec<LedgerOp>,
     pub(crate) chance: u64,
+    /// Whether others wait for room at the provider already.
+    pub(crate) full: bool,
 }
 
 impl Default for Plan {
@@ -78,7 +80,7 @@ impl Default for Plan {
             reattach: false,
         };
         let accounts = vec![LedgerOp::Open { account: world, parent: None, limit: None }];
-        Self { spec, provider: Availability::Up, accounts, chance: 1 }
+        Self { spec, provider: Availability::Up, accounts, chance: 1, full: false }
     }
 }
 
@@ -107,14 +109,21 @@ impl Plan {
         ledger.apply(&self.accounts).expect("accounts open");
         let mut fresh = Counter { count: 0, chance: self.chance };
         let now = Timestamp(1_000_000);
-        let mut cx =
-            Cx { now, shard: SHARD, provider: &self.provider, refused: None, fresh: &mut fresh };
+        let mut cx = Cx {
+            now,
+            shard: SHARD,
+            provider: &self.provider,
+            full: self.full,
+            refused: None,
+            fresh: &mut fresh,
+        };
         let decision = Run::create(&mut cx, run_key(), Arc::new(self.spec));
         ledger.apply(&decision.ledger).map_err(|funds| Run::refuse_for(&funds))?;
         let mut stage = Stage {
             run: decision.next.clone(),
             now,
             provider: self.provider,
+            full: self.full,
             ledger,
             journal: Vec::new(),
             ask_journals: BTreeMap::new(),
@@ -139,6 +148,7 @@ pub(crate) struct Stage {
     pub(crate) run: Run,
     pub(crate) now: Timestamp,
     pub(crate) provider: Availability,
+    pub(crate) full: bool,
     pub(crate) ledger: Ledger,
     pub(crate) journal: Vec<(Timestamp, RunEntry)>,
     pub(crate) ask_journals: BTreeMap<AskId, Vec<(Timestamp, AskEntry)>>,
@@ -190,6 +200,7 @@ impl Stage {
             now: self.now,
             shard: SHARD,
             provider: &self.provider,
+            full: self.full,
             refused,
             fresh: &mut self.fresh,
         };
@@ -200,7 +211,8 @@ impl Stage {
     pub(crate) fn foresee_tick(&self, now: Timestamp) -> Decision {
         let mut fresh = self.fresh.clone();
         let provider = &self.provider;
-        let mut cx = Cx { now, shard: SHARD, provider, refused: None, fresh: &mut fresh };
+        let (full, refused) = (self.full, None);
+        let mut cx = Cx { now, shard: SHARD, provider, full, refused, fresh: &mut fresh };
         self.run.decide(&mut cx, &RunInput::Tick).expect("a tick is never an error")
     }
 

@@ -108,7 +108,7 @@ fn an_ask_that_expires_is_told_to_the_attempt_which_goes_on() {
 fn each_attempt_has_the_whole_time() {
     let mut stage = Plan::of(|spec| spec.timeout_ms = TIMEOUT).start();
     stage.wait(TIMEOUT - 1);
-    stage.take(&stage.failed(Code::ToolBusy, Executed::No));
+    stage.take(&stage.failed(Code::ToolAgentLost, Executed::No));
     stage.wake();
     assert_eq!(stage.run.attempt, 2);
     assert_eq!(stage.run.next_deadline(), Some(stage.now.plus_ms(TIMEOUT)));

@@ -72,6 +72,9 @@ pub struct MarkEvent {
     pub at: String,
     /// The attempt it belongs to; 0 before the first.
     pub attempt: u32,
+    /// Of `queued`: why it has to wait for room at its provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// `attempt`: a retry begins.

@@ -198,12 +198,29 @@ pub struct Run {
     /// The oldest ask it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
+    /// What it waits for while it is `queued`; lists leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<WaitingFor>,
     /// The caller's own id for what this run is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// The run that started this one, `world/run_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
+}
+
+/// What a run waits for while it is `queued`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct WaitingFor {
+    /// `room` at its provider, its `provider` itself, or a `retry`.
+    pub kind: String,
+    /// Why, as people read it.
+    pub message: String,
+    /// Since when, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// When the waiting ends at the latest.
+    pub until: String,
 }
 
 /// `POST /v1/runs/{id}/cancel`; the body may be empty.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wharf_domain::{Availability, Move, Resolution};
 use wharf_engine::shard::{Input, LateCost};
 use wharf_ports::{Batch, CommitError, Dispatch};
-use wharf_vocab::{AttemptId, CommitNo, Epoch, RunKey, ShardId};
+use wharf_vocab::{AttemptId, CommitNo, Epoch, RunKey, ShardId, StreamId};
 
 /// Something that is to happen. What concerns a core names the life it was meant for: a core
 /// that was started again knows nothing of it.
@@ -69,6 +69,8 @@ pub(super) enum Chore {
     LookUp(RunKey, Epoch),
     /// A run that is over, whose cost came late.
     FindEnded(RunKey, LateCost),
+    /// What the store holds of a world, an agent, a grant or a seat.
+    LookUpRecord(StreamId, Epoch),
     /// The files of an attempt that are yet to be put in their places, one after the other.
     PutInPlace { run: RunKey, attempt_id: AttemptId, moves: VecDeque<Move> },
 }

@@ -87,6 +87,12 @@ things! {
     BudgetStopped = "runs stopped by a budget",
     /// What a run has cost came when it was over.
     LateCost = "costs that came late",
+    /// A run had to wait for room at its provider.
+    NoRoom = "runs that waited for room",
+    /// A run that waited for room had its turn.
+    Turn = "turns of runs that waited for room",
+    /// A record was looked up after a commit that failed or did not.
+    RecordFound = "records looked up after a doubtful commit",
     /// A dispatch could not be handed over.
     DispatchFailed = "dispatches that failed",
     /// A provider's process died under its attempts.

@@ -138,6 +138,15 @@ fn text_of(run: &Run, output: Output) -> String {
     if let Some(error) = &run.error {
         table.row(["error", &format!("{} [{}]", error.message, error.code)]);
     }
+    if let Some(waiting) = &run.waiting_for {
+        let what = match waiting.kind.as_str() {
+            "room" => "room at its provider",
+            "provider" => "its provider",
+            _ => "its next attempt",
+        };
+        let until = moment::shown(&waiting.until);
+        table.row(["waits for", &format!("{what}, until {until}: {}", waiting.message)]);
+    }
     if let Some(ask) = &run.ask {
         let command = match ask.kind {
             AskKind::Question => "answer",

@@ -3,7 +3,7 @@
 use wharf_vocab::limits::{ATTEMPTS_MAX, RETRY_BACKOFF_MAX_MS, RETRY_BACKOFF_MS};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, RunStatus, Timestamp};
 
-use super::{Draft, RunEffect, cost, is_last_word, propose};
+use super::{Draft, RunEffect, cost, is_last_word, propose, room};
 use crate::run::{AttemptError, AttemptFailed, AttemptReport, Publishing, Run, RunEntry};
 use crate::scope::WorldPath;
 use crate::{Delivery, Outcome};
@@ -113,6 +113,9 @@ fn failed(draft: &mut Draft<'_, '_>, error: Fault, executed: Executed, cost: Mic
         }
         return;
     }
+    if room::never_began(&draft.run, &error, executed, cost) {
+        return room::not_taken(draft, error);
+    }
     let retry_at = draft.cx.now.plus_ms(backoff(draft.run.attempt, draft.cx.fresh.random()));
     if !may_retry(&draft.run, &error, executed, retry_at) {
         return draft.end(Outcome::Failed { error: error.executed(acted) }, cost);
@@ -156,7 +159,7 @@ fn knows_key(run: &Run, error: &Fault, at: Timestamp) -> bool {
 }
 
 /// The pause doubles with each attempt; chance spreads the retries of many runs.
-fn backoff(attempt: u32, random: u64) -> u64 {
+pub(super) fn backoff(attempt: u32, random: u64) -> u64 {
     let full = RETRY_BACKOFF_MS
         .saturating_mul(1 << attempt.saturating_sub(1).min(20))
         .min(RETRY_BACKOFF_MAX_MS);

@@ -12,6 +12,7 @@ mod provider;
 mod record;
 mod recovered;
 mod resolve;
+mod room;
 mod settle;
 mod tick;
 
@@ -42,6 +43,8 @@ pub struct Cx<'a> {
     pub shard: ShardId,
     /// Whether the run's provider can take an attempt.
     pub provider: &'a Availability,
+    /// Whether others wait for room at the provider already.
+    pub full: bool,
     /// Set when the same input is offered again because the store found too little money.
     pub refused: Option<&'a Funds>,
     /// Unique text and chance.
@@ -92,6 +95,15 @@ pub enum RunEffect {
         /// What is to be put where.
         moves: Vec<Move>,
     },
+    /// Let the run wait for room at its provider, and say when it is its turn.
+    Queue {
+        /// When that may be at the earliest.
+        from: Timestamp,
+        /// Whether it had its turn already and found no room.
+        again: bool,
+    },
+    /// The run waits for room no more.
+    LeaveQueue,
     /// Tell the provider to stop an attempt.
     CancelAttempt {
         /// The attempt.
@@ -141,6 +153,7 @@ impl Run {
         }
         match input {
             RunInput::Provider => provider::decide(&mut draft),
+            RunInput::Turn => room::turn(&mut draft),
             RunInput::AttemptEnded { attempt_id, report } => {
                 attempt::ended(&mut draft, attempt_id, report);
             }
@@ -162,6 +175,31 @@ impl Run {
             RunInput::Recovered => recovered::decide(&mut draft),
         }
         Ok(draft.done())
+    }
+}
+
+impl Run {
+    /// What the provider of the active attempt must know and may not have been told: that it is
+    /// to stop, and how its asks ended. Telling it twice is harmless.
+    #[must_use]
+    pub fn reminders(&self) -> Vec<RunEffect> {
+        let Some(active) = self.active.as_ref().filter(|_| self.publishing.is_none()) else {
+            return Vec::new();
+        };
+        let answered = self.asks.iter().filter(|raised| !raised.gate).filter_map(|raised| {
+            let (resolution, _) = raised.ask.resolved.as_ref()?;
+            Some(RunEffect::Answer {
+                attempt_id: active.id.clone(),
+                key: raised.ask.spec.key.clone(),
+                resolution: resolution.clone(),
+            })
+        });
+        let stop = self.cancel.iter().map(|cancel| RunEffect::CancelAttempt {
+            attempt_id: active.id.clone(),
+            reason: cancel.reason.clone(),
+            grace_ms: CANCEL_GRACE_MS,
+        });
+        answered.chain(stop).collect()
     }
 }
 
@@ -240,6 +278,7 @@ impl<'a, 'b> Draft<'a, 'b> {
             return self.raise_gate(gate);
         }
         match self.cx.provider {
+            Availability::Up if self.cx.full => room::wait(self),
             Availability::Up => self.start_attempt(),
             Availability::Coming => self.await_provider(),
             Availability::Unhealthy => {
@@ -345,6 +384,9 @@ impl<'a, 'b> Draft<'a, 'b> {
     fn end(&mut self, outcome: Outcome, cost_micro: Micro) {
         self.withdraw_asks();
         self.owe_notice(outcome.error());
+        if self.run.awaits_room().is_some() {
+            self.effects.push(RunEffect::LeaveQueue);
+        }
         let bill = self.settle(cost_micro);
         let record = self.completed(outcome.status(), outcome.error(), &bill);
         self.audit.push(record);
@@ -398,6 +440,7 @@ fn is_last_word(report: &AttemptReport) -> bool {
     };
     let core_says = [
         Code::ToolAgentLost,
+        Code::ToolWorkerLost,
         Code::ToolAgentUnhealthy,
         Code::ToolTimeout,
         Code::ToolProtocolViolation,

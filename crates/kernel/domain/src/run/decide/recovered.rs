@@ -2,7 +2,7 @@
 
 use wharf_vocab::{Code, Executed, Fault};
 
-use super::{Draft, RunEffect, attempt};
+use super::{Draft, RunEffect, attempt, room};
 use crate::run::{AttemptError, AttemptReport, Pause};
 
 pub(super) fn decide(draft: &mut Draft<'_, '_>) {
@@ -27,7 +27,10 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>) {
             let report = AttemptReport::new(result, 0);
             attempt::ended(draft, &attempt_id, &report);
         }
-        None if matches!(draft.run.pause, Some(Pause::Provider(_))) => draft.proceed(),
-        None => {}
+        None => match draft.run.pause {
+            Some(Pause::Provider(_)) => draft.proceed(),
+            Some(Pause::Room(_)) => room::queue(draft),
+            _ => {}
+        },
     }
 }

@@ -2,7 +2,7 @@
 
 use wharf_vocab::{Code, Executed, Fault};
 
-use super::{Draft, resolve};
+use super::{Draft, resolve, room};
 use crate::run::{Pause, Timer};
 use crate::{Outcome, Resolution};
 
@@ -30,6 +30,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>) {
             let message = "The tool's provider did not come up in time.";
             draft.fail(Fault::new(Code::ToolUnavailable, message), Executed::No);
         }
+        Some(Pause::Room(until)) if until <= now => room::give_up(draft),
         Some(Pause::Backoff(at)) if at <= now => {
             draft.run.pause = None;
             draft.proceed();

@@ -143,6 +143,7 @@ impl Checker {
                 }
                 (Some(run), _) => {
                     broken.extend(ends_itself(run, entry));
+                    broken.extend(fails_for_want_of_room(run, entry));
                     ended.extend(ends_well(run, entry).then(|| run.clone()));
                     steps.push((run.clone(), entry));
                     run.apply(batch.at, entry);
@@ -177,6 +178,7 @@ fn texts(pieces: &[Progress]) -> usize {
 fn ends_well(run: &Run, entry: &RunEntry) -> bool {
     match entry {
         RunEntry::AttemptFailed(_) | RunEntry::Publishing(_) => true,
+        RunEntry::RoomAwaited(awaited) => awaited.attempt_id.is_some(),
         // It was over when its files began to be published.
         RunEntry::Ended(_) if run.publishing.is_some() => false,
         RunEntry::Ended(ended) => {
@@ -220,6 +222,16 @@ fn ends_itself(run: &Run, entry: &RunEntry) -> Option<Broken> {
     (by.is_some() && by != active).then(|| (rule, format!("{by:?} instead of {active:?}")))
 }
 
+/// What was accepted and never began waits for room, and does not fail because there is none.
+fn fails_for_want_of_room(run: &Run, entry: &RunEntry) -> Option<Broken> {
+    let RunEntry::Ended(ended) = entry else { return None };
+    let error = ended.outcome.error().filter(|error| error.is(Code::ToolBusy))?;
+    let never_began = error.details.get("executed").is_some_and(|executed| executed == "no");
+    let paid = run.cost_micro > 0 || ended.cost_micro > 0;
+    let rule = "no accepted run fails for want of room";
+    (never_began && !paid && run.cancel.is_none()).then(|| (rule, format!("{error:?}")))
+}
+
 /// Whether somebody must have allowed the run, or something that an attempt of it proposed.
 pub(super) fn is_guarded(run: &Run) -> bool {
     run.spec.gate.is_some() || run.asks.iter().any(|raised| raised.gate)
@@ -256,8 +268,11 @@ fn batch_of_run(key: &RunKey, entries: &[Entry], batch: &Batch) -> Vec<Broken> {
     let audited = |event: &str| {
         batch.audit.iter().filter(|r| r.event == event && r.subject == subject).count()
     };
-    let ended =
-        runs().filter(|entry| matches!(entry, RunEntry::Ended(_) | RunEntry::AttemptFailed(_)));
+    let ended = runs().filter(|entry| match entry {
+        RunEntry::Ended(_) | RunEntry::AttemptFailed(_) => true,
+        RunEntry::RoomAwaited(awaited) => awaited.attempt_id.is_some(),
+        _ => false,
+    });
     let started = runs().filter(|entry| matches!(entry, RunEntry::AttemptStarted(_)));
     let (ended, started) = (ended.count(), started.count());
     if audited("tool.call_completed") != ended || audited("tool.call_routed") != started {

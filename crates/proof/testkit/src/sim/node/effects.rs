@@ -2,14 +2,15 @@
 
 use wharf_domain::Availability;
 use wharf_domain::run::{AttemptError, AttemptReport, Run, RunInput};
-use wharf_engine::shard::{Effect, Input};
+use wharf_engine::shard::{Effect, Found, Input};
 use wharf_ports::Dispatch;
-use wharf_vocab::{Code, Executed, Fault, RunKey, RunStatus, Seq, ShardId};
+use wharf_vocab::{Code, Executed, Fault, RunKey, RunStatus, Seq, ShardId, StreamId};
 
 use super::super::Sim;
 use super::super::event::{Chore, Event, Order, Parcel};
 use super::super::exercised::Thing;
 use super::super::stage;
+use super::load::read_world;
 use super::read_run;
 
 /// How long the core waits before it asks a store again that could not be read.
@@ -32,8 +33,17 @@ impl Sim {
             Effect::WorldChanged(world) => self.check.world_shown(&world),
             Effect::AgentChanged(_) | Effect::GrantChanged(_) | Effect::SeatChanged(_) => {}
             Effect::Dispatch(dispatch) => self.dispatch(node, shard, dispatch),
+            Effect::Queue(turn) => {
+                self.seen.note(Thing::NoRoom);
+                self.nodes[node].memory.turns.push(turn);
+            }
+            Effect::LeaveQueue { provider, run } => {
+                self.nodes[node].memory.turns.remove(&provider, &run);
+            }
             Effect::CancelAttempt { provider, attempt_id, .. } => {
                 if let Some(provider) = stage::tool_of(&provider) {
+                    // Whether or not it stops, its place can be had by another.
+                    self.providers[provider].leave(node, &attempt_id);
                     self.order(provider, node, Order::Cancel(attempt_id));
                 }
             }
@@ -53,6 +63,9 @@ impl Sim {
             }
             Effect::LookUp { key, epoch } => self.chore(node, Chore::LookUp(key, epoch)),
             Effect::FindEnded { key, cost } => self.chore(node, Chore::FindEnded(key, cost)),
+            Effect::LookUpRecord { stream, epoch } => {
+                self.chore(node, Chore::LookUpRecord(stream, epoch));
+            }
             Effect::Reload => {
                 self.nodes[node].memory.reload.insert(shard);
             }
@@ -82,8 +95,16 @@ impl Sim {
         }
         self.check.dispatched(&dispatch, owner, &mut self.nodes[node].memory.dispatched);
         let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
-        let reattach = dispatch.reattach;
-        if let Err(fault) = self.hand_to_provider(node, dispatch) {
+        let (reattach, provider) = (dispatch.reattach, dispatch.spec.provider());
+        let turns = &mut self.nodes[node].memory.turns;
+        let passes = reattach || turns.may_pass(&provider, &key);
+        turns.remove(&provider, &key);
+        let handed_over = if passes {
+            self.hand_to_provider(node, dispatch)
+        } else {
+            Err(Fault::new(Code::ToolBusy, "Others wait already."))
+        };
+        if let Err(fault) = handed_over {
             self.seen.note(Thing::DispatchFailed);
             let executed = if reattach { Executed::Maybe } else { Executed::No };
             let result = Err(AttemptError::Failed(fault, executed));
@@ -125,6 +146,18 @@ impl Sim {
                     self.seen.note(Thing::Found);
                 }
                 self.send(node, key.shard(), Input::LookedUp { key, epoch, found });
+            }
+            Chore::LookUpRecord(stream, epoch) => {
+                let stored = self.store.state.load(&stream);
+                let found = stored.and_then(|stored| match &stream {
+                    StreamId::World(id) => {
+                        Some((Found::World(read_world(id, &stored)?), stored.seq))
+                    }
+                    _ => None,
+                });
+                self.seen.note(Thing::RecordFound);
+                let to = stream.shard();
+                self.send(node, to, Input::RecordLookedUp { stream, epoch, found });
             }
             Chore::PutInPlace { run, attempt_id, mut moves } => {
                 if let Some(one) = moves.pop_front() {

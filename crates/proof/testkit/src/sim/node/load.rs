@@ -6,7 +6,7 @@ use wharf_domain::{Entry, Run, World};
 use wharf_engine::shard::{Input, Restored, Shard};
 use wharf_ports::{Lease, Stored};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{Code, Fault, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{AttemptId, Code, Fault, RunKey, ShardId, StreamId, StreamKind, WorldId};
 
 use super::super::Sim;
 use super::super::event::{Event, Parcel};
@@ -50,7 +50,12 @@ impl Sim {
     pub(super) fn reload(&mut self, node: usize) {
         let memory = &mut self.nodes[node].memory;
         let shards = std::mem::take(&mut memory.reload);
-        memory.shards.retain(|id, _| !shards.contains(id));
+        for id in &shards {
+            if let Some(shard) = memory.shards.remove(id) {
+                memory.left.insert(*id, shard.unload());
+            }
+        }
+        memory.turns.forget(&shards.iter().copied().collect::<Vec<_>>());
         memory.batches.retain(|batch| !shards.contains(&batch.shard));
         let mut unanswered = Vec::new();
         memory.answers.retain(|_, (shard, call)| {
@@ -101,6 +106,8 @@ impl Sim {
         let memory = &mut self.nodes[node].memory;
         memory.loading.retain(|shard| !shards.contains(shard));
         self.take_over(node, &leases);
+        // What was left in shards that are somebody else's now is theirs to find out.
+        self.nodes[node].memory.left.retain(|shard, _| !shards.contains(shard));
     }
 
     fn load_later(&mut self, node: usize, shards: &[ShardId]) {
@@ -122,8 +129,17 @@ impl Sim {
                 let (provider, availability) = (provider.clone(), availability.clone());
                 shard.step(now, Input::Provider { provider, availability });
             }
+            for provider in &self.nodes[node].memory.full {
+                let provider = provider.clone();
+                shard.step(now, Input::Room { provider, full: true });
+            }
             shard.restore(restored.remove(&lease.shard).unwrap_or_default());
-            outs.push((lease.shard, shard.outstanding(now)));
+            let left = self.nodes[node].memory.left.remove(&lease.shard).unwrap_or_default();
+            outs.push((lease.shard, shard.take_left(now, left)));
+            let living = |_: &RunKey, attempt: &AttemptId| {
+                self.providers.iter().any(|provider| provider.has(node, attempt))
+            };
+            outs.push((lease.shard, shard.outstanding(now, living)));
             self.trace(|| format!("node {node} holds shard {} epoch {}", lease.shard, lease.epoch));
             self.nodes[node].memory.shards.insert(lease.shard, shard);
             if self.owners.insert(lease.shard, node).is_some_and(|before| before != node) {
@@ -198,7 +214,7 @@ pub(crate) fn read_run(stored: &Stored) -> Option<Run> {
     }))
 }
 
-fn read_world(id: &WorldId, stored: &Stored) -> Option<World> {
+pub(super) fn read_world(id: &WorldId, stored: &Stored) -> Option<World> {
     let mut world = None;
     for (at, entry) in &stored.entries {
         if let Entry::World(entry) = entry {

@@ -5,6 +5,7 @@
 
 mod effects;
 mod load;
+mod turns;
 mod work;
 
 pub(super) use effects::not_connected;
@@ -14,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use wharf_domain::Availability;
-use wharf_engine::shard::{Input, Shard, Ticket};
+use wharf_engine::shard::{Input, Left, Shard, Ticket};
+use wharf_engine::turns::Turns;
 use wharf_ports::Batch;
 use wharf_vocab::{AttemptId, Epoch, NodeId, ProviderId, RunKey, Seq, ShardId, Timestamp};
 
@@ -48,6 +50,12 @@ pub(super) struct Memory {
     pub(super) queue: VecDeque<(ShardId, Input)>,
     pub(super) batches: Vec<Arc<Batch>>,
     pub(super) reload: BTreeSet<ShardId>,
+    /// What shards that are to be loaded anew have left.
+    pub(super) left: BTreeMap<ShardId, Left>,
+    /// Runs that wait for room at their providers.
+    pub(super) turns: Turns,
+    /// Providers that shards take for full.
+    pub(super) full: BTreeSet<ProviderId>,
     /// Whose call waits under a ticket.
     pub(super) answers: BTreeMap<Ticket, (ShardId, u64)>,
     pub(super) last_ticket: u64,
@@ -157,7 +165,9 @@ impl Sim {
     pub(super) fn schedule_wake(&mut self, node: usize) {
         let ahead = self.nodes[node].ahead_ms;
         let memory = &mut self.nodes[node].memory;
-        let wants = memory.shards.values().filter_map(Shard::next_deadline).min();
+        let now = self.agenda.now().plus_ms(ahead);
+        let turn = memory.turns.next_at().filter(|at| *at > now);
+        let wants = memory.shards.values().filter_map(Shard::next_deadline).chain(turn).min();
         let Some(wants) = wants.map(|at| Timestamp(at.0.saturating_sub(ahead))) else { return };
         if memory.wake_at.is_none_or(|known| wants < known) {
             memory.wake_at = Some(wants);

@@ -115,6 +115,10 @@ impl Sim {
                     return;
                 }
             }
+            self.call_turns(node);
+            if !self.nodes[node].memory.queue.is_empty() {
+                continue;
+            }
             if self.nodes[node].memory.reload.is_empty() {
                 break;
             }
@@ -193,6 +197,7 @@ impl Sim {
             | Input::Refused(..)
             | Input::Failed(..)
             | Input::Provider { .. }
+            | Input::Room { .. }
             | Input::Tick => return,
             _ => None,
         };

@@ -6,7 +6,7 @@
 
 mod script;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
@@ -24,6 +24,9 @@ use super::stage::TOOLS;
 pub(super) use script::Plan;
 use script::Step;
 
+/// Attempts that a provider takes at once from one core.
+pub(super) const ROOM: usize = 3;
+
 /// A simulated provider.
 #[derive(Debug)]
 pub(super) struct Provider {
@@ -40,6 +43,14 @@ struct Link {
     process: u64,
     /// Attempts the core's edge has handed over and not seen the end of.
     attempts: BTreeMap<AttemptId, RunKey>,
+    /// Those of them that were told to stop.
+    stopping: BTreeSet<AttemptId>,
+}
+
+impl Link {
+    fn under_way(&self) -> usize {
+        self.attempts.len() - self.stopping.len()
+    }
 }
 
 /// An attempt, as its provider knows it.
@@ -66,6 +77,23 @@ impl Provider {
         work.map(|work| work.answers.values().cloned().collect()).unwrap_or_default()
     }
 
+    /// How many attempts of a core it has not said the end of.
+    pub(super) fn under_way(&self, node: usize) -> usize {
+        self.links[node].under_way()
+    }
+
+    /// Whether it has an attempt of a core and has not said how it ended.
+    pub(super) fn has(&self, node: usize, attempt: &AttemptId) -> bool {
+        self.links[node].attempts.contains_key(attempt)
+    }
+
+    /// A core has told it to stop an attempt; its place is free.
+    pub(super) fn leave(&mut self, node: usize, attempt: &AttemptId) {
+        if self.has(node, attempt) {
+            self.links[node].stopping.insert(attempt.clone());
+        }
+    }
+
     pub(super) fn new(nodes: usize) -> Self {
         Self { links: vec![Link::default(); nodes], works: BTreeMap::new(), version: 0 }
     }
@@ -86,7 +114,8 @@ impl Sim {
         if !link.up || !connected {
             return Err(not_connected());
         }
-        if !dispatch.reattach && self.chance.percent(2) && !self.healing {
+        let full = link.under_way() >= ROOM || (self.chance.percent(2) && !self.healing);
+        if !dispatch.reattach && full {
             return Err(Fault::new(Code::ToolBusy, "The provider has too much to do."));
         }
         link.attempts.insert(dispatch.attempt_id.clone(), dispatch.run.clone());
@@ -201,7 +230,9 @@ impl Sim {
     pub(super) fn edge_sees(&mut self, node: usize, input: &Input) {
         if let Input::Run { input: RunInput::AttemptEnded { attempt_id, .. }, .. } = input {
             for provider in &mut self.providers {
-                provider.links[node].attempts.remove(attempt_id);
+                let link = &mut provider.links[node];
+                link.attempts.remove(attempt_id);
+                link.stopping.remove(attempt_id);
             }
         }
     }
@@ -212,6 +243,7 @@ impl Sim {
             let link = &mut provider.links[node];
             link.up = false;
             link.attempts.clear();
+            link.stopping.clear();
             link.process += 1;
             if !tool.reattach {
                 provider.works.retain(|_, work| work.home != node);
@@ -278,6 +310,7 @@ impl Sim {
         let link = &mut died.links[node];
         link.process += 1;
         let attempts = std::mem::take(&mut link.attempts);
+        link.stopping.clear();
         let begun: Vec<_> = attempts.keys().map(|id| died.works.contains_key(id)).collect();
         died.works.retain(|_, work| work.home != node);
         for ((attempt_id, key), begun) in attempts.into_iter().zip(begun) {
