@@ -53,6 +53,8 @@ async fn r050_the_right_token_from_another_user_is_turned_away() {
     let token = launch.env("OPENSENTIENCE_SESSION_TOKEN").to_owned();
     let mut stranger = tokio::process::Command::new("setpriv");
     stranger.args(["--reuid=65534", "--regid=65534", "--clear-groups", "python3", "-c", HELLO]);
+    // The system's own Python: one in somebody's home is not for others.
+    stranger.env("PATH", "/usr/local/bin:/usr/bin:/bin");
     let done = stranger.arg(&socket).arg(&token).output().await.expect("starts");
     let wrong = String::from_utf8_lossy(&done.stderr);
     let welcome: serde_json::Value =
