@@ -42,6 +42,7 @@ const SOURCES: &[(&str, &str)] = sources![
     "node/agent/session.ts",
     "node/frames.ts",
     "node/index.ts",
+    "node/toolserver/envelope.ts",
     "node/toolserver/error.ts",
     "node/toolserver/files.ts",
     "node/toolserver/index.ts",
