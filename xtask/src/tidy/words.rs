@@ -1,5 +1,5 @@
-//! Words that may not stand in a tracked file: unfinished code, tests that never run, and paths
-//! that exist on one machine only.
+//! Words that may not stand in a tracked file: unfinished code, tests that never run or are left
+//! out without being counted, and paths that exist on one machine only.
 
 use crate::repo::TextFile;
 
@@ -19,10 +19,18 @@ const WORDS: &[Word] = &[
     Word { parts: ("/ro", "ot/"), why: "a path of one machine", path: true },
 ];
 
+/// What allows a test to print by itself, in two parts as above. What tests have to say aloud is
+/// that they were left out, and that is counted by `wharf-skips`.
+const PRINTS: (&str, &str) = ("clippy::print", "_stderr");
+
 /// Names every place where a forbidden word stands.
 pub(super) fn check(files: &[TextFile]) -> Vec<String> {
     let mut findings = Vec::new();
     for file in files {
+        if file.path.contains("/tests/") && file.text.contains(&[PRINTS.0, PRINTS.1].concat()) {
+            let why = "a test that is left out says so by `wharf_skips::skip`, so that it counts";
+            findings.push(format!("{}: {why}", file.path));
+        }
         for (number, line) in file.text.lines().enumerate() {
             for word in WORDS {
                 if stands_in(word, line) {
@@ -61,6 +69,15 @@ mod tests {
             assert_eq!(findings.len(), 1, "{line}");
             assert!(findings[0].starts_with("a.rs:2: "), "{findings:?}");
         }
+    }
+
+    #[test]
+    fn a_test_that_prints_that_it_was_left_out_is_found() {
+        let text = format!("#[expect({}{})]\n", PRINTS.0, PRINTS.1);
+        let file = |path: &str| TextFile { path: path.to_owned(), text: text.clone() };
+        assert_eq!(check(&[file("crates/a/tests/all/main.rs")]).len(), 1);
+        assert_eq!(check(&[file("crates/a/src/tests/all.rs")]).len(), 1);
+        assert_eq!(check(&[file("crates/a/src/report.rs")]).len(), 0);
     }
 
     #[test]
