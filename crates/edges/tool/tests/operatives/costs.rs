@@ -144,6 +144,22 @@ async fn k036_a_plain_principal_is_told_nothing_of_costs() {
 }
 
 #[tokio::test]
+async fn k036_a_budget_stops_an_operative() {
+    let stage = Stage::start().await;
+    let mut page = stage.operative("browser", acting("a")).await;
+    let request = json!({"tool": "browser/a", "inputs": {}, "budget_micro": 1_000});
+    let run = stage.call("POST /v1/runs", &request).await;
+    let run = run.body["run_id"].as_str().expect("an id").to_owned();
+    let (id, _) = page.request().await;
+    page.say(json!({"type": "progress", "id": id, "data": "half of it", "cost_micro": 600})).await;
+    spends(&mut page, &id, 1_500).await;
+    assert_eq!(page.hear("cancel").await["id"], id);
+    let failed = stage.until(&run, "failed").await;
+    assert_eq!(failed["error"]["code"], "budget.exceeded", "{failed}");
+    assert_eq!(failed["cost_micro"], 1_500, "{failed}");
+}
+
+#[tokio::test]
 async fn k036_the_cost_of_a_child_is_told_to_the_operative_that_called_it() {
     let stage = Stage::start().await;
     let mut outer = stage.operative("outer", acting("a")).await;
