@@ -117,3 +117,23 @@ async fn t011_a_cost_that_was_reported_outlives_whatever_ends_the_attempt() {
         assert_eq!(run.cost_micro, 700, "{last}");
     }
 }
+
+#[tokio::test]
+async fn t011_a_run_is_stopped_when_what_it_reports_passes_its_budget() {
+    let troupe = Troupe::tcp().await;
+    let stage = Plan::new(troupe.endpoint()).open().await;
+    let tool = ToolId::new("test/tool@1").expect("valid");
+    let new = NewRun { budget_micro: Some(1_000), ..NewRun::new(tool, object(json!({})), world()) };
+    let run = stage.handle.create_run(&owner(), new).await.expect("accepted").run.key.clone();
+    let (mut actor, _) = troupe.take().await;
+    for cost in [400, 900, 1_300] {
+        let control = json!({"cost_micro": cost, "final": false});
+        actor.number(json!({"kind": "Response", "control": control, "outputs": {}})).await;
+    }
+    assert_eq!(actor.hear().await["kind"], "Cancel");
+    actor.fail("ERR_CANCELED", "Stopped.").await;
+    let run = stage.end_of(&run).await;
+    let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("an error");
+    assert_eq!(error.code.as_str(), "budget.exceeded", "{error}");
+    assert_eq!(run.cost_micro, 1_300);
+}

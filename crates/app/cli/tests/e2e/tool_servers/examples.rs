@@ -29,7 +29,7 @@ fn t046_text_of_a_tool_server_grows_and_ends_in_a_file_with_a_price() {
     let run = json_of(&printed[2]);
     assert_eq!(run["outputs"]["response"], "world://default/chat/session-123/response.txt");
     assert_eq!(run["outputs"]["finish_reason"], "stop");
-    assert!(run["cost_micro"].as_u64().is_some_and(|cost| cost > 0), "{run}");
+    assert!(run["would_cost_micro"].as_u64().is_some_and(|cost| cost > 0), "{run}");
     assert_eq!(file(&home, "/chat/session-123/response.txt"), "You said: Hello");
     let trace = trace(&home, "/chat/session-123/response.txt");
     assert_eq!(trace["written"][0]["run_id"], run["run_id"], "{trace}");

@@ -28,7 +28,8 @@ fn t043_t009_a_first_run_streams_words_and_tells_what_it_cost() {
     assert!(ended.stderr.contains("$0.000002"), "{ended:#?}");
     let run = ended.json();
     assert_eq!(run["outputs"]["response"], "You said: hello");
-    assert_eq!((&run["cost_micro"], &run["mode"]), (&json!(2), &json!("mock")));
+    assert_eq!((&run["cost_micro"], &run["mode"]), (&json!(0), &json!("mock")));
+    assert_eq!(run["would_cost_micro"], 2, "what pretends is not paid for");
     // The text came in pieces, and each piece is told once.
     let id = run["run_id"].as_str().expect("an id");
     let watched = home.run(&["runs", "watch", id, "--json"]).code(0).stdout;
@@ -66,7 +67,7 @@ fn t046_messages_and_the_one_object_of_schema_v1_are_the_same_call() {
     let outputs = |input: &Value| {
         let input = input.to_string();
         let run = home.run(&["run", TOOL, "--mode", "mock", "--input", &input]).code(0).json();
-        (run["outputs"].clone(), run["cost_micro"].clone())
+        (run["outputs"].clone(), run["would_cost_micro"].clone())
     };
     let first = outputs(&messages);
     assert_eq!(first.0["response"], "You said: Hi");
