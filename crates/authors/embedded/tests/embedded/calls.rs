@@ -145,3 +145,36 @@ async fn k011_layers_of_the_agents_scope_stand_around_its_runs() {
     assert_eq!(found, ["Crab Air to Oslo via Bergen"]);
     core.close().await.expect("closed");
 }
+
+const SPEND: Tool<Object, Object> = Tool::new("spend", "Spends, and fails or never ends.");
+
+#[tokio::test]
+async fn k036_what_a_tool_spends_counts_when_it_fails_and_a_budget_stops_it() {
+    let root = Scope::root();
+    let spend = |asked: Object, cx: Cx| async move {
+        cx.add_cost(1_500);
+        if asked.contains_key("fail") {
+            return Err(Fault::new(Code::ToolFailed, "Sold out."));
+        }
+        std::future::pending().await
+    };
+    root.provide(&SPEND, spend).expect("free");
+    let core = Embedded::in_memory().await.expect("a core");
+    core.offer("shop", &root).await.expect("offered");
+    let dear = core.run("shop/spend", json!({})).budget_micro(1_000);
+    let run = dear.start().await.expect("accepted");
+    let fault = core.wait(&run).await.expect_err("stopped");
+    assert_eq!(fault.code.as_str(), "budget.exceeded", "{fault}");
+    assert_eq!(core.find(&run).await.expect("there").cost_micro, 1_500);
+    let run = core.run("shop/spend", json!({"fail": true})).start().await.expect("accepted");
+    let fault = core.wait(&run).await.expect_err("failed");
+    assert!(fault.is(Code::ToolFailed), "{fault}");
+    let cost = async {
+        while core.find(&run).await.expect("there").cost_micro != 1_500 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let patience = std::time::Duration::from_secs(20);
+    tokio::time::timeout(patience, cost).await.expect("it is booked");
+    core.close().await.expect("closed");
+}
