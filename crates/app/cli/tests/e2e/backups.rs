@@ -263,7 +263,7 @@ fn t040_kill_9_in_the_middle_of_a_backup_leaves_none_or_the_one_before() {
 fn t040_a_backup_on_a_full_disk_says_so_and_is_none() {
     let works = Command::new("unshare").args(["-rm", "true"]).status();
     if !works.is_ok_and(|status| status.success()) {
-        return;
+        return wharf_skips::skip("a small disk cannot be mounted here: unshare -rm is refused");
     }
     let (home, shelf) = (TestHome::new(), Shelf::new());
     let _core = home.up();
