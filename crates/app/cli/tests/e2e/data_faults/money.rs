@@ -159,7 +159,7 @@ fn t041_costs_that_are_no_amount_are_violations_and_cost_nothing() {
     // of one report, and nothing overflows.
     let mut spent = 0;
     for (id, most) in [("most", COST_REPORT_MICRO_MIN), ("more", 1_000 * COST_REPORT_MICRO_MIN)] {
-        set_limit(&api, u64::MAX);
+        set_limit(&api, i64::MAX.cast_unsigned());
         let inputs = json!({"cost": u64::MAX});
         api.start(&json!({"tool": TOOL, "world": "lab", "run_id": id, "inputs": inputs}));
         let run = api.end_of("lab", id);
