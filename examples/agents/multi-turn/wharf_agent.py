@@ -20,27 +20,15 @@ import time
 import urllib.request
 import uuid
 from datetime import datetime, timezone
-from typing import (
-    Any,
-    BinaryIO,
-    Callable,
-    Dict,
-    Iterable,
-    List,
-    Mapping,
-    Optional,
-    Tuple,
-    Union,
-    cast,
-)
+from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Union, cast
 
 VERSION = 1
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 HELLO_BYTES_MAX = 64 * 1024
 CALLS_MAX = 256
 CALLS_REMEMBERED_MAX = 10_000
-# How long an idempotency key is kept after its call has ended, and how many at once. The core is
-# told, and repeats nothing later than that on the strength of a key.
+# How long an idempotency key is kept after its call, and how many: that is what the core is told.
 KEYS_KEPT_SECONDS = 600
 KEYS_MAX = 100_000
 FETCH_SECONDS_MAX = 30
@@ -105,11 +93,9 @@ class Tool:
             "description": self.description,
             "input_schema": self.input_schema,
             "output_schema": self.output_schema,
-            "capabilities": ["streaming", "cancellation"],
+            "capabilities": ["streaming", "cancellation"] + ["mock"] * self.mock,
             "requires_directive": self.requires_directive,
         }
-        if self.mock:
-            definition["capabilities"].append("mock")
         if self.tags:
             definition["tags"] = self.tags
         if self.side_effects is not None:
@@ -809,7 +795,6 @@ def _hide_memory() -> None:
     try:
         import ctypes
 
-        set_dumpable = 4
-        ctypes.CDLL(None).prctl(set_dumpable, 0, 0, 0, 0)
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
     except (ImportError, OSError, AttributeError):
         pass
