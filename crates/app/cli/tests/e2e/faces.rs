@@ -123,8 +123,7 @@ fn k015_k016_k020_an_agent_is_the_same_in_all_four_faces() {
     home.run(&["tools", "add", text(&folder), "--approve"]).code(0);
     assert_eq!(through(&home, "flight/search@1"), expected);
     let _operative = Operative::start(&home, &core);
-    // The tool protocol has no word for what a call costs.
-    assert_eq!(through(&home, "flight/search"), Shown { cost: json!(0), ..expected });
+    assert_eq!(through(&home, "flight/search"), expected);
 }
 
 /// Starts a booking, answers what it asks, and gives its output.
