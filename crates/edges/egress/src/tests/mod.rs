@@ -31,7 +31,7 @@ use crate::resolve::Resolve;
 use crate::{EgressProxy, Limits};
 
 /// How long a test waits for what must happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A door with an agent before it.
 struct Stage {

@@ -25,7 +25,7 @@ use wharf_vocab::{NodeId, WorldId};
 pub(crate) const OWNER: &str = "owners-own-token";
 
 /// How long a test waits for what must happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A core.
 pub(crate) struct Stage {

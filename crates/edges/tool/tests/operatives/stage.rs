@@ -31,7 +31,7 @@ pub(crate) const OWNER: &str = "owners-own-token";
 pub(crate) const LET_IN: &str = "http://localhost:5173";
 
 /// How long a test waits for what must happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A core.
 pub(crate) struct Stage {

@@ -24,7 +24,7 @@ use vault::MemoryVault;
 pub(crate) const TOKEN: &str = "owners-own-token";
 
 /// How long a test waits for what must happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Edge {
     pub(crate) server: Server,
