@@ -5,6 +5,7 @@
 
 mod admission;
 mod catalog;
+mod clean;
 mod fresh;
 mod handle;
 mod hub;

@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use regex::{Regex, RegexBuilder};
-use serde_json::Value;
 use wharf_domain::Progress;
 use wharf_domain::run::NewAsk;
-use wharf_vocab::{Code, Fault, Object};
+use wharf_vocab::{Code, Fault};
+
+use crate::clean::Clean;
 
 /// What stands where something was cut out.
 const REDACTED: &str = "[redacted]";
@@ -111,6 +112,22 @@ impl std::fmt::Debug for Secrets {
 #[derive(Default)]
 pub(crate) struct Tails(BTreeMap<String, String>);
 
+impl Clean for Redactor {
+    /// The text without what must not be kept, if it had any of it.
+    fn clean(&self, text: &str) -> Option<String> {
+        let secrets = self.secrets()?;
+        let cut = secrets.cut(text);
+        let matched = match &self.redaction.patterns {
+            Some(patterns) => patterns.replace_all(cut.as_deref().unwrap_or(text), REDACTED),
+            None => return cut,
+        };
+        match matched {
+            Cow::Owned(text) => Some(text),
+            Cow::Borrowed(_) => cut,
+        }
+    }
+}
+
 impl Redactor {
     pub(crate) fn new(redaction: Redaction) -> Self {
         let armed = AtomicBool::new(redaction.patterns.is_some());
@@ -147,52 +164,6 @@ impl Redactor {
     fn secrets(&self) -> Option<Arc<Secrets>> {
         let armed = self.armed.load(Ordering::Acquire);
         armed.then(|| Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner)))
-    }
-
-    /// The text without what must not be kept, if it had any of it.
-    pub(crate) fn clean(&self, text: &str) -> Option<String> {
-        let secrets = self.secrets()?;
-        let cut = secrets.cut(text);
-        let matched = match &self.redaction.patterns {
-            Some(patterns) => patterns.replace_all(cut.as_deref().unwrap_or(text), REDACTED),
-            None => return cut,
-        };
-        match matched {
-            Cow::Owned(text) => Some(text),
-            Cow::Borrowed(_) => cut,
-        }
-    }
-
-    pub(crate) fn text(&self, text: &mut String) {
-        if let Some(clean) = self.clean(text) {
-            *text = clean;
-        }
-    }
-
-    fn value(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(object) => self.object(object),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-
-    /// Cleans values and also names.
-    pub(crate) fn object(&self, object: &mut Object) {
-        if object.keys().any(|key| self.clean(key).is_some()) {
-            let named = |(key, value): (String, Value)| (self.clean(&key).unwrap_or(key), value);
-            *object = std::mem::take(object).into_iter().map(named).collect();
-        }
-        object.values_mut().for_each(|value| self.value(value));
-    }
-
-    pub(crate) fn fault(&self, fault: &mut Fault) {
-        if self.clean(fault.code.as_str()).is_some() {
-            fault.code = Code::ToolFailed.into();
-        }
-        self.text(&mut fault.message);
-        self.object(&mut fault.details);
     }
 
     pub(crate) fn ask(&self, ask: &mut NewAsk) {

@@ -10,6 +10,7 @@ use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Micro, Object, RunK
 
 use super::data::Work;
 use super::{Accepted, Handle, NewRun};
+use crate::clean::Clean;
 use crate::schema::Schema;
 use crate::shard::{Input, Reply};
 

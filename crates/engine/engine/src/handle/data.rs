@@ -18,6 +18,7 @@ use super::Attempt;
 use super::reads::Reads;
 use super::scrub::Given;
 use super::signatures::Endings;
+use crate::clean::Clean;
 use crate::redact::{Redactor, Tails};
 use crate::storage::{self, Patience};
 

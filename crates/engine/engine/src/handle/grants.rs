@@ -8,6 +8,7 @@ use wharf_domain::{Agent, Caller, CallerKind, Grant, GrantInput};
 use wharf_vocab::{AgentId, Code, Fault, GrantId, Object, StreamId, Verb};
 
 use super::Handle;
+use crate::clean::Clean;
 use crate::shard::{Input, Reply};
 
 impl Handle {

@@ -7,12 +7,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
 use wharf_domain::Progress;
 use wharf_domain::run::NewAsk;
-use wharf_vocab::{Code, Fault, Object};
 
 use super::signatures::{Endings, Signatures};
+use crate::clean::Clean;
 
 /// The name of the part of a presigned address that makes it one.
 const SIGNATURE: &str = "x-amz-signature";
@@ -30,6 +29,13 @@ struct Addresses {
     signatures: Signatures,
 }
 
+impl Clean for Given {
+    /// The text without any capability, if it had one.
+    fn clean(&self, text: &str) -> Option<String> {
+        self.clean_with(text, |signatures, text| signatures.cut(text))
+    }
+}
+
 impl Given {
     /// Remembers an address.
     pub(super) fn add(&mut self, address: String, shown: String) {
@@ -38,11 +44,6 @@ impl Given {
             addresses.signatures.add(&address);
             addresses.shown.push((address, shown));
         }
-    }
-
-    /// The text without any capability, if it had one.
-    pub(super) fn clean(&self, text: &str) -> Option<String> {
-        self.clean_with(text, |signatures, text| signatures.cut(text))
     }
 
     fn clean_with(
@@ -75,38 +76,6 @@ impl Given {
         if let Some(cleaned) = self.clean_with(text, cut) {
             *text = cleaned;
         }
-    }
-
-    pub(super) fn text(&self, text: &mut String) {
-        if let Some(cleaned) = self.clean(text) {
-            *text = cleaned;
-        }
-    }
-
-    pub(super) fn value(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => self.text(text),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(object) => self.object(object),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-
-    /// Cleans values and also names.
-    pub(super) fn object(&self, object: &mut Object) {
-        if object.keys().any(|key| self.clean(key).is_some()) {
-            let named = |(key, value): (String, Value)| (self.clean(&key).unwrap_or(key), value);
-            *object = std::mem::take(object).into_iter().map(named).collect();
-        }
-        object.values_mut().for_each(|value| self.value(value));
-    }
-
-    pub(super) fn fault(&self, fault: &mut Fault) {
-        if self.clean(fault.code.as_str()).is_some() {
-            fault.code = Code::ToolFailed.into();
-        }
-        self.text(&mut fault.message);
-        self.object(&mut fault.details);
     }
 
     pub(super) fn ask(&self, ask: &mut NewAsk) {
