@@ -94,9 +94,9 @@ fn python_at_home() -> Option<PathBuf> {
 #[tokio::test]
 async fn python_under_a_home_starts_and_the_home_stays_hidden() {
     let bench = Bench::new();
-    let Some(python) = python_at_home() else {
-        return tell("no Python is installed under the home");
-    };
+    // That nobody installed one there is no lack of the machine: there is nothing to hide then, and
+    // interpreters outside the system's folders are tried below with one of the test's own.
+    let Some(python) = python_at_home() else { return };
     let home = std::env::home_dir().expect("a home").display().to_string();
     script(
         &bench,
