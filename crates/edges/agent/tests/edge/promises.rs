@@ -411,6 +411,27 @@ async fn r165_a_cost_that_was_told_counts_however_the_call_ends() {
 }
 
 #[tokio::test]
+async fn r165_a_call_that_passes_the_budget_of_its_run_is_stopped() {
+    let mut stage = Stage::new().await;
+    let (_launch, mut agent) = stage.joined(&["echo"]).await;
+    let wanted = NewRun { budget_micro: Some(500), ..new("echo", object(json!({}))) };
+    let run = stage.handle.create_run(&owner(), wanted).await.expect("accepted").run;
+    let call = agent.call().await;
+    let cost = json!({
+        "call_id": call["payload"]["call_id"], "seq": 1, "channel": "status",
+        "data": {"text": ""}, "cost_micro": 700,
+    });
+    let echo = json!({
+        "request_id": call["request_id"], "correlation_id": call["correlation_id"],
+    });
+    agent.send("agent.tool.stream", cost, echo).await;
+    let run = stage.end_of(&run.key).await;
+    let error = run.outcome.as_ref().and_then(Outcome::error).expect("failed");
+    assert!(error.is(Code::BudgetExceeded), "{error}");
+    assert_eq!(run.cost_micro, 700);
+}
+
+#[tokio::test]
 async fn r030_no_debug_field_is_written_and_none_is_kept() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["echo"]).await;
