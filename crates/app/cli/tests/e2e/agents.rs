@@ -89,21 +89,27 @@ fn r014_in_a_default_start_no_port_is_there_for_agents() {
     for (address, port) in ports {
         assert_eq!(address, "0100007F", "{port} is open to others than this machine");
         // Each is one of the API or of storage, and speaks nothing but HTTP.
-        let answer_to = |said: &[&[u8]]| {
+        let say = |said: &[&[u8]]| {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("connects");
             stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
             for part in said {
                 // It may hang up in the middle.
                 let _ = stream.write_all(part);
             }
-            let _ = stream.shutdown(std::net::Shutdown::Write);
+            stream
+        };
+        let answer_of = |mut stream: TcpStream| {
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);
             String::from_utf8_lossy(&answer).into_owned()
         };
-        let page = answer_to(&[b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"]);
+        // Whoever asks by HTTP and closes its half at once is taken to have gone away.
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let page = answer_of(say(&[request]));
         assert!(page.starts_with("HTTP/1.1 "), "{port} speaks something else: {page:?}");
-        let welcome = answer_to(&[&length, hello]);
+        let greeting = say(&[&length, hello]);
+        let _ = greeting.shutdown(std::net::Shutdown::Write);
+        let welcome = answer_of(greeting);
         assert!(!welcome.contains("core.welcome"), "{port} lets agents in: {welcome:?}");
     }
 }
