@@ -61,10 +61,12 @@ bench: ## measure, print a table and write JSON
 	@$(CARGO) build --quiet --release --locked -p wharf-cli -p hello-agent -p wharf-bench
 	@target/release/wharf-bench $(ARGS)
 
-security-page: ## let the hostile agent try everything and write docs/security.md anew
+security-page: ## let the hostile peers try everything and write docs/security.md anew
 	@scripts/setup.sh check
 	@echo "==> docs/security.md from a real run"
-	@WHARF_BLESS=1 $(CARGO) test --quiet --locked -p wharf-cli --test e2e hostile
+	@rm -rf target/security-rows
+	@WHARF_BLESS=1 $(CARGO) test --quiet --locked -p wharf-cli --test e2e hostile::
+	@$(CARGO) xtask security-page
 
 sim: ## drive the real engine through faults: make sim SEED=7 STEPS=50000
 	@scripts/setup.sh build

@@ -1,8 +1,9 @@
 //! Chores of the repository, run as `cargo xtask <chore>`.
 //!
-//! They read the checkout and report; they never change a file.
+//! They read the checkout and report; only `security-page` changes a file.
 
 mod repo;
+mod security_page;
 mod skipped;
 mod specs;
 mod tidy;
@@ -20,6 +21,7 @@ usage: cargo xtask <chore>
   tidy                                    check the rules of the repository
   coverage-of-specs [--json] [--require LETTER ...]
                                           say which numbered requirements have a test
+  security-page                           put docs/security.md together from the last hostile run
   skipped-tests                           say which tests of the last `make test` were left out
 ";
 
@@ -49,6 +51,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
     let good = match args.as_slice() {
         ["tidy"] => tidy::run(&Repo::open()?, &mut out)?,
         ["coverage-of-specs", options @ ..] => specs::run(&Repo::open()?, options, &mut out)?,
+        ["security-page"] => security_page::run(&Repo::open()?, &mut out)?,
         ["skipped-tests"] => skipped::run(&mut out)?,
         ["help" | "--help" | "-h"] => {
             out.write_all(USAGE.as_bytes())?;

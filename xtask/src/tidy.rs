@@ -16,7 +16,7 @@ use std::io::Write;
 use anyhow::Result;
 
 use crate::repo::Repo;
-use crate::specs;
+use crate::{security_page, specs};
 
 /// Checks everything, prints a report, and says whether nothing was found.
 pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
@@ -27,6 +27,7 @@ pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
     findings.extend(manifests::check(repo, &crates)?);
     findings.extend(error_pages::check(repo)?);
     findings.extend(specs::check_numbers(repo)?);
+    findings.extend(security_page::check(repo, &files)?);
     findings.extend(words::check(&files));
     findings.extend(links::check(repo, &files));
     let sizes = sizes::check(&files);

@@ -1,56 +1,87 @@
 //! `docs/security.md`: what stopped each hostile attempt, told by a real run.
 //!
-//! `WHARF_BLESS=1` writes the page anew; otherwise the page must speak of every attempt that was
-//! made here. Times, ids and ports differ from run to run and are left out.
+//! `WHARF_BLESS=1` writes a row for each attempt below `target/security-rows`, and
+//! `cargo xtask security-page` puts the page together. Otherwise the page must say of an attempt
+//! what the test says; that no attempt is missing there is for `cargo xtask tidy` to find.
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::TestHome;
 
-/// One attempt.
-pub(crate) struct Attempt {
-    pub(crate) tool: &'static str,
-    pub(crate) title: &'static str,
-    against: &'static str,
+/// Who tries.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Peer {
+    Agent,
+    ToolServer,
+    Operator,
+    Client,
 }
 
-impl Attempt {
-    pub(crate) fn new(tool: &'static str, title: &'static str, against: &'static str) -> Self {
-        Self { tool, title, against }
+/// Notes an attempt that was made and stopped: what was tried ("it …"), what stopped it, and what
+/// the peer got for it.
+#[track_caller]
+pub(crate) fn tried(peer: Peer, title: &str, stopped_by: &str, came_back: &str) {
+    tried_and_audited(peer, title, stopped_by, came_back, &[]);
+}
+
+/// The same with what the audit says of it.
+#[track_caller]
+pub(crate) fn tried_and_audited(
+    peer: Peer,
+    title: &str,
+    stopped_by: &str,
+    came_back: &str,
+    audit: &[String],
+) {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    if std::env::var_os("WHARF_BLESS").is_some() {
+        let row = json!({"peer": format!("{peer:?}"), "title": title, "stopped_by": stopped_by,
+            "came_back": came_back, "audit": audit});
+        return write_row(&root.join("target/security-rows"), &row);
+    }
+    let page = std::fs::read_to_string(root.join("docs/security.md")).expect("it is there");
+    if page.contains(&format!("| {title} |")) {
+        let named = page.contains(&format!("| {title} | {stopped_by} |"));
+        assert!(named, "docs/security.md says something else of \"{title}\": bless it");
     }
 }
 
-/// The page while it is being written.
-pub(crate) struct Page {
-    agent: &'static str,
-    sandbox: Value,
-    rows: Vec<(Attempt, String, Vec<String>)>,
+/// One file for each row, so that tests need not wait for each other.
+fn write_row(folder: &Path, row: &Value) {
+    let name = format!("{} {}", row["peer"], row["title"]);
+    let name: String = name.chars().filter(|it| it.is_ascii_alphanumeric()).collect();
+    std::fs::create_dir_all(folder).expect("made");
+    std::fs::write(folder.join(format!("{name}.json")), row.to_string()).expect("written");
+}
+
+/// What the audit says of a peer, from one look to the next.
+pub(crate) struct Audit {
+    needle: String,
     seen: HashSet<u64>,
 }
 
-impl Page {
-    pub(crate) fn of(home: &TestHome, agent: &'static str) -> Self {
-        let shown = home.run(&["agents", "show", agent, "--json"]).code(0).json();
-        let mut page =
-            Self { agent, sandbox: shown["sandbox"].clone(), rows: vec![], seen: HashSet::new() };
-        page.fresh(home);
-        page
+impl Audit {
+    /// The records that contain this text, from now on.
+    pub(crate) fn of(home: &TestHome, needle: &str) -> Self {
+        let mut audit = Self { needle: needle.to_owned(), seen: HashSet::new() };
+        audit.fresh(home);
+        audit
     }
 
-    /// Audit records that name the agent or one of its tools.
-    pub(crate) fn records(home: &TestHome, agent: &str) -> Vec<Value> {
+    /// All records that contain this text.
+    pub(crate) fn records(home: &TestHome, needle: &str) -> Vec<Value> {
         let exported = home.run(&["audit", "export"]).code(0).stdout;
         let records = exported.lines().filter_map(|line| serde_json::from_str(line).ok());
-        records.filter(|record: &Value| record.to_string().contains(agent)).collect()
+        records.filter(|record: &Value| record.to_string().contains(needle)).collect()
     }
 
-    /// Records that were written since the last look and say that something was stopped.
-    fn fresh(&mut self, home: &TestHome) -> Vec<String> {
-        let records = Self::records(home, self.agent);
+    /// Those written since the last look that say that something was stopped, without what differs
+    /// from run to run.
+    pub(crate) fn fresh(&mut self, home: &TestHome) -> Vec<String> {
+        let records = Self::records(home, &self.needle);
         let new = records
             .into_iter()
             .filter(|record| record["id"].as_u64().is_some_and(|id| self.seen.insert(id)));
@@ -62,47 +93,9 @@ impl Page {
                 || (event == "tool.call_completed" && failed)
                 || record["facts"]["quarantined"].is_number()
         });
-        telling.map(|record| line(&record)).collect()
-    }
-
-    /// Notes what stopped an attempt, as the agent or the caller saw it, and the audit's lines.
-    pub(crate) fn add(&mut self, home: &TestHome, attempt: Attempt, how: &str) {
-        let lines = self.fresh(home);
-        self.rows.push((attempt, how.to_owned(), lines));
-    }
-
-    /// Compares with the page in the documents, or writes it.
-    #[track_caller]
-    pub(crate) fn check(&self) {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/security.md");
-        if std::env::var_os("WHARF_BLESS").is_some() {
-            return std::fs::write(path, self.text()).expect("written");
-        }
-        let page = std::fs::read_to_string(path).expect("docs/security.md is there");
-        for (attempt, ..) in &self.rows {
-            let named = page.contains(&format!("| `{}` {} |", attempt.tool, attempt.title));
-            assert!(named, "docs/security.md does not speak of {}: bless it", attempt.title);
-        }
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::from(HEAD);
-        let _ = writeln!(text, "Fence in this run: `{}`.\n", self.sandbox.as_str().unwrap_or("?"));
-        text.push_str("| attempt | stopped by | what came back |\n|---|---|---|\n");
-        for (attempt, how, _) in &self.rows {
-            let Attempt { tool, title, against } = attempt;
-            let _ = writeln!(text, "| `{tool}` {title} | {against} | {how} |");
-        }
-        text.push_str(AUDIT);
-        for (attempt, _, lines) in self.rows.iter().filter(|(_, _, lines)| !lines.is_empty()) {
-            let _ = writeln!(text, "### It {}\n\n```json", attempt.title);
-            let mut lines = lines.clone();
-            lines.dedup();
-            let _ = writeln!(text, "{}\n```\n", lines.join("\n"));
-        }
-        text.truncate(text.trim_end().len());
-        text.push('\n');
-        text
+        let mut lines: Vec<String> = telling.map(|record| line(&record)).collect();
+        lines.dedup();
+        lines
     }
 }
 
@@ -129,21 +122,3 @@ fn line(record: &Value) -> String {
     }
     record.to_string()
 }
-
-const HEAD: &str = "\
-# What stops a hostile agent
-
-[`examples/agents/hostile`](../examples/agents/hostile) tries everything an agent must not do. A \
-test starts it as any agent is started, approves what its manifest asks for, and makes every \
-attempt; this page is what came of it, written by that test (`make security-page`). What Wharf \
-protects in general, and what it does not, is in [SECURITY.md](../SECURITY.md).
-
-";
-
-const AUDIT: &str = "
-What the kernel refuses never reaches the core: the process gets an error, and there is nothing to \
-write down. What the core refuses, and every launch that is ended for taking too much, is audited.
-
-## What the audit says
-
-";

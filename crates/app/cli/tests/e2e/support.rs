@@ -216,10 +216,15 @@ impl Ended {
 
 /// A client that is let in everywhere.
 pub(crate) fn client(core: &Core) -> reqwest::Client {
+    client_with(&core.token())
+}
+
+/// A client with this token.
+fn client_with(token: &str) -> reqwest::Client {
     // A second test of this process may have installed it before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut headers = reqwest::header::HeaderMap::new();
-    let token = format!("Bearer {}", core.token());
+    let token = format!("Bearer {token}");
     headers.insert("authorization", token.parse().expect("a header"));
     reqwest::Client::builder().no_proxy().default_headers(headers).build().expect("a client")
 }
@@ -233,8 +238,13 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn of(core: &Core) -> Self {
+        Self::with_token(core, &core.token())
+    }
+
+    /// The API as whoever has this token meets it.
+    pub(crate) fn with_token(core: &Core, token: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Self { runtime: runtime.expect("a runtime"), client: client(core), url: core.url() }
+        Self { runtime: runtime.expect("a runtime"), client: client_with(token), url: core.url() }
     }
 
     fn send(&self, request: reqwest::RequestBuilder) -> (u16, Vec<u8>) {

@@ -34,7 +34,7 @@ fn write(folder: &Path, name: &str, text: &str) {
 }
 
 /// A folder with a handler and the manifest of a tool that it serves, with these lines besides.
-fn handler(reference: &str, source: &str, more: &str) -> tempfile::TempDir {
+pub(crate) fn handler(reference: &str, source: &str, more: &str) -> tempfile::TempDir {
     let folder = manifest(reference, &format!("handler = \"handler.py\"\n{more}"));
     write(folder.path(), "handler.py", source);
     folder
@@ -49,7 +49,7 @@ fn manifest(reference: &str, lines: &str) -> tempfile::TempDir {
 }
 
 #[track_caller]
-fn add(home: &TestHome, folder: &Path) {
+pub(crate) fn add(home: &TestHome, folder: &Path) {
     home.run(&["tools", "add", text(folder), "--approve"]).code(0);
 }
 

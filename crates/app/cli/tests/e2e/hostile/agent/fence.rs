@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::security_page::{Attempt, Page};
+use crate::security_page::{Audit, Peer, tried_and_audited};
 use crate::support::{Core, TestHome, wait_for};
 
 const HOSTILE: &str = "dev.wharf.hostile";
@@ -65,8 +65,17 @@ fn running(home: &TestHome, id: &str) -> i64 {
     })
 }
 
+/// What the page says of an attempt.
+type Row = (Peer, &'static str, &'static str);
+
+/// Notes what came of an attempt.
+#[track_caller]
+fn stopped(home: &TestHome, audit: &mut Audit, (peer, title, by): Row, came_back: &str) {
+    tried_and_audited(peer, title, by, came_back, &audit.fresh(home));
+}
+
 /// What is tried and what comes of it when nothing is taken too much of.
-fn attempts(home: &TestHome, core: &Core, targets: &Targets) -> Vec<(Attempt, Value)> {
+fn attempts(home: &TestHome, core: &Core, targets: &Targets) -> Vec<(&'static str, Row, Value)> {
     let core_port = core.url().rsplit_once(':').expect("a port").1.parse::<u16>().expect("a port");
     let tcp = targets.tcp.local_addr().expect("bound").port();
     let udp = targets.udp.local_addr().expect("bound").port();
@@ -74,81 +83,101 @@ fn attempts(home: &TestHome, core: &Core, targets: &Targets) -> Vec<(Attempt, Va
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../examples/agents/hostile");
     let own = own.canonicalize().expect("there").join("agent.py").display().to_string();
     let core_pid = core.pid();
-    let of = Attempt::new;
     vec![
         (
-            of("read_file", "reads a file outside", "mount namespace: the file is not there"),
+            "read_file",
+            (Peer::Agent, "reads a file outside", "mount namespace: the file is not there"),
             json!({"path": targets.path("diary.txt")}),
         ),
         (
-            of("read_file", "reads the owner's token", "mount namespace: the home is not there"),
+            "read_file",
+            (Peer::Agent, "reads the owner's token", "mount namespace: the home is not there"),
             json!({"path": in_home("run/owner.token")}),
         ),
         (
-            of("read_file", "reads the database", "mount namespace: the home is not there"),
+            "read_file",
+            (Peer::Agent, "reads the database", "mount namespace: the home is not there"),
             json!({"path": in_home("wharf.db")}),
         ),
         (
-            of("write_file", "writes a file outside", "mount namespace: the folder is not there"),
+            "write_file",
+            (Peer::Agent, "writes a file outside", "mount namespace: the folder is not there"),
             json!({"path": targets.path("planted.txt")}),
         ),
         (
-            of("write_file", "changes its own program", "read-only mount and Landlock"),
+            "write_file",
+            (Peer::Agent, "changes its own program", "read-only mount and Landlock"),
             json!({"path": own}),
         ),
         (
-            of("write_file", "changes a program of the system", "read-only mount and Landlock"),
+            "write_file",
+            (Peer::Agent, "changes a program of the system", "read-only mount and Landlock"),
             json!({"path": "/usr/bin/env"}),
         ),
         (
-            of("connect_tcp", "connects out by TCP", "network namespace and Landlock"),
+            "connect_tcp",
+            (Peer::Agent, "connects out by TCP", "network namespace and Landlock"),
             json!({"host": "127.0.0.1", "port": tcp}),
         ),
         (
-            of("connect_tcp", "connects to the core's API", "network namespace and Landlock"),
+            "connect_tcp",
+            (Peer::Agent, "connects to the core's API", "network namespace and Landlock"),
             json!({"host": "127.0.0.1", "port": core_port}),
         ),
         (
-            of("send_udp", "sends out by UDP", "seccomp: no datagram sockets"),
+            "send_udp",
+            (Peer::Agent, "sends out by UDP", "seccomp: no datagram sockets"),
             json!({"host": "127.0.0.1", "port": udp}),
         ),
         (
-            of("by_proxy", "asks the way out for a host nobody approved", "the core's proxy"),
+            "by_proxy",
+            (Peer::Agent, "asks the way out for a host nobody approved", "the core's proxy"),
             json!({"host": "elsewhere.invalid:443"}),
         ),
         (
-            of("connect_unix", "opens a container socket", "mount namespace: it is not there"),
+            "connect_unix",
+            (Peer::Agent, "opens a container socket", "mount namespace: it is not there"),
             json!({"path": targets.path("container.sock")}),
         ),
         (
-            of(
-                "connect_unix",
-                "opens the other agents' socket",
-                "mount namespace: it is not there",
-            ),
+            "connect_unix",
+            (Peer::Agent, "opens the other agents' socket", "mount namespace: it is not there"),
             json!({"path": in_home("run/agents.sock")}),
         ),
         (
-            of("connect_abstract", "opens an abstract socket", "network namespace and Landlock"),
+            "connect_abstract",
+            (Peer::Agent, "opens an abstract socket", "network namespace and Landlock"),
             json!({"name": targets.abstract_name}),
         ),
         (
-            of("ptrace", "attaches to a sibling as a debugger", "seccomp: no ptrace"),
+            "ptrace",
+            (Peer::Agent, "attaches to a sibling as a debugger", "seccomp: no ptrace"),
             json!({"pid": targets.sibling}),
         ),
         (
-            of("signal_other", "kills a sibling", "pid namespace: it has no such process"),
+            "signal_other",
+            (Peer::Agent, "kills a sibling", "pid namespace: it has no such process"),
             json!({"pid": targets.sibling}),
         ),
         (
-            of("see_processes", "looks for the core among processes", "pid namespace"),
+            "see_processes",
+            (Peer::Agent, "looks for the core among processes", "pid namespace"),
             json!({"pid": core_pid}),
         ),
-        (of("unshare", "makes a namespace to become root in", "seccomp"), json!({})),
-        (of("mount", "mounts over its own view", "seccomp and no capabilities"), json!({})),
-        (of("replay_token", "says hello again with its token", "single-use token"), json!({})),
+        ("unshare", (Peer::Agent, "makes a namespace to become root in", "seccomp"), json!({})),
         (
-            of("call_tool", "calls a tool nobody let it call", "the router's permission check"),
+            "mount",
+            (Peer::Agent, "mounts over its own view", "seccomp and no capabilities"),
+            json!({}),
+        ),
+        (
+            "replay_token",
+            (Peer::Agent, "says hello again with its token", "single-use token"),
+            json!({}),
+        ),
+        (
+            "call_tool",
+            (Peer::Agent, "calls a tool nobody let it call", "the router's permission check"),
             json!({"tool_id": "wharf/sleep", "input": {"ms": 1}}),
         ),
     ]
@@ -164,29 +193,28 @@ fn r083_r151_a_hostile_agent_is_stopped_at_every_attempt_and_each_is_written_dow
     let targets = Targets::set_up(&home);
     start(&home, "hostile", HOSTILE);
     running(&home, HOSTILE);
-    let mut page = Page::of(&home, HOSTILE);
-    for (attempt, input) in attempts(&home, &core, &targets) {
-        let tool = format!("{HOSTILE}/{}", attempt.tool);
+    let mut audit = Audit::of(&home, HOSTILE);
+    for (tool, row, input) in attempts(&home, &core, &targets) {
+        let tool = format!("{HOSTILE}/{tool}");
         let run = home.run(&["run", &tool, "--input", &input.to_string()]).code(0).json();
         let outputs = &run["outputs"];
-        assert_eq!(outputs["stopped"], true, "{} was not stopped: {run}", attempt.title);
-        page.add(&home, attempt, outputs["how"].as_str().unwrap_or(""));
+        assert_eq!(outputs["stopped"], true, "{} was not stopped: {run}", row.1);
+        stopped(&home, &mut audit, row, outputs["how"].as_str().unwrap_or(""));
     }
     assert!(!targets.dir.path().join("planted.txt").exists());
     assert!(targets.tcp.set_nonblocking(true).is_ok() && targets.tcp.accept().is_err());
-    swaps_a_tool(&home, &mut page);
-    floods_frames(&home, &mut page);
-    takes_too_much(&home, &mut page);
-    leaves_nothing_behind(&home, &mut page);
+    swaps_a_tool(&home, &mut audit);
+    floods_frames(&home, &mut audit);
+    takes_too_much(&home, &mut audit);
+    leaves_nothing_behind(&home, &mut audit);
     // The others went on all the while.
     home.run(&["run", "dev.wharf.hello-python/hello_world"]).code(0);
     assert_eq!(running(&home, "dev.wharf.hello-python"), targets.sibling);
     core.stop().code(0);
-    page.check();
 }
 
 /// A tool that changes its definition is set aside until somebody has looked at it.
-fn swaps_a_tool(home: &TestHome, page: &mut Page) {
+fn swaps_a_tool(home: &TestHome, audit: &mut Audit) {
     let innocent = format!("{HOSTILE}/innocent");
     home.run(&["run", &innocent]).code(0);
     home.run(&["run", &format!("{HOSTILE}/swap_tool")]).code(0);
@@ -197,40 +225,39 @@ fn swaps_a_tool(home: &TestHome, page: &mut Page) {
     assert!(refused.stdout.contains("tool.quarantined") || refused.stderr.contains("quarantine"));
     let diff = home.run(&["tools", "diff", &innocent]).code(0).stdout;
     assert!(diff.contains("sends your files away"), "{diff}");
-    let attempt = Attempt::new("swap_tool", "swaps a tool's definition", "pinned definitions");
-    page.add(home, attempt, "tool.quarantined");
+    let row = (Peer::Agent, "swaps a tool's definition", "pinned definitions");
+    stopped(home, audit, row, "tool.quarantined");
 }
 
 /// A flood of output ends the call that makes it, and nothing else.
-fn floods_frames(home: &TestHome, page: &mut Page) {
+fn floods_frames(home: &TestHome, audit: &mut Audit) {
     let run = home.run(&["run", &format!("{HOSTILE}/flood_frames")]).code(1).json();
     assert_eq!(run["error"]["code"], "tool.output_too_large", "{run}");
-    let attempt = Attempt::new("flood_frames", "streams without end", "the call's stream budget");
-    page.add(home, attempt, "tool.output_too_large");
+    let row = (Peer::Agent, "streams without end", "the call's stream budget");
+    stopped(home, audit, row, "tool.output_too_large");
 }
 
 /// Whoever takes too much of something is stopped and named.
-fn takes_too_much(home: &TestHome, page: &mut Page) {
-    for (tool, title, resource) in [
-        ("fork_bomb", "forks without end", "processes"),
-        ("eat_memory", "takes memory without end", "memory"),
-        ("fill_disk", "fills its folder without end", "disk"),
-        ("flood_log", "writes lines without end", "log"),
-        ("spin", "keeps the processors busy for ever", "cpu"),
+fn takes_too_much(home: &TestHome, audit: &mut Audit) {
+    for (tool, row, resource) in [
+        ("fork_bomb", (Peer::Agent, "forks without end", "the launch's limits"), "processes"),
+        ("eat_memory", (Peer::Agent, "takes memory without end", "the launch's limits"), "memory"),
+        ("fill_disk", (Peer::Agent, "fills its folder without end", "the launch's limits"), "disk"),
+        ("flood_log", (Peer::Agent, "writes lines without end", "the launch's limits"), "log"),
+        ("spin", (Peer::Agent, "keeps the processors busy for ever", "the launch's limits"), "cpu"),
     ] {
         start_anew(home);
         let run = home.run(&["run", &format!("{HOSTILE}/{tool}")]).code(1).json();
         assert_eq!(run["error"]["code"], "tool.agent_lost", "{run}");
         let named = wait_for("the end to be named", || {
-            let records = Page::records(home, HOSTILE);
+            let records = Audit::records(home, HOSTILE);
             records.into_iter().find(|record| {
                 record["event"] == "agent.resource_exceeded"
                     && record["facts"]["resource"] == resource
             })
         });
         assert_eq!(named["severity"], "error");
-        let attempt = Attempt::new(tool, title, "the launch's limits");
-        page.add(home, attempt, &format!("stopped: it went over its limit of {resource}"));
+        stopped(home, audit, row, &format!("stopped: it went over its limit of {resource}"));
     }
 }
 
@@ -242,7 +269,7 @@ fn start_anew(home: &TestHome) {
 }
 
 /// Stop means stop, for a program that will not hear and for what it left behind.
-fn leaves_nothing_behind(home: &TestHome, page: &mut Page) {
+fn leaves_nothing_behind(home: &TestHome, audit: &mut Audit) {
     start_anew(home);
     let marker = format!("left-behind-{}", std::process::id());
     let input = json!({"marker": marker}).to_string();
@@ -252,10 +279,10 @@ fn leaves_nothing_behind(home: &TestHome, page: &mut Page) {
     home.run(&["agents", "stop", HOSTILE]).code(0);
     assert!(!is_anywhere(&marker), "a grandchild outlived its agent");
     let how = "gone when the stop was answered";
-    let attempt = Attempt::new("fork_away", "forks away into its own session", "pid namespace");
-    page.add(home, attempt, how);
-    let attempt = Attempt::new("ignore_term", "ignores TERM and goodbye", "KILL after the grace");
-    page.add(home, attempt, how);
+    let row = (Peer::Agent, "forks away into its own session", "pid namespace");
+    stopped(home, audit, row, how);
+    let row = (Peer::Agent, "ignores TERM and goodbye", "KILL after the grace");
+    stopped(home, audit, row, how);
 }
 
 /// Whether any process has this among its arguments.

@@ -1,0 +1,1 @@
+//! It hides what it takes from its limits.

@@ -1,0 +1,1 @@
+//! It makes the core write without end.

@@ -1,0 +1,5 @@
+//! A hostile agent.
+
+mod bombs;
+mod fence;
+mod journal;

@@ -1,0 +1,1 @@
+//! It changes what was approved.

@@ -1,0 +1,1 @@
+//! It lets large runs wait.

@@ -1,0 +1,7 @@
+//! A hostile client of the HTTP API and its sockets.
+
+mod files;
+mod frames;
+mod inputs;
+mod pings;
+mod seats;

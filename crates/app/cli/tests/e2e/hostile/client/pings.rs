@@ -1,0 +1,1 @@
+//! It sends control frames and never reads.

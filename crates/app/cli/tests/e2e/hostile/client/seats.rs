@@ -1,0 +1,1 @@
+//! It turns who may let a run pass into somebody else.

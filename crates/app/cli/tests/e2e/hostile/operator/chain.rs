@@ -1,0 +1,1 @@
+//! It lets its own work pass.

@@ -1,0 +1,1 @@
+//! It says that it cost more than there is.

@@ -1,0 +1,7 @@
+//! A hostile operator.
+
+mod chain;
+mod costs;
+mod pings;
+mod revoked;
+mod strangers;

@@ -1,0 +1,1 @@
+//! It goes on when its token is gone.

@@ -1,0 +1,1 @@
+//! It wants other files than those that were meant for it.

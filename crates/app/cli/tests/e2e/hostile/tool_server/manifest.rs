@@ -1,0 +1,1 @@
+//! It says of itself what only the owner may say.

@@ -1,0 +1,1 @@
+//! It wants to be taken for another server.
