@@ -45,8 +45,7 @@ class Failed(Exception):
     def __init__(self, code: str, message: str, retryable: bool = False, **details: Any) -> None:
         super().__init__(message)
         self.error: Json = {"code": code, "message": message, "retryable": retryable}
-        if details:
-            self.error["details"] = details
+        self.error.update({"details": details} if details else {})
 
 
 class Canceled(Exception):
@@ -76,11 +75,12 @@ class Tool:
         requires_directive: bool = False,
         mock: bool = False,
         tags: Iterable[str] = (),
+        free: bool = False,
     ) -> None:
         self.name, self.work, self.description = name, work, description
         self.side_effects, self.requires_directive = side_effects, requires_directive
-        # Whether it can pretend: it is called in mode `mock` too, and then acts on nothing.
-        self.mock, self.tags = mock, list(tags)
+        # Whether it can pretend (it is called in mode `mock` too), and never costs anything.
+        self.capabilities, self.tags = ["mock"] * mock + ["free"] * free, list(tags)
         self.input_schema: Json = {"type": "object", "properties": dict(inputs)}
         self.input_schema["required"] = list(required)
         self.output_schema: Json = {"type": "object", "properties": dict(outputs or {})}
@@ -93,7 +93,7 @@ class Tool:
             "description": self.description,
             "input_schema": self.input_schema,
             "output_schema": self.output_schema,
-            "capabilities": ["streaming", "cancellation"] + ["mock"] * self.mock,
+            "capabilities": ["streaming", "cancellation"] + self.capabilities,
             "requires_directive": self.requires_directive,
         }
         if self.tags:

@@ -182,6 +182,11 @@ class Scripted(unittest.TestCase):
         self.assertEqual(tools["shout"]["tags"], ["text"])
         self.assertNotIn("mock", tools["once"]["capabilities"])
 
+    def test_r068_a_tool_says_that_it_is_free(self) -> None:
+        tools = {tool["name"]: tool for tool in self.registered["tools"]}
+        free = [name for name, tool in tools.items() if "free" in tool["capabilities"]]
+        self.assertEqual(free, ["once"])
+
     def test_r063_r064_it_ends_on_a_goodbye_and_does_not_come_back(self) -> None:
         self.send("core.goodbye", {"reason": "core.restart", "retry_after_ms": 0})
         self.assertEqual(self.process.wait(LONG_SECONDS), 0)

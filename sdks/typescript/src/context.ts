@@ -35,6 +35,11 @@ export class Cx<P = unknown> extends Caller {
     return this.#task.signal;
   }
 
+  /** Whether the call only pretends: a tool that says `mock` makes something up then, and acts on nothing. */
+  get isMock(): boolean {
+    return this.#task.isMock;
+  }
+
   /** Tells the caller how it goes. It costs nothing when nobody listens. */
   progress(progress: P): void {
     this.#tell(progress);

@@ -19,6 +19,7 @@ export class Task implements Cancellation {
   #leave: (() => void)[] = [];
   readonly #parent: Task | undefined;
   #spent = 0;
+  #isMock = false;
   /** Told what it has cost so far, each time that grows. */
   onSpend: ((spent: number) => void) | undefined;
   /** What each request that was made for it has cost at the other side. */
@@ -26,6 +27,7 @@ export class Task implements Cancellation {
 
   constructor(parent?: Cancellation, signal?: AbortSignal) {
     this.#parent = parent instanceof Task ? parent : undefined;
+    this.#isMock = this.#parent?.isMock ?? false;
     if (parent?.canceled) this.#canceled = parent.canceled;
     else if (parent) this.#leave.push(parent.onCancel((fault) => this.cancel(fault)));
     if (!signal) return;
@@ -40,6 +42,15 @@ export class Task implements Cancellation {
 
   get canceled(): Fault | undefined {
     return this.#canceled;
+  }
+
+  /** Whether it only pretends. What is done inside it pretends too. */
+  get isMock(): boolean {
+    return this.#isMock;
+  }
+
+  pretend(): void {
+    this.#isMock = true;
   }
 
   /** What it and everything inside it has cost, in millionths of a dollar. */

@@ -25,6 +25,10 @@ export interface Definition<
   readonly progress: P;
   /** Whether it acts on the world, if that was said. */
   readonly sideEffects: boolean | undefined;
+  /** Whether it can pretend. */
+  readonly mock: boolean;
+  /** Whether it says that it never costs anything. */
+  readonly free: boolean;
   /** The JSON Schemas that others are told. */
   readonly schemas: ToolSchemas;
   /** @internal How the tool looks on a wire. */
@@ -84,6 +88,10 @@ export interface ToolOptions<I extends Schema, O extends Schema, P extends Schem
   progress?: P;
   /** Whether it acts on the world. Wharf repeats a call that was lost only if this is `false`. */
   sideEffects?: boolean;
+  /** Whether it can pretend: an agent is then called in mode `mock` too (`cx.isMock`), and acts on nothing. */
+  mock?: boolean;
+  /** Whether it never costs anything: an agent is then called even where no money is left. */
+  free?: boolean;
   /** JSON Schemas to show others, where the library of a schema cannot make one. */
   schemas?: Partial<ToolSchemas>;
   /** Its implementation. Without one, calls go to an implementation in a scope or to a transport. */
@@ -140,7 +148,7 @@ export function tool(options: ToolOptions<Schema, Schema, Schema | undefined>): 
 
 /** @internal Makes a definition of any kind. */
 export function define(options: ToolOptions<any, any, any>, wire: WireForm): AnyTool {
-  const { name, description, input, output, progress, sideEffects, run } = options;
+  const { name, description, input, output, progress, sideEffects, mock = false, free = false, run } = options;
   let schemas: ToolSchemas | undefined;
   const base = {
     name,
@@ -149,6 +157,8 @@ export function define(options: ToolOptions<any, any, any>, wire: WireForm): Any
     output,
     progress,
     sideEffects,
+    mock,
+    free,
     get schemas(): ToolSchemas {
       return (schemas ??= schemasOf(options));
     },

@@ -22,21 +22,22 @@ const WORDS_MAX: usize = 64;
 const WORD_BYTES_MAX: usize = 128;
 
 /// A tool that an agent offers; `None` if its id does not fit the catalog. Whether it can pretend
-/// is one of the capabilities it declares.
+/// and whether it costs nothing are among the capabilities it declares.
 pub(crate) fn tool(
     definition: &ToolDefinition,
     keys: Option<IdempotencyPromise>,
 ) -> Option<ToolDef> {
     let capabilities = words(definition.capabilities.as_deref());
+    let says = |word: &str| capabilities.iter().any(|name| name == word);
     Some(ToolDef {
-        free: false,
+        free: says("free"),
         tool: ToolId::new(&definition.tool_id).ok()?,
         description: definition.description.clone(),
         input_schema: definition.input_schema.clone(),
         output_schema: definition.output_schema.clone(),
         side_effects: definition.side_effects,
         requires_directive: definition.requires_directive.unwrap_or(false),
-        mock: capabilities.iter().any(|name| name == "mock"),
+        mock: says("mock"),
         idempotency: keys.is_some(),
         reattach: false,
         timeout_ms: None,

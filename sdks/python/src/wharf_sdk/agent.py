@@ -202,6 +202,7 @@ class Agent:
         requires_directive: bool = False,
         mock: bool = False,
         tags: Iterable[str] = (),
+        free: bool = False,
         output_schema: Optional[Schema] = None,
         stream: str = "text",
     ) -> Callable[[Work], Work]: ...
@@ -215,6 +216,7 @@ class Agent:
         requires_directive: bool = False,
         mock: bool = False,
         tags: Iterable[str] = (),
+        free: bool = False,
         output_schema: Optional[Schema] = None,
         stream: str = "text",
     ) -> Union[Work, Callable[[Work], Work]]:
@@ -222,8 +224,9 @@ class Agent:
 
         Say `side_effects=False` of a tool that does not act on the world: the core may then try
         it again by itself. Say `mock=True` of one that can pretend: it is then called in mode
-        `mock` too, and acts on nothing (`call.is_mock`). `tags` group tools for display. `stream`
-        names the output that yielded text belongs to.
+        `mock` too, and acts on nothing (`call.is_mock`). Say `free=True` of one that never costs
+        anything: it is called even where no money is left. `tags` group tools for display.
+        `stream` names the output that yielded text belongs to.
         """
 
         def add(work: Work) -> Work:
@@ -240,6 +243,7 @@ class Agent:
                 requires_directive=requires_directive,
                 mock=mock,
                 tags=tags,
+                free=free,
             )
             made.input_schema = function.input_schema()
             made.output_schema = output_schema or function.output_schema() or {"type": "object"}

@@ -112,7 +112,7 @@ def fail(kind: str) -> None:
 runs = 0
 
 
-@agent.tool
+@agent.tool(free=True)
 def once(call: Call, n: int) -> Dict[str, Any]:
     """Counts how often it ran."""
     global runs

@@ -69,21 +69,30 @@ const Spend = tool({
   },
 });
 
-/** Runs a test with a session and its core. */
-async function withSession(work: (core: Core) => Promise<void>): Promise<void> {
+const Look = tool({
+  name: "look",
+  description: "Costs nothing, and says whether it pretends.",
+  input: z.object({}),
+  output: z.object({ isMock: z.boolean() }),
+  mock: true,
+  free: true,
+  run: (_, cx) => ({ isMock: cx.isMock }),
+});
+
+/** Runs a test with a session, its core, and what the session registered. */
+async function withSession(work: (core: Core, registered: Message) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "wharf-agent-"));
   const server = createServer();
   const met = new Promise<Socket>((resolve) => server.once("connection", resolve));
   await new Promise<void>((resolve) => server.listen(join(folder, "s"), resolve));
   const connection = await Connection.open(join(folder, "s"));
-  const session = new Session(connection, { id: "dev.example.agent", version: "0.1.0", callsMax: 4 }, new Desk([Spend], {}));
+  const session = new Session(connection, { id: "dev.example.agent", version: "0.1.0", callsMax: 4 }, new Desk([Spend, Look], {}));
   const running = session.run("token");
   const core = new Core(await met);
   try {
     await core.hear("agent.hello");
     core.say(await example("core.welcome"));
-    await core.hear("agent.tools.register");
-    await work(core);
+    await work(core, await core.hear("agent.tools.register"));
   } finally {
     session.stop();
     await running;
@@ -109,6 +118,21 @@ test("r165_an_agent_tells_its_cost_as_it_is_spent", async () => {
     assert.equal(result.payload["metrics"].cost_micro, 5);
     assert.equal(result["in_reply_to"], call.id);
     for (const name of ["request_id", "correlation_id", "causation_id", "traceparent"]) assert.equal(result[name], call[name]);
+  });
+});
+
+test("r068_r085_a_tool_says_that_it_can_pretend_and_is_free", async () => {
+  await withSession(async (core, registered) => {
+    const said = registered.payload["tools"].map((one: any) => [one.name, one.capabilities.slice(2)]);
+    assert.deepEqual(said, [["spend", []], ["look", ["mock", "free"]]]);
+    for (const mode of ["mock", "real"]) {
+      const call = await example("core.tool.call");
+      Object.assign(call.payload, { call_id: mode, tool_id: "dev.example.agent/look", input: {} });
+      call.payload["context"].mode = mode;
+      core.say(call);
+      const result = await core.hear("agent.tool.result");
+      assert.deepEqual(result.payload["output"], { isMock: mode === "mock" });
+    }
   });
 });
 

@@ -205,6 +205,13 @@ impl AgentProcess<Adjusting> {
         self.adjust(|tool| tool.mock = true)
     }
 
+    /// The tool never costs anything, so it is called even where no money is left. One that
+    /// reports a cost all the same is booked, and no longer believed.
+    #[must_use]
+    pub fn free(self) -> Self {
+        self.adjust(|tool| tool.free = true)
+    }
+
     fn adjust(mut self, change: impl FnOnce(&mut Draft)) -> Self {
         if let Some(tool) = self.tools.last_mut() {
             change(tool);

@@ -60,6 +60,7 @@ fn draft(tool: Served) -> Draft {
         requires_directive: tool.requires_directive(),
         tags: None,
         mock: false,
+        free: false,
         name: tool.name().to_owned(),
         description: tool.description().to_owned(),
         input_schema: tool.input_schema().clone(),

@@ -26,6 +26,8 @@ pub(crate) struct Draft {
     pub(crate) tags: Option<Vec<String>>,
     /// Whether it can pretend.
     pub(crate) mock: bool,
+    /// Whether it says that it never costs anything.
+    pub(crate) free: bool,
     pub(super) name: String,
     pub(super) description: String,
     pub(super) input_schema: Value,
@@ -60,6 +62,7 @@ impl Draft {
             requires_directive: None,
             tags: None,
             mock: false,
+            free: false,
             name,
             description,
             input_schema: schema::of_input::<I>(),
@@ -79,10 +82,10 @@ impl Draft {
         if has_output {
             schema::compile(&self.output_schema).map_err(|why| unusable("output", why))?;
         }
-        let mut capabilities = vec!["streaming".to_owned(), "cancellation".to_owned()];
-        if self.mock {
-            capabilities.push("mock".to_owned());
-        }
+        let told = [("mock", self.mock), ("free", self.free)];
+        let told = told.iter().filter(|(_, is_said)| *is_said).map(|(word, _)| *word);
+        let capabilities = ["streaming", "cancellation"].into_iter().chain(told);
+        let capabilities = capabilities.map(str::to_owned).collect();
         let definition = ToolDefinition {
             tool_id: format!("{agent_id}/{}", self.name),
             name: self.name,

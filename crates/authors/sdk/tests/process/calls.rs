@@ -41,8 +41,8 @@ fn r068_tools_are_registered_with_schemas_from_their_types() {
     assert_eq!(double.input_schema["required"], json!(["n"]));
     assert_eq!(double.output_schema.as_ref().expect("an output")["type"], "object");
     let show = added.iter().find(|tool| tool.name == "show").expect("registered");
-    let pretends = vec!["streaming".to_owned(), "cancellation".to_owned(), "mock".to_owned()];
-    assert_eq!((&show.capabilities, &show.tags), (&Some(pretends), &Some(vec!["text".to_owned()])));
+    let said = ["streaming", "cancellation", "mock", "free"].map(str::to_owned).to_vec();
+    assert_eq!((&show.capabilities, &show.tags), (&Some(said), &Some(vec!["text".to_owned()])));
     let sleep = added.iter().find(|tool| tool.name == "sleep").expect("registered");
     assert_eq!((sleep.side_effects, &sleep.output_schema), (None, &None));
 }

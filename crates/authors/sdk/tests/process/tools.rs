@@ -54,6 +54,7 @@ pub(crate) fn agent() -> (AgentProcess<Adjusting>, Arc<Shared>) {
         .tool("chatter", "Streams n KiB.", chatter)
         .tool("show", "Uses every channel.", show)
         .mock()
+        .free()
         .tags(["text"])
         .tool("debug", "Shows what its context prints.", debug)
         .tool("ask", "Asks and tells.", ask)

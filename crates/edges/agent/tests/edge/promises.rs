@@ -82,6 +82,22 @@ async fn r085_a_tool_that_can_pretend_is_called_so_and_another_is_not() {
 }
 
 #[tokio::test]
+async fn r068_only_a_tool_that_says_so_is_free() {
+    let mut stage = Stage::new().await;
+    let launch = stage.started().await;
+    let mut agent = Agent::join(&launch, &["tools"]).await;
+    let mut definition = tool("look");
+    definition["capabilities"] = json!(["free"]);
+    agent.offer(&[definition, tool("buy")]).await;
+    stage.until(|view| view.agent.tools.len() == 2 && view.state == AgentState::Running).await;
+    let is_free = |name: &str| {
+        let id = ToolId::new(format!("dev.example.hello/{name}")).expect("valid");
+        stage.handle.tool(&id).expect("known").def.free
+    };
+    assert!(is_free("look") && !is_free("buy"));
+}
+
+#[tokio::test]
 async fn r034_r170_a_call_always_names_what_it_is_part_of_and_its_trace() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["echo"]).await;

@@ -179,6 +179,7 @@ export class Session {
     const busy = this.#draining || this.#calls.size >= this.#identity.callsMax;
     if (busy) return this.#finish(id, message, failed(new Fault("tool.busy", "The agent has too many calls at once.", { retryable: true })));
     const task = new Task();
+    if ((message.payload["context"] as { mode?: unknown } | undefined)?.mode === "mock") task.pretend();
     const asking = new Asking(this.#connection, this.#granted, message, id);
     const running: Running = { message, task, asking, seq: 0 };
     this.#calls.set(id, running);
@@ -247,14 +248,14 @@ export class Session {
 }
 
 function definition(tool_id: string, tool: AnyTool): Record<string, unknown> {
-  const { name, description, sideEffects, schemas } = tool;
+  const { name, description, sideEffects, schemas, mock, free } = tool;
   const told: Record<string, unknown> = {
     tool_id,
     name,
     description,
     input_schema: objectSchema(schemas.input),
     output_schema: objectSchema(schemas.output),
-    capabilities: ["streaming", "cancellation"],
+    capabilities: ["streaming", "cancellation", ...(mock ? ["mock"] : []), ...(free ? ["free"] : [])],
     requires_directive: false,
   };
   if (sideEffects !== undefined) told["side_effects"] = sideEffects;
