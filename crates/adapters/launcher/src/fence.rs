@@ -220,7 +220,7 @@ fn usage_notes(usage: &Usage, groups: Option<&Groups>) -> Vec<String> {
         notes.push("Processor time of children that nobody waits for is estimated.".to_owned());
     }
     if groups.is_none() && usage.memory_bytes.is_some() {
-        notes.push("Memory that no process maps or has open is not counted.".to_owned());
+        notes.push("Memory that only the kernel knows of is not counted.".to_owned());
     }
     if usage.cpu_millicores.is_some() && !groups.is_some_and(Groups::shares_processors) {
         notes.push("A share of processors cannot be kept here.".to_owned());

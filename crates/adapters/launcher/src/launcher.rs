@@ -56,6 +56,8 @@ pub enum Primitive {
     Landlock,
     /// Filters of system calls.
     Seccomp,
+    /// Control groups that may be used.
+    Groups,
 }
 
 /// Starts programs as child processes of this one, each under a shim. Cloning is cheap.
@@ -89,6 +91,7 @@ impl ProcessLauncher {
             Primitive::Namespaces => self.missing.namespaces = true,
             Primitive::Landlock => self.missing.landlock = true,
             Primitive::Seccomp => self.missing.seccomp = true,
+            Primitive::Groups => self.groups = Arc::new(OnceLock::from(None)),
         }
         self
     }

@@ -277,6 +277,9 @@ impl fmt::Display for ExitHow {
                 Some(name) => write!(f, "signal {number} ({name})"),
                 None => write!(f, "signal {number}"),
             },
+            Self::Limit(Resource::Hidden) => {
+                f.write_str("stopped: it hid from its limits what it uses (hidden)")
+            }
             Self::Limit(resource) => write!(f, "stopped: it went over its limit of {resource}"),
             Self::Lost => f.write_str("its supervisor was killed"),
         }

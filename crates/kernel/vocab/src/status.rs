@@ -116,6 +116,10 @@ choice! {
         Disk = "disk",
         /// Lines of output.
         Log = "log",
+        /// Open files of all its processes together.
+        OpenFiles = "open_files",
+        /// What it keeps where nobody can count it.
+        Hidden = "hidden",
     }
 }
 

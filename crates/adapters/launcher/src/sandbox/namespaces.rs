@@ -25,11 +25,11 @@ const SHARES: [(&str, &str); 3] = [
     ("max_user_namespaces", "0"),
 ];
 
-/// Moves this process into a user namespace, and its children into a process namespace. The user
-/// and the group keep their numbers and are the only ones there. No thread may run yet.
-pub(crate) fn leave_users_and_processes() -> io::Result<()> {
+/// Moves this process into a user namespace. The user and the group keep their numbers and are the
+/// only ones there. No thread may run yet.
+pub(crate) fn leave_users() -> io::Result<()> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)?;
+    unshare(UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
@@ -37,6 +37,12 @@ pub(crate) fn leave_users_and_processes() -> io::Result<()> {
         // These are the new namespace's own numbers. An old kernel has not all of them.
         let _ = fs::write(format!("/proc/sys/user/{name}"), most);
     }
+    Ok(())
+}
+
+/// Moves the children of this thread into a process namespace. No thread can be made any more.
+pub(crate) fn leave_processes() -> io::Result<()> {
+    unshare(UnshareFlags::NEWPID)?;
     lend()
 }
 

@@ -56,10 +56,12 @@ const DENIED: &[i64] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Memory that belongs to no process, which therefore nobody counts.
+    // Memory that belongs to no process, or to a pipe, which therefore nobody counts.
     libc::SYS_shmget,
     libc::SYS_msgget,
     libc::SYS_semget,
+    libc::SYS_memfd_secret,
+    libc::SYS_vmsplice,
     // Files by number instead of by path.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
@@ -121,10 +123,12 @@ const ARCHITECTURE: Option<(TargetArch, u32, u32)> = None;
 pub(crate) struct Filters([BpfProgram; 2]);
 
 impl Filters {
-    pub(crate) fn new() -> io::Result<Self> {
+    /// What a program must not hide from us depends on whether we could see it all the same: we
+    /// can if it is in a namespace of ours.
+    pub(crate) fn new(in_namespaces: bool) -> io::Result<Self> {
         let (architecture, name, second) = ARCHITECTURE.ok_or(io::ErrorKind::Unsupported)?;
         let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
-        let by_arguments = by_arguments()
+        let by_arguments = by_arguments(in_namespaces)
             .and_then(|rules| {
                 SeccompFilter::new(rules, SeccompAction::Allow, refused, architecture)
             })
@@ -183,10 +187,11 @@ const ERROR: u32 = 0x0005_0000;
 const KILL: u32 = 0x8000_0000;
 
 /// Denies calls with certain arguments.
-fn by_arguments() -> Built<Rules> {
+fn by_arguments(in_namespaces: bool) -> Built<Rules> {
     let mut rules = BTreeMap::from([
         (libc::SYS_socket, sockets()?),
-        (libc::SYS_clone, namespace_clones()?),
+        (libc::SYS_clone, odd_clones()?),
+        (libc::SYS_close_range, vec![own_table()?]),
         (libc::SYS_ioctl, terminal_tricks()?),
         (libc::SYS_personality, vec![odd_personality()?]),
         (libc::SYS_openat, odd_creations(2, 3)?),
@@ -196,6 +201,9 @@ fn by_arguments() -> Built<Rules> {
     }
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_open, odd_creations(1, 2)?);
+    if !in_namespaces {
+        rules.insert(libc::SYS_prctl, vec![invisible()?]);
+    }
     Ok(rules)
 }
 
@@ -259,7 +267,9 @@ fn sockets() -> Built<Vec<SeccompRule>> {
     Ok(rules)
 }
 
-fn namespace_clones() -> Built<Vec<SeccompRule>> {
+/// Namespaces, and threads whose descriptors are not those of their process, for nobody would look
+/// for them there.
+fn odd_clones() -> Built<Vec<SeccompRule>> {
     let flags = [
         libc::CLONE_NEWNS,
         libc::CLONE_NEWCGROUP,
@@ -269,13 +279,27 @@ fn namespace_clones() -> Built<Vec<SeccompRule>> {
         libc::CLONE_NEWPID,
         libc::CLONE_NEWNET,
     ];
-    flags
-        .into_iter()
-        .map(|flag| {
-            let flag = u64::from(flag.cast_unsigned());
-            SeccompRule::new(vec![argument(0, SeccompCmpOp::MaskedEq(flag), flag)?])
-        })
-        .collect()
+    let bits = |flag: i32| u64::from(flag.cast_unsigned());
+    let has = |flag: i32| argument(0, SeccompCmpOp::MaskedEq(bits(flag)), bits(flag));
+    let has_not = |flag: i32| argument(0, SeccompCmpOp::MaskedEq(bits(flag)), 0);
+    let mut rules: Vec<SeccompRule> =
+        flags.into_iter().map(|flag| SeccompRule::new(vec![has(flag)?])).collect::<Built<_>>()?;
+    let apart = vec![has(libc::CLONE_THREAD)?, has_not(libc::CLONE_FILES)?];
+    rules.push(SeccompRule::new(apart)?);
+    Ok(rules)
+}
+
+/// Closing descriptors after having taken a copy of the table that holds them.
+fn own_table() -> Built<SeccompRule> {
+    let flag = u64::from(libc::CLOSE_RANGE_UNSHARE);
+    SeccompRule::new(vec![argument(2, SeccompCmpOp::MaskedEq(flag), flag)?])
+}
+
+/// Becoming a process that others of the same user cannot look at.
+fn invisible() -> Built<SeccompRule> {
+    let option = u64::from(libc::PR_SET_DUMPABLE.unsigned_abs());
+    let is_off = argument(1, SeccompCmpOp::Eq, 0)?;
+    SeccompRule::new(vec![argument(0, SeccompCmpOp::Eq, option)?, is_off])
 }
 
 /// Typing on behalf of whoever owns the terminal.
@@ -345,8 +369,10 @@ mod tests {
 
     #[test]
     fn the_filters_can_be_made_here() {
-        let filters = Filters::new().expect("compiles");
-        let lengths = filters.0.each_ref().map(Vec::len);
-        assert!(lengths.iter().all(|length| *length < 400), "they are short: {lengths:?}");
+        for in_namespaces in [true, false] {
+            let filters = Filters::new(in_namespaces).expect("compiles");
+            let lengths = filters.0.each_ref().map(Vec::len);
+            assert!(lengths.iter().all(|length| *length < 400), "they are short: {lengths:?}");
+        }
     }
 }

@@ -160,7 +160,7 @@ fn confine(order: &Order) -> Result<i32, Failure> {
     }
     if fence.layers.seccomp {
         super::pretend(fence.missing.seccomp).at(Step::Seccomp)?;
-        Filters::new().and_then(|filters| filters.apply()).at(Step::Seccomp)?;
+        Filters::new(false).and_then(|filters| filters.apply()).at(Step::Seccomp)?;
     }
     Ok(version)
 }

@@ -59,7 +59,8 @@ pub(super) fn run(
     let (view, processes) = built.unwrap_or_else(|_| Err(Errno::FAULT).at(Step::Files))?;
     let Network { proxy_port, passage } = network?;
     view::open(&order.cwd).and_then(|cwd| Ok(rustix::process::fchdir(cwd)?)).at(Step::Cwd)?;
-    let filters = order.fence.layers.seccomp.then(Filters::new).transpose().at(Step::Seccomp)?;
+    let filters =
+        order.fence.layers.seccomp.then(|| Filters::new(true)).transpose().at(Step::Seccomp)?;
     let filters = filters.as_ref();
     let start = Start { order, view: &view, filters, proxy_port, socket, processes: &processes };
     // What a thread puts on, only it and its children wear.

@@ -20,7 +20,7 @@ use wharf_vocab::limits::SWEEP_MS;
 use super::enter::standard_input_as_socket;
 use super::handover::Handover;
 use super::message::{At, Command, Failure, How, Inbox, Order, Report, Step, send};
-use super::meter::Meter;
+use super::meter::{Eye, Meter, needs_eye};
 use super::program::{News, Program};
 use super::{complain, refuse};
 use crate::group;
@@ -58,28 +58,33 @@ pub(super) fn main() -> ExitCode {
 }
 
 /// Reads the order, and does of it what must be done before there is a runtime.
-fn prepare(handover: &Handover) -> Result<Order, Failure> {
+fn prepare(handover: &Handover) -> Result<(Order, Option<Eye>), Failure> {
     let order: Order = handover.read().at(Step::Prepare)?;
     #[cfg(target_os = "linux")]
     if order.fence.layers.namespaces {
         super::pretend(order.fence.missing.namespaces).at(Step::Namespaces)?;
-        crate::sandbox::namespaces::leave_users_and_processes().at(Step::Namespaces)?;
+        crate::sandbox::namespaces::leave_users().at(Step::Namespaces)?;
+        // It needs our privileges over what is in there, and later it could not begin.
+        let eye = needs_eye(&order).then(Eye::open);
+        crate::sandbox::namespaces::leave_processes().at(Step::Namespaces)?;
+        return Ok((order, eye));
     }
-    Ok(order)
+    let eye = needs_eye(&order).then(Eye::open);
+    Ok((order, eye))
 }
 
 async fn run(
     control: StdUnixStream,
     mut handover: Handover,
-    prepared: Result<Order, Failure>,
+    prepared: Result<(Order, Option<Eye>), Failure>,
 ) -> io::Result<()> {
     control.set_nonblocking(true)?;
     let (inbox, mut reports) = UnixStream::from_std(control)?.into_split();
     let inbox = Inbox::new(inbox);
     let alarms = Alarms::set()?;
     stand_apart()?;
-    let order = match prepared {
-        Ok(order) => order,
+    let (order, eye) = match prepared {
+        Ok(prepared) => prepared,
         Err(failure) => {
             tell(&mut reports, &Report::Failed(failure)).await;
             return Ok(());
@@ -95,7 +100,7 @@ async fn run(
         Ok(program) => {
             let grace = Duration::from_millis(order.grace_ms);
             let meter = None;
-            let warden = Warden { order, program, inbox, alarms, grace, kill_at: None, meter };
+            let warden = Warden { order, program, inbox, alarms, grace, kill_at: None, meter, eye };
             warden.watch(&mut reports).await
         }
         Err(error) => Report::Failed(Failure::new(Step::Prepare, &error)),
@@ -170,6 +175,8 @@ struct Warden {
     kill_at: Option<Instant>,
     /// Watches what the program uses up, once it runs.
     meter: Option<Meter>,
+    /// Waits for the meter.
+    eye: Option<Eye>,
 }
 
 impl Warden {
@@ -182,7 +189,7 @@ impl Warden {
                     let pid = self.program.pid();
                     tell(reports, &Report::Started { pid }).await;
                     let processes = self.program.take_processes();
-                    self.meter = Meter::new(&self.order, processes);
+                    self.meter = Meter::new(&self.order, processes, self.eye.take());
                 }
                 Event::News(News::Failed(failure)) => {
                     self.sweep().await;

@@ -3,6 +3,7 @@
 //! test leaves nothing on the machine for long.
 
 mod attempts;
+mod bounded;
 
 use std::fs;
 use std::io::{self, Write};
@@ -85,6 +86,7 @@ fn run(words: &[&str]) -> io::Result<ExitCode> {
         ["silent-stray"] => return stray(&["live"], false),
         ["hop", left] => return hop(left.parse().unwrap_or(0)),
         ["core", rest @ ..] => return core(rest),
+        ["bounded", dir, text] => return bounded::run(dir, text),
         _ => return Ok(ExitCode::from(97)),
     }
     Ok(ExitCode::SUCCESS)

@@ -32,8 +32,8 @@ pub struct Fence {
     pub inbound: Option<Inbound>,
     /// A folder of the core that the program finds as `/artifacts`, to read and to write, also
     /// what the core puts there later. It is made if it is not there. It takes namespaces; without
-    /// them nothing is shown there, and [`Achieved::notes`] says so. What lies in it does not
-    /// count as the program's own.
+    /// them nothing is shown there, and [`Achieved::notes`] says so. What lies in it counts as
+    /// the program's own, whoever put it there.
     pub artifacts: Option<PathBuf>,
     /// Folders and files that it must never see, whatever else is granted: nothing of them, and
     /// nothing they lie in, is shown. The paths have no links in them.

@@ -1,92 +1,127 @@
-//! What processes hold by descriptors alone: memory in files without a name, and files on disk
-//! that were removed and are still open.
+//! What processes hold beside the memory that they touch: by descriptors, by mappings, in the
+//! kernel.
 //!
-//! What is only mapped, or only on its way in a socket, is not found like this.
+//! It is looked at in a thread of its own. To look at a descriptor is to hold it for a moment, and
+//! who closes it in this moment leaves its end to us, which can take as long as a program likes.
+//! So whoever keeps a look from coming to its end has hidden from it, and that counts as too much.
 
-use std::collections::HashSet;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
 
-/// Descriptors that are looked at each time; processes have no more than that in all but rarely.
-const DESCRIPTORS_MAX: u32 = 50_000;
+use tokio::time::Instant;
+use wharf_vocab::Resource;
+
+use super::look::Look;
+
+/// The shortest and the longest pause between two looks, unless looks take long themselves.
+const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_millis(400);
+/// In between, a pause is this many times as long as the look before it.
+const IDLE_SHARE: u32 = 20;
+/// It is at least so many times as long, up to this.
+const IDLE_SHARE_MIN: u32 = 4;
+const PAUSE_OF_SLOW_MAX: Duration = Duration::from_secs(1);
+/// No look takes longer, unless somebody holds it up.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is held, in bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Held {
-    pub(super) memory: u64,
+    /// Memory in files that lie on no disk. What is mapped of it belongs to processes as well.
+    pub(super) files: u64,
+    /// Memory of the kernel, and what it has swapped out.
+    pub(super) kernel: u64,
+    /// Files on disk that have no name any more.
     pub(super) disk: u64,
+    /// What there is too much of to be counted.
+    pub(super) verdict: Option<Resource>,
 }
 
-impl Held {
-    /// Looks at processes in a `/proc`. What lies on one of these devices is on disk.
-    pub(super) fn look(processes: &Path, pids: &[i32], disks: &[u64]) -> Self {
-        let mut held = Self::default();
-        let mut seen = HashSet::new();
-        let mut left = DESCRIPTORS_MAX;
-        for pid in pids {
-            // Where this is not allowed, nothing is known of them.
-            let descriptors = fs::read_dir(processes.join(pid.to_string()).join("fd"));
-            for descriptor in descriptors.into_iter().flatten().flatten() {
-                if left == 0 {
-                    return held;
-                }
-                left -= 1;
-                let Ok(data) = fs::metadata(descriptor.path()) else { continue };
-                let is_nameless = data.is_file() && data.nlink() == 0;
-                if !is_nameless || !seen.insert((data.dev(), data.ino())) {
-                    continue;
-                }
-                let bytes = data.blocks() * 512;
-                if disks.contains(&data.dev()) {
-                    held.disk += bytes;
-                } else if is_memory(&descriptor.path()) {
-                    held.memory += bytes;
+/// What the thread is told.
+#[derive(Debug)]
+enum Question {
+    Begin(Box<Look>),
+    See(Vec<i32>),
+}
+
+/// Looks again and again.
+#[derive(Debug)]
+pub(in crate::shim) struct Eye {
+    held: Held,
+    look_at: Instant,
+    asked_at: Option<Instant>,
+    questions: Sender<Question>,
+    answers: Receiver<Held>,
+}
+
+impl Eye {
+    /// Makes the thread. It waits to be told where to look.
+    pub(in crate::shim) fn open() -> Self {
+        let (questions, asked) = channel();
+        let (answer, answers) = channel();
+        let looking = move || {
+            let mut look: Option<Box<Look>> = None;
+            while let Ok(question) = asked.recv() {
+                match question {
+                    Question::Begin(where_to) => look = Some(where_to),
+                    Question::See(pids) => {
+                        let held = look.as_mut().map(|look| look.at(&pids)).unwrap_or_default();
+                        if answer.send(held).is_err() {
+                            return;
+                        }
+                    }
                 }
             }
+        };
+        // If there is no thread, there is no answer either, and that is noticed.
+        let _ = thread::Builder::new().name("wharf-eye".into()).spawn(looking);
+        Self { held: Held::default(), look_at: Instant::now(), asked_at: None, questions, answers }
+    }
+
+    /// Says where to look.
+    pub(super) fn begin(&mut self, look: Look) {
+        // Nobody there to be told is the same as no answer.
+        let _ = self.questions.send(Question::Begin(Box::new(look)));
+    }
+
+    /// What was held when it was last looked at. It does not wait.
+    pub(super) fn see(&mut self, pids: &[i32]) -> Held {
+        let now = Instant::now();
+        match self.asked_at {
+            None if now >= self.look_at => {
+                self.asked_at = Some(now);
+                let _ = self.questions.send(Question::See(pids.to_vec()));
+            }
+            None => {}
+            Some(asked_at) => match self.answers.try_recv() {
+                Ok(held) => {
+                    self.held = held;
+                    self.asked_at = None;
+                    self.look_at = now + pause_after(now - asked_at);
+                }
+                Err(_) if now - asked_at > PATIENCE => {
+                    self.held.verdict = Some(Resource::Hidden);
+                }
+                Err(_) => {}
+            },
         }
-        held
+        self.held
     }
 }
 
-/// Whether a file lies in no device at all.
-#[cfg(target_os = "linux")]
-fn is_memory(path: &Path) -> bool {
-    /// The kernel's numbers for the two file systems that do.
-    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x9584_58f6];
-    rustix::fs::statfs(path)
-        .is_ok_and(|system| IN_MEMORY.iter().any(|kind| u64::try_from(system.f_type) == Ok(*kind)))
+fn pause_after(took: Duration) -> Duration {
+    let usual = (took * IDLE_SHARE).clamp(PAUSE, PAUSE_MAX);
+    usual.max((took * IDLE_SHARE_MIN).min(PAUSE_OF_SLOW_MAX))
 }
 
-#[cfg(not(target_os = "linux"))]
-fn is_memory(_path: &Path) -> bool {
-    false
-}
-
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::own_pid;
-    use rustix::fs::{MemfdFlags, memfd_create};
-    use std::io::Write;
 
     #[test]
-    fn f6_what_has_no_name_is_counted_once_and_where_it_lies() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let disks = [dir.path().metadata().expect("is there").dev()];
-        let look = || Held::look(Path::new("/proc"), &[own_pid()], &disks);
-        let mut memory =
-            fs::File::from(memfd_create("held", MemfdFlags::CLOEXEC).expect("creates"));
-        memory.write_all(&vec![1; 3 << 20]).expect("writes");
-        let copies = [memory.try_clone().expect("copies"), memory.try_clone().expect("copies")];
-        let mut file = fs::File::create(dir.path().join("file")).expect("creates");
-        file.write_all(&vec![1; 1 << 20]).expect("writes");
-        let named = look();
-        fs::remove_file(dir.path().join("file")).expect("removes");
-        let held = look();
-        // Other tests hold a little for a moment, but nothing of this size.
-        assert!((3 << 20..4 << 20).contains(&held.memory), "{held:?}");
-        assert!(named.disk < 1 << 20 && held.disk >= 1 << 20, "{named:?} {held:?}");
-        drop(copies);
+    fn looks_take_a_small_part_of_the_time_and_are_never_far_apart() {
+        let pause = |ms| pause_after(Duration::from_millis(ms)).as_millis();
+        assert_eq!([0, 5, 50, 200, 9_000].map(pause), [50, 100, 400, 800, 1_000]);
     }
 }

@@ -4,24 +4,33 @@
 //! let an ordinary user have that. A program can go over a limit between two looks, but it cannot
 //! stay there; and however much there is to look at, the next look is not far.
 //!
-//! What looking cannot find: memory that is only mapped and was never touched, or that is only on
-//! its way in a socket. Processor time of children that nobody waits for is estimated. A control
-//! group knows both.
+//! What looking cannot find: memory that several share and have let go of in part, and pages that
+//! were lent to a pipe or a socket. Processor time of children that nobody waits for is estimated.
+//! A control group knows all of it.
 
 mod held;
+#[cfg_attr(not(target_os = "linux"), path = "blind.rs")]
+mod look;
+#[cfg(target_os = "linux")]
+mod maps;
+#[cfg(target_os = "linux")]
+mod peers;
 mod processes;
 mod time;
 mod walk;
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 use wharf_domain::agent::Usage;
 use wharf_vocab::Resource;
 
+pub(super) use self::held::Eye;
 use self::held::Held;
+use self::look::Look;
 use self::processes::{Source, Spent};
 use self::time::Time;
 use self::walk::Walk;
@@ -31,8 +40,6 @@ use crate::group;
 /// The shortest and the longest pause between two looks at processes.
 const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
-/// The longest pause between two looks at descriptors.
-const HELD_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// In between, a pause is this many times as long as the look before it.
 const IDLE_SHARE: u32 = 20;
 /// A little before most others, so that a program with many processes cannot keep it from looking.
@@ -45,18 +52,21 @@ pub(super) struct Meter {
     source: Source,
     time: Time,
     walk: Option<Walk>,
-    disks: Vec<u64>,
-    held: Held,
-    look_at_held: Instant,
+    /// Sees what they hold otherwise, if memory or disk are limited.
+    eye: Option<Eye>,
     group: Option<PathBuf>,
     look_at: Instant,
 }
 
 impl Meter {
     /// A meter for a program that runs; none if nothing is limited.
-    pub(super) fn new(order: &Order, processes: Option<OwnedFd>) -> Option<Self> {
+    pub(super) fn new(
+        order: &Order,
+        processes: Option<OwnedFd>,
+        mut eye: Option<Eye>,
+    ) -> Option<Self> {
         let usage = order.fence.usage.clone();
-        let walk = usage.disk_bytes.map(|most| Walk::new(order.private_dirs.clone(), most));
+        let walk = usage.disk_bytes.map(|most| Walk::new(own_folders(order), most));
         let needed = usage.memory_bytes.is_some()
             || usage.cpu_ms.is_some()
             || usage.processes.is_some()
@@ -66,16 +76,18 @@ impl Meter {
         }
         // Only the first user may; the program has begun and keeps its own.
         let _ = rustix::process::setpriority_process(None, PRIORITY);
-        let now = Instant::now();
+        let source = processes.map_or(Source::Below, |folder| Source::Namespace(Arc::new(folder)));
+        let disks = walk.as_ref().map(Walk::devices).unwrap_or_default();
+        if let Some(eye) = &mut eye {
+            eye.begin(Look::of(order, own_folders(order), source.clone(), disks));
+        }
         Some(Self {
-            source: processes.map_or(Source::Below, Source::Namespace),
             time: Time::default(),
-            disks: walk.as_ref().map(Walk::devices).unwrap_or_default(),
+            eye,
+            source,
             walk,
-            held: Held::default(),
-            look_at_held: now,
             group: order.fence.group.clone(),
-            look_at: now,
+            look_at: Instant::now(),
             usage,
         })
     }
@@ -108,8 +120,9 @@ impl Meter {
         if most.is_some_and(|most| threads > most) || self.group.as_ref().is_some_and(refused) {
             return Some(Resource::Processes);
         }
-        self.look_at_held(&pids);
-        if self.usage.memory_bytes.is_some_and(|most| self.memory_bytes(&processes, most) > most) {
+        let held = self.eye.as_mut().map(|eye| eye.see(&pids)).unwrap_or_default();
+        let memory = |most: &u64| self.memory_bytes(&processes, held, *most) > *most;
+        if self.usage.memory_bytes.as_ref().is_some_and(memory) {
             return Some(Resource::Memory);
         }
         let seen_ms = self.time.spent_ms(&processes, self.source.others_ticks());
@@ -118,28 +131,18 @@ impl Meter {
         if self.usage.cpu_ms.is_some_and(|most| spent_ms > most) {
             return Some(Resource::Cpu);
         }
-        let removed = self.held.disk;
-        let full = self.walk.as_mut().is_some_and(|walk| walk.step(removed));
-        full.then_some(Resource::Disk)
-    }
-
-    /// Looks at descriptors if it is time to.
-    fn look_at_held(&mut self, pids: &[i32]) {
-        let is_limited = self.usage.memory_bytes.is_some() || self.walk.is_some();
-        let began = Instant::now();
-        if !is_limited || began < self.look_at_held {
-            return;
-        }
-        self.held = Held::look(&self.source.folder(), pids, &self.disks);
-        let now = Instant::now();
-        self.look_at_held = now + ((now - began) * IDLE_SHARE).min(HELD_PAUSE_MAX);
+        let full = self.walk.as_mut().is_some_and(|walk| walk.step(held.disk));
+        // What is known to be too much has the clearer name.
+        full.then_some(Resource::Disk).or(held.verdict)
     }
 
     /// Memory of all. Pages that several share count once for each at first, which is cheap; if
     /// that is too much, they are shared out.
-    fn memory_bytes(&self, processes: &[Spent], most: u64) -> u64 {
-        let held = self.held.memory + self.source.shared_files_bytes();
-        let total = held + processes.iter().map(Spent::memory_bytes).sum::<u64>();
+    fn memory_bytes(&self, processes: &[Spent], held: Held, most: u64) -> u64 {
+        let kernel = held.kernel;
+        let held = held.files.saturating_add(self.source.shared_files_bytes());
+        let touched = processes.iter().map(Spent::memory_bytes).sum::<u64>();
+        let total = held.saturating_add(kernel).saturating_add(touched);
         if total <= most {
             return total;
         }
@@ -155,6 +158,26 @@ impl Meter {
             }
         }
         // What is held may be mapped as well; it is there only once.
-        own + of_files.max(held)
+        own.saturating_add(kernel).saturating_add(of_files.max(held))
     }
+}
+
+/// Every folder of the machine in which the program has a place of its own to write, whoever
+/// shows it: those that lie in another are seen with that one.
+fn own_folders(order: &Order) -> Vec<PathBuf> {
+    let all: Vec<&PathBuf> = order.private_dirs.iter().chain(&order.fence.artifacts).collect();
+    let is_within = |inner: &Path, outer: &Path| inner != outer && inner.starts_with(outer);
+    let mut kept: Vec<PathBuf> = Vec::new();
+    for folder in &all {
+        if !kept.contains(folder) && !all.iter().any(|outer| is_within(folder, outer)) {
+            kept.push((*folder).clone());
+        }
+    }
+    kept
+}
+
+/// Whether it must be seen what a program holds beside the memory that it touches.
+pub(super) fn needs_eye(order: &Order) -> bool {
+    let usage = &order.fence.usage;
+    cfg!(target_os = "linux") && (usage.memory_bytes.is_some() || usage.disk_bytes.is_some())
 }

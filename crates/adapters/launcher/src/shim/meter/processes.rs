@@ -4,14 +4,15 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::tree::{self, own_pid};
 
 /// Where the processes are found.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Source {
     /// In a `/proc` that knows no others.
-    Namespace(OwnedFd),
+    Namespace(Arc<OwnedFd>),
     /// Below this process.
     Below,
 }
@@ -43,7 +44,7 @@ impl Source {
     }
 
     /// The first process of a namespace is ours. Its time counts, for it works for the program.
-    fn is_ours(&self, pid: i32) -> bool {
+    pub(super) fn is_ours(&self, pid: i32) -> bool {
         pid == 1 && matches!(self, Self::Namespace(_))
     }
 
@@ -90,6 +91,27 @@ pub(super) struct Spent {
     pub(super) pages: u64,
     /// Whether it was on a processor, or waited for one.
     pub(super) is_busy: bool,
+    /// Whether its first thread has ended.
+    pub(super) is_headless: bool,
+}
+
+/// Where the kernel tells of a process that lives: usually its own folder. If its first thread has
+/// ended, that one tells of nothing any more, and another must.
+pub(super) fn face(folder: &Path, pid: i32) -> Option<PathBuf> {
+    let own = folder.join(pid.to_string());
+    let spent = Spent::read_in(&own, pid)?;
+    if !spent.is_headless {
+        return Some(own);
+    }
+    living_thread(&own)
+}
+
+fn living_thread(process: &Path) -> Option<PathBuf> {
+    fs::read_dir(process.join("task"))
+        .ok()?
+        .flatten()
+        .map(|thread| thread.path())
+        .find(|thread| Spent::read_in(thread, 0).is_some_and(|thread| !thread.is_headless))
 }
 
 /// A process's fair share of the memory it uses, in bytes.
@@ -101,7 +123,17 @@ pub(super) struct Share {
 
 impl Spent {
     pub(super) fn read(folder: &Path, pid: i32) -> Option<Self> {
-        let stat = fs::read(folder.join(pid.to_string()).join("stat")).ok()?;
+        let own = folder.join(pid.to_string());
+        let spent = Self::read_in(&own, pid)?;
+        if !(spent.is_headless && spent.threads > 1) {
+            return Some(spent);
+        }
+        let thread = living_thread(&own).and_then(|thread| Self::read_in(&thread, pid));
+        Some(Self { pages: thread.map_or(0, |thread| thread.pages), ..spent })
+    }
+
+    fn read_in(folder: &Path, pid: i32) -> Option<Self> {
+        let stat = fs::read(folder.join("stat")).ok()?;
         Self::parse(pid, &String::from_utf8_lossy(&stat))
     }
 
@@ -117,6 +149,7 @@ impl Spent {
             threads: number(17)?,
             pages: number(21)?,
             is_busy: fields.first() == Some(&"R"),
+            is_headless: matches!(fields.first(), Some(&("Z" | "X"))),
         })
     }
 
@@ -129,7 +162,8 @@ impl Spent {
     }
 
     pub(super) fn share(&self, folder: &Path) -> io::Result<Share> {
-        let text = fs::read_to_string(folder.join(self.pid.to_string()).join("smaps_rollup"))?;
+        let face = face(folder, self.pid).ok_or(io::ErrorKind::NotFound)?;
+        let text = fs::read_to_string(face.join("smaps_rollup"))?;
         let bytes = |name: &str| {
             text.lines().find_map(|line| {
                 let rest = line.strip_prefix(name)?.trim();
@@ -157,6 +191,7 @@ mod tests {
             threads: 9,
             pages: 77,
             is_busy: true,
+            is_headless: false,
         };
         assert_eq!(Spent::parse(42, stat), Some(expect));
         assert_eq!(Spent::parse(42, "42 (cut) S 1"), None);

@@ -90,6 +90,7 @@ mod tests {
             threads: 1,
             pages: 0,
             is_busy: false,
+            is_headless: false,
         }
     }
 

@@ -1,0 +1,482 @@
+//! One look at what processes hold: every descriptor they have, what lies in their pipes and
+//! sockets, descriptors on their way included, what they map without having it open, and what the
+//! kernel keeps for them.
+//!
+//! A process that let itself be made invisible is looked at with the privileges that we have over
+//! its namespace. Without a namespace we have none, and what cannot be looked at is not counted;
+//! with one it counts as too much.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FileType, Stat, fstat, fstatfs};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use wharf_vocab::Resource;
+
+use super::held::Held;
+use super::maps::{Mapped, Place};
+use super::peers::Peers;
+use super::processes::{Source, face};
+use crate::sandbox::ARTIFACTS_DIR;
+use crate::shim::message::Order;
+
+/// Descriptors of all processes together, also those on their way.
+const DESCRIPTORS_MAX: u32 = 50_000;
+/// What cannot be looked at may be so for this long: a process ends, a descriptor is received.
+const UNSEEN_MAX: Duration = Duration::from_millis(600);
+/// What the kernel keeps for a descriptor, a mapping and a thread, about.
+const DESCRIPTOR_BYTES: u64 = 1_024;
+const MAPPING_BYTES: u64 = 256;
+const THREAD_BYTES: u64 = 16 * 1_024;
+/// What may wait in a socket that something waits in.
+const SOCKET_BYTES: u64 = 256 * 1_024;
+/// What a set of Landlock's rules may take.
+const RULES_BYTES: u64 = 8 * 1_024 * 1_024;
+const RULES: &str = "anon_inode:[landlock-ruleset]";
+/// A file that is only mapped counts at least as this part of the limit: nobody tells its size.
+const MAPPED_SHARE: u64 = 16;
+/// Sockets on their way in sockets on their way.
+const DEPTH_MAX: u32 = 8;
+/// Descriptors that the kernel lets go along with one message.
+const TOGETHER_MAX: usize = 253;
+/// The kernel's numbers for the file systems that lie in no device.
+const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x9584_58f6];
+
+/// Where to look, and what was not to be seen.
+#[derive(Debug)]
+pub(super) struct Look {
+    source: Source,
+    /// Devices on which the program's folders lie.
+    disks: Vec<u64>,
+    /// Folders that it can write to, as it sees them.
+    folders: Vec<PathBuf>,
+    /// What may lie on disk.
+    disk_most: Option<u64>,
+    /// Whether the program's network is nobody else's.
+    own_network: bool,
+    peers: Peers,
+    /// Since when each look has missed something.
+    unseen_since: Option<Instant>,
+}
+
+/// Why a look goes no further.
+enum Stop {
+    /// There are more descriptors than can be looked at.
+    TooMany,
+    /// It may not be looked at.
+    Unseen,
+}
+
+#[derive(Default)]
+struct Sum {
+    held: Held,
+    descriptors: u32,
+    /// What was counted by a descriptor: in memory, on disk, and the rest.
+    in_memory: HashSet<(u64, u64)>,
+    on_disk: HashSet<u64>,
+    others: HashSet<(u64, u64)>,
+    unseen: bool,
+}
+
+impl Look {
+    /// A look at the processes of an order.
+    pub(super) fn of(
+        order: &Order,
+        folders: Vec<PathBuf>,
+        source: Source,
+        disks: Vec<u64>,
+    ) -> Self {
+        let in_namespaces = order.fence.layers.namespaces;
+        // As the program sees them: some under another name.
+        let others = ["/tmp", ARTIFACTS_DIR].map(PathBuf::from);
+        let others = others.into_iter().filter(|_| in_namespaces);
+        let folders = folders.into_iter().chain(order.fence.write.iter().cloned());
+        let peers = match source {
+            Source::Namespace(_) => Peers::of_children(),
+            Source::Below => Peers::default(),
+        };
+        Self {
+            disks,
+            folders: folders.chain(others).collect(),
+            disk_most: order.fence.usage.disk_bytes,
+            own_network: in_namespaces && order.fence.tcp_port.is_none(),
+            peers,
+            source,
+            unseen_since: None,
+        }
+    }
+
+    /// Looks at these processes.
+    pub(super) fn at(&mut self, pids: &[i32]) -> Held {
+        let folder = self.source.folder();
+        self.peers.retain(&folder, pids);
+        let theirs: Vec<i32> =
+            pids.iter().copied().filter(|pid| !self.source.is_ours(*pid)).collect();
+        let (mut sum, mut mapped) = (Sum::default(), Mapped::default());
+        // To count them is quick; if there are too many, nothing else matters.
+        if theirs.iter().map(|pid| open_files(&folder, *pid)).sum::<u64>() > DESCRIPTORS_MAX.into()
+        {
+            return Held { verdict: Some(Resource::OpenFiles), ..sum.held };
+        }
+        for pid in &theirs {
+            let Some(face) = face(&folder, *pid) else { continue };
+            match self.process(*pid, &face, &mut sum, &mut mapped) {
+                Ok(()) => {}
+                Err(Stop::TooMany) => {
+                    return Held { verdict: Some(Resource::OpenFiles), ..sum.held };
+                }
+                Err(Stop::Unseen) => sum.unseen |= is_there(&folder, *pid),
+            }
+        }
+        if self.own_network
+            && let Some(pid) = theirs.first()
+        {
+            sum.held.kernel += in_connections(&folder.join(pid.to_string()));
+        }
+        self.add_mapped(&mut sum, &mapped);
+        self.judge(&mut sum);
+        sum.held
+    }
+
+    fn process(
+        &mut self,
+        pid: i32,
+        face: &Path,
+        sum: &mut Sum,
+        mapped: &mut Mapped,
+    ) -> Result<(), Stop> {
+        let by_name = fs::read_dir(face.join("fd"));
+        let is_open = by_name.is_ok();
+        let listed = by_name.or_else(|_| fs::read_dir(face.join("fdinfo"))).map_err(unseen)?;
+        for entry in listed.flatten() {
+            let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            sum.count()?;
+            let by_name = is_open.then(|| entry.path());
+            self.descriptor((pid, number), face, by_name.as_deref(), sum)?;
+        }
+        sum.held.kernel += kept(face).map_err(unseen)?;
+        mapped.add(face, &self.folders).map_err(unseen)
+    }
+
+    fn descriptor(
+        &mut self,
+        (pid, number): (i32, i32),
+        face: &Path,
+        by_name: Option<&Path>,
+        sum: &mut Sum,
+    ) -> Result<(), Stop> {
+        let folder = self.source.folder();
+        let mut take = || match self.peers.take(&folder, pid, number) {
+            Ok(own) => Ok(Some(own)),
+            // It was closed meanwhile, or its process is gone.
+            Err(error) if is(&error, Errno::BADF) || is(&error, Errno::SRCH) => Ok(None),
+            Err(_) => Err(Stop::Unseen),
+        };
+        let Some(path) = by_name else {
+            let Some(own) = take()? else { return Ok(()) };
+            return self.own(&own, sum, 0);
+        };
+        let Ok(data) = rustix::fs::stat(path) else { return Ok(()) };
+        match FileType::from_raw_mode(data.st_mode) {
+            FileType::RegularFile => {
+                if let Some(bytes) = nameless(&data) {
+                    let kind = rustix::fs::statfs(path).map(|system| system.f_type);
+                    self.file(&data, bytes, kind, sum);
+                }
+            }
+            FileType::Fifo if sum.is_new(&data) => {
+                // Where no descriptor can be had from others, pipes are what the kernel bounds.
+                if let Ok(Some(own)) = take() {
+                    sum.held.kernel += in_pipe(&own);
+                }
+            }
+            FileType::Socket if sum.is_new(&data) => {
+                match on_their_way(&face.join("fdinfo").join(number.to_string())) {
+                    // It is not one of files; others can take long to close.
+                    None => {}
+                    Some(0) => {
+                        if let Ok(Some(own)) = take() {
+                            sum.held.kernel += in_socket(&own);
+                        }
+                    }
+                    Some(count) => {
+                        if let Some(own) = take()? {
+                            self.socket(&own, count, sum, 0)?;
+                        }
+                    }
+                }
+            }
+            FileType::Unknown => sum.held.kernel += of_rules(path),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Looks at a descriptor that was taken or received.
+    fn own(&self, own: &OwnedFd, sum: &mut Sum, depth: u32) -> Result<(), Stop> {
+        let Ok(data) = fstat(own) else { return Ok(()) };
+        match FileType::from_raw_mode(data.st_mode) {
+            FileType::RegularFile => {
+                if let Some(bytes) = nameless(&data) {
+                    let kind = fstatfs(own).map(|system| system.f_type);
+                    self.file(&data, bytes, kind, sum);
+                }
+            }
+            FileType::Fifo if sum.is_new(&data) => sum.held.kernel += in_pipe(own),
+            FileType::Socket if sum.is_new(&data) => {
+                let about = format!("/proc/self/fdinfo/{}", own.as_raw_fd());
+                if let Some(count) = on_their_way(Path::new(&about)) {
+                    self.socket(own, count, sum, depth)?;
+                }
+            }
+            FileType::Unknown => {
+                let link = format!("/proc/self/fd/{}", own.as_raw_fd());
+                sum.held.kernel += of_rules(Path::new(&link));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Looks at what waits in a socket, of which so many are descriptors. Only those that come
+    /// first can be seen.
+    fn socket(&self, socket: &OwnedFd, count: u32, sum: &mut Sum, depth: u32) -> Result<(), Stop> {
+        sum.held.kernel += in_socket(socket);
+        if count == 0 {
+            return Ok(());
+        }
+        let first = first_of(socket).unwrap_or_default();
+        let seen = u32::try_from(first.len()).unwrap_or(u32::MAX);
+        sum.unseen |= seen < count || depth >= DEPTH_MAX;
+        if depth >= DEPTH_MAX {
+            return Ok(());
+        }
+        for own in first {
+            sum.count()?;
+            self.own(&own, sum, depth + 1)?;
+        }
+        Ok(())
+    }
+
+    /// Counts a file without a name where it lies.
+    fn file<K: TryInto<u64>>(
+        &self,
+        data: &Stat,
+        bytes: u64,
+        kind: rustix::io::Result<K>,
+        sum: &mut Sum,
+    ) {
+        if self.disks.contains(&data.st_dev) {
+            if sum.on_disk.insert(data.st_ino) {
+                sum.held.disk += bytes;
+            }
+            return;
+        }
+        let kind = kind.ok().and_then(|kind| kind.try_into().ok());
+        if kind.is_some_and(|kind| IN_MEMORY.contains(&kind))
+            && sum.in_memory.insert((data.st_dev, data.st_ino))
+        {
+            sum.held.files += bytes;
+        }
+    }
+
+    /// Adds files that are mapped and that nobody has open.
+    fn add_mapped(&self, sum: &mut Sum, mapped: &Mapped) {
+        sum.held.kernel += mapped.count * MAPPING_BYTES;
+        for ((place, number), bytes) in &mapped.files {
+            match place {
+                Place::Memory(device) if !sum.in_memory.contains(&(*device, *number)) => {
+                    sum.held.files = sum.held.files.saturating_add(*bytes);
+                }
+                Place::Disk if !sum.on_disk.contains(number) => {
+                    let least = self.disk_most.unwrap_or(0) / MAPPED_SHARE;
+                    sum.held.disk = sum.held.disk.saturating_add(least.max(*bytes));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What could not be seen for too long is too much, if we are the ones who should see it.
+    fn judge(&mut self, sum: &mut Sum) {
+        if !(sum.unseen && matches!(self.source, Source::Namespace(_))) {
+            self.unseen_since = None;
+            return;
+        }
+        let since = self.unseen_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > UNSEEN_MAX {
+            sum.held.verdict = Some(Resource::Hidden);
+        }
+    }
+}
+
+impl Sum {
+    fn count(&mut self) -> Result<(), Stop> {
+        self.descriptors += 1;
+        self.held.kernel += DESCRIPTOR_BYTES;
+        if self.descriptors > DESCRIPTORS_MAX { Err(Stop::TooMany) } else { Ok(()) }
+    }
+
+    fn is_new(&mut self, data: &Stat) -> bool {
+        self.others.insert((data.st_dev, data.st_ino))
+    }
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
+fn unseen(_: io::Error) -> Stop {
+    Stop::Unseen
+}
+
+/// How many descriptors a process has; newer kernels tell it as the size of a folder.
+fn open_files(folder: &Path, pid: i32) -> u64 {
+    fs::metadata(folder.join(pid.to_string()).join("fd")).map_or(0, |data| data.len())
+}
+
+/// Whether a process is still there and lives.
+fn is_there(folder: &Path, pid: i32) -> bool {
+    face(folder, pid).is_some()
+}
+
+/// What a file takes, if it has no name any more.
+fn nameless(data: &Stat) -> Option<u64> {
+    (data.st_nlink == 0).then(|| u64::try_from(data.st_blocks).unwrap_or(0) * 512)
+}
+
+/// What the kernel keeps for a process, and what it has put aside for it.
+fn kept(face: &Path) -> io::Result<u64> {
+    let status = fs::read_to_string(face.join("status"))?;
+    let number = |name: &str| {
+        let rest = status.lines().find_map(|line| line.strip_prefix(name))?;
+        rest.trim_end_matches("kB").trim().parse::<u64>().ok()
+    };
+    let pages = ["VmPTE:", "VmSwap:", "HugetlbPages:"];
+    let bytes: u64 = pages.iter().filter_map(|name| number(name)).sum::<u64>() * 1_024;
+    Ok(bytes + number("Threads:").unwrap_or(0) * THREAD_BYTES)
+}
+
+/// What a pipe may hold, if it holds anything: a page for each little bit.
+fn in_pipe(pipe: &OwnedFd) -> u64 {
+    match rustix::io::ioctl_fionread(pipe) {
+        Ok(waiting) if waiting > 0 => {
+            rustix::pipe::fcntl_getpipe_size(pipe).map_or(0, |size| size as u64)
+        }
+        _ => 0,
+    }
+}
+
+fn in_socket(socket: &OwnedFd) -> u64 {
+    if rustix::io::ioctl_fionread(socket).is_ok_and(|waiting| waiting > 0) {
+        SOCKET_BYTES
+    } else {
+        0
+    }
+}
+
+fn of_rules(link: &Path) -> u64 {
+    if fs::read_link(link).is_ok_and(|name| name == Path::new(RULES)) { RULES_BYTES } else { 0 }
+}
+
+/// How many descriptors wait in a socket; none if it is not one in which they can.
+fn on_their_way(about: &Path) -> Option<u32> {
+    let text = fs::read_to_string(about).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("scm_fds:")?.trim().parse().ok())
+}
+
+/// Copies of the descriptors that come with the next message of a socket, which stays there.
+fn first_of(socket: &OwnedFd) -> io::Result<Vec<OwnedFd>> {
+    const SPACE: usize = rustix::cmsg_space!(ScmRights(TOGETHER_MAX), ScmCredentials(1));
+    let mut space = [MaybeUninit::uninit(); SPACE];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let mut byte = [0];
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags)?;
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(some) = message {
+            descriptors.extend(some);
+        }
+    }
+    Ok(descriptors)
+}
+
+/// What waits in connections by TCP, whoever has them, of a process's network.
+fn in_connections(process: &Path) -> u64 {
+    let waiting = |line: &str| {
+        let (sent, received) = line.split_ascii_whitespace().nth(4)?.split_once(':')?;
+        let hex = |text| u64::from_str_radix(text, 16).ok();
+        // One that listens says there how many may wait for it.
+        let is_open = line.split_ascii_whitespace().nth(3) != Some("0A");
+        is_open.then(|| hex(sent)?.checked_add(hex(received)?)).flatten()
+    };
+    let of = |name| fs::read_to_string(process.join("net").join(name)).unwrap_or_default();
+    let sum = |text: String| text.lines().skip(1).filter_map(waiting).sum::<u64>();
+    sum(of("tcp")) + sum(of("tcp6"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::own_pid;
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
+
+    fn look(disks: Vec<u64>) -> Look {
+        Look {
+            source: Source::Below,
+            disks,
+            folders: Vec::new(),
+            disk_most: None,
+            own_network: false,
+            peers: Peers::default(),
+            unseen_since: None,
+        }
+    }
+
+    #[test]
+    fn f6_what_has_no_name_is_counted_once_and_where_it_lies() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut look = look(vec![dir.path().metadata().expect("is there").dev()]);
+        let mut memory =
+            fs::File::from(memfd_create("held", MemfdFlags::CLOEXEC).expect("creates"));
+        memory.write_all(&vec![1; 3 << 20]).expect("writes");
+        let copies = [memory.try_clone().expect("copies"), memory.try_clone().expect("copies")];
+        let mut file = fs::File::create(dir.path().join("file")).expect("creates");
+        file.write_all(&vec![1; 1 << 20]).expect("writes");
+        let named = look.at(&[own_pid()]);
+        fs::remove_file(dir.path().join("file")).expect("removes");
+        let held = look.at(&[own_pid()]);
+        // Other tests hold a little for a moment, but nothing of this size.
+        assert!((3 << 20..4 << 20).contains(&held.files), "{held:?}");
+        assert!(named.disk < 1 << 20 && held.disk >= 1 << 20, "{named:?} {held:?}");
+        assert!(held.kernel > 0 && held.verdict.is_none(), "{held:?}");
+        drop(copies);
+    }
+
+    #[test]
+    fn what_the_kernel_says_of_a_socket_is_understood() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let about = dir.path().join("about");
+        for (text, expect) in [("pos:\t0\nscm_fds: 3\n", Some(3)), ("pos:\t0\n", None)] {
+            fs::write(&about, text).expect("writes");
+            assert_eq!(on_their_way(&about), expect);
+        }
+        fs::create_dir(dir.path().join("net")).expect("makes it");
+        let text = "  sl  local rem st tx_queue:rx_queue\n\
+            0: 0100007F:1F90 00000000:0000 0A 00000000:00000080 00:00000000 0 0 0 1\n\
+            1: 0100007F:1F90 0100007F:9999 01 00001000:00000010 00:00000000 0 0 0 2\n";
+        fs::write(dir.path().join("net/tcp"), text).expect("writes");
+        assert_eq!(in_connections(dir.path()), 0x1010);
+    }
+}
