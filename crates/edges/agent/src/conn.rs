@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::{Attempt, Reach, check_schema};
-use wharf_hosting::{Command, Gate, Live, Meter, Places, Rooms, random_hex};
+use wharf_hosting::{Command, Gate, Live, Meter, Places, Rooms, Tie, random_hex};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
 use wharf_vocab::{AgentId, AttemptId, Code, Fault, LaunchId};
@@ -78,6 +78,8 @@ struct Peer {
     places: Arc<Places>,
     /// Folders for the calls of a fenced agent, from its first call on.
     rooms: Option<Rooms>,
+    /// Ends the launch with the connection, however that goes.
+    _tie: Tie,
 }
 
 /// Serves one connection to its end.

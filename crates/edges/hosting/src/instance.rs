@@ -38,15 +38,13 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Starts the process and looks after it until it and all it started are gone.
-    pub(crate) async fn run(mut self) -> (LaunchId, End) {
+    pub(crate) async fn run(mut self) -> End {
         let started = launch::start(&self.kind, &self.live, &self.id, &self.launch).await;
-        let end = match started {
+        match started {
             Ok(running) => self.attend(running).await,
             Err(fault) if is_final(&fault) => End::Refused(fault),
             Err(fault) => End::Crashed { why: fault.message, limit: None },
-        };
-        self.kind.over(&self.launch);
-        (self.launch, end)
+        }
     }
 
     async fn attend(&mut self, running: Running) -> End {

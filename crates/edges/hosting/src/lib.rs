@@ -25,6 +25,7 @@ mod sink;
 mod storage;
 mod supervisor;
 mod throttle;
+mod tie;
 mod transfer;
 mod workdir;
 
@@ -43,6 +44,7 @@ pub use pool::{Failed, Phase};
 pub use storage::reach;
 pub use supervisor::fail;
 pub use throttle::{Gate, Gates, Place, limits};
+pub use tie::Tie;
 pub use transfer::{PIECE_BYTES, copy_in, copy_out, over, unwanted};
 pub use workdir::{
     FILES_MAX, Room, Rooms, discard, invalid_output, is_plain_name, no_room, put_away, unnameable,

@@ -4,11 +4,12 @@
 //! and answers once that is so; in between it keeps as many processes up as are needed, as the
 //! restart policy says.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
 use wharf_engine::launcher::{Backoff, Verdict};
@@ -47,7 +48,9 @@ pub(crate) struct Supervisor {
     up: bool,
     /// No process is started before.
     not_before: Option<Instant>,
-    instances: JoinSet<(LaunchId, End)>,
+    instances: JoinSet<End>,
+    /// Which launch each of them is about, however it ends.
+    launches: HashMap<tokio::task::Id, LaunchId>,
 }
 
 impl Supervisor {
@@ -62,6 +65,7 @@ impl Supervisor {
             up: false,
             not_before: None,
             instances: JoinSet::new(),
+            launches: HashMap::new(),
         };
         tokio::spawn(supervisor.run());
         sender
@@ -82,11 +86,9 @@ impl Supervisor {
                     }
                     None => return self.stop("the core stops", Quit::Stop).await,
                 },
-                Some(ended) = self.instances.join_next() => {
-                    if let Ok((launch, end)) = ended {
-                        self.live.end(&launch);
-                        self.ended(end).await;
-                    }
+                Some(joined) = self.instances.join_next_with_id() => {
+                    let end = self.joined(joined).await;
+                    self.ended(end).await;
                 }
                 () = self.live.changed.notified() => {}
                 () = until(wake) => {}
@@ -118,7 +120,8 @@ impl Supervisor {
                 live: Arc::clone(&self.live),
                 launch,
             };
-            self.instances.spawn(instance.run());
+            let launch = instance.launch.clone();
+            self.launches.insert(self.instances.spawn(instance.run()).id(), launch);
         }
         self.announce().await;
         idle
@@ -148,16 +151,34 @@ impl Supervisor {
         }
         self.up = false;
         self.live.quit_all(how);
-        while let Some(ended) = self.instances.join_next().await {
-            if let Ok((launch, _)) = ended {
-                self.live.end(&launch);
-            }
+        while let Some(joined) = self.instances.join_next_with_id().await {
+            self.joined(joined).await;
         }
         self.live.rest(Rest::Down(reason.to_owned()), None);
         self.announce().await;
         let message = format!("The {} {} is not running: {reason}.", self.kind.word(), self.id);
         let fault = Fault::new(Code::ToolUnavailable, message);
         fail(self.handle(), self.live.fail_waiting(&fault)).await;
+    }
+
+    /// Whoever looked after a launch is done, also by a panic: then the launch is ended here.
+    async fn joined(&mut self, joined: Result<(tokio::task::Id, End), JoinError>) -> End {
+        let (task, end) = match joined {
+            Ok(joined) => joined,
+            Err(error) => {
+                tracing::error!(agent = %self.id, %error, "whoever looked after a process is lost");
+                let why = "the core lost sight of it".to_owned();
+                (error.id(), End::Crashed { why, limit: None })
+            }
+        };
+        let Some(launch) = self.launches.remove(&task) else { return end };
+        if let Some(launched) = self.live.started(&launch) {
+            // It has ended already, unless nobody was left to end it.
+            launched.kill().await;
+        }
+        self.kind.over(&launch);
+        self.live.end(&launch);
+        end
     }
 
     async fn ended(&mut self, end: End) {

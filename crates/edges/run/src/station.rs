@@ -14,7 +14,7 @@ use wharf_domain::Agent;
 use wharf_domain::agent::{Serving, ToolServer};
 use wharf_engine::launcher::{Launched, LogSource};
 use wharf_engine::{Attempt, Dispatch, Handle, Reach};
-use wharf_hosting::{Closed, Command, Phase, Process, fail};
+use wharf_hosting::{Closed, Command, Phase, Process, Tie, fail};
 use wharf_vocab::{AttemptId, Code, Executed, Fault};
 
 use crate::doors::Doors;
@@ -41,6 +41,8 @@ const LINE_CHARS_MAX: usize = 300;
 pub(crate) struct Station {
     tools: Arc<Tools>,
     process: Process,
+    /// Ends the launch with this, however that goes.
+    _tie: Tie,
     doors: Arc<Doors>,
     server: Server,
     /// The folder it shares with the core, if it cannot use addresses.
@@ -109,6 +111,7 @@ impl Station {
             open: HashMap::new(),
             work: JoinSet::new(),
             at_work: HashMap::new(),
+            _tie: Tie::new(&process.live, &process.launch),
             tools,
             process,
         })

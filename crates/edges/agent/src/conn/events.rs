@@ -3,7 +3,7 @@
 use wharf_domain::permission::Permission;
 use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
 use wharf_engine::Reach;
-use wharf_hosting::{Closed, Phase, provider};
+use wharf_hosting::{Closed, Phase, Tie, provider};
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
@@ -116,7 +116,8 @@ impl Connection {
         let origin = options.storage_origin.as_deref();
         let reach = options.handle.agent(&agent).map(|agent| wharf_hosting::reach(&agent, origin));
         let reach = reach.unwrap_or(Reach::Folder);
-        Ok(Peer { agent, launch, live, keys, gate, bounds, reach, places, rooms: None })
+        let _tie = Tie::new(&live, &launch);
+        Ok(Peer { agent, launch, live, keys, gate, bounds, reach, places, rooms: None, _tie })
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.

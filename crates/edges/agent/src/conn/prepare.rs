@@ -5,8 +5,10 @@
 //! long. Meanwhile the call has a place, can be canceled, and has not begun.
 
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::{Attempt, AttemptData, Reach};
@@ -94,7 +96,10 @@ pub(super) fn data_of(
 pub(super) async fn fetch(coming: Coming, stop: CancellationToken, ready: mpsc::Sender<Ready>) {
     let data = coming.attempt.data();
     let fetched = tokio::select! {
-        fetched = copy_all(&data, coming.room.as_ref()) => Some(fetched),
+        fetched = AssertUnwindSafe(copy_all(&data, coming.room.as_ref())).catch_unwind() => {
+            // A panic must not keep the place that the call has here.
+            Some(fetched.unwrap_or_else(|_| Err(lost())))
+        }
         () = stop.cancelled() => None,
         () = ready.closed() => None,
     };
@@ -117,6 +122,10 @@ async fn copy_all(data: &AttemptData, room: Option<&Room>) -> Result<(), Fault> 
         copy_in(data, &name, || room.create_input(&name)).await?;
     }
     Ok(())
+}
+
+fn lost() -> Fault {
+    Fault::new(Code::CoreInternal, "The call's files could not be copied.")
 }
 
 fn no_room() -> Fault {

@@ -56,6 +56,25 @@ async fn a_dead_silent_agent_is_killed_and_started_again() {
 }
 
 #[tokio::test]
+async fn a_connection_that_panics_ends_its_calls_at_once_and_the_agent_is_started_again() {
+    let mut stage = Stage::new().await;
+    let (launch, _agent) = stage.joined(&["echo"]).await;
+    launch.is_really(std::process::id());
+    launch.startle();
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let fault = stage.failure_of(&run).await;
+    assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    assert_eq!(fault.details["executed"], "maybe", "{fault}");
+    let next = stage.launch().await;
+    assert!(launch.is_over(), "nothing speaks with it any more");
+    let mut agent = stage.join(&next, &["echo"]).await;
+    let run = stage.run("echo", json!({})).await.expect("accepted");
+    let call = agent.call().await;
+    agent.succeed(&call, json!({})).await;
+    stage.end_of(&run.key).await;
+}
+
+#[tokio::test]
 async fn r145_degraded_keeps_routing_and_unhealthy_stops_it() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["echo"]).await;

@@ -32,6 +32,8 @@ struct Process {
     id: LaunchId,
     fence: Achieved,
     foreign: AtomicBool,
+    /// Whoever asks next whether a process is of this launch panics.
+    startles: AtomicBool,
     /// A real process that stands for this one; 0 for none.
     real: AtomicU32,
     exit: watch::Sender<Option<Exit>>,
@@ -62,6 +64,7 @@ impl Launcher for Played {
                 id: spec.launch.clone(),
                 fence: Achieved { level: spec.fence.level, notes: Vec::new() },
                 foreign: AtomicBool::new(false),
+                startles: AtomicBool::new(false),
                 real: AtomicU32::new(0),
                 exit: watch::Sender::new(None),
             });
@@ -102,6 +105,11 @@ impl Launch {
     /// From now on whoever connects is no process of this launch.
     pub(crate) fn disown(&self) {
         self.process.foreign.store(true, Ordering::SeqCst);
+    }
+
+    /// Whoever asks next whether a process is of this launch panics, once.
+    pub(crate) fn startle(&self) {
+        self.process.startles.store(true, Ordering::SeqCst);
     }
 
     /// Whoever connects is a process of this launch again.
@@ -168,6 +176,7 @@ impl Launched for Process {
     }
 
     fn owns(&self, pid: u32) -> bool {
+        assert!(!self.startles.swap(false, Ordering::SeqCst), "as the test wants it");
         let known = [std::process::id(), self.real.load(Ordering::SeqCst)];
         known.contains(&pid) && !self.foreign.load(Ordering::SeqCst)
     }

@@ -26,12 +26,27 @@ type Lines = Arc<Mutex<VecDeque<LogLine>>>;
 pub(crate) struct Children {
     specs: Mutex<Vec<LaunchSpec>>,
     lines: Lines,
+    panics: Arc<Mutex<Option<At>>>,
+}
+
+/// Where somebody who looks after a process panics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    /// When the process is to stop.
+    Stop,
+    /// When its end is waited for.
+    Exited,
 }
 
 impl Children {
     /// How each process was launched so far.
     pub(crate) fn specs(&self) -> Vec<LaunchSpec> {
         self.specs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whoever asks this of a process next panics, once.
+    pub(crate) fn panic_at(&self, at: At) {
+        *self.panics.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
     /// All that processes have written so far, freed of secrets.
@@ -44,9 +59,9 @@ impl Children {
 impl Launcher for Children {
     fn launch(&self, spec: LaunchSpec) -> BoxFuture<'_, Result<Arc<dyn Launched>, Fault>> {
         self.specs.lock().unwrap_or_else(PoisonError::into_inner).push(spec.clone());
-        let lines = Arc::clone(&self.lines);
+        let (lines, panics) = (Arc::clone(&self.lines), Arc::clone(&self.panics));
         async move {
-            let started = start(&spec, &lines).map_err(|error| {
+            let started = start(&spec, &lines, panics).map_err(|error| {
                 Fault::new(Code::AgentStartFailed, format!("It could not be started: {error}."))
             })?;
             Ok(Arc::new(started) as Arc<dyn Launched>)
@@ -74,7 +89,11 @@ fn last(lines: &Lines, count: usize) -> Vec<LogLine> {
     lines.iter().skip(lines.len().saturating_sub(count)).cloned().collect()
 }
 
-fn start(spec: &LaunchSpec, lines: &Lines) -> std::io::Result<Started> {
+fn start(
+    spec: &LaunchSpec,
+    lines: &Lines,
+    panics: Arc<Mutex<Option<At>>>,
+) -> std::io::Result<Started> {
     for folder in spec.private_dirs.iter().chain(&spec.given_dirs).chain(&spec.fence.artifacts) {
         std::fs::create_dir_all(folder)?;
     }
@@ -114,7 +133,8 @@ fn start(spec: &LaunchSpec, lines: &Lines) -> std::io::Result<Started> {
     let exit = watch::Sender::new(None);
     tokio::spawn(watch_over(child, killed, exit.clone(), readers, Arc::clone(lines)));
     let fence = Achieved { level: spec.fence.level, notes: Vec::new() };
-    Ok(Started { id: spec.launch.clone(), pid, fence, kill, exit, lines: Arc::clone(lines) })
+    let (id, lines) = (spec.launch.clone(), Arc::clone(lines));
+    Ok(Started { id, pid, fence, kill, exit, lines, panics })
 }
 
 /// Passes connections on to the port, as the real one does.
@@ -186,6 +206,27 @@ struct Started {
     kill: watch::Sender<bool>,
     exit: watch::Sender<Option<Exit>>,
     lines: Lines,
+    panics: Arc<Mutex<Option<At>>>,
+}
+
+impl Started {
+    fn panics_at(&self, at: At) {
+        let due = || self.panics.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = *due() == Some(at);
+        if is_due {
+            *due() = None;
+            panic!("as the test wants it");
+        }
+    }
+
+    fn end(&self) -> BoxFuture<'static, Exit> {
+        let mut exit = self.exit.subscribe();
+        async move {
+            let ended = exit.wait_for(Option::is_some).await.expect("somebody watches over it");
+            ended.clone().expect("it ended")
+        }
+        .boxed()
+    }
 }
 
 impl Launched for Started {
@@ -206,21 +247,18 @@ impl Launched for Started {
     }
 
     fn exited(&self) -> BoxFuture<'static, Exit> {
-        let mut exit = self.exit.subscribe();
-        async move {
-            let ended = exit.wait_for(Option::is_some).await.expect("somebody watches over it");
-            ended.clone().expect("it ended")
-        }
-        .boxed()
+        self.panics_at(At::Exited);
+        self.end()
     }
 
     fn stop(&self, _grace: Duration) -> BoxFuture<'static, Exit> {
+        self.panics_at(At::Stop);
         self.kill()
     }
 
     fn kill(&self) -> BoxFuture<'static, Exit> {
         self.kill.send_replace(true);
-        self.exited()
+        self.end()
     }
 
     fn tail(&self, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {

@@ -7,7 +7,7 @@ use wharf_domain::Availability;
 use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_vocab::{Code, Isolation};
 
-use crate::launcher::seen;
+use crate::launcher::{At, seen};
 use crate::stage::{LONG, Stage, id, owner, tool};
 
 #[tokio::test]
@@ -42,6 +42,31 @@ async fn t042_a_server_that_has_nothing_to_do_ends_and_comes_back() {
     let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
     let view = stage.until(|view| view.instances == 0).await;
     assert_eq!(view.state, AgentState::Running, "it still takes runs");
+    let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "b"})).await).await;
+    assert_ne!(one["pid"], two["pid"]);
+}
+
+#[tokio::test]
+async fn a_panic_while_a_run_is_worked_on_ends_it_at_once_and_spares_the_next() {
+    let stage = Stage::ready("").await;
+    stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    // Whoever waits for the run asks how the process ended that was lost with it.
+    stage.launcher.panic_at(At::Exited);
+    let fault = stage.fault(&*stage.run(json!({"op": "crash"})).await).await;
+    assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+    assert_eq!(fault.details["executed"], "maybe", "{fault}");
+    stage.outputs(&*stage.run(json!({"op": "upper", "text": "b"})).await).await;
+}
+
+#[tokio::test]
+async fn a_panic_while_a_server_is_ended_leaves_neither_its_process_nor_its_place() {
+    let stage = Stage::with(|options| options.idle = Duration::from_millis(1)).await;
+    stage.write_manifest("well", "");
+    stage.approved().await;
+    stage.launcher.panic_at(At::Stop);
+    let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
+    let process = format!("/proc/{}", one["pid"]);
+    stage.until(|view| view.instances == 0 && !std::path::Path::new(&process).exists()).await;
     let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "b"})).await).await;
     assert_ne!(one["pid"], two["pid"]);
 }
