@@ -3,12 +3,16 @@
 CARGO ?= cargo
 SEED ?= 1
 STEPS ?= 10000
+FRAMES ?= 1000000
+
+# The crates that have fuzz targets.
+FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-http
 
 # Where tests that this machine cannot make are written down, to be counted at the end.
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up build test check fmt-check clippy tidy specs unit skipped bench sim security-page
+.PHONY: help up build test check fmt-check clippy tidy specs unit skipped bench sim fuzz security-page
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +71,12 @@ security-page: ## let the hostile peers try everything and write docs/security.m
 	@rm -rf target/security-rows
 	@WHARF_BLESS=1 $(CARGO) test --quiet --locked -p wharf-cli --test e2e hostile::
 	@$(CARGO) xtask security-page
+
+fuzz: ## spoilt messages after the handshake: make fuzz FRAMES=1000000 SEED=7 WIRE=run
+	@scripts/setup.sh build
+	@echo "==> fuzz, seed $(SEED), $(FRAMES) frames for each wire"
+	@WHARF_FUZZ_FRAMES=$(FRAMES) WHARF_FUZZ_SEED=$(SEED) $(CARGO) test --quiet --release --locked \
+		$(FUZZED) fuzz_$(WIRE) -- --nocapture
 
 sim: ## drive the real engine through faults: make sim SEED=7 STEPS=50000
 	@scripts/setup.sh build

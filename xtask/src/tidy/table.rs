@@ -112,6 +112,8 @@ pub(super) const ROWS: &[Row] = &[
     },
     // What tests of every layer say they left out depends on nothing.
     Row { crates: &["proof/skips"], may_use: &[] },
+    // What fuzz targets of every wire share, and those of the sessions themselves.
+    Row { crates: &["proof/fuzz"], may_use: &[VOCAB, WIRE, PROTOCOL] },
     Row { crates: &["proof/testkit"], may_use: &[VOCAB, DOMAIN, PORTS, ENGINE, JOURNAL] },
     Row { crates: &["proof/conformance"], may_use: &[VOCAB, WIRE, PROTOCOL] },
     Row { crates: &["proof/bench"], may_use: &[Everything] },
@@ -127,7 +129,8 @@ pub(super) const LAYERS: &[&[&str]] = &[
 ];
 
 /// What tests of every layer but the kernel may use, wherever it stands.
-pub(super) const TEST_SUPPORT: &[Reach] = &[Crate("proof/testkit"), Crate("proof/skips")];
+pub(super) const TEST_SUPPORT: &[Reach] =
+    &[Crate("proof/testkit"), Crate("proof/skips"), Crate("proof/fuzz")];
 
 /// Pairs that never see each other below `app` and `proof`, not even in tests: then each side
 /// can be replaced without the other noticing.

@@ -2,6 +2,7 @@
 
 mod clients;
 mod closing;
+mod fuzz;
 mod limits;
 mod passes;
 mod refuses;

@@ -3,6 +3,7 @@
 mod client;
 mod events;
 mod files;
+mod fuzz;
 mod http;
 mod limits;
 mod lists;

@@ -232,6 +232,11 @@ impl Socket {
         self.stream.send(Message::Text(text.into())).await.expect("sends");
     }
 
+    /// The same, to a socket that may have been closed.
+    pub(crate) async fn try_say(&mut self, text: &str) -> Result<(), ()> {
+        self.stream.send(Message::Text(text.to_owned().into())).await.map_err(drop)
+    }
+
     pub(crate) async fn subscribe(&mut self, id: &str, query: &str) {
         self.say(json!({"type": "subscribe", "id": id, "payload": {"query": query}})).await;
     }

@@ -10,6 +10,7 @@ mod document;
 mod events;
 mod files;
 mod first_contact;
+mod fuzz;
 mod limits;
 mod lists;
 mod mounts;

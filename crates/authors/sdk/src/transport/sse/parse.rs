@@ -13,7 +13,7 @@ pub(super) struct Event {
 }
 
 /// Reads events, however the bytes are cut. Lines may end with LF, CR or both.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Parser {
     line: Vec<u8>,
     /// The last byte was a CR, so that an LF that follows belongs to it.
@@ -137,6 +137,37 @@ mod tests {
             let single: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
             assert_eq!(read(&single), expected(), "{end:?}");
         }
+    }
+
+    #[test]
+    fn k029_fuzz_sse() {
+        use wharf_fuzz::{Fuzz, Met, Stock};
+
+        const BYTES_MAX: usize = 4_000;
+        let ends = ["\n", "\r", "\r\n"].map(|end| TEXT.replace('\n', end));
+        let frame = "id: 7\ndata: {\"type\":\"progress\",\"id\":\"r1\",\"data\":1}\n\n";
+        let more = [frame, ": keep-alive\n\n", "event: x\nretry: 5\nid\ndata\n\n"];
+        let texts: Vec<&str> = ends.iter().map(String::as_str).chain(more).collect();
+        let mut parser = Parser::new(BYTES_MAX);
+        Fuzz::new("sse").run(&Stock::of_texts(&texts), |dice, bytes| {
+            let (mut events, mut again) = (VecDeque::new(), VecDeque::new());
+            let mut other = parser.clone();
+            let whole = parser.push(bytes, &mut events);
+            // However the bytes are cut, they say the same.
+            let (one, two) = bytes.split_at(dice.below(bytes.len() + 1));
+            let split = other.push(one, &mut again).and_then(|()| other.push(two, &mut again));
+            assert_eq!((&whole, &events), (&split, &again));
+            let kept = parser.line.len() + parser.data.as_ref().map_or(0, String::len);
+            assert!(kept <= BYTES_MAX, "{kept} bytes are kept");
+            match whole {
+                Ok(()) if events.is_empty() => Met::Refused,
+                Ok(()) => Met::Taken,
+                Err(Broken) => {
+                    parser = Parser::new(BYTES_MAX);
+                    Met::Cut
+                }
+            }
+        });
     }
 
     #[test]

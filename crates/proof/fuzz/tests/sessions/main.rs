@@ -1,0 +1,7 @@
+//! Spoilt messages against the sessions of every wire, after a handshake: nothing panics, nothing
+//! grows, and every call ends once.
+
+mod agent;
+mod operator;
+mod run;
+mod tool;
