@@ -44,6 +44,11 @@ pub(crate) fn first_row(stream: i64, class: Class) -> i64 {
     (stream << (SEQ_BITS + CLASS_BITS)) | (class.bit() << SEQ_BITS)
 }
 
+/// No row of the same stream and class has a smaller number.
+pub(crate) fn first_of_its_stream(row_id: i64) -> i64 {
+    row_id & !((1 << SEQ_BITS) - 1)
+}
+
 /// No row of the class has a larger number.
 pub(crate) fn last_row(stream: i64, class: Class) -> i64 {
     first_row(stream, class) + (1 << SEQ_BITS) - 1

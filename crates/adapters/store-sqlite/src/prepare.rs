@@ -36,6 +36,8 @@ pub(crate) struct PreparedAppend {
     /// How many sequence numbers it takes.
     pub(crate) len: u64,
     pub(crate) body: Vec<u8>,
+    /// Whether less is kept of earlier entries from now on.
+    pub(crate) replaces: bool,
     pub(crate) open: bool,
     pub(crate) run: Option<PreparedRun>,
 }
@@ -91,6 +93,7 @@ fn prepare(append: &Append) -> Result<PreparedAppend, StoreError> {
         class,
         len: append.body.len() as u64,
         body,
+        replaces: append.body.replaces_earlier(),
         open: append.head.open,
         run: append.head.run.as_ref().map(prepare_run).transpose()?,
     })

@@ -182,7 +182,7 @@ impl ProviderSink for Sink {
         self.runtime.spawn(async move {
             let attempt = cx.attempt.clone();
             attempt.handed_over();
-            let inputs = attempt.dispatch().spec.inputs.clone();
+            let inputs = Object::clone(&attempt.dispatch().spec.inputs);
             let work = AssertUnwindSafe(async move { function(inputs, cx).await }).catch_unwind();
             let ended = tokio::select! {
                 biased;

@@ -21,7 +21,7 @@ impl Mutation {
         let session = Session::of(ctx)?;
         session.verb(Verb::Run)?;
         let accepted = session.handle.create_run(&session.caller, input.read()?).await?;
-        Ok(Run::from(&*accepted.run))
+        Run::shown(&session.handle, accepted.run).await
     }
 
     /// Asks a run to stop. A run that is over stays as it is.
@@ -37,7 +37,8 @@ impl Mutation {
         let key = input::run_key(&id, world.as_deref())?;
         session.run(Verb::Run, &key).await?;
         let reason = reason.unwrap_or_default();
-        Ok(Run::from(&*session.handle.cancel_run(&session.caller, &key, &reason).await?))
+        let run = session.handle.cancel_run(&session.caller, &key, &reason).await?;
+        Run::shown(&session.handle, run).await
     }
 
     /// Answers a question: with a value, or by saying why there is none.
@@ -58,7 +59,7 @@ impl Mutation {
         let resolution = input::answer(value.map(|Json(value)| value), status.as_deref(), text)?;
         session.ask(Verb::Answer, &id).await?;
         let run = session.handle.resolve_ask(&session.caller, &id, resolution).await?;
-        Ok(Run::from(&*run))
+        Run::shown(&session.handle, run).await
     }
 
     /// Decides an approval.
@@ -78,7 +79,7 @@ impl Mutation {
         };
         session.ask(Verb::Approve, &id).await?;
         let run = session.handle.resolve_ask(&session.caller, &id, resolution).await?;
-        Ok(Run::from(&*run))
+        Run::shown(&session.handle, run).await
     }
 
     /// Makes a world.

@@ -64,7 +64,8 @@ impl Query {
         let session = Session::of(ctx)?;
         session.verb(Verb::Read)?;
         let key = input::run_key(&id, world.as_deref())?;
-        Ok(Run::from(&*session.run(Verb::Read, &key).await?))
+        let run = session.run(Verb::Read, &key).await?;
+        Run::shown(&session.handle, run).await
     }
 
     /// All tools by name.

@@ -73,10 +73,16 @@ impl Reader {
     /// The next event that is new to the reader.
     async fn next(&mut self) -> Option<Result<RunEvent, Fault>> {
         loop {
-            let event = match self.read().await? {
+            let mut event = match self.read().await? {
                 Ok(event) => event,
                 Err(fault) => return Some(Err(fault)),
             };
+            if let Some(ended) = event.ended.take() {
+                match self.session.handle.with_inputs(ended).await {
+                    Ok(ended) => event.ended = Some(ended),
+                    Err(fault) => return Some(Err(fault)),
+                }
+            }
             let is_new = event.seq > self.after;
             if let Some(told) = self.teller.tell(event).filter(|_| is_new) {
                 return Some(Ok(told));

@@ -86,6 +86,7 @@ fn describe() {
     );
     describe_gauge!("wharf_http_event_streams", "Open event streams.");
     describe_gauge!("wharf_runs_open", "Runs that are not over.");
+    describe_gauge!("wharf_held_bytes", "Memory that open runs and attempts under way take.");
     describe_gauge!("wharf_build_info", "Always 1; the label says which version runs.");
 }
 
@@ -94,6 +95,8 @@ pub(crate) fn render(handle: &Handle) -> String {
     let recorder = recorder();
     #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 open runs")]
     gauge!("wharf_runs_open").set(handle.open_runs() as f64);
+    #[expect(clippy::cast_precision_loss, reason = "nobody has 2^52 bytes of memory")]
+    gauge!("wharf_held_bytes").set(handle.held_bytes() as f64);
     gauge!("wharf_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     recorder.run_upkeep();
     recorder.render()

@@ -53,7 +53,7 @@ pub(crate) fn run(run: &Run) -> wire::Run {
     };
     wire::Run {
         outputs: Some(outputs),
-        inputs: Some(run.spec.inputs.clone()),
+        inputs: Some(Object::clone(&run.spec.inputs)),
         artifacts: Some(files::of_run(run)),
         continues: run.spec.continues.as_ref().map(ToString::to_string),
         receipt: files::receipt(run),

@@ -33,7 +33,7 @@ pub(crate) fn order(
             // Addresses elsewhere are passed on as they are.
             let elsewhere = data.refs().iter().any(|name| !inputs.contains_key(name));
             let mut all =
-                if elsewhere { data.inputs_with_addresses()? } else { spec.inputs.clone() };
+                if elsewhere { data.inputs_with_addresses()? } else { Object::clone(&spec.inputs) };
             all.extend(inputs.iter().map(|(name, path)| (name.clone(), path.clone().into())));
             let mut places = outputs.clone();
             if data.output_names().iter().any(|name| !outputs.contains_key(name)) {

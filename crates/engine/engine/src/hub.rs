@@ -1,24 +1,35 @@
 //! What has been committed, as readers see it: live runs, who watches them, who waits for them.
 //!
 //! Only the shell writes here, and only what is committed, so nothing can be seen too early.
-//! Finished runs of durability `memory` are kept for a while, since no store has them.
+//! What is shown is counted in bytes: what open runs take in memory, and what each of them and
+//! all that it started have written.
 
-use std::collections::{HashMap, VecDeque};
+mod memory;
+
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{broadcast, oneshot};
 use wharf_domain::scope::Target;
-use wharf_domain::{Ask, Entry, Notice, NoticeEntry, Run, RunEntry};
+use wharf_domain::{Ask, Entry, Notice, NoticeEntry, Run, RunEntry, RunSpec};
 use wharf_ports::{Batch, Body, HistoryItem, HistoryRecord};
-use wharf_vocab::limits::{MEMORY_RUNS_KEPT_MAX, WATCH_QUEUE_MAX};
-use wharf_vocab::{Durability, Publish, RunKey, RunStatus, Seq, ShardId, WorldId};
+use wharf_vocab::limits::{
+    FAMILY_JOURNAL_BYTES_MAX, RUN_DEPTH_MAX, WATCH_BATCH_BYTES_MAX, WATCH_QUEUE_MAX,
+};
+use wharf_vocab::{
+    AskId, Code, Durability, Fault, Publish, RunKey, RunStatus, Seq, ShardId, WorldId,
+};
+
+use crate::held::{Held, HeldBytes, Holder};
+use memory::MemoryRuns;
 
 /// What watchers of a run are sent.
 #[derive(Debug, Clone)]
 pub(crate) enum Published {
     /// What was committed, and the run after it.
     Batch(Arc<Batch>, Arc<Run>),
-    /// The run was loaded anew: the store may hold what was not published.
+    /// There is more to read than is sent along: it is large, or the run was loaded anew and the
+    /// store may hold what was not published.
     Reloaded,
 }
 
@@ -39,37 +50,35 @@ const ASK_NEWS_MAX: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct Hub {
     inner: Mutex<Inner>,
+    /// What open runs take.
+    held: Held,
     asks: broadcast::Sender<AskNews>,
-}
-
-impl Default for Hub {
-    fn default() -> Self {
-        Self { inner: Mutex::default(), asks: broadcast::channel(ASK_NEWS_MAX).0 }
-    }
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    live: HashMap<RunKey, Arc<Run>>,
+    live: HashMap<RunKey, Live>,
     /// Live runs by the keys of the world's files that they write at once.
     writers: HashMap<String, Vec<RunKey>>,
     watchers: HashMap<RunKey, broadcast::Sender<Published>>,
     waiters: HashMap<RunKey, Vec<oneshot::Sender<Arc<Run>>>>,
-    memory: HashMap<RunKey, MemoryRun>,
-    /// How many runs in memory there have been.
-    memory_count: u64,
-    memory_over: VecDeque<RunKey>,
+    memory: MemoryRuns,
+    /// What runs and all that they started have made the journal keep, by the run it began with.
+    written: HashMap<RunKey, u64>,
 }
 
 #[derive(Debug)]
-struct MemoryRun {
-    /// Its number in the order in which such runs were accepted, from 1.
-    number: u64,
+struct Live {
     run: Arc<Run>,
-    batches: Vec<Arc<Batch>>,
+    /// What it takes; of a run in memory that is counted with its history.
+    held: Option<HeldBytes>,
 }
 
 impl Hub {
+    pub(crate) fn new(held: Held) -> Self {
+        Self { inner: Mutex::default(), held, asks: broadcast::channel(ASK_NEWS_MAX).0 }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,14 +118,26 @@ impl Hub {
         }
     }
 
-    /// Shows a committed batch of a run.
-    pub(crate) fn publish(&self, batch: Arc<Batch>, run: Arc<Run>) {
-        self.tell_of_asks(&batch, &run);
+    /// Shows a committed batch of a run; says whether the run takes or has written too much, it
+    /// and all it belongs to together.
+    #[must_use]
+    pub(crate) fn publish(&self, batch: Arc<Batch>, run: &Arc<Run>) -> bool {
+        self.tell_of_asks(&batch, run);
+        let bytes = batch.weight();
         let mut inner = self.lock();
         let over = run.is_over();
-        if run.spec.durability == Durability::Memory {
-            inner.remember(&batch, &run);
-        }
+        let family = inner.family(&run.key, &run.spec);
+        let too_much = match run.spec.durability {
+            Durability::Memory => {
+                let hold = || self.held.take_anyway(Holder::of_run(&run.spec, family), 0);
+                inner.memory.remember(&batch, run, hold)
+            }
+            Durability::Journal => inner.count_written(family, bytes),
+        };
+        let told = |run: &Arc<Run>| match bytes <= WATCH_BATCH_BYTES_MAX {
+            true => Published::Batch(batch, Arc::clone(run)),
+            false => Published::Reloaded,
+        };
         if over {
             inner.remove(&run.key);
             let waiters = inner.waiters.remove(&run.key).unwrap_or_default();
@@ -124,22 +145,44 @@ impl Hub {
             drop(inner);
             for waiter in waiters {
                 // A waiter that gave up does not matter.
-                let _ = waiter.send(Arc::clone(&run));
+                let _ = waiter.send(Arc::clone(run));
             }
             if let Some(watchers) = watchers {
-                let _ = watchers.send(Published::Batch(batch, run));
+                let _ = watchers.send(told(run));
             }
         } else {
-            inner.insert(&run);
+            inner.insert(run, &self.held);
             if let Some(watchers) = inner.watchers.get(&run.key) {
-                let _ = watchers.send(Published::Batch(batch, run));
+                let _ = watchers.send(told(run));
             }
         }
+        too_much
+    }
+
+    /// For whom a run is held: one that is open, or one that is about to be made.
+    pub(crate) fn holders(&self, key: &RunKey, spec: &RunSpec) -> Vec<Holder> {
+        let family = self.lock().family(key, spec);
+        Holder::of_run(spec, family)
+    }
+
+    /// Whether a run may start another one that makes the journal keep so much more.
+    pub(crate) fn check_written(&self, parent: &RunKey, bytes: u64) -> Result<(), Fault> {
+        let inner = self.lock();
+        let Some(live) = inner.live.get(parent) else { return Ok(()) };
+        let family = inner.family(parent, &live.run.spec);
+        let written = inner.written.get(&family).copied().unwrap_or(0);
+        if written + bytes <= FAMILY_JOURNAL_BYTES_MAX {
+            return Ok(());
+        }
+        let message = format!(
+            "A run and all that it starts may write {FAMILY_JOURNAL_BYTES_MAX} bytes, and it has."
+        );
+        Err(Fault { retryable: false, ..Fault::new(Code::ToolLimit, message) })
     }
 
     /// Shows a run that was loaded from the store.
     pub(crate) fn restore(&self, run: &Arc<Run>) {
-        self.lock().insert(run);
+        self.lock().insert(run, &self.held);
     }
 
     /// Shards are about to be shown as the store holds them: what was shown of their open runs is
@@ -151,11 +194,11 @@ impl Hub {
             !shards.contains(&key.shard())
                 || (run.spec.durability == Durability::Memory && held.contains(&key.shard()))
         };
-        let wrong = inner.live.iter().filter(|(key, run)| !stays(key, run)).map(|(key, _)| key);
-        for key in wrong.cloned().collect::<Vec<_>>() {
+        let wrong = inner.live.iter().filter(|(key, live)| !stays(key, &live.run));
+        for key in wrong.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
             inner.remove(&key);
         }
-        inner.memory.retain(|key, memory| memory.run.is_over() || stays(key, &memory.run));
+        inner.memory.keep_open(stays);
     }
 
     /// Shards were loaded anew: whoever watches their runs reads on in the store.
@@ -168,43 +211,40 @@ impl Hub {
         }
     }
 
-    /// A run that is under way, or one that was kept in memory.
+    /// A run that is under way, or one that was kept in memory; without large inputs, if the
+    /// store has them.
     pub(crate) fn run(&self, key: &RunKey) -> Option<Arc<Run>> {
         let inner = self.lock();
-        inner.live.get(key).or(inner.memory.get(key).map(|memory| &memory.run)).cloned()
+        inner.live.get(key).map(|live| &live.run).or_else(|| inner.memory.run(key)).cloned()
     }
 
     /// All runs that are kept in memory only with their numbers, newest first.
     pub(crate) fn memory_runs(&self) -> Vec<(u64, Arc<Run>)> {
-        let inner = self.lock();
-        let numbered = |memory: &MemoryRun| (memory.number, Arc::clone(&memory.run));
-        let mut runs: Vec<_> = inner.memory.values().map(numbered).collect();
-        drop(inner);
-        runs.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-        runs
+        self.lock().memory.all()
     }
 
     /// A run that is kept in memory only, and the number of the last thing it wrote.
     pub(crate) fn memory_run(&self, key: &RunKey) -> Option<(Arc<Run>, Seq)> {
-        let inner = self.lock();
-        let memory = inner.memory.get(key)?;
-        let records = memory.batches.iter().rev().flat_map(|batch| records(batch, key, Seq(0)));
-        let seq = records.map(|record| record.seq).max().unwrap_or(Seq(0));
-        Some((Arc::clone(&memory.run), seq))
+        self.lock().memory.with_seq(key)
     }
 
     /// What a run in memory has written behind `after`; `None` if it is not one.
     pub(crate) fn memory_history(&self, key: &RunKey, after: Seq) -> Option<Vec<HistoryRecord>> {
-        let inner = self.lock();
-        let memory = inner.memory.get(key)?;
-        Some(memory.batches.iter().flat_map(|batch| records(batch, key, after)).collect())
+        self.lock().memory.history(key, after)
+    }
+
+    /// An ask of a run that is kept in memory only.
+    pub(crate) fn memory_ask(&self, id: &AskId) -> Option<Ask> {
+        self.lock().memory.ask(id)
+    }
+
+    /// Open asks of runs that are kept in memory only.
+    pub(crate) fn memory_open_asks(&self) -> Vec<Ask> {
+        self.lock().memory.open_asks()
     }
 
     pub(crate) fn forget_memory(&self, key: &RunKey) -> bool {
-        let mut inner = self.lock();
-        // Another run may come to have the same name, and must not be forgotten instead.
-        inner.memory_over.retain(|over| over != key);
-        inner.memory.remove(key).is_some()
+        self.lock().memory.forget(key)
     }
 
     /// Follows what is published of a run from now on.
@@ -226,17 +266,17 @@ impl Hub {
     }
 
     /// Is told when the run is over.
-    pub(crate) fn wait(&self, key: &RunKey) -> oneshot::Receiver<Arc<Run>> {
-        let (sender, receiver) = oneshot::channel();
+    pub(crate) fn wait(self: &Arc<Self>, key: &RunKey) -> Waiter {
+        let (sender, over) = oneshot::channel();
         let mut inner = self.lock();
         let waiters = inner.waiters.entry(key.clone()).or_default();
         waiters.retain(|waiter| !waiter.is_closed());
         waiters.push(sender);
-        receiver
+        Waiter { hub: Arc::clone(self), key: key.clone(), over }
     }
 
     /// Forgets waiters that gave up.
-    pub(crate) fn gave_up(&self, key: &RunKey) {
+    fn gave_up(&self, key: &RunKey) {
         let mut inner = self.lock();
         if let Some(waiters) = inner.waiters.get_mut(key) {
             waiters.retain(|waiter| !waiter.is_closed());
@@ -249,14 +289,15 @@ impl Hub {
     /// The runs of a world that are under way.
     pub(crate) fn open_in(&self, world: &WorldId) -> Vec<Arc<Run>> {
         let inner = self.lock();
-        inner.live.values().filter(|run| run.key.world == *world).cloned().collect()
+        let runs = inner.live.values().map(|live| &live.run);
+        runs.filter(|run| run.key.world == *world).cloned().collect()
     }
 
     /// The runs under way that write an object of a world at once.
     pub(crate) fn writers(&self, key: &str) -> Vec<Arc<Run>> {
         let inner = self.lock();
         let runs = inner.writers.get(key).into_iter().flatten();
-        runs.filter_map(|run| inner.live.get(run)).cloned().collect()
+        runs.filter_map(|run| inner.live.get(run)).map(|live| Arc::clone(&live.run)).collect()
     }
 
     /// How many runs are under way.
@@ -266,21 +307,58 @@ impl Hub {
 
     /// How many attempts are at work, not counting those that wait for an answer.
     pub(crate) fn active_attempts(&self) -> usize {
-        self.lock().live.values().filter(|run| run.status() == RunStatus::Running).count()
+        let running = |live: &&Live| live.run.status() == RunStatus::Running;
+        self.lock().live.values().filter(running).count()
+    }
+}
+
+/// Waits for the end of a run; whoever drops it does not wait any more.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    hub: Arc<Hub>,
+    key: RunKey,
+    over: oneshot::Receiver<Arc<Run>>,
+}
+
+impl Waiter {
+    /// The run as it ended; `None` if that is not told here any more.
+    pub(crate) async fn over(&mut self) -> Option<Arc<Run>> {
+        (&mut self.over).await.ok()
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        self.over.close();
+        self.hub.gave_up(&self.key);
     }
 }
 
 impl Inner {
-    fn insert(&mut self, run: &Arc<Run>) {
-        if self.live.insert(run.key.clone(), Arc::clone(run)).is_none() {
-            for key in direct_keys(run) {
-                self.writers.entry(key).or_default().push(run.key.clone());
+    fn insert(&mut self, run: &Arc<Run>, held: &Held) {
+        if let Some(live) = self.live.get_mut(&run.key) {
+            live.run = Arc::clone(run);
+            if let Some(held) = &mut live.held {
+                held.set(run.weight());
             }
+            return;
+        }
+        let held = (run.spec.durability == Durability::Journal).then(|| {
+            let holders = Holder::of_run(&run.spec, self.family(&run.key, &run.spec));
+            held.take_anyway(holders, run.weight())
+        });
+        self.live.insert(run.key.clone(), Live { run: Arc::clone(run), held });
+        for key in direct_keys(run) {
+            self.writers.entry(key).or_default().push(run.key.clone());
         }
     }
 
     fn remove(&mut self, key: &RunKey) {
-        let Some(run) = self.live.remove(key) else { return };
+        let Some(Live { run, .. }) = self.live.remove(key) else { return };
+        let family = self.family(key, &run.spec);
+        if !self.live.contains_key(&family) {
+            self.written.remove(&family);
+        }
         for object in direct_keys(&run) {
             if let Some(writers) = self.writers.get_mut(&object) {
                 writers.retain(|writer| writer != key);
@@ -291,23 +369,22 @@ impl Inner {
         }
     }
 
-    fn remember(&mut self, batch: &Arc<Batch>, run: &Arc<Run>) {
-        let count = &mut self.memory_count;
-        let memory = self.memory.entry(run.key.clone()).or_insert_with(|| {
-            *count += 1;
-            MemoryRun { number: *count, run: Arc::clone(run), batches: Vec::new() }
-        });
-        let was_over = memory.run.is_over() && !memory.batches.is_empty();
-        memory.run = Arc::clone(run);
-        memory.batches.push(Arc::clone(batch));
-        if run.is_over() && !was_over {
-            self.memory_over.push_back(run.key.clone());
-            while self.memory_over.len() > MEMORY_RUNS_KEPT_MAX {
-                if let Some(key) = self.memory_over.pop_front() {
-                    self.memory.remove(&key);
-                }
-            }
+    /// The run that all of this began with, as far as it is open.
+    fn family(&self, key: &RunKey, spec: &RunSpec) -> RunKey {
+        let (mut first, mut parent) = (key, spec.parent.as_ref());
+        for _ in 0..=RUN_DEPTH_MAX {
+            let Some(above) = parent else { break };
+            first = above;
+            parent = self.live.get(above).and_then(|live| live.run.spec.parent.as_ref());
         }
+        first.clone()
+    }
+
+    /// Counts what was written; says whether that is too much by now.
+    fn count_written(&mut self, family: RunKey, bytes: u64) -> bool {
+        let written = self.written.entry(family).or_default();
+        *written += bytes;
+        *written > FAMILY_JOURNAL_BYTES_MAX
     }
 }
 

@@ -8,6 +8,7 @@ mod catalog;
 mod clean;
 mod fresh;
 mod handle;
+mod held;
 mod hub;
 mod prices;
 mod records;

@@ -1,6 +1,7 @@
 //! The thin asynchronous shell around the shards: it feeds them, commits what they decide and
 //! performs what follows. It decides nothing itself.
 
+mod fetch;
 mod hand_over;
 mod load;
 mod publish;
@@ -15,21 +16,24 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use wharf_domain::run::RunInput;
 use wharf_domain::{Availability, Entry, Run, RunEntry};
 use wharf_ports::{Batch, Body, Clock, CommitError, ObjectStore, Store, StoreError, WeakLifeline};
-use wharf_vocab::limits::LEASE_MS;
+use wharf_vocab::limits::{COMMITS_BYTES_MAX, LEASE_MS, PROGRESS_BYTES_MAX};
 use wharf_vocab::{
     AttemptId, Code, CommitNo, Epoch, Fault, NodeId, ProviderId, RunKey, ShardId, StreamId,
     Timestamp,
 };
 
 use crate::catalog::Catalog;
+use crate::held::Held;
 use crate::hub::Hub;
 use crate::prices::Prices;
 use crate::records::{Agents, Grants, Seats, Worlds};
 use crate::shard::{Effect, Input, LateCost, Output, Reply, Shard, Ticket, is_called_off};
 use crate::turns::Turns;
+use fetch::{Fetched, Fetching};
 use load::{Loaded, Loading};
 
 /// Groups of batches that may be on their way to the store at once; beyond it, inputs wait.
@@ -43,7 +47,7 @@ const ROOM_AGAIN_MS: u64 = 50;
 #[derive(Debug)]
 pub(crate) enum Message {
     /// An input for a shard, and where its answer goes.
-    Input { shard: ShardId, input: Box<Input>, answer: Option<Answer> },
+    Input { shard: ShardId, input: Box<Input>, answer: Option<Answer>, room: Option<Room> },
     /// A provider's availability, for every shard.
     Provider { provider: ProviderId, availability: Availability },
     /// Commit what is under way, then end.
@@ -52,6 +56,9 @@ pub(crate) enum Message {
 
 pub(crate) type Answer = oneshot::Sender<Result<Reply, Fault>>;
 
+/// What a large message takes of the room for messages that wait, until it is taken.
+pub(crate) type Room = OwnedSemaphorePermit;
+
 /// What the shell is made of.
 pub(crate) struct Parts {
     pub(crate) node: NodeId,
@@ -59,6 +66,8 @@ pub(crate) struct Parts {
     pub(crate) objects: Option<Arc<dyn ObjectStore>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) hub: Arc<Hub>,
+    /// What attempts take that were handed over, with their inputs.
+    pub(crate) attempts: Held,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) worlds: Arc<Worlds>,
     pub(crate) agents: Arc<Agents>,
@@ -77,7 +86,12 @@ pub(crate) struct Shell {
     shards: Vec<Option<Shard>>,
     queue: VecDeque<(ShardId, Input)>,
     batches: Vec<Arc<Batch>>,
-    committing: FuturesUnordered<BoxFuture<'static, Vec<Settled>>>,
+    committing: FuturesUnordered<BoxFuture<'static, Group>>,
+    /// What is on its way to the store.
+    committing_bytes: u64,
+    /// Attempts whose inputs are being read from the store before they are handed over.
+    fetching: HashMap<RunKey, Fetching>,
+    fetches: FuturesUnordered<BoxFuture<'static, Fetched>>,
     /// Look-ups in the store whose answer is an input.
     chores: FuturesUnordered<BoxFuture<'static, Option<(ShardId, Input)>>>,
     answers: HashMap<Ticket, (ShardId, Answer)>,
@@ -95,6 +109,12 @@ pub(crate) struct Shell {
     /// The attempt of each open run that was handed to a provider, and whether it is still there.
     handed_over: HashMap<RunKey, (AttemptId, WeakLifeline)>,
     renew_at: Timestamp,
+}
+
+/// What became of batches that were committed together.
+struct Group {
+    settled: Vec<Settled>,
+    bytes: u64,
 }
 
 /// What became of a batch.
@@ -116,6 +136,9 @@ impl Shell {
             queue: VecDeque::new(),
             batches: Vec::new(),
             committing: FuturesUnordered::new(),
+            committing_bytes: 0,
+            fetching: HashMap::new(),
+            fetches: FuturesUnordered::new(),
             chores: FuturesUnordered::new(),
             answers: HashMap::new(),
             last_ticket: 0,
@@ -141,7 +164,7 @@ impl Shell {
         let mut stop: Option<oneshot::Sender<()>> = None;
         loop {
             let wake = self.wake_in();
-            let taking = stop.is_none() && self.committing.len() < GROUPS_ON_THE_WAY_MAX;
+            let taking = stop.is_none() && self.has_room();
             tokio::select! {
                 biased;
                 Some(settled) = self.committing.next(), if !self.committing.is_empty() => {
@@ -152,6 +175,9 @@ impl Shell {
                 }
                 Some(loaded) = self.loads.next(), if !self.loads.is_empty() => {
                     self.take_over(loaded);
+                }
+                Some(fetched) = self.fetches.next(), if !self.fetches.is_empty() => {
+                    self.fetched(fetched);
                 }
                 Some(done) = self.chores.next(), if !self.chores.is_empty() => {
                     self.queue.extend(done);
@@ -173,6 +199,18 @@ impl Shell {
                 return;
             }
         }
+    }
+
+    /// Whether more can be taken. What is on its way to the store, and progress that waits behind
+    /// it, is waited for, so that nobody can make the core hold more than the store can take.
+    fn has_room(&self) -> bool {
+        self.committing.len() < GROUPS_ON_THE_WAY_MAX
+            && self.committing_bytes < COMMITS_BYTES_MAX
+            && (self.committing.is_empty() || self.progress_bytes() < PROGRESS_BYTES_MAX)
+    }
+
+    fn progress_bytes(&self) -> usize {
+        self.shards.iter().flatten().map(Shard::progress_waiting_bytes).sum()
     }
 
     fn wake_in(&self) -> Duration {
@@ -209,7 +247,9 @@ impl Shell {
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Input { shard, mut input, answer } => {
+            Message::Input { shard, mut input, answer, room } => {
+                drop(room);
+                self.bound_progress(&mut input);
                 if let Some(answer) = answer {
                     if let Input::Create(create) = &*input
                         && let Err(fault) = self.turns.admit(&create.key, &create.spec)
@@ -235,8 +275,19 @@ impl Shell {
         }
     }
 
-    fn settled(&mut self, settled: Vec<Settled>) {
-        for Settled { shard, epoch, no, result } in settled {
+    /// A store that takes nothing must not make the core hold all that is written meanwhile.
+    fn bound_progress(&self, input: &mut Input) {
+        if let Input::Progress { key, attempt_id, .. } = input
+            && self.progress_bytes() > 2 * PROGRESS_BYTES_MAX
+        {
+            let too_large = RunInput::OutputTooLarge { attempt_id: attempt_id.clone() };
+            *input = Input::Run { key: key.clone(), input: too_large, ticket: None };
+        }
+    }
+
+    fn settled(&mut self, group: Group) {
+        self.committing_bytes -= group.bytes;
+        for Settled { shard, epoch, no, result } in group.settled {
             // A batch of an earlier life of the shard says nothing about this one.
             if self.shards[shard.index()].as_ref().is_none_or(|found| found.epoch() != epoch) {
                 continue;
@@ -326,14 +377,15 @@ impl Shell {
         let batches = std::mem::take(&mut self.batches);
         let names: Vec<_> =
             batches.iter().map(|batch| (batch.shard, batch.epoch, batch.no)).collect();
+        let bytes = batches.iter().map(|batch| batch.weight()).sum();
+        self.committing_bytes += bytes;
         let committed = self.parts.store.commit(batches);
         self.committing.push(Box::pin(async move {
-            let results = committed.await;
-            names
-                .into_iter()
-                .zip(results)
+            let settled = names.into_iter().zip(committed.await);
+            let settled = settled
                 .map(|((shard, epoch, no), result)| Settled { shard, epoch, no, result })
-                .collect()
+                .collect();
+            Group { settled, bytes }
         }));
     }
 
@@ -348,11 +400,12 @@ impl Shell {
             Effect::Publish { batch, run } => {
                 if run.is_over() {
                     self.handed_over.remove(&run.key);
+                    self.fetching.remove(&run.key);
                 }
                 count(&batch, &run);
                 self.parts.prices.committed(&batch.ledger);
                 self.clear_up(&run);
-                self.parts.hub.publish(batch, run);
+                self.publish(batch, &run);
             }
             Effect::WorldChanged(world) => self.parts.worlds.set(world),
             Effect::AgentChanged(agent) => self.parts.agents.set(*agent),
@@ -364,6 +417,7 @@ impl Shell {
             Effect::PutInPlace { run, attempt_id, moves, files } => {
                 self.put_in_place(run, attempt_id, moves, files);
             }
+            Effect::CancelAttempt { attempt_id, .. } if self.give_up_fetching(&attempt_id) => {}
             Effect::CancelAttempt { provider, attempt_id, reason, grace_ms } => {
                 self.tell_sink(&provider, |sink| sink.cancel(&attempt_id, &reason, grace_ms));
             }
@@ -378,6 +432,18 @@ impl Shell {
             Effect::Reload => {
                 self.reload.insert(shard);
             }
+        }
+    }
+
+    /// Shows what was committed. Whoever writes more than a run and all it belongs to may is
+    /// stopped.
+    fn publish(&mut self, batch: Arc<Batch>, run: &Arc<Run>) {
+        if self.parts.hub.publish(batch, run)
+            && let Some(active) = &run.active
+        {
+            let (key, attempt_id) = (run.key.clone(), active.id.clone());
+            let (shard, input) = (key.shard(), RunInput::OutputTooLarge { attempt_id });
+            self.queue.push_back((shard, Input::Run { key, input, ticket: None }));
         }
     }
 

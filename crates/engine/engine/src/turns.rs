@@ -11,6 +11,8 @@ use wharf_domain::RunSpec;
 use wharf_vocab::limits::{CALLER_RUNS_IN_LINE_MAX, PROVIDER_RUNS_IN_LINE_MAX};
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, RunKey, ShardId, Timestamp, WorldId};
 
+use crate::held::payer;
+
 /// Lanes that are looked at in one go when there is no room for the run in front of them.
 const LANES_AT_ONCE_MAX: usize = 64;
 /// When somebody who was told that there is no room may ask again.
@@ -21,7 +23,7 @@ const RETRY_AFTER_MS: u64 = 1_000;
 pub struct Turn {
     /// The run.
     pub run: RunKey,
-    /// What it is to do.
+    /// What it is to do, without large inputs.
     pub spec: Arc<RunSpec>,
     /// When it may be its turn at the earliest.
     pub from: Timestamp,
@@ -202,9 +204,7 @@ impl Line {
 
 /// Whose run it is: what somebody's runs start counts as theirs.
 fn lane_of(spec: &RunSpec, run: &RunKey) -> Lane {
-    let caller = &spec.caller;
-    let first = caller.root.as_ref().or(caller.links.first()).unwrap_or(&caller.grant);
-    (run.world.clone(), first.clone())
+    (run.world.clone(), payer(spec).clone())
 }
 
 #[cfg(test)]

@@ -28,7 +28,16 @@ pub struct Batch {
     pub artifacts: Vec<ArtifactOp>,
 }
 
-/// An append to one stream.
+impl Batch {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        self.appends.iter().map(|append| append.body.weight()).sum()
+    }
+}
+
+/// An append to one stream. Where one of its entries replaces earlier ones
+/// ([`Entry::replaces_earlier`]), the store keeps no more of those than [`Entry::replaced`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Append {
     /// The stream.
@@ -58,6 +67,21 @@ impl Body {
             Self::Entries(entries) => entries.len(),
             Self::Progress(pieces) => pieces.len(),
         }
+    }
+
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        match self {
+            Self::Entries(entries) => entries.iter().map(Entry::weight).sum(),
+            Self::Progress(pieces) => pieces.iter().map(Progress::weight).sum(),
+        }
+    }
+
+    /// Whether one of its entries replaces earlier ones of its stream.
+    #[must_use]
+    pub fn replaces_earlier(&self) -> bool {
+        matches!(self, Self::Entries(entries) if entries.iter().any(Entry::replaces_earlier))
     }
 
     /// Whether there is nothing in it.

@@ -34,7 +34,9 @@ pub trait Store: Send + Sync + std::fmt::Debug + 'static {
     /// The entries of one stream, without progress.
     fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>>;
 
-    /// All open streams of a kind in these shards, without progress.
+    /// All open streams of a kind in these shards, without progress and without what
+    /// [`Entry::lean`] leaves out: however much all open runs were given, no more than one run's
+    /// inputs are in memory at once.
     fn load_open(
         &self,
         kind: StreamKind,

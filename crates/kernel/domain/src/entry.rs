@@ -2,7 +2,10 @@
 
 use wharf_vocab::StreamKind;
 
-use crate::{AgentEntry, AskEntry, GrantEntry, NoticeEntry, RunEntry, SeatEntry, WorldEntry};
+use crate::run::Created;
+use crate::{
+    AgentEntry, AskEntry, GrantEntry, NoticeEntry, RunEntry, RunSpec, SeatEntry, WorldEntry,
+};
 
 /// One entry of any stream.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +27,40 @@ pub enum Entry {
 }
 
 impl Entry {
+    /// The entry as recovery reads it: without large inputs of a run, which its stream has.
+    #[must_use]
+    pub fn lean(self) -> Self {
+        match self {
+            Self::Run(RunEntry::Created(created)) => {
+                let spec = RunSpec::lean(&created.spec);
+                Self::Run(RunEntry::Created(Created { spec, ..created }))
+            }
+            other => other,
+        }
+    }
+
+    /// Whether earlier entries of its kind in its stream need not be kept whole: see
+    /// [`Entry::replaced`].
+    #[must_use]
+    pub fn replaces_earlier(&self) -> bool {
+        matches!(self, Self::Agent(entry) if entry.replaces_earlier())
+    }
+
+    /// Whether a later entry has taken its place.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        matches!(self, Self::Agent(entry) if entry.is_replaced())
+    }
+
+    /// What is kept of an entry when a later one takes its place; `None` if it stays as it is.
+    #[must_use]
+    pub fn replaced(&self) -> Option<Self> {
+        match self {
+            Self::Agent(entry) => entry.replaced().map(|entry| Self::Agent(Box::new(entry))),
+            _ => None,
+        }
+    }
+
     /// The kind of stream the entry belongs to.
     #[must_use]
     pub fn stream_kind(&self) -> StreamKind {

@@ -21,6 +21,7 @@ pub mod run;
 pub mod scope;
 pub mod seat;
 mod tool;
+mod weight;
 mod world;
 
 pub use agent::{Agent, AgentEntry, AgentInput, AgentManifest};
@@ -39,6 +40,7 @@ pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};
 pub use tool::{Availability, KeysKept, ToolDef, WorkerKind};
+pub use weight::memory_weight;
 pub use world::{
     ToolAllowance, World, WorldChange, WorldEntry, WorldInput, WorldPatch, WorldSettings,
 };

@@ -11,6 +11,18 @@ pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Largest inputs or outputs of one run, as JSON text.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What inputs of a run that is written down may take in memory to stay there while it is open;
+/// larger ones are read from the store when they are needed.
+pub const RUN_INPUTS_KEPT_BYTES_MAX: usize = 1024;
+/// Tools that one provider offers, with their schemas, as JSON text.
+pub const OFFER_BYTES_MAX: usize = 1024 * 1024;
+/// What the tools that a provider offers, and the definitions that were taken on before and are
+/// not what it offers now, may take in memory together.
+pub const OFFERS_KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How often a provider's tools may change in a short time.
+pub const OFFERS_AT_ONCE_MAX: u64 = 32;
+/// After how long they may change once more.
+pub const OFFER_EVERY_MS: u64 = 5_000;
 /// Largest JSON Schema of a tool.
 pub const SCHEMA_BYTES_MAX: usize = 64 * 1024;
 
@@ -20,6 +32,27 @@ pub const RUN_PROGRESS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 pub const RUN_PROGRESS_CHUNKS_MAX: u64 = 100_000;
 /// Progress of all runs of one shard that may wait for a commit.
 pub const SHARD_PROGRESS_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What everything that is open may take in memory, unless the owner says otherwise: runs, their
+/// asks, attempts with their inputs, and histories of runs that no store has.
+pub const HELD_BYTES_MAX: u64 = 96 * 1024 * 1024;
+/// What runs of one caller may take of it, as a fraction: a half.
+pub const HELD_PER_CALLER: u64 = 2;
+/// What runs of one provider may take of it, as a fraction: a half.
+pub const HELD_PER_PROVIDER: u64 = 2;
+/// What one run and all that it starts may take of it, as a fraction: a quarter.
+pub const HELD_PER_FAMILY: u64 = 4;
+/// What one run and all that it starts may make the journal keep.
+pub const FAMILY_JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// What may wait for the engine to take it; beyond it, senders wait.
+pub const MESSAGES_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// What may be on its way to the store; beyond it, nothing more is taken.
+pub const COMMITS_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Progress of all runs that may wait for a commit; beyond it, nothing more is taken.
+pub const PROGRESS_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Finished runs of durability `memory` that are kept to be looked at, with all they wrote.
+pub const MEMORY_RUNS_KEPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Largest commit that watchers are sent as it is; larger ones they read from the store.
+pub const WATCH_BATCH_BYTES_MAX: u64 = 16 * 1024;
 /// Inputs that may wait for one run's commit; beyond it the sender is told to wait.
 pub const RUN_INPUTS_WAITING_MAX: usize = 1024;
 /// Runs that one shard keeps open at once.
@@ -28,6 +61,8 @@ pub const SHARD_RUNS_OPEN_MAX: usize = 16_384;
 pub const RUN_ASKS_OPEN_MAX: usize = 32;
 /// Asks one run may raise in its whole life.
 pub const RUN_ASKS_MAX: usize = 256;
+/// What an answer to a question may take in memory.
+pub const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 /// Children one run may start.
 pub const RUN_CHILDREN_MAX: usize = 1024;
 /// Depth of child runs.

@@ -32,12 +32,12 @@ pub(super) fn entries(
     let mut rows = select.query([first, last]).map_err(from_sqlite)?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next().map_err(from_sqlite)? {
-        add_entries(&mut entries, name, row)?;
+        add_entries(&mut entries, name, row, |entry| entry)?;
     }
     Ok(entries)
 }
 
-/// All open streams of a kind in these shards, oldest first.
+/// All open streams of a kind in these shards, oldest first, without large inputs of runs.
 pub(crate) fn load_open(
     conn: &Connection,
     kind: StreamKind,
@@ -77,7 +77,7 @@ pub(crate) fn load_open(
         }
         let is_row = !matches!(row.get_ref(0).map_err(from_sqlite)?, ValueRef::Null);
         if let (true, Some((_, stored))) = (is_row, found.last_mut()) {
-            add_entries(&mut stored.entries, key, row)?;
+            add_entries(&mut stored.entries, key, row, Entry::lean)?;
         }
     }
     Ok(found)
@@ -221,6 +221,7 @@ fn add_entries(
     entries: &mut Vec<(Timestamp, Entry)>,
     name: &str,
     row: &Row<'_>,
+    kept: impl Fn(Entry) -> Entry,
 ) -> Result<(), StoreError> {
     let (id, last, at): (i64, i64, i64) = (
         row.get(0).map_err(from_sqlite)?,
@@ -232,7 +233,7 @@ fn add_entries(
     let decoded = wharf_journal::decode(body).map_err(|error| from_journal(name, &error))?;
     check_len(name, first_seq(id), last.cast_unsigned(), decoded.len())?;
     let at = Timestamp(at.cast_unsigned());
-    entries.extend(decoded.into_iter().map(|entry| (at, entry)));
+    entries.extend(decoded.into_iter().map(|entry| (at, kept(entry))));
     Ok(())
 }
 

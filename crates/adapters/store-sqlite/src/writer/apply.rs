@@ -222,6 +222,9 @@ fn write_rows(conn: &Connection, batch: &Prepared, rows: &[Option<i64>]) -> rusq
                 batch.no.0.cast_signed(),
                 append.body
             ])?;
+            if append.replaces {
+                super::replace::earlier(conn, *id)?;
+            }
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ mod known;
 mod lease;
 mod money;
 mod purge;
+mod replace;
 
 use std::time::Instant;
 

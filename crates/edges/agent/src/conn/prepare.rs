@@ -61,7 +61,7 @@ pub(super) fn data_of(
 ) -> Result<CallData, Fault> {
     let (data, spec) = (attempt.data(), &attempt.dispatch().spec);
     if data.is_empty() {
-        return Ok(CallData { inputs: spec.inputs.clone(), ..CallData::default() });
+        return Ok(CallData { inputs: Object::clone(&spec.inputs), ..CallData::default() });
     }
     let refs = data.refs();
     if reach == Reach::Storage {
@@ -76,7 +76,7 @@ pub(super) fn data_of(
     }
     // Addresses elsewhere are passed on as they are; none is made for what is a file here.
     let has_others = files.len() < refs.len();
-    let mut inputs = if has_others { data.inputs_with_addresses()? } else { spec.inputs.clone() };
+    let mut inputs = if has_others { data.inputs_with_addresses()? } else { Object::clone(&spec.inputs) };
     for (name, _) in files {
         inputs.insert(name.clone(), room.input_path(&name).into());
     }

@@ -1,9 +1,12 @@
 //! Runs.
 
+use std::sync::Arc;
+
 use async_graphql::SimpleObject;
 use serde_json::Value;
 use wharf_domain::Outcome;
-use wharf_vocab::{Fault, RunKey};
+use wharf_engine::Handle;
+use wharf_vocab::{Fault, Object, RunKey};
 
 use super::{Artifact, Ask, Durability, Mode, RunStatus};
 use crate::scalars::{DateTime, Int64};
@@ -150,11 +153,21 @@ impl From<&wharf_domain::RunSummary> for RunSummary {
     }
 }
 
+impl Run {
+    /// A run with its inputs, wherever they are kept.
+    pub(crate) async fn shown(
+        handle: &Handle,
+        run: Arc<wharf_domain::Run>,
+    ) -> Result<Self, Fault> {
+        Ok(Self::from(&*handle.with_inputs(run).await?))
+    }
+}
+
 impl From<&wharf_domain::Run> for Run {
     fn from(run: &wharf_domain::Run) -> Self {
         let outputs = match &run.outcome {
             Some(Outcome::Succeeded { outputs }) => outputs.clone(),
-            _ => wharf_vocab::Object::new(),
+            _ => Object::new(),
         };
         let hold = run.active.as_ref().and_then(|attempt| {
             let held = attempt.hold.as_ref()?.amount_micro;
@@ -167,7 +180,7 @@ impl From<&wharf_domain::Run> for Run {
                 ..RunSummary::from(&run.summary())
             },
             would_cost_micro: would_cost.map(Int64),
-            inputs: Value::Object(run.spec.inputs.clone()),
+            inputs: Value::Object(Object::clone(&run.spec.inputs)),
             outputs: Value::Object(outputs),
             artifacts: run.artifacts.iter().map(Artifact::from).collect(),
             continues: run.spec.continues.as_ref().map(ToString::to_string),

@@ -59,7 +59,10 @@ pub(super) async fn create(
         run = over_or_as_it_is(&app, &run, wait).await?;
     }
     Ok(match wait {
-        Some(_) if run.is_over() => answer::json(StatusCode::OK, &to_wire::run(&run)),
+        Some(_) if run.is_over() => {
+            let run = app.handle.with_inputs(run).await?;
+            answer::json(StatusCode::OK, &to_wire::run(&run))
+        }
         _ => answer::json(StatusCode::ACCEPTED, &to_wire::accepted(&run)),
     })
 }
@@ -94,6 +97,7 @@ pub(super) async fn show(
 ) -> Answer {
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
+    let run = app.handle.with_inputs(run).await?;
     Ok(answer::json(StatusCode::OK, &to_wire::run(&run)))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{Ask, Audience, Caller, Entry, Resolution, Run};
-use wharf_vocab::limits::REASON_BYTES_MAX;
+use wharf_vocab::limits::{ANSWER_BYTES_MAX, REASON_BYTES_MAX};
 use wharf_vocab::{AskId, AskKind, Code, Fault, StreamId, Verb};
 
 use super::Handle;
@@ -25,10 +25,8 @@ impl Handle {
     pub async fn inbox(&self, after: Option<u64>, limit: usize) -> Result<Vec<AskView>, Fault> {
         let mut views = Vec::new();
         if after.is_none() {
-            for (_, run) in self.inner.hub.memory_runs() {
-                let open = run.open_asks().map(|raised| raised.ask.clone());
-                views.extend(open.map(|ask| AskView { position: None, ask }));
-            }
+            let open = self.inner.hub.memory_open_asks();
+            views.extend(open.into_iter().map(|ask| AskView { position: None, ask }));
         }
         let stored = self.inner.store.open_asks(after.unwrap_or(0), limit).await;
         let stored = stored.map_err(|error| error.to_fault())?;
@@ -40,10 +38,7 @@ impl Handle {
 
     /// One ask, open or decided.
     pub async fn find_ask(&self, id: &AskId) -> Result<Ask, Fault> {
-        let of_memory = |(_, run): &(u64, Arc<Run>)| {
-            run.asks.iter().map(|raised| &raised.ask).find(|ask| ask.spec.ask_id == *id).cloned()
-        };
-        if let Some(ask) = self.inner.hub.memory_runs().iter().find_map(of_memory) {
+        if let Some(ask) = self.inner.hub.memory_ask(id) {
             return Ok(ask);
         }
         let stored = self.inner.store.load(StreamId::Ask(id.clone())).await;
@@ -100,6 +95,10 @@ impl Handle {
 
 async fn check_resolution(ask: &Ask, resolution: &Resolution) -> Result<(), Fault> {
     let text = match resolution {
+        Resolution::Answered { .. } if resolution.weight() > ANSWER_BYTES_MAX => {
+            let message = format!("An answer may take {ANSWER_BYTES_MAX} bytes at most.");
+            return Err(Fault::new(Code::AskAnswerInvalid, message));
+        }
         Resolution::Answered { value } => {
             return match &ask.spec.schema {
                 Some(schema) => check_answer(schema, value).await,

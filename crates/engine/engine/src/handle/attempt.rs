@@ -93,7 +93,9 @@ impl Attempt {
         if let Some(Err(flaw)) = ask.schema.as_ref().map(Schema::compile) {
             return Err(flaw.told(flaw.code(), "The schema of the question"));
         }
-        let key = self.dispatch.run.clone();
+        let (key, inner) = (self.dispatch.run.clone(), &self.handle.inner);
+        let holders = inner.hub.holders(&key, &self.dispatch.spec);
+        inner.held.check(&holders, ask.weight())?;
         let input = Input::Run { input: RunInput::RaiseAsk(ask), ticket: None, key: key.clone() };
         self.handle.ask(key.shard(), input).await.map(drop)
     }

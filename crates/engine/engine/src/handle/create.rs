@@ -50,7 +50,11 @@ impl Handle {
             value: format!("{} {}", spec.digest, key.run),
         });
         let parent = spec.parent.clone();
+        let bytes = spec.weight();
+        // Held until it is committed; then what stays of it is counted with the open runs.
+        let _held = self.inner.held.take(self.inner.hub.holders(&key, &spec), bytes)?;
         if let Some(parent) = &parent {
+            self.inner.hub.check_written(parent, bytes)?;
             let is_over = |key: &RunKey| self.inner.hub.run(key).is_none_or(|run| run.is_over());
             self.inner.children.take(parent, self.now(), is_over)?;
         }
@@ -159,7 +163,7 @@ impl Handle {
             keys_kept: tool.def.keys_kept,
             reattach: tool.def.reattach,
             tool: new.tool,
-            inputs: resolved.inputs,
+            inputs: resolved.inputs.into(),
             outputs: resolved.outputs,
             bindings: resolved.bindings,
             addresses: resolved.addresses,

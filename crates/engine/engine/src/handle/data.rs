@@ -209,7 +209,7 @@ impl AttemptData {
             return Ok(made);
         }
         let spec = self.spec();
-        let mut inputs = spec.inputs.clone();
+        let mut inputs = Object::clone(&spec.inputs);
         let mut given = Vec::new();
         for (name, bound) in &spec.bindings.reads {
             let address = match bound {

@@ -33,11 +33,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use wharf_domain::agent::RESERVED_IDS;
 use wharf_domain::grant::Keyring;
 use wharf_domain::{AuditRecord, Availability, Policy, ToolDef};
 use wharf_ports::{Clock, ObjectStore, ProviderSink, SealedRecord, Store, StoreError};
+use wharf_vocab::limits::{HELD_BYTES_MAX, MESSAGES_BYTES_MAX};
 use wharf_vocab::{Code, Fault, NodeId, ProviderId, ShardId, Timestamp, ToolId, WorldId};
 
 pub use asks::AskView;
@@ -56,12 +57,13 @@ pub use worlds::WorldView;
 
 use crate::admission::InputChecks;
 use crate::catalog::{Catalog, CatalogTool, not_found};
+use crate::held::Held;
 use crate::hub::Hub;
 use crate::prices::Prices;
 use crate::records::{Agents, Grants, Seats, Worlds};
 use crate::redact::{Redaction, Redactor};
 use crate::shard::{Input, Reply};
-use crate::shell::{Message, Parts, Shell};
+use crate::shell::{Message, Parts, Room, Shell};
 use crate::storage;
 use children::Children;
 use denied::Denials;
@@ -69,6 +71,9 @@ use in_use::InUse;
 
 /// Messages that may wait for the shell; beyond it, senders wait.
 const MESSAGES_WAITING_MAX: usize = 4096;
+
+/// What a large message takes room in units of; smaller ones are bounded by their number.
+const ROOM_BYTES: usize = 4096;
 
 /// How long a stop waits for the store.
 const STOP_MAX: Duration = Duration::from_secs(10);
@@ -99,6 +104,8 @@ pub struct Options {
     pub redaction: Redaction,
     /// How inputs of agents' tools are checked.
     pub input_checks: InputChecks,
+    /// What open runs may take in memory.
+    pub held_bytes_max: u64,
 }
 
 impl Options {
@@ -118,6 +125,7 @@ impl Options {
             origins: Vec::new(),
             redaction: Redaction::default(),
             input_checks: InputChecks::default(),
+            held_bytes_max: HELD_BYTES_MAX,
         }
     }
 }
@@ -130,6 +138,12 @@ pub struct Handle {
 
 struct Inner {
     messages: mpsc::Sender<Message>,
+    /// Room for large messages that wait for the shell.
+    room: Arc<Semaphore>,
+    /// What open runs take in memory.
+    held: Held,
+    /// What attempts under way take besides.
+    attempts: Held,
     hub: Arc<Hub>,
     catalog: Arc<Catalog>,
     worlds: Arc<Worlds>,
@@ -162,7 +176,9 @@ impl Handle {
     /// Takes the leases, loads what is open and starts the shell.
     pub async fn start(options: Options) -> Result<Self, StoreError> {
         let (messages, inbox) = mpsc::channel(MESSAGES_WAITING_MAX);
-        let hub = Arc::new(Hub::default());
+        let held = Held::up_to(options.held_bytes_max);
+        let attempts = Held::up_to(options.held_bytes_max / 3 * 2);
+        let hub = Arc::new(Hub::new(held.clone()));
         let catalog = Arc::new(Catalog::default());
         let worlds = Arc::new(Worlds::default());
         let agents = Arc::new(Agents::default());
@@ -176,6 +192,7 @@ impl Handle {
             objects: options.objects.clone(),
             clock: Arc::clone(&options.clock),
             hub: Arc::clone(&hub),
+            attempts: attempts.clone(),
             catalog: Arc::clone(&catalog),
             worlds: Arc::clone(&worlds),
             agents: Arc::clone(&agents),
@@ -190,6 +207,9 @@ impl Handle {
         tokio::spawn(shell.run(inbox));
         let inner = Inner {
             messages,
+            room: Arc::new(Semaphore::new(MESSAGES_BYTES_MAX / ROOM_BYTES)),
+            held,
+            attempts,
             hub,
             catalog,
             worlds,
@@ -245,6 +265,12 @@ impl Handle {
     #[must_use]
     pub fn open_runs(&self) -> usize {
         self.inner.hub.live_runs()
+    }
+
+    /// About how many bytes open runs and attempts under way take in memory.
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        self.inner.held.bytes() + self.inner.attempts.bytes()
     }
 
     /// Adds a provider with its tools; it can take attempts once it is said to be up. A name that
@@ -315,7 +341,7 @@ impl Handle {
         let now = self.inner.clock.now();
         let Some(record) = self.inner.denials.admit(now, record) else { return };
         let input = Box::new(Input::Audit(vec![record]));
-        let message = Message::Input { shard: ShardId(0), input, answer: None };
+        let message = Message::Input { shard: ShardId(0), input, answer: None, room: None };
         // When the engine is that busy, the refusal itself still stands.
         let _ = self.inner.messages.try_send(message);
     }
@@ -328,7 +354,8 @@ impl Handle {
     /// Sends an input and waits for its answer.
     async fn ask(&self, shard: ShardId, input: Input) -> Result<Reply, Fault> {
         let (sender, answer) = oneshot::channel();
-        let message = Message::Input { shard, input: Box::new(input), answer: Some(sender) };
+        let (room, answer_to) = (self.room_for(&input).await, Some(sender));
+        let message = Message::Input { shard, input: Box::new(input), answer: answer_to, room };
         self.inner.messages.send(message).await.map_err(|_| stopped())?;
         match answer.await {
             Ok(result) => result,
@@ -339,8 +366,17 @@ impl Handle {
 
     /// Sends an input that nobody waits for.
     async fn tell(&self, shard: ShardId, input: Input) -> Result<(), Fault> {
-        let message = Message::Input { shard, input: Box::new(input), answer: None };
+        let room = self.room_for(&input).await;
+        let message = Message::Input { shard, input: Box::new(input), answer: None, room };
         self.inner.messages.send(message).await.map_err(|_| stopped())
+    }
+
+    /// Waits for room for a large message.
+    async fn room_for(&self, input: &Input) -> Option<Room> {
+        let units = usize::try_from(input.weight()).unwrap_or(usize::MAX) / ROOM_BYTES;
+        let units = u32::try_from(units.min(MESSAGES_BYTES_MAX / ROOM_BYTES)).unwrap_or(u32::MAX);
+        // The room is never closed.
+        if units == 0 { None } else { self.inner.room.clone().acquire_many_owned(units).await.ok() }
     }
 }
 

@@ -52,53 +52,53 @@ impl Handle {
     ) -> Result<Accepted, Fault> {
         let run_id = new.run_id.get_or_insert_with(fresh_run_id).clone();
         let key = RunKey { world: new.world.clone(), run: run_id };
-        let over = self.inner.hub.wait(&key);
-        let accepted = self.create_run(caller, new).await;
-        let accepted = match accepted {
-            Ok(accepted) if accepted.run.is_over() || accepted.run.key != key => Ok(accepted),
-            Ok(accepted) => match tokio::time::timeout(at_most, over).await {
-                Ok(Ok(run)) => return Ok(Accepted { run, ..accepted }),
-                Ok(Err(_)) | Err(_) => {
-                    let run = self.run(&key).await?;
-                    Ok(Accepted { run, ..accepted })
-                }
-            },
-            Err(fault) => Err(fault),
-        };
-        self.inner.hub.gave_up(&key);
-        match accepted {
-            Ok(accepted) if !accepted.run.is_over() && accepted.run.key != key => {
-                let run = self.wait_run(&accepted.run.key, at_most).await?;
-                Ok(Accepted { run, ..accepted })
-            }
-            other => other,
+        let mut waiter = self.inner.hub.wait(&key);
+        let accepted = self.create_run(caller, new).await?;
+        if accepted.run.is_over() {
+            return Ok(accepted);
         }
+        if accepted.run.key != key {
+            drop(waiter);
+            let run = self.wait_run(&accepted.run.key, at_most).await?;
+            return Ok(Accepted { run, ..accepted });
+        }
+        let run = match tokio::time::timeout(at_most, waiter.over()).await {
+            Ok(Some(run)) => run,
+            Ok(None) | Err(_) => self.run(&key).await?,
+        };
+        Ok(Accepted { run, ..accepted })
     }
 
     /// Waits for a run's end, at most so long; then it is shown as it is.
     pub async fn wait_run(&self, key: &RunKey, at_most: Duration) -> Result<Arc<Run>, Fault> {
-        let over = self.inner.hub.wait(key);
-        let run = self.run(key).await;
-        let result = match run {
-            Ok(run) if !run.is_over() => match tokio::time::timeout(at_most, over).await {
-                Ok(Ok(run)) => return Ok(run),
-                Ok(Err(_)) | Err(_) => self.run(key).await,
-            },
-            other => {
-                drop(over);
-                other
-            }
-        };
-        self.inner.hub.gave_up(key);
-        result
+        let mut waiter = self.inner.hub.wait(key);
+        let run = self.run(key).await?;
+        if run.is_over() {
+            return Ok(run);
+        }
+        match tokio::time::timeout(at_most, waiter.over()).await {
+            Ok(Some(run)) => Ok(run),
+            Ok(None) | Err(_) => self.run(key).await,
+        }
     }
 
-    /// One run, as it was last committed.
+    /// One run, as it was last committed. Large inputs of a run that is open are not with it: see
+    /// [`Handle::with_inputs`].
     pub async fn run(&self, key: &RunKey) -> Result<Arc<Run>, Fault> {
         if let Some(run) = self.inner.hub.run(key) {
             return Ok(run);
         }
         self.stored_run(key).await
+    }
+
+    /// The run with its inputs, which are read from the store if they are not here.
+    pub async fn with_inputs(&self, run: Arc<Run>) -> Result<Arc<Run>, Fault> {
+        if run.spec.inputs.away().is_none() {
+            return Ok(run);
+        }
+        let stored = self.stored_run(&run.key).await?;
+        let spec = Arc::new(run.spec.with_inputs_of(&stored.spec));
+        Ok(Arc::new(Run { spec, ..Run::clone(&run) }))
     }
 
     /// One run, as the store has it.

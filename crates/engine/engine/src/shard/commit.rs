@@ -42,6 +42,8 @@ impl Shard {
         let Some(slot) = self.runs.get_mut(key) else { return };
         let Some(pending) = slot.pending.take_if(|pending| pending.no == no) else { return };
         let Pending { batch, next, next_seq, effects, cause, .. } = pending;
+        // Now that the store has its inputs, nobody need keep large ones here.
+        let next = Run::lean(&next);
         slot.run = Some(Arc::clone(&next));
         slot.seq = next_seq;
         slot.doubtful = false;

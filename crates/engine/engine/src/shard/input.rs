@@ -5,8 +5,8 @@ use std::sync::Arc;
 use wharf_domain::run::RunInput;
 use wharf_domain::{
     Agent, AgentInput, Artifact, ArtifactOp, AuditRecord, Availability, CallerRef, Grant,
-    GrantInput, Move, NoticeEnd, Progress, Resolution, Run, RunSpec, Seat, SeatInput, World,
-    WorldInput,
+    GrantInput, Move, NoticeEnd, Progress, Resolution, Run, RunSpec, Seat, SeatInput, ToolDef,
+    World, WorldInput, memory_weight,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
@@ -166,6 +166,28 @@ pub enum Input {
 }
 
 impl Input {
+    /// About how many bytes of somebody else's it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        match self {
+            Self::Create(create) => create.spec.weight(),
+            Self::Progress { pieces, .. } => pieces.iter().map(Progress::weight).sum(),
+            Self::Run { input, .. } => match input {
+                RunInput::AttemptEnded { report, .. } => {
+                    report.result.as_ref().map_or(0, memory_weight)
+                }
+                RunInput::ResolveAsk { resolution, .. } => resolution.weight(),
+                RunInput::RaiseAsk(ask) => ask.weight(),
+                _ => 0,
+            },
+            Self::Agent { input, .. } => match &**input {
+                AgentInput::Offer { tools } => tools.iter().map(ToolDef::weight).sum(),
+                _ => 0,
+            },
+            _ => 0,
+        }
+    }
+
     /// Who waits for the answer.
     #[must_use]
     pub fn ticket(&self) -> Option<Ticket> {

@@ -131,6 +131,12 @@ impl Shard {
         self.on_the_way.len()
     }
 
+    /// How much progress waits for a commit.
+    #[must_use]
+    pub fn progress_waiting_bytes(&self) -> usize {
+        self.progress_waiting_bytes
+    }
+
     /// One open run, as the shard remembers it.
     #[must_use]
     pub fn run(&self, key: &RunKey) -> Option<RunView<'_>> {

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use wharf_domain::run::{ChildrenAllowed, Cx, Decision, Run, RunEffect, RunInput};
 use wharf_domain::{
-    Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, ToolAllowance, WorldInput,
+    Availability, CallerRef, Entry, NoticeEntry, Progress, RunEntry, RunSpec, ToolAllowance,
+    WorldInput,
 };
 use wharf_ports::{Append, Batch, Body, Dispatch, EffectId, Head, Lifeline};
 use wharf_vocab::limits::{
@@ -278,7 +279,7 @@ impl Shard {
                 lifeline: Lifeline::default(),
             }),
             RunEffect::Queue { from, again } => {
-                let (run, spec) = (run.key.clone(), Arc::clone(&run.spec));
+                let (run, spec) = (run.key.clone(), RunSpec::lean(&run.spec));
                 Effect::Queue(Turn { run, spec, from, again })
             }
             RunEffect::LeaveQueue => {

@@ -114,7 +114,7 @@ impl Slot {
 
     pub(super) fn loaded(run: Run, seq: Seq) -> Self {
         let progress = ProgressBuffer::resumed();
-        Self { run: Some(Arc::new(run)), seq, progress, ..Self::new() }
+        Self { run: Some(Run::lean(&Arc::new(run))), seq, progress, ..Self::new() }
     }
 
     pub(super) fn view(&self) -> RunView<'_> {

@@ -15,6 +15,7 @@ use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId, RunKey, ShardId}
 use super::{Message, Shell};
 use crate::admission;
 use crate::catalog::not_found;
+use crate::held::HeldBytes;
 use crate::shard::Input;
 
 impl Shell {
@@ -24,7 +25,7 @@ impl Shell {
         let passes = reattach || self.turns.may_pass(&provider, &key);
         self.turns.remove(&provider, &key);
         let handed_over = if passes {
-            self.hand_over(dispatch)
+            self.begin(dispatch)
         } else {
             // Whoever came before it has its turn before it.
             let message = format!("Other runs wait for {provider} already.");
@@ -38,14 +39,19 @@ impl Shell {
         }
     }
 
-    fn hand_over(&mut self, dispatch: Dispatch) -> Result<(), (Fault, Executed)> {
+    /// Hands an attempt to its provider; what it takes is held until nobody works on it any more.
+    pub(super) fn hand_over(
+        &mut self,
+        dispatch: Dispatch,
+        held: Option<HeldBytes>,
+    ) -> Result<(), (Fault, Executed)> {
         let parts = &self.parts;
         let never = |fault: Fault| (fault, Executed::No);
         let known = (&*parts.agents, &*parts.grants);
         admission::check_dispatch(&parts.catalog, known, &dispatch).map_err(never)?;
         let sink = parts.catalog.sink(&dispatch.spec.provider());
         let sink = sink.ok_or_else(|| never(not_found(&dispatch.spec.tool)))?;
-        let lifeline = self.lifeline(&dispatch);
+        let lifeline = self.lifeline(&dispatch, held);
         let (key, attempt_id) = (dispatch.run.clone(), dispatch.attempt_id.clone());
         let tied = Dispatch { lifeline: lifeline.clone(), ..dispatch };
         match guarded(|| sink.dispatch(tied)) {
@@ -67,7 +73,7 @@ impl Shell {
 
     /// Ties an attempt to whoever works on it. One that is handed over again is tied to whoever
     /// has it.
-    fn lifeline(&self, dispatch: &Dispatch) -> Lifeline {
+    fn lifeline(&self, dispatch: &Dispatch, held: Option<HeldBytes>) -> Lifeline {
         let known = self.handed_over.get(&dispatch.run);
         let known = known.filter(|(attempt_id, _)| *attempt_id == dispatch.attempt_id);
         if let Some(lifeline) = known.and_then(|(_, weak)| weak.upgrade()) {
@@ -79,6 +85,7 @@ impl Shell {
         let reattach = dispatch.reattach;
         let runtime = runtime::Handle::current();
         Lifeline::new(move |executed| {
+            let _held = &held;
             // What has not ended when the core stops is taken up again at its next start.
             let (Some(messages), false) = (messages.upgrade(), stopping.load(Ordering::SeqCst))
             else {
@@ -88,7 +95,7 @@ impl Shell {
             let message = "Whoever worked on the call is gone without a word.";
             let fault = Fault::new(Code::ToolWorkerLost, message);
             let input = Box::new(ended(key.clone(), attempt_id.clone(), fault, executed));
-            let message = Message::Input { shard: key.shard(), input, answer: None };
+            let message = Message::Input { shard: key.shard(), input, answer: None, room: None };
             if let Err(TrySendError::Full(message)) = messages.try_send(message) {
                 runtime.spawn(async move {
                     // When the engine is gone there is nobody left to tell.
@@ -101,6 +108,7 @@ impl Shell {
     /// Whether somebody of this core has an attempt, or has said how it ended.
     pub(super) fn is_handed_over(&self, key: &RunKey, attempt_id: &AttemptId) -> bool {
         self.handed_over.get(key).is_some_and(|(known, _)| known == attempt_id)
+            || self.fetching.get(key).is_some_and(|fetching| fetching.is(attempt_id))
     }
 
     /// Lets those begin whose turn it is, and tells shards where runs have to wait.
@@ -109,15 +117,18 @@ impl Shell {
         if self.full.is_empty() {
             return;
         }
-        let (now, catalog) = (self.parts.clock.now(), &self.parts.catalog);
-        let called = self.turns.call(now, |turn, called| {
+        let (now, catalog) = (self.parts.clock.now(), Arc::clone(&self.parts.catalog));
+        let mut turns = std::mem::take(&mut self.turns);
+        let called = turns.call(now, |turn, called| {
             let provider = turn.spec.provider();
             let wanted = RoomFor { run: &turn.run, spec: &turn.spec, called };
             catalog.availability(&provider) == Some(Availability::Up)
+                && self.would_hold(&turn.run, &turn.spec)
                 && catalog
                     .sink(&provider)
                     .is_some_and(|sink| guarded(|| sink.has_room(&wanted)).unwrap_or(false))
         });
+        self.turns = turns;
         for key in called {
             let shard = key.shard();
             let input = Input::Run { key, input: RunInput::Turn, ticket: None };
@@ -163,7 +174,7 @@ fn guarded<T>(call: impl FnOnce() -> T) -> Option<T> {
     called.ok()
 }
 
-fn ended(key: RunKey, attempt_id: AttemptId, fault: Fault, executed: Executed) -> Input {
+pub(super) fn ended(key: RunKey, attempt_id: AttemptId, fault: Fault, executed: Executed) -> Input {
     let result = Err(AttemptError::Failed(fault, executed));
     let report = AttemptReport::new(result, 0);
     Input::Run { key, input: RunInput::AttemptEnded { attempt_id, report }, ticket: None }

@@ -295,7 +295,7 @@ pub fn created(key: &RunKey) -> Entry {
     let spec = RunSpec {
         tool: tool("wharf/echo"),
         tool_hash: Digest::of(&[b"tool"]),
-        inputs: Object::new(),
+        inputs: Object::new().into(),
         outputs: Object::new(),
         bindings: wharf_domain::scope::Bindings::default(),
         addresses: run::Addresses::default(),

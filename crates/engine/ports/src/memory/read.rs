@@ -19,12 +19,17 @@ impl MemoryState {
         self.streams.get(stream).map(|stream| stored(stream))
     }
 
-    /// All open streams of a kind in these shards, without progress, oldest first.
+    /// All open streams of a kind in these shards, without progress and large inputs, oldest
+    /// first.
     #[must_use]
     pub fn load_open(&self, kind: StreamKind, shards: &[ShardId]) -> Vec<(StreamId, Stored)> {
+        let lean = |stored: Stored| {
+            let entries = stored.entries.into_iter().map(|(at, entry)| (at, entry.lean()));
+            Stored { seq: stored.seq, entries: entries.collect() }
+        };
         self.open_of(kind)
             .filter(|(_, stream)| shards.contains(&stream.shard))
-            .map(|(id, stream)| (id.clone(), stored(stream)))
+            .map(|(id, stream)| (id.clone(), lean(stored(stream))))
             .collect()
     }
 

@@ -206,6 +206,9 @@ impl MemoryState {
         stream.seq = after(*expected, body);
         stream.open = head.open;
         stream.run.clone_from(&head.run);
+        if body.replaces_earlier() {
+            replace(&mut stream.rows);
+        }
         if !body.is_empty() {
             let row =
                 Row { first: expected.next(), at: batch.at, no: batch.no, body: body.clone() };
@@ -269,6 +272,18 @@ impl MemoryState {
         }
         self.claims.retain(|_, claimed| claimed.stream.as_ref() != Some(id));
         true
+    }
+}
+
+/// Keeps no more of entries than they need whose place a later one takes.
+fn replace(rows: &mut [Arc<Row>]) {
+    for row in rows {
+        let Body::Entries(entries) = &row.body else { continue };
+        if entries.iter().any(|entry| entry.replaced().is_some()) {
+            let kept = entries.iter().map(|it| it.replaced().unwrap_or_else(|| it.clone()));
+            let body = Body::Entries(kept.collect());
+            *row = Arc::new(Row { first: row.first, at: row.at, no: row.no, body });
+        }
     }
 }
 

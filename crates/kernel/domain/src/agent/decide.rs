@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wharf_vocab::limits::OFFERS_KEPT_BYTES_MAX;
 use wharf_vocab::{AgentId, Code, Digest, Fault, ToolId};
 
 use super::{
@@ -128,7 +129,7 @@ impl Agent {
                 let entry = AgentStopped { reason: reason.clone(), by };
                 Some((AgentEntry::Stopped(entry), record("agent.run_stop_requested")))
             }
-            AgentInput::Offer { tools } => offer(agent, tools, &record),
+            AgentInput::Offer { tools } => offer(agent, tools, &record)?,
             AgentInput::Remove if agent.wanted => {
                 let message = format!("The agent {id} is running; stop it first.");
                 return Err(Fault::new(Code::AgentRunning, message));
@@ -201,16 +202,27 @@ fn offer(
     agent: &Agent,
     tools: &[ToolDef],
     record: &impl Fn(&str) -> AuditRecord,
-) -> Option<(AgentEntry, AuditRecord)> {
+) -> Result<Option<(AgentEntry, AuditRecord)>, Fault> {
     if agent.tools == tools && (agent.is_pinned() || !agent.is_approved()) {
-        return None;
+        return Ok(None);
+    }
+    let otherwise = agent.pinned_otherwise(tools);
+    let bytes: u64 = tools.iter().chain(&otherwise).map(ToolDef::weight).sum();
+    if bytes > OFFERS_KEPT_BYTES_MAX {
+        // What was taken on is never forgotten, or a changed tool could pass for a new one.
+        let message = format!(
+            "The tools of {} and those it offered before take more than {OFFERS_KEPT_BYTES_MAX} bytes.",
+            agent.id
+        );
+        return Err(Fault { retryable: false, ..Fault::new(Code::ToolLimit, message) });
     }
     let changed = tools.iter().filter(|def| agent.is_changed(def)).count();
     let mut record = record("agent.tools_registered").fact("tools", tools.len());
     if changed > 0 {
         record = record.severity(Severity::Security).fact("quarantined", changed);
     }
-    Some((AgentEntry::ToolsOffered(ToolsOffered { tools: tools.to_vec() }), record))
+    let offered = ToolsOffered { tools: tools.to_vec(), otherwise: Some(otherwise), replaced: None };
+    Ok(Some((AgentEntry::ToolsOffered(offered), record)))
 }
 
 fn approve_tools(

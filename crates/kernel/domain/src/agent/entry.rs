@@ -126,11 +126,54 @@ pub struct AgentStopped {
     pub by: CallerRef,
 }
 
-/// The agent offers these tools.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The agent offers these tools. It says all that is known of the agent's tools afterwards, so
+/// that only the newest of these entries has to be kept whole.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolsOffered {
     /// All of them.
     pub tools: Vec<ToolDef>,
+    /// What was taken on before and is not what is offered now; older entries do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub otherwise: Option<Vec<ToolDef>>,
+    /// Digest of what was offered, when a later offer has taken its place and nothing else of it
+    /// is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<Digest>,
+}
+
+impl ToolsOffered {
+    /// What is kept of an offer when a later one takes its place; `None` if it is that already.
+    fn replaced(&self) -> Option<Self> {
+        let digest = || {
+            let hashes: Vec<Digest> = self.tools.iter().map(ToolDef::hash).collect();
+            let parts: Vec<&[u8]> = hashes.iter().map(|hash| hash.as_str().as_bytes()).collect();
+            Digest::of(&parts)
+        };
+        self.replaced.is_none().then(|| Self { replaced: Some(digest()), ..Self::default() })
+    }
+}
+
+impl AgentEntry {
+    /// Whether all that earlier entries of the same kind say is said again here.
+    #[must_use]
+    pub fn replaces_earlier(&self) -> bool {
+        matches!(self, Self::ToolsOffered(offered) if offered.otherwise.is_some())
+    }
+
+    /// Whether a later entry has taken its place.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        matches!(self, Self::ToolsOffered(offered) if offered.replaced.is_some())
+    }
+
+    /// What is kept of an entry when a later one takes its place; `None` if it stays as it is.
+    #[must_use]
+    pub fn replaced(&self) -> Option<Self> {
+        match self {
+            Self::ToolsOffered(offered) => offered.replaced().map(Self::ToolsOffered),
+            _ => None,
+        }
+    }
 }
 
 /// The agent was removed.

@@ -133,8 +133,13 @@ impl Agent {
                 agent.wanted = false;
                 agent.stop_reason.clone_from(&stopped.reason);
             }
+            // A later entry says all that this one did.
+            AgentEntry::ToolsOffered(ToolsOffered { replaced: Some(_), .. }) => {}
             AgentEntry::ToolsOffered(offered) => {
                 agent.tools.clone_from(&offered.tools);
+                if let Some(otherwise) = &offered.otherwise {
+                    agent.pinned = by_id(otherwise);
+                }
                 // Without an approval that holds there is nothing to take a tool on under.
                 let taken = if agent.is_approved() { &offered.tools[..] } else { &[] };
                 for def in taken {
@@ -199,6 +204,14 @@ impl Agent {
     /// Tools that are offered with another definition than was taken on.
     pub fn quarantined(&self) -> impl Iterator<Item = &ToolDef> {
         self.tools.iter().filter(|def| self.is_changed(def))
+    }
+
+    /// What was taken on and is not what is offered now. Without an approval that holds nothing
+    /// that is offered is taken on, so that is all of it.
+    fn pinned_otherwise(&self, tools: &[ToolDef]) -> Vec<ToolDef> {
+        let approved = self.is_approved();
+        let same = |pinned: &&ToolDef| !(approved && tools.contains(pinned));
+        self.pinned.values().filter(same).cloned().collect()
     }
 
     fn is_changed(&self, def: &ToolDef) -> bool {

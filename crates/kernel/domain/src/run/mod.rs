@@ -6,6 +6,7 @@
 mod decide;
 mod entry;
 mod input;
+mod inputs;
 mod spec;
 mod task;
 
@@ -23,6 +24,7 @@ pub use entry::{
     CostReported, Created, Ended, Held, ProviderAwaited, Publishing, RoomAwaited, RunEntry,
 };
 pub use input::{AttemptError, AttemptReport, InputKind, NewAsk, Phase, RunInput, Verdict, legal};
+pub use inputs::{Away, Inputs};
 pub use spec::{Addresses, RunContext, RunSpec};
 pub use task::TaskRef;
 
@@ -587,6 +589,16 @@ impl Run {
         }
         let dearest = self.booked.iter().map(|booked| booked.cost_micro).max().unwrap_or(0);
         self.spec.hold_micro.max(dearest)
+    }
+
+    /// The run as it is kept while it is open: without large inputs, if a store has them.
+    #[must_use]
+    pub fn lean(run: &Arc<Self>) -> Arc<Self> {
+        let spec = RunSpec::lean(&run.spec);
+        if Arc::ptr_eq(&spec, &run.spec) {
+            return Arc::clone(run);
+        }
+        Arc::new(Self { spec, ..Self::clone(run) })
     }
 
     /// What lists show.

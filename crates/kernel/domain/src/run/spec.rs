@@ -1,11 +1,14 @@
 //! What a run was asked to do, fixed when it is created.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
     AccountId, AskId, Digest, Durability, Micro, Mode, Object, ProviderId, Publish, RunId, RunKey,
     SeatId, ToolId, UnknownCost,
 };
 
+use super::Inputs;
 use crate::scope::{Bindings, Unwritten};
 use crate::{CallerRef, Gate, KeysKept};
 
@@ -17,7 +20,7 @@ pub struct RunSpec {
     /// Hash of the tool's definition when the run was created.
     pub tool_hash: Digest,
     /// The inputs under their names; those that are references have the text that records may have.
-    pub inputs: Object,
+    pub inputs: Inputs,
     /// Where outputs go, by their names.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub outputs: Object,
@@ -117,7 +120,27 @@ impl RunSpec {
     /// Digest of the arguments, which an approval is bound to.
     #[must_use]
     pub fn args_digest(&self) -> Digest {
-        Digest::of_object(&self.inputs)
+        self.inputs.digest()
+    }
+
+    /// What is kept of it while its run is open: all but large inputs, if a store has them.
+    #[must_use]
+    pub fn lean(spec: &Arc<Self>) -> Arc<Self> {
+        let left = match spec.durability {
+            Durability::Journal => spec.inputs.leave(),
+            Durability::Memory => None,
+        };
+        left.map_or_else(
+            || Arc::clone(spec),
+            |inputs| Arc::new(Self { inputs, ..Self::clone(spec) }),
+        )
+    }
+
+    /// The same with the inputs that its run's stream has. Parts of addresses that are written
+    /// nowhere stay as they are known here.
+    #[must_use]
+    pub fn with_inputs_of(&self, stored: &Self) -> Self {
+        Self { inputs: stored.inputs.clone(), ..self.clone() }
     }
 }
 

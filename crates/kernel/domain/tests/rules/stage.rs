@@ -48,7 +48,7 @@ impl Default for Plan {
         let spec = RunSpec {
             tool: "acme/work".parse().expect("a tool id"),
             tool_hash: Digest::of(&[b"definition"]),
-            inputs: object("secret"),
+            inputs: object("secret").into(),
             outputs: Object::new(),
             bindings: wharf_domain::scope::Bindings::default(),
             addresses: wharf_domain::run::Addresses::default(),

@@ -181,7 +181,7 @@ impl Request {
             senior: None,
             tool: tool.id(),
             tool_hash: Digest::of(&[tool.name.as_bytes()]),
-            inputs,
+            inputs: inputs.into(),
             outputs: Object::new(),
             bindings: Bindings::default(),
             addresses: Addresses::default(),

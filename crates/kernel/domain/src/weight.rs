@@ -1,0 +1,194 @@
+//! About how many bytes things take in memory, for budgets. A number that is a little wrong does
+//! no harm; one that a peer can make small while it makes the thing large does.
+
+use serde_json::Value;
+use wharf_vocab::Object;
+
+use crate::agent::ToolsOffered;
+use crate::run::{Addresses, NewAsk, RunEntry};
+use crate::scope::Bindings;
+use crate::{
+    AgentEntry, Ask, AskEntry, AskSpec, Entry, Outcome, Resolution, Run, RunSpec, ToolDef,
+};
+
+/// What a value takes besides its text.
+const VALUE_BYTES: u64 = 32;
+/// What an entry of a map takes besides its key and value.
+const SLOT_BYTES: u64 = 32;
+/// What a name that stands for a file takes besides its path.
+const BOUND_BYTES: u64 = 256;
+/// What a run takes with no inputs, no files and no asks, wherever it is remembered.
+const RUN_BYTES: u64 = 2_048;
+/// What an entry takes with nothing of a peer's in it.
+const ENTRY_BYTES: u64 = 256;
+
+/// About how many bytes an object takes in memory.
+#[must_use]
+pub fn memory_weight(object: &Object) -> u64 {
+    object.iter().map(|(key, value)| SLOT_BYTES + key.len() as u64 + value_weight(value)).sum()
+}
+
+fn value_weight(value: &Value) -> u64 {
+    VALUE_BYTES
+        + match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+            Value::String(text) => text.len() as u64,
+            Value::Array(items) => items.iter().map(value_weight).sum(),
+            Value::Object(object) => memory_weight(object),
+        }
+}
+
+impl RunSpec {
+    /// About how many bytes it takes in memory; inputs that are not here take none.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let here = if self.inputs.away().is_some() { 0 } else { self.inputs.bytes() };
+        let context = self.context.ui.as_ref().map_or(0, memory_weight);
+        let paths: usize = self.context.paths().map(str::len).sum();
+        here + memory_weight(&self.outputs)
+            + context
+            + paths as u64
+            + self.bindings.weight()
+            + self.addresses.weight()
+    }
+}
+
+impl Bindings {
+    fn weight(&self) -> u64 {
+        let names = self.reads.keys().chain(self.writes.keys());
+        // A path is about as long as the text that stands for it, which is counted, too.
+        names.map(|name| BOUND_BYTES + name.len() as u64).sum()
+    }
+}
+
+impl Addresses {
+    fn weight(&self) -> u64 {
+        let all = self.inputs.0.iter().chain(&self.outputs.0);
+        all.map(|(name, address)| SLOT_BYTES + (name.len() + address.len()) as u64).sum()
+    }
+}
+
+impl Run {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let asks: u64 = self.asks.iter().map(|raised| raised.ask.weight()).sum();
+        let publishing = self.publishing.as_ref().map_or(0, |begun| memory_weight(&begun.outputs));
+        let outcome = self.outcome.as_ref().map_or(0, Outcome::weight);
+        RUN_BYTES + self.spec.weight() + asks + publishing + outcome
+    }
+}
+
+impl Outcome {
+    fn weight(&self) -> u64 {
+        match self {
+            Self::Succeeded { outputs } => memory_weight(outputs),
+            other => other.error().map_or(0, |error| {
+                error.message.len() as u64 + memory_weight(&error.details)
+            }),
+        }
+    }
+}
+
+impl Ask {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let resolved = self.resolved.as_ref().map_or(0, |(resolution, _)| resolution.weight());
+        self.spec.weight() + resolved
+    }
+}
+
+impl AskSpec {
+    fn weight(&self) -> u64 {
+        let texts = self.key.len() + self.title.len();
+        let values = self.detail.iter().chain(&self.schema);
+        ENTRY_BYTES + texts as u64 + values.map(value_weight).sum::<u64>()
+    }
+}
+
+impl NewAsk {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let texts = self.key.len() + self.title.len();
+        let values = self.detail.iter().chain(&self.schema);
+        ENTRY_BYTES + texts as u64 + values.map(value_weight).sum::<u64>()
+    }
+}
+
+impl Resolution {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        match self {
+            Self::Answered { value } => value_weight(value),
+            Self::Deny { reason: text } | Self::OffScript { text } => text.len() as u64,
+            _ => 0,
+        }
+    }
+}
+
+impl ToolDef {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let schemas = std::iter::once(&self.input_schema).chain(&self.output_schema);
+        let words = self.capabilities.iter().chain(&self.tags);
+        ENTRY_BYTES
+            + self.description.len() as u64
+            + words.map(|word| VALUE_BYTES + word.len() as u64).sum::<u64>()
+            + schemas.map(value_weight).sum::<u64>()
+    }
+}
+
+impl Entry {
+    /// About how many bytes it takes in memory.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        let more = match self {
+            Self::Run(entry) => entry.weight(),
+            Self::Ask(AskEntry::Raised(spec)) => spec.weight(),
+            Self::Agent(entry) => match &**entry {
+                AgentEntry::ToolsOffered(ToolsOffered { tools, .. }) => {
+                    tools.iter().map(ToolDef::weight).sum()
+                }
+                _ => 0,
+            },
+            _ => 0,
+        };
+        ENTRY_BYTES + more
+    }
+}
+
+impl RunEntry {
+    fn weight(&self) -> u64 {
+        match self {
+            Self::Created(created) => created.spec.weight(),
+            Self::AskRaised(raised) => raised.ask.weight(),
+            Self::AskResolved(resolved) => resolved.resolution.weight(),
+            Self::Publishing(begun) => memory_weight(&begun.outputs),
+            Self::Ended(ended) => ended.outcome.weight(),
+            _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn many_small_values_weigh_what_they_take_and_not_what_they_are_as_text() {
+        let object = |value: Value| match value {
+            Value::Object(object) => object,
+            _ => panic!("an object"),
+        };
+        let text = object(json!({"a": "x".repeat(10_000)}));
+        assert!((10_000..11_000).contains(&memory_weight(&text)));
+        let ones = object(json!({"a": vec![1; 10_000]}));
+        assert!(memory_weight(&ones) >= 320_000);
+    }
+}
