@@ -1,6 +1,7 @@
 //! The store behind the port.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -31,6 +32,7 @@ pub struct SqliteStore {
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Readers,
     clock: Arc<dyn Clock>,
+    audit_growth: Arc<AtomicU64>,
 }
 
 impl SqliteStore {
@@ -42,13 +44,14 @@ impl SqliteStore {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StoreError> {
         let writer = Writer::new(connect::writer(path)?, Sealer::new(audit_key));
+        let audit_growth = writer.audit_growth();
         let (jobs, queue) = mpsc::channel(QUEUE_JOBS_MAX);
         let thread = std::thread::Builder::new()
             .name("wharf-store".to_owned())
             .spawn(move || writer.run(queue))
             .map_err(|error| unavailable(format!("cannot start the writer: {error}")))?;
         let readers = Readers::of(path);
-        Ok(Self { jobs, thread: Mutex::new(Some(thread)), readers, clock })
+        Ok(Self { jobs, thread: Mutex::new(Some(thread)), readers, clock, audit_growth })
     }
 
     /// Finishes what was begun, moves the log into the file and ends the writer. Whatever is
@@ -74,6 +77,12 @@ impl SqliteStore {
     /// The signed heads of the audit's chains as they are now, to be kept outside the store.
     pub fn anchors(&self) -> BoxFuture<'static, Result<Anchors, StoreError>> {
         self.readers.read(|view| Ok(Anchors { heads: read::heads(view)? }))
+    }
+
+    /// How many commits have added to the audit since the store was opened.
+    #[must_use]
+    pub fn audit_growth(&self) -> u64 {
+        self.audit_growth.load(Ordering::Acquire)
     }
 
     /// Has the writer do something between two groups.

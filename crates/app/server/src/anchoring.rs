@@ -1,20 +1,27 @@
 //! Keeping the audit anchored while a core is up.
+//!
+//! What is cut off the end of the database after its last anchor cannot be found, so anchors
+//! follow the audit closely: at once when nothing more comes, and every few seconds while more
+//! comes all the time.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_store_sqlite::SqliteStore;
 
 use crate::lock::HomeLock;
 use crate::{Home, anchors};
 
-/// How often the audit is anchored.
-const ANCHOR_EVERY: Duration = Duration::from_secs(60);
+/// How often it is looked whether the audit has grown.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How old an anchor may become while the audit grows.
+const ANCHOR_EVERY: Duration = Duration::from_secs(2);
 
-/// Writes anchors every minute and once more at the end. It holds the lock on the home, because
-/// it lives as long as anything writes there.
+/// Writes anchors whenever the audit has grown, and once more at the end. It holds the lock on
+/// the home, because it lives as long as anything writes there.
 #[derive(Debug)]
 pub(crate) struct Anchoring {
     ended: CancellationToken,
@@ -26,16 +33,20 @@ impl Anchoring {
         let ended = CancellationToken::new();
         let is_ended = ended.clone();
         let task = tokio::spawn(async move {
+            let mut pace = Pace::default();
             loop {
                 let last = is_ended.is_cancelled();
-                if let Err(fault) = anchors::write(&home, &store).await {
+                let grown = store.audit_growth();
+                if (last || pace.is_due(grown, Instant::now()))
+                    && let Err(fault) = anchors::write(&home, &store).await
+                {
                     tracing::warn!(%fault, "the audit could not be anchored");
                 }
                 if last {
                     return lock;
                 }
                 // Woken at the end, it writes once more.
-                let _ = tokio::time::timeout(ANCHOR_EVERY, is_ended.cancelled()).await;
+                let _ = tokio::time::timeout(LOOK_EVERY, is_ended.cancelled()).await;
             }
         });
         Self { ended, task }
@@ -48,5 +59,49 @@ impl Anchoring {
             tracing::warn!("the audit could not be anchored at the end");
         }
         lock
+    }
+}
+
+/// When the next anchor is due.
+#[derive(Debug, Default)]
+struct Pace {
+    /// How far the audit had grown when it was looked last.
+    seen: u64,
+    /// How far it had grown when it was anchored last, and when that was.
+    anchored: Option<(u64, Instant)>,
+}
+
+impl Pace {
+    /// Whether to write an anchor now; if so, it counts as written. One that could not be written
+    /// is tried again when the audit has grown.
+    fn is_due(&mut self, grown: u64, now: Instant) -> bool {
+        let rests = self.seen == grown;
+        self.seen = grown;
+        let due = match self.anchored {
+            None => true,
+            Some((anchored, _)) if anchored == grown => false,
+            Some((_, at)) => rests || now.duration_since(at) >= ANCHOR_EVERY,
+        };
+        if due {
+            self.anchored = Some((grown, now));
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_audit_is_anchored_when_it_rests_and_every_few_seconds_while_it_grows() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let at = |looks: u32| start + LOOK_EVERY * looks;
+        assert!(pace.is_due(1, at(0)), "the first");
+        assert!(!pace.is_due(1, at(1)), "nothing is new");
+        assert!(!pace.is_due(2, at(2)), "more may come");
+        assert!(pace.is_due(2, at(3)), "no more came");
+        let due: Vec<u32> = (4..40).filter(|n| pace.is_due(u64::from(*n), at(*n))).collect();
+        assert_eq!(due, [11, 19, 27, 35], "every two seconds");
     }
 }

@@ -13,7 +13,7 @@ use wharf_engine::vault::Vault;
 use wharf_http::{CoreInfo, Doctor, Finding, Limits, Listener, Mount, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
 use wharf_operator::OperatorEdge;
-use wharf_ports::{Clock, SystemClock};
+use wharf_ports::{Clock, SteadyClock};
 use wharf_run::RunEdge;
 use wharf_store_sqlite::SqliteStore;
 use wharf_tool::ToolEdge;
@@ -25,7 +25,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::Sweeping;
-use crate::{Home, agents, anchors, doctor, fault, files, secrets, tools};
+use crate::{Home, agents, anchors, announced, doctor, fault, files, secrets, tools};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -108,7 +108,7 @@ impl Core {
         };
         // A taken port is noticed before the database is touched.
         let listener = Listener::bind(settings.listen, &limits)?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
         let store = {
             let (path, clock) = (settings.store.clone(), Arc::clone(&clock));
             let open = move || SqliteStore::open(&path, &audit_key, clock);
@@ -234,7 +234,7 @@ impl Core {
     pub async fn stop(self) -> Result<(), Fault> {
         self.server.drain();
         self.sweeping.end();
-        if let Err(error) = files::remove(&self.home.core_file()) {
+        if let Err(error) = announced::withdraw(&self.home, &self.info()) {
             tracing::warn!(%error, "run/core.json could not be removed");
         }
         // Whoever calls over a connection is told to go; whoever executes may finish first.
@@ -254,16 +254,20 @@ impl Core {
         closed.map_err(|error| fault::of_store(&error))
     }
 
-    /// Tells clients where the core is.
-    fn announce(&self) -> Result<(), Fault> {
-        let info = CoreInfo {
+    /// What clients are told of it.
+    fn info(&self) -> CoreInfo {
+        CoreInfo {
             http: self.http_url(),
             storage: Some(self.storage.origin()),
             agents: Some(self.agents.address().to_owned()),
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        let text = serde_json::to_vec(&info).unwrap_or_default();
+        }
+    }
+
+    /// Tells clients where the core is.
+    fn announce(&self) -> Result<(), Fault> {
+        let text = serde_json::to_vec(&self.info()).unwrap_or_default();
         let written = files::replace(&self.home.core_file(), &text);
         written.map_err(|error| self.home.unwritable(&error))
     }
@@ -339,8 +343,7 @@ const LOOPBACK_V6: std::net::IpAddr = std::net::IpAddr::V6(std::net::Ipv6Addr::L
 fn prepare(home: &Home) -> Result<Prepared, Fault> {
     home.make()?;
     let lock = HomeLock::take(home)?;
-    // One that was killed has left its address behind.
-    files::remove(&home.core_file()).map_err(|error| home.unwritable(&error))?;
+    announced::clear(home).map_err(|error| home.unwritable(&error))?;
     Ok(Prepared {
         owner_token: secrets::owner_token(home)?,
         audit_key: secrets::audit_key(home)?,

@@ -8,6 +8,7 @@
 mod agents;
 mod anchoring;
 mod anchors;
+mod announced;
 pub mod audit;
 pub mod backup;
 mod core;

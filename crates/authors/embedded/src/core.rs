@@ -11,7 +11,7 @@ use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
 use wharf_journal::audit::AuditKey;
 use wharf_ports::memory::MemoryStore;
-use wharf_ports::{Clock, Store, StoreError, StoreErrorKind, SystemClock};
+use wharf_ports::{Clock, SteadyClock, Store, StoreError, StoreErrorKind};
 use wharf_sdk::face::{Bridge, Face, Reach};
 use wharf_sdk::{Call, Data, Scope, TakesImplementation, Tool};
 use wharf_store_sqlite::SqliteStore;
@@ -73,7 +73,7 @@ impl Options {
     /// Starts the core, within a Tokio runtime. Runs that were open go on.
     pub async fn start(self) -> Result<Embedded, Fault> {
         let model_tool = self.model_tool.map(|tool| tool_id(&tool)).transpose()?;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock: Arc<dyn Clock> = Arc::new(SteadyClock::system());
         let (store, kept) = match self.folder {
             None => {
                 let key = AuditKey::new(random().map_err(|_| internal())?);

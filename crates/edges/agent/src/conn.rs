@@ -58,6 +58,8 @@ pub(crate) struct Connection {
     ready: mpsc::Sender<Ready>,
     invokes: Invokes,
     offered: Vec<ToolDefinition>,
+    /// When what it offers is to be written down, if it has changed.
+    offer_at: Option<Instant>,
     /// Where it comes from.
     origin: Origin,
     peer: Option<Peer>,
@@ -176,6 +178,7 @@ impl Connection {
             ready,
             invokes: Invokes::new(news),
             offered: Vec::new(),
+            offer_at: None,
             origin: Origin::default(),
             peer: None,
             commands,
@@ -190,13 +193,17 @@ impl Connection {
     fn wake_at(&self) -> Instant {
         const FAR: u64 = 3_600_000;
         let ms = self.session.next_deadline().unwrap_or(FAR);
-        self.started + std::time::Duration::from_millis(ms)
+        let session = self.started + std::time::Duration::from_millis(ms);
+        self.offer_at.map_or(session, |at| at.min(session))
     }
 
     /// Handles everything the session has to say.
     async fn work(&mut self) {
         while let Some(event) = self.session.poll_event() {
             self.event(event).await;
+        }
+        if self.offer_at.is_some_and(|at| at <= Instant::now()) {
+            self.offer().await;
         }
     }
 

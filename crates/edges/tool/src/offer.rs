@@ -6,13 +6,12 @@ use serde_json::Value;
 use wharf_domain::{Caller, ToolDef};
 use wharf_engine::check_schema;
 use wharf_protocol::tool::value;
+use wharf_vocab::limits::OFFER_BYTES_MAX;
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 use wharf_wire::tool_v1::{OfferedTool, method};
 
 /// Tools of one operative.
 const TOOLS_MAX: usize = 256;
-/// Tools of one operative with their schemas.
-const OFFER_BYTES_MAX: usize = 1024 * 1024;
 /// Longest description.
 const DESCRIPTION_BYTES_MAX: usize = 4 * 1024;
 /// How long an attempt may take unless the caller wants less; there may be a person at the page.

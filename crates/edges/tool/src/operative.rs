@@ -90,7 +90,11 @@ impl Operative {
         let id = query::record(name)?;
         let before = handle.agent(&id)?.tools;
         if before != defs {
-            self.station.check_pace()?;
+            handle.may_offer(name.as_str()).map_err(|_| {
+                let message =
+                    format!("The tools of {name} change too often; try again in a moment.");
+                Fault::new(Code::CoreBusy, message)
+            })?;
             self.keep(before, defs).await?;
         } else {
             // The catalog may have less than the journal after a change that did not come through.

@@ -3,10 +3,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{OnceCell, mpsc};
-use tokio::time::Instant;
 use wharf_domain::{Availability, Caller, Resolution};
 use wharf_engine::Dispatch;
 use wharf_vocab::{AttemptId, Code, Fault, GrantId, ProviderId, Timestamp};
@@ -14,10 +12,6 @@ use wharf_wire::tool_v1::close;
 
 /// What may wait for a connection; beyond it attempts are told that it is busy.
 pub(crate) const ORDERS_MAX: usize = 1_024;
-
-/// How often a name's tools may change in a short time, and how long one more change takes.
-const OFFERS_AT_ONCE_MAX: u32 = 32;
-const OFFER_EVERY: Duration = Duration::from_secs(5);
 
 /// What a connection is told from outside.
 #[derive(Debug)]
@@ -61,9 +55,6 @@ struct State {
     last_seen: Option<Timestamp>,
     /// Whether the name was given up.
     forgotten: bool,
-    /// How many offers may still be written down now, and since when that is so.
-    offers_left: u32,
-    offers_since: Instant,
 }
 
 /// The place of an attempt among those that a connection works on; given back when dropped.
@@ -102,8 +93,6 @@ impl Station {
             epoch: 0,
             last_seen: None,
             forgotten: false,
-            offers_left: OFFERS_AT_ONCE_MAX,
-            offers_since: Instant::now(),
         };
         Self { name, known: OnceCell::new(), calls_max, state: Mutex::new(state) }
     }
@@ -175,26 +164,6 @@ impl Station {
         }
         self.lock().stand(Availability::Down { reason: before.1.clone() });
         true
-    }
-
-    /// Whether other tools than before may be offered now. Each such offer is written down for
-    /// good, so there are not many.
-    pub(crate) fn check_pace(&self) -> Result<(), Fault> {
-        let mut state = self.lock();
-        let (now, pace) = (Instant::now(), OFFER_EVERY.as_millis());
-        let passed = now.duration_since(state.offers_since).as_millis() / pace;
-        if passed > 0 {
-            let passed = u32::try_from(passed).unwrap_or(u32::MAX);
-            state.offers_left = state.offers_left.saturating_add(passed).min(OFFERS_AT_ONCE_MAX);
-            state.offers_since = now;
-        }
-        let left = state.offers_left.checked_sub(1).ok_or_else(|| {
-            let name = &self.name;
-            let message = format!("The tools of {name} change too often; try again in a moment.");
-            Fault::new(Code::CoreBusy, message)
-        })?;
-        state.offers_left = left;
-        Ok(())
     }
 
     /// Whether this is the current connection.

@@ -1,14 +1,24 @@
 //! The clock, read only at the rim.
 
+mod steady;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use wharf_vocab::Timestamp;
 
+pub use steady::{Sources, SteadyClock};
+
 /// Says what time it is.
 pub trait Clock: Send + Sync + std::fmt::Debug + 'static {
     /// The moment it is now.
     fn now(&self) -> Timestamp;
+
+    /// The moment it is now for what must not be used any more after a moment that somebody
+    /// chose: the latest that any clock of the machine says.
+    fn latest(&self) -> Timestamp {
+        self.now()
+    }
 }
 
 /// The machine's clock.

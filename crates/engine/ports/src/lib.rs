@@ -20,7 +20,7 @@ pub mod vault;
 
 pub use artifacts::{FileQuery, FileRecord, TraceQuery, Usage};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
 pub use lifeline::{Lifeline, WeakLifeline};
 pub use objects::{

@@ -43,13 +43,21 @@ impl Entry {
     /// [`Entry::replaced`].
     #[must_use]
     pub fn replaces_earlier(&self) -> bool {
-        matches!(self, Self::Agent(entry) if entry.replaces_earlier())
+        match self {
+            Self::Agent(entry) => entry.replaces_earlier(),
+            Self::Seat(SeatEntry::Offered(offered)) => offered.replaced.is_none(),
+            _ => false,
+        }
     }
 
     /// Whether a later entry has taken its place.
     #[must_use]
     pub fn is_replaced(&self) -> bool {
-        matches!(self, Self::Agent(entry) if entry.is_replaced())
+        match self {
+            Self::Agent(entry) => entry.is_replaced(),
+            Self::Seat(SeatEntry::Offered(offered)) => offered.replaced.is_some(),
+            _ => false,
+        }
     }
 
     /// What is kept of an entry when a later one takes its place; `None` if it stays as it is.
@@ -57,6 +65,7 @@ impl Entry {
     pub fn replaced(&self) -> Option<Self> {
         match self {
             Self::Agent(entry) => entry.replaced().map(|entry| Self::Agent(Box::new(entry))),
+            Self::Seat(entry) => entry.replaced().map(Self::Seat),
             _ => None,
         }
     }

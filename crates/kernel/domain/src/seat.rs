@@ -28,6 +28,23 @@ pub enum SeatEntry {
 pub struct SeatOffered {
     /// All of them.
     pub tools: Vec<ToolDef>,
+    /// Digest of them, when a later entry has taken its place and nothing else of it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaced: Option<Digest>,
+}
+
+impl SeatEntry {
+    /// What is kept of an entry when a later one takes its place; `None` if it stays as it is.
+    #[must_use]
+    pub fn replaced(&self) -> Option<Self> {
+        match self {
+            Self::Offered(SeatOffered { tools, replaced: None }) => {
+                let replaced = Some(ToolDef::digest_of(tools));
+                Some(Self::Offered(SeatOffered { tools: Vec::new(), replaced }))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A seat was made.
@@ -149,7 +166,7 @@ impl Seat {
                     return Err(too_many_tools());
                 }
                 let record = record("seat.tools_offered").fact("tools", tools.len());
-                let offered = SeatOffered { tools: tools.clone() };
+                let offered = SeatOffered { tools: tools.clone(), replaced: None };
                 Ok(Some((SeatEntry::Offered(offered), record)))
             }
             (SeatInput::Close { .. }, Some(seat)) if !seat.is_open() => Ok(None),
@@ -179,6 +196,8 @@ impl Seat {
                 by: created.by.clone(),
                 closed: None,
             }),
+            // A later entry says all that this one did.
+            (Some(seat), SeatEntry::Offered(SeatOffered { replaced: Some(_), .. })) => Some(seat),
             (Some(seat), SeatEntry::Offered(offered)) if seat.is_open() => {
                 Some(Self { tools: offered.tools.clone(), ..seat })
             }

@@ -104,6 +104,14 @@ impl ToolDef {
         property.and_then(|property| property.get("x-wharf-literal")) == Some(&Value::Bool(true))
     }
 
+    /// A digest of several definitions, in their order.
+    #[must_use]
+    pub fn digest_of(tools: &[Self]) -> Digest {
+        let hashes: Vec<Digest> = tools.iter().map(Self::hash).collect();
+        let parts: Vec<&[u8]> = hashes.iter().map(|hash| hash.as_str().as_bytes()).collect();
+        Digest::of(&parts)
+    }
+
     /// The hash that stands for all of the definition that somebody approves: not for what is
     /// only shown, nor for how long keys are kept.
     #[must_use]

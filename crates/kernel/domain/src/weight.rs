@@ -8,7 +8,8 @@ use crate::agent::ToolsOffered;
 use crate::run::{Addresses, NewAsk, RunEntry};
 use crate::scope::Bindings;
 use crate::{
-    AgentEntry, Ask, AskEntry, AskSpec, Entry, Outcome, Resolution, Run, RunSpec, ToolDef,
+    AgentEntry, Ask, AskEntry, AskSpec, Entry, Outcome, Resolution, Run, RunSpec, SeatEntry,
+    ToolDef,
 };
 
 /// What a value takes besides its text.
@@ -83,9 +84,9 @@ impl Outcome {
     fn weight(&self) -> u64 {
         match self {
             Self::Succeeded { outputs } => memory_weight(outputs),
-            other => other.error().map_or(0, |error| {
-                error.message.len() as u64 + memory_weight(&error.details)
-            }),
+            other => other
+                .error()
+                .map_or(0, |error| error.message.len() as u64 + memory_weight(&error.details)),
         }
     }
 }
@@ -155,6 +156,9 @@ impl Entry {
                 }
                 _ => 0,
             },
+            Self::Seat(SeatEntry::Offered(offered)) => {
+                offered.tools.iter().map(ToolDef::weight).sum()
+            }
             _ => 0,
         };
         ENTRY_BYTES + more

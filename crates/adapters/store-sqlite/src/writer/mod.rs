@@ -11,6 +11,8 @@ mod money;
 mod purge;
 mod replace;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use rusqlite::Connection;
@@ -61,11 +63,17 @@ pub(crate) struct Writer {
     pub(crate) conn: Connection,
     sealer: Sealer,
     pub(super) known: Known,
+    audit_growth: Arc<AtomicU64>,
 }
 
 impl Writer {
     pub(crate) fn new(conn: Connection, sealer: Sealer) -> Self {
-        Self { conn, sealer, known: Known::default() }
+        Self { conn, sealer, known: Known::default(), audit_growth: Arc::default() }
+    }
+
+    /// How many groups have added to the audit, as they are committed.
+    pub(crate) fn audit_growth(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.audit_growth)
     }
 
     /// Works until it is told to end or nobody can ask any more.
@@ -103,6 +111,10 @@ impl Writer {
         });
         metrics::histogram!("wharf_store_commit_seconds").record(started.elapsed().as_secs_f64());
         metrics::histogram!("wharf_store_group_batches").record(batches as f64);
+        let mut audited = group.iter().flat_map(|commit| &commit.batches);
+        if result.is_ok() && audited.any(|batch| !batch.audit.is_empty()) {
+            self.audit_growth.fetch_add(1, Ordering::Release);
+        }
         answer(group, result);
     }
 

@@ -1,5 +1,6 @@
 //! What a session tells, and what the core makes of it.
 
+use tokio::time::Instant;
 use wharf_domain::permission::Permission;
 use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
 use wharf_engine::Reach;
@@ -21,10 +22,10 @@ impl Connection {
         match event {
             CoreEvent::Hello(hello) => self.hello(&hello).await,
             CoreEvent::ToolsRegistered { added, removed, .. } => {
-                self.tools_changed(added, &removed).await;
+                self.tools_changed(added, &removed);
             }
             CoreEvent::ToolsUnregistered { removed } => {
-                self.tools_changed(Vec::new(), &removed).await;
+                self.tools_changed(Vec::new(), &removed);
             }
             CoreEvent::Chunk { call_id, gap, chunk, .. } => {
                 if let Some(call) = self.calls.get(&call_id) {
@@ -121,18 +122,31 @@ impl Connection {
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.
-    async fn tools_changed(&mut self, added: Vec<ToolDefinition>, removed: &[String]) {
+    fn tools_changed(&mut self, added: Vec<ToolDefinition>, removed: &[String]) {
         self.offered.retain(|known| {
             !removed.contains(&known.tool_id)
                 && !added.iter().any(|new| new.tool_id == known.tool_id)
         });
         self.offered.extend(added);
+        self.offer_at.get_or_insert_with(Instant::now);
+    }
+
+    /// Writes down what the agent offers now. One that changes its tools faster than may be
+    /// written is not asked to wait: what it offers in the end is what counts.
+    pub(super) async fn offer(&mut self) {
+        self.offer_at = None;
         let Some(peer) = &self.peer else { return };
         let keys = peer.keys;
         let tools: Vec<_> =
             self.offered.iter().filter_map(|tool| from_wire::tool(tool, keys)).collect();
         let handle = &self.shared.options.handle;
         let agent = peer.agent.clone();
+        if handle.agent(&agent).is_ok_and(|known| known.tools != tools)
+            && let Err(wait) = handle.may_offer(agent.as_str())
+        {
+            self.offer_at = Some(Instant::now() + wait);
+            return;
+        }
         let offered = async {
             let input = AgentInput::Offer { tools: tools.clone() };
             let known = handle.change_agent(&Caller::core(), &agent, input).await?;

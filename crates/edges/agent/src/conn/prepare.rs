@@ -76,7 +76,8 @@ pub(super) fn data_of(
     }
     // Addresses elsewhere are passed on as they are; none is made for what is a file here.
     let has_others = files.len() < refs.len();
-    let mut inputs = if has_others { data.inputs_with_addresses()? } else { Object::clone(&spec.inputs) };
+    let mut inputs =
+        if has_others { data.inputs_with_addresses()? } else { Object::clone(&spec.inputs) };
     for (name, _) in files {
         inputs.insert(name.clone(), room.input_path(&name).into());
     }

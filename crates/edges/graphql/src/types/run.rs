@@ -155,10 +155,7 @@ impl From<&wharf_domain::RunSummary> for RunSummary {
 
 impl Run {
     /// A run with its inputs, wherever they are kept.
-    pub(crate) async fn shown(
-        handle: &Handle,
-        run: Arc<wharf_domain::Run>,
-    ) -> Result<Self, Fault> {
+    pub(crate) async fn shown(handle: &Handle, run: Arc<wharf_domain::Run>) -> Result<Self, Fault> {
         Ok(Self::from(&*handle.with_inputs(run).await?))
     }
 }

@@ -17,7 +17,7 @@ impl Handle {
     /// Whether a caller's rights hold now: their time is not over, and no grant they come from has
     /// been revoked.
     pub fn check_current(&self, caller: &Caller) -> Result<(), Fault> {
-        if caller.rights.until.is_some_and(|until| until <= self.now()) {
+        if caller.rights.until.is_some_and(|until| until <= self.inner.clock.latest()) {
             let message = "The rights this is asked with have expired.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }

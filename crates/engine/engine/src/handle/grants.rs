@@ -18,7 +18,7 @@ impl Handle {
         let keyring = self.keyring();
         let bearer = token::verify(&keyring, text).map_err(|_| invalid())?;
         let known = self.inner.grants.get(&bearer.root).ok_or_else(invalid)?;
-        let expired = bearer.rights.until.is_some_and(|until| until <= self.now());
+        let expired = bearer.rights.until.is_some_and(|until| until <= self.inner.clock.latest());
         let makers = known.makers();
         if known.revoked_at.is_some()
             || expired

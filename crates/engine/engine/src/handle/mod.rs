@@ -15,6 +15,7 @@ mod files;
 mod gate;
 mod grants;
 mod in_use;
+mod offers;
 mod outputs;
 mod reads;
 mod request;
@@ -68,6 +69,7 @@ use crate::storage;
 use children::Children;
 use denied::Denials;
 use in_use::InUse;
+use offers::Offers;
 
 /// Messages that may wait for the shell; beyond it, senders wait.
 const MESSAGES_WAITING_MAX: usize = 4096;
@@ -163,6 +165,7 @@ struct Inner {
     stopping: Arc<AtomicBool>,
     denials: Denials,
     children: Children,
+    offers: Offers,
     in_use: InUse,
 }
 
@@ -229,6 +232,7 @@ impl Handle {
             stopping,
             denials: Denials::default(),
             children: Children::default(),
+            offers: Offers::default(),
             in_use: InUse::default(),
         };
         Ok(Self { inner: Arc::new(inner) })

@@ -6,6 +6,7 @@ use tokio::sync::broadcast;
 use wharf_domain::seat::unknown;
 use wharf_domain::{Caller, Entry, NewSeat, Notice, NoticeEnd, Run, Seat, SeatInput, ToolDef};
 use wharf_ports::Stored;
+use wharf_vocab::limits::OFFER_BYTES_MAX;
 use wharf_vocab::{
     AskId, Code, Digest, Fault, ProviderId, RunKey, SeatId, ShardId, StreamId, StreamKind, Verb,
 };
@@ -44,6 +45,19 @@ impl Handle {
 
     /// Lets a seat execute these tools, and no others.
     pub async fn set_seat_tools(&self, id: &SeatId, tools: Vec<ToolDef>) -> Result<Seat, Fault> {
+        let seat = self.seat(id)?;
+        if seat.tools == tools {
+            return Ok(seat);
+        }
+        if serde_json::to_string(&tools).is_ok_and(|text| text.len() > OFFER_BYTES_MAX) {
+            let message = format!("An offer has {OFFER_BYTES_MAX} bytes at most.");
+            return Err(Fault::new(Code::RequestInvalid, message));
+        }
+        if let Err(wait) = self.may_offer(&format!("seat:{id}")) {
+            let message = "The tools of this seat change too often; try again in a moment.";
+            let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            return Err(Fault::new(Code::CoreBusy, message).with("retry_after_ms", wait_ms));
+        }
         self.change_seat(&Caller::core(), id.clone(), SeatInput::Offer { tools }).await
     }
 

@@ -221,7 +221,8 @@ fn offer(
     if changed > 0 {
         record = record.severity(Severity::Security).fact("quarantined", changed);
     }
-    let offered = ToolsOffered { tools: tools.to_vec(), otherwise: Some(otherwise), replaced: None };
+    let offered =
+        ToolsOffered { tools: tools.to_vec(), otherwise: Some(otherwise), replaced: None };
     Ok(Some((AgentEntry::ToolsOffered(offered), record)))
 }
 

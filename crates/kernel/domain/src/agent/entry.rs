@@ -144,12 +144,8 @@ pub struct ToolsOffered {
 impl ToolsOffered {
     /// What is kept of an offer when a later one takes its place; `None` if it is that already.
     fn replaced(&self) -> Option<Self> {
-        let digest = || {
-            let hashes: Vec<Digest> = self.tools.iter().map(ToolDef::hash).collect();
-            let parts: Vec<&[u8]> = hashes.iter().map(|hash| hash.as_str().as_bytes()).collect();
-            Digest::of(&parts)
-        };
-        self.replaced.is_none().then(|| Self { replaced: Some(digest()), ..Self::default() })
+        let digest = || Some(ToolDef::digest_of(&self.tools));
+        self.replaced.is_none().then(|| Self { replaced: digest(), ..Self::default() })
     }
 }
 

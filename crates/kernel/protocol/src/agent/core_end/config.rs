@@ -1,6 +1,8 @@
 //! What a core's session is told when it begins.
 
-use wharf_vocab::limits::{CANCEL_GRACE_MS, RUN_ASKS_OPEN_MAX, SCHEMA_BYTES_MAX, VALUE_BYTES_MAX};
+use wharf_vocab::limits::{
+    CANCEL_GRACE_MS, OFFER_BYTES_MAX, RUN_ASKS_OPEN_MAX, SCHEMA_BYTES_MAX, VALUE_BYTES_MAX,
+};
 use wharf_wire::agent_v1::SessionId;
 use wharf_wire::agent_v1::limits::{FRAME_BYTES_MAX, HELLO_FRAME_BYTES_MAX};
 
@@ -105,6 +107,8 @@ pub struct CoreLimits {
     pub tombstones_max: usize,
     /// Tools that a session may register.
     pub tools_max: usize,
+    /// What all tools of a session may take together, as JSON text.
+    pub offer_bytes_max: usize,
     /// Largest schema of a tool.
     pub schema_bytes_max: usize,
     /// Deepest schema of a tool.
@@ -144,6 +148,7 @@ impl Default for CoreLimits {
             calls_open_max: 256,
             tombstones_max: 1_024,
             tools_max: 1_024,
+            offer_bytes_max: OFFER_BYTES_MAX,
             schema_bytes_max: SCHEMA_BYTES_MAX,
             schema_depth_max: 32,
             stream_bytes_max: 8 * 1024 * 1024,

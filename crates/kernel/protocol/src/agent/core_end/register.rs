@@ -23,9 +23,24 @@ const REJECTIONS_LISTED_MAX: usize = 2_048;
 /// What is repeated of a rejected id.
 const REJECTED_ID_CHARS_MAX: usize = 256;
 
-/// The tools of a session, by id, with the digest of their definition.
+/// The tools of a session, by id.
 #[derive(Debug, Default)]
-pub(super) struct Tools(BTreeMap<String, Digest>);
+pub(super) struct Tools(BTreeMap<String, Known>);
+
+/// What is remembered of a definition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Known {
+    digest: Digest,
+    /// How much it takes as JSON text.
+    bytes: usize,
+}
+
+impl Known {
+    fn of(tool: &ToolDefinition) -> Self {
+        let bytes = serde_json::to_string(tool).map_or(0, |text| text.len());
+        Self { digest: digest(tool), bytes }
+    }
+}
 
 impl Tools {
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
@@ -45,7 +60,9 @@ impl Tools {
 #[derive(Default)]
 struct Registration {
     /// The tools from now on.
-    table: BTreeMap<String, Digest>,
+    table: BTreeMap<String, Known>,
+    /// What they take together.
+    bytes: usize,
     /// Every id that was taken in this message.
     named: BTreeSet<String>,
     registered: Vec<String>,
@@ -75,7 +92,8 @@ impl CoreSession {
     ) {
         let before = std::mem::take(&mut self.tools.0);
         let table = if register.replace { BTreeMap::new() } else { before.clone() };
-        let mut outcome = Registration { table, ..Registration::default() };
+        let bytes = table.values().map(|known| known.bytes).sum();
+        let mut outcome = Registration { table, bytes, ..Registration::default() };
         for entry in register.tools {
             match entry {
                 ToolEntry::Readable(tool) => self.register_one(*tool, &mut outcome),
@@ -102,9 +120,9 @@ impl CoreSession {
             let message = "The tool stands twice in one registration.";
             return outcome.reject(&tool.tool_id, Fault::new(Code::ToolConflict, message));
         }
-        let digest = digest(&tool);
+        let new = Known::of(&tool);
         match outcome.table.get(&tool.tool_id) {
-            Some(known) if *known == digest => outcome.registered.push(tool.tool_id),
+            Some(known) if *known == new => outcome.registered.push(tool.tool_id),
             Some(_) => {
                 let message =
                     "Another definition of this tool is registered; set `replace` to change it.";
@@ -114,8 +132,14 @@ impl CoreSession {
                 let message = format!("A session may register {} tools.", self.limits().tools_max);
                 outcome.reject(&tool.tool_id, Fault::new(Code::ToolLimit, message));
             }
+            None if outcome.bytes + new.bytes > self.limits().offer_bytes_max => {
+                let max = self.limits().offer_bytes_max;
+                let message = format!("The tools of a session may take {max} bytes together.");
+                outcome.reject(&tool.tool_id, Fault::new(Code::ToolLimit, message));
+            }
             None => {
-                outcome.table.insert(tool.tool_id.clone(), digest);
+                outcome.bytes += new.bytes;
+                outcome.table.insert(tool.tool_id.clone(), new);
                 outcome.registered.push(tool.tool_id.clone());
                 outcome.added.push(tool);
             }
