@@ -10,6 +10,7 @@ mod costs;
 mod doubt;
 mod family;
 mod gate;
+mod held;
 mod life;
 mod lost;
 mod many;

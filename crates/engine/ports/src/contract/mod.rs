@@ -10,6 +10,7 @@ mod costs;
 pub mod desk;
 mod files;
 mod groups;
+mod kept;
 mod leases;
 mod lineage;
 mod lists;
@@ -48,6 +49,10 @@ pub use files::{
 pub use groups::{
     a_later_batch_of_a_group_sees_the_earlier, a_refused_batch_leaves_nothing_behind,
     each_batch_of_a_group_stands_alone, many_callers_commit_at_once, no_batches_give_no_answers,
+};
+pub use kept::{
+    large_inputs_are_left_out_of_what_recovery_loads,
+    only_the_newest_offer_of_an_agent_is_kept_whole,
 };
 pub use leases::{
     a_lease_passes_on_only_when_free_expired_or_own, a_lease_tells_the_last_commit,
@@ -120,6 +125,8 @@ macro_rules! store_contract {
             an_expired_lease_that_nobody_took_still_writes
             other_epochs_are_fenced
             renewing_keeps_only_what_is_held
+            large_inputs_are_left_out_of_what_recovery_loads
+            only_the_newest_offer_of_an_agent_is_kept_whole
             t041_costs_are_summed_by_tool_world_agent_and_day
             t041_costs_are_narrowed_by_world_and_time
             t041_costs_beyond_64_bits_are_flagged_and_not_wrapped

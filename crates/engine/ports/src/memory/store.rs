@@ -35,6 +35,8 @@ struct Inner {
     held: Option<VecDeque<Held>>,
     /// Whether leases are held back, and how many wait for one.
     leases: watch::Sender<(bool, usize)>,
+    /// The stream whose entries are held back, and how many wait for them.
+    loads: watch::Sender<(Option<StreamId>, usize)>,
 }
 
 type Answers = Vec<Result<(), CommitError>>;
@@ -56,7 +58,8 @@ impl MemoryStore {
     #[must_use]
     pub fn with_state(state: MemoryState, clock: Arc<dyn Clock>) -> Self {
         let leases = watch::Sender::new((false, 0));
-        let inner = Inner { state, failing: None, denied: 0, held: None, leases };
+        let loads = watch::Sender::new((None, 0));
+        let inner = Inner { state, failing: None, denied: 0, held: None, leases, loads };
         Self { inner: Arc::new(Mutex::new(inner)), clock }
     }
 
@@ -113,6 +116,23 @@ impl MemoryStore {
     /// Gives leases again.
     pub fn release_leases(&self) {
         lock(&self.inner).leases.send_modify(|(held, _)| *held = false);
+    }
+
+    /// Lets nobody load a stream until [`release_loads`](Self::release_loads).
+    pub fn hold_loads(&self, stream: StreamId) {
+        lock(&self.inner).loads.send_modify(|(held, _)| *held = Some(stream));
+    }
+
+    /// Waits until somebody waits for a stream.
+    pub async fn until_loads_held(&self) {
+        let mut loads = lock(&self.inner).loads.subscribe();
+        // The sender lives as long as the store.
+        let _ = loads.wait_for(|(_, waiting)| *waiting > 0).await;
+    }
+
+    /// Lets streams be loaded again.
+    pub fn release_loads(&self) {
+        lock(&self.inner).loads.send_modify(|(held, _)| *held = None);
     }
 
     fn with<T: Send + 'static>(
@@ -201,7 +221,17 @@ impl Store for MemoryStore {
     }
 
     fn load(&self, stream: StreamId) -> BoxFuture<'static, Result<Option<Stored>, StoreError>> {
-        self.with(|state| state.load(&stream))
+        let inner = Arc::clone(&self.inner);
+        let load = async move {
+            let mut loads = lock(&inner).loads.subscribe();
+            if loads.borrow().0.as_ref() == Some(&stream) {
+                lock(&inner).loads.send_modify(|(_, waiting)| *waiting += 1);
+                // The sender lives as long as the store.
+                let _ = loads.wait_for(|(held, _)| held.as_ref() != Some(&stream)).await;
+            }
+            Ok(lock(&inner).state.load(&stream))
+        };
+        load.boxed()
     }
 
     fn load_open(

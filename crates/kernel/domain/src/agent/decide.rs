@@ -422,4 +422,72 @@ mod tests {
             assert_eq!(decided, None, "{input:?}");
         }
     }
+
+    fn offer(names: &[(&str, &str)]) -> AgentInput {
+        let def = |(name, description): &(&str, &str)| {
+            let id = ToolId::new(format!("dev.example.hello/{name}")).expect("valid");
+            ToolDef::new(id, *description, serde_json::json!({"type": "object"}))
+        };
+        AgentInput::Offer { tools: names.iter().map(def).collect() }
+    }
+
+    #[test]
+    fn an_agent_read_back_from_its_newest_offer_is_the_one_that_was_there() {
+        let id = AgentId::new("dev.example.hello").expect("valid");
+        let by = Caller::owner().to_ref();
+        let inputs = [
+            add("1"),
+            offer(&[("a", "before it was approved")]),
+            approve(),
+            offer(&[("a", "one"), ("b", "one")]),
+            offer(&[("a", "two"), ("b", "one")]),
+            AgentInput::ApproveTools { tools: vec![] },
+            offer(&[("a", "three"), ("c", "one")]),
+            AgentInput::Drift { difference: vec!["a file".into()] },
+            offer(&[("a", "four"), ("d", "one")]),
+            approve(),
+            offer(&[("a", "five"), ("d", "one")]),
+            AgentInput::Want,
+        ];
+        let (mut agent, mut entries) = (None, Vec::<AgentEntry>::new());
+        for input in &inputs {
+            let decided = Agent::decide(agent.as_ref(), &id, input, &by).expect("legal");
+            let Some((entry, _)) = decided else { continue };
+            agent = Agent::apply(agent, &id, Timestamp(1), &entry);
+            if entry.replaces_earlier() {
+                for earlier in &mut entries {
+                    if let Some(kept) = earlier.replaced() {
+                        *earlier = kept;
+                    }
+                }
+            }
+            entries.push(entry);
+            let read = entries
+                .iter()
+                .fold(None, |agent, entry| Agent::apply(agent, &id, Timestamp(1), entry));
+            assert_eq!(read, agent, "{input:?}");
+        }
+        assert_eq!(entries.iter().filter(|entry| entry.is_replaced()).count(), 5);
+        let agent = agent.expect("known");
+        assert_eq!(agent.pinned.len(), 4, "what was taken on is not forgotten");
+        assert!(agent.quarantined().next().is_some());
+    }
+
+    #[test]
+    fn what_an_agent_has_ever_offered_is_bounded() {
+        let mut agent = after(&[add("1"), approve()]);
+        let large = "x".repeat(900_000);
+        let refused = (0..100).find_map(|n| {
+            let name = format!("t{n}");
+            match step(agent.clone(), &offer(&[(&name, &large)])) {
+                Ok(next) => {
+                    agent = next;
+                    None
+                }
+                Err(fault) => Some((n, fault)),
+            }
+        });
+        let (n, fault) = refused.expect("it ends");
+        assert!(fault.is(Code::ToolLimit) && !fault.retryable && n > 10, "{n}: {fault}");
+    }
 }

@@ -42,9 +42,11 @@ impl Draft<'_, '_> {
     }
 
     /// Remembers what the tool has cost when that is more than was known. A tool that is said to
-    /// be free and is not does not count as free from then on.
+    /// be free and is not does not count as free from then on. A cost that nobody believed is no
+    /// price: it would be held for every later run, and let the next lie be a larger one.
     pub(super) fn learn(&mut self, cost: Micro) {
         let spec = &self.run.spec;
+        let cost = if self.run.capped { u64::from(spec.free) } else { cost };
         if cost <= spec.hold_micro {
             return;
         }
