@@ -42,17 +42,15 @@ pub async fn large_inputs_are_left_out_of_what_recovery_loads(subject: Subject) 
 pub async fn only_the_newest_offer_of_an_agent_is_kept_whole(subject: Subject) {
     let desk = Desk::open(subject).await;
     let stream = StreamId::Agent(AgentId::new("dev.example.a").expect("valid"));
-    let mut seq = 0;
-    for n in 0..4 {
+    for n in 0..4_u64 {
         let mut batch = desk.batch(stream.shard());
         batch.appends.push(Append {
             stream: stream.clone(),
-            expected: Seq(seq),
+            expected: Seq(n),
             body: Body::Entries(vec![offered(&n.to_string().repeat(10_000))]),
             head: Head { open: true, run: None },
         });
         desk.put(batch).await;
-        seq += 1;
     }
     let stored = desk.store().load(stream.clone()).await.expect("readable").expect("there");
     assert_eq!((stored.seq, stored.entries.len()), (Seq(4), 4));
