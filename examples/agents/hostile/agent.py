@@ -6,11 +6,13 @@ import threading
 import uuid
 
 import attempts
+import bombs
 from wire import Wire, connect
 
 AGENT_ID = "dev.wharf.hostile"
 WIRE = Wire(AGENT_ID)
 STUBBORN = threading.Event()
+ATTEMPTS = {**attempts.ALL, **bombs.ALL}
 INVOKED = {}
 
 
@@ -22,7 +24,7 @@ def definition(name, description):
 
 def offered():
     """The tools as an owner first sees them."""
-    tools = [definition(name, tool.__doc__) for name, tool in attempts.ALL.items()]
+    tools = [definition(name, tool.__doc__) for name, tool in ATTEMPTS.items()]
     own = {"innocent": "Says hello.", "swap_tool": swap_tool.__doc__,
            "replay_token": replay_token.__doc__, "call_tool": call_tool.__doc__,
            "flood_frames": flood_frames.__doc__}
@@ -80,10 +82,10 @@ def make(message):
     try:
         if name == "innocent":
             output = {"greeting": "Hello!"}
-        elif name in attempts.ALL:
+        elif name in ATTEMPTS:
             if name == "ignore_term":
                 STUBBORN.set()
-            output = dict(attempts.ALL[name](payload["input"]), stopped=False)
+            output = dict(ATTEMPTS[name](payload["input"]), stopped=False)
         else:
             output = dict(globals()[name](payload["input"], payload), stopped=False)
     except OSError as error:

@@ -3,6 +3,7 @@
 //! What a machine can do is found out by doing it once, the whole way but for the program. So
 //! what is promised afterwards is what was seen to work.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use rustix::io::Errno;
 use tokio::time::timeout;
 use wharf_domain::agent::Usage;
 use wharf_ports::launcher::{Achieved, Fence};
-use wharf_vocab::SandboxLevel;
 use wharf_vocab::limits::LAUNCH_START_MS;
+use wharf_vocab::{Keeping, SandboxLevel};
 
 use crate::error::{Error, reason};
 use crate::group::Groups;
@@ -102,8 +103,11 @@ impl Ability {
         if self.layers.landlock {
             notes.push(format!("Landlock is there in version {}.", self.landlock));
         }
-        notes.push(if groups.is_some() { GROUPS } else { POLLING }.to_owned());
-        Achieved { level: self.level(), notes }
+        if groups.is_none() && cfg!(target_os = "linux") {
+            notes.push(NO_GROUPS.to_owned());
+        }
+        let level = self.level();
+        Achieved { level, notes, limits: kept(level, groups).into() }
     }
 
     /// What is ordered for a launch, or why it must not be.
@@ -129,7 +133,7 @@ impl Ability {
         if fence.egress.is_some() && layers.landlock && !layers.namespaces {
             notes.push("No host can be reached, because that takes namespaces.".to_owned());
         }
-        notes.extend(usage_notes(&fence.usage, groups));
+        notes.extend(usage_notes(&fence.usage, layers, groups));
         if level < fence.minimum {
             return Err(Error::Sandbox { level, minimum: fence.minimum, notes });
         }
@@ -154,7 +158,9 @@ impl Ability {
             homes: std::env::home_dir().into_iter().collect(),
             hidden: fence.hidden.clone(),
         };
-        Ok((Achieved { level, notes }, order))
+        let mut limits = BTreeMap::from(kept(level, groups));
+        limits.retain(|name, _| is_set(&fence.usage, name));
+        Ok((Achieved { level, notes, limits }, order))
     }
 
     /// The level that is left if the program shares the machine's network.
@@ -179,10 +185,37 @@ impl Ability {
     }
 }
 
-const POLLING: &str = "Limits of memory, processor time, processes and disk are kept by polling.";
+const NO_GROUPS: &str = "No control group of version 2 that counts memory and processes may be \
+                         used here, so both are measured.";
 
-const GROUPS: &str = "Limits of memory and processes are kept by a control group, the others by \
-                      polling.";
+/// How each limit is kept, by its name in an API.
+fn kept(level: SandboxLevel, groups: Option<&Groups>) -> [(&'static str, Keeping); 6] {
+    use Keeping::{Kernel, Measured, Unkept};
+    let is_linux = cfg!(target_os = "linux");
+    let if_so = |holds: bool, how| if holds && is_linux { how } else { Unkept };
+    let counted = if groups.is_some() { Kernel } else { if_so(true, Measured) };
+    [
+        ("memory_bytes", counted),
+        ("cpu_ms", if_so(true, Measured)),
+        ("cpu_millicores", if_so(groups.is_some_and(Groups::shares_processors), Kernel)),
+        ("processes", counted),
+        ("open_files", if_so(level > SandboxLevel::None, Kernel)),
+        ("disk_bytes", if_so(true, Measured)),
+    ]
+}
+
+/// Whether a limit is set.
+fn is_set(usage: &Usage, name: &str) -> bool {
+    let limit = match name {
+        "memory_bytes" => usage.memory_bytes,
+        "cpu_ms" => usage.cpu_ms,
+        "cpu_millicores" => usage.cpu_millicores,
+        "processes" => usage.processes,
+        "open_files" => usage.open_files,
+        _ => usage.disk_bytes,
+    };
+    limit.is_some()
+}
 
 fn partial(layers: Layers) -> &'static str {
     match (layers.namespaces, layers.landlock, layers.seccomp) {
@@ -209,18 +242,19 @@ fn namespace_notes(fence: &Fence, layers: Layers) -> Vec<String> {
     notes
 }
 
-fn usage_notes(usage: &Usage, groups: Option<&Groups>) -> Vec<String> {
+fn usage_notes(usage: &Usage, layers: Layers, groups: Option<&Groups>) -> Vec<String> {
     let mut notes = Vec::new();
-    let polled = [usage.memory_bytes, usage.cpu_ms, usage.processes, usage.disk_bytes];
-    if polled.iter().any(Option::is_some) {
-        let how = if groups.is_some() { GROUPS } else { POLLING };
-        notes.push(how.to_owned());
-    }
-    if groups.is_none() && usage.cpu_ms.is_some() {
+    let (is_counted, limits_memory) = (groups.is_some(), usage.memory_bytes.is_some());
+    if !is_counted && usage.cpu_ms.is_some() {
         notes.push("Processor time of children that nobody waits for is estimated.".to_owned());
     }
-    if groups.is_none() && usage.memory_bytes.is_some() {
+    if !is_counted && limits_memory {
         notes.push("Memory that only the kernel knows of is not counted.".to_owned());
+    }
+    let is_seen = usage.disk_bytes.is_some() || (limits_memory && !is_counted);
+    if is_seen && !layers.namespaces {
+        let hides = "Without namespaces a program that wants to can hide from what is measured.";
+        notes.push(hides.to_owned());
     }
     if usage.cpu_millicores.is_some() && !groups.is_some_and(Groups::shares_processors) {
         notes.push("A share of processors cannot be kept here.".to_owned());

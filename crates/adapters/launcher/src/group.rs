@@ -1,11 +1,12 @@
 //! Control groups, where the kernel counts for all processes of a launch together.
 //!
 //! They are used if an administrator, or the system's own manager, has let this user make groups
-//! that count memory and processes: in the group this process is in, or beside it. Nothing is
-//! changed to make that so. Elsewhere limits are kept by looking again and again.
+//! that count memory and processes: in the group this process is in, or beside it. What was left
+//! to this user and is not counted yet is switched on; it can be only where no process is in the
+//! group itself. Elsewhere limits are kept by looking again and again.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -32,14 +33,38 @@ impl Groups {
         [Some(own.as_path()), own.parent()].into_iter().flatten().find_map(Self::at)
     }
 
-    fn at(folder: &Path) -> Option<Self> {
-        let counted = fs::read_to_string(folder.join("cgroup.subtree_control")).ok()?;
-        let counted: Vec<&str> = counted.split_ascii_whitespace().collect();
+    pub(crate) fn at(folder: &Path) -> Option<Self> {
         let writable = |path: &Path| access(path, Access::WRITE_OK).is_ok();
-        let usable = NEEDED.iter().all(|needed| counted.contains(needed))
-            && writable(folder)
-            && writable(&folder.join("cgroup.procs"));
-        usable.then(|| Self { folder: folder.to_owned() })
+        let groups = Self { folder: folder.to_owned() };
+        if !(writable(folder) && writable(&folder.join("cgroup.procs"))) {
+            return None;
+        }
+        if !groups.counts() {
+            groups.count_more();
+        }
+        groups.counts().then_some(groups)
+    }
+
+    /// Whether groups made here can count what they must.
+    fn counts(&self) -> bool {
+        let counted = words_of(&self.folder.join("cgroup.subtree_control"));
+        NEEDED.iter().all(|needed| counted.iter().any(|word| word == needed))
+    }
+
+    /// Switches on what may be counted here. It is not for the first group of all, which is
+    /// everybody's.
+    fn count_more(&self) {
+        let is_first = !self.folder.join("cgroup.type").exists();
+        let to_have = words_of(&self.folder.join("cgroup.controllers"));
+        for name in ["memory", "pids", "cpu"].iter().filter(|_| !is_first) {
+            if to_have.iter().any(|word| word == name) {
+                let control = self.folder.join("cgroup.subtree_control");
+                let _ = fs::OpenOptions::new()
+                    .append(true)
+                    .open(control)
+                    .and_then(|mut control| write!(control, "+{name} "));
+            }
+        }
     }
 
     /// Makes a group with these limits; `extra` processes are ours.
@@ -58,7 +83,7 @@ impl Groups {
         if let Some(processes) = usage.processes {
             group.set("pids.max", &(processes + extra).to_string())?;
         }
-        if let Some(millicores) = usage.cpu_millicores {
+        if let Some(millicores) = usage.cpu_millicores.filter(|_| self.shares_processors()) {
             let share = millicores.saturating_mul(PERIOD_US) / 1_000;
             group.set("cpu.max", &format!("{share} {PERIOD_US}"))?;
         }
@@ -67,9 +92,15 @@ impl Groups {
 
     /// Whether a share of processors can be kept.
     pub(crate) fn shares_processors(&self) -> bool {
-        fs::read_to_string(self.folder.join("cgroup.subtree_control"))
-            .is_ok_and(|counted| counted.split_ascii_whitespace().any(|word| word == "cpu"))
+        words_of(&self.folder.join("cgroup.subtree_control")).iter().any(|word| word == "cpu")
     }
+}
+
+/// The words in one of the kernel's files. What was just asked for has a sign before it until the
+/// kernel has answered.
+fn words_of(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_ascii_whitespace().map(|word| word.trim_start_matches('+').to_owned()).collect()
 }
 
 /// The folder of the group that a process is in.
@@ -118,6 +149,16 @@ pub(crate) fn join(folder: &Path) -> io::Result<()> {
     fs::write(folder.join("cgroup.procs"), "0")
 }
 
+/// Whether one more process was refused in a group.
+pub(crate) fn has_refused_processes(folder: &Path) -> bool {
+    count(folder, "pids.events", "max ") > 0
+}
+
+/// Whether a group had no memory left and the kernel killed in it.
+pub(crate) fn is_out_of_memory(folder: &Path) -> bool {
+    count(folder, "memory.events", "oom_kill ") > 0
+}
+
 /// How often something happened in a group, by the kernel's file and its name there.
 pub(crate) fn count(folder: &Path, file: &str, name: &str) -> u64 {
     let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -152,9 +193,30 @@ mod tests {
     }
 
     #[test]
+    fn what_was_left_to_us_and_is_not_counted_yet_is_switched_on() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write =
+            |name: &str, text: &str| fs::write(dir.path().join(name), text).expect("writes");
+        write("cgroup.procs", "");
+        write("cgroup.subtree_control", "");
+        write("cgroup.controllers", "cpu io memory pids\n");
+        assert!(Groups::at(dir.path()).is_none(), "the first group is everybody's");
+        write("cgroup.type", "domain\n");
+        let groups = Groups::at(dir.path()).expect("it counts");
+        assert!(groups.shares_processors());
+        let asked =
+            fs::read_to_string(dir.path().join("cgroup.subtree_control")).expect("is there");
+        assert_eq!(asked, "+memory +pids +cpu ", "and nothing else");
+        write("cgroup.controllers", "cpu io\n");
+        write("cgroup.subtree_control", "");
+        assert!(Groups::at(dir.path()).is_none(), "memory was not left to us");
+    }
+
+    #[test]
     fn limits_are_written_as_the_kernel_reads_them() {
         let dir = tempfile::tempdir().expect("a directory");
         let groups = Groups { folder: dir.path().to_owned() };
+        fs::write(dir.path().join("cgroup.subtree_control"), "cpu memory pids").expect("writes");
         let usage = Usage {
             memory_bytes: Some(1_000_000),
             processes: Some(20),

@@ -96,6 +96,13 @@ impl ProcessLauncher {
         self
     }
 
+    /// The same launcher with control groups in this folder, if they can be made there.
+    #[must_use]
+    pub fn with_groups_in(mut self, folder: &Path) -> Self {
+        self.groups = Arc::new(OnceLock::from(Groups::at(folder)));
+        self
+    }
+
     async fn ability(&self) -> &Ability {
         self.ability.get_or_init(|| Ability::find_out(&self.spawner, self.missing)).await
     }

@@ -6,8 +6,8 @@ mod support;
 use std::time::Duration;
 
 use support::{Bench, ended, mark_of, marked};
-use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
-use wharf_vocab::{Resource, SandboxLevel};
+use wharf_ports::launcher::{Achieved, ExitHow, LaunchSpec, Launcher};
+use wharf_vocab::{Keeping, Resource, SandboxLevel};
 
 const MEGABYTE: u64 = 1024 * 1024;
 
@@ -133,8 +133,16 @@ async fn how_limits_are_kept_is_told() {
     let bench = Bench::new();
     let mut spec = bench.fenced(SandboxLevel::Basic, &["exit", "0"]);
     spec.fence.usage.memory_bytes = Some(512 * MEGABYTE);
+    spec.fence.usage.disk_bytes = Some(512 * MEGABYTE);
     let launched = bench.launch(spec).await;
-    let notes = launched.fence().notes.join(" ");
-    assert!(notes.contains("polling") || notes.contains("control group"), "{notes}");
+    let Achieved { notes, limits, .. } = launched.fence();
+    let names: Vec<&str> = limits.keys().copied().collect();
+    assert_eq!(names, ["disk_bytes", "memory_bytes"]);
+    assert_eq!(limits["disk_bytes"], Keeping::Measured);
+    assert_ne!(limits["memory_bytes"], Keeping::Unkept);
+    assert!(notes.iter().any(|note| note.contains("can hide")), "{notes:?}");
     ended(launched.exited()).await;
+    let machine = bench.launcher.probe().await;
+    assert_eq!(machine.limits.len(), 6, "{machine:?}");
+    assert_eq!(machine.limits["open_files"], Keeping::Kernel);
 }

@@ -74,7 +74,7 @@ impl Home {
             text: check.text,
         };
         let mut checks = doctor::check(&self.0, hash);
-        checks.push(doctor::check_sandbox(&self.0));
+        checks.extend(doctor::check_sandbox(&self.0));
         checks.into_iter().map(finding).collect()
     }
 

@@ -83,9 +83,10 @@ pub fn check_disk(home: &Home) -> Check {
     place::disk(home)
 }
 
-/// Tries how firmly providers can be fenced in on this machine. It starts this program again as
+/// Tries how firmly providers can be fenced in on this machine, and how their limits would be
+/// kept. It starts this program again as
 /// a shim, so that only a program that can be one may ask.
 #[must_use]
-pub fn check_sandbox(home: &Home) -> Check {
+pub fn check_sandbox(home: &Home) -> Vec<Check> {
     sandbox::check(Settings::load(home).ok().as_ref())
 }

@@ -22,8 +22,8 @@ pub use ids::{
     ToolId, WorldId,
 };
 pub use status::{
-    AskKind, Direction, Durability, Isolation, Mode, Publish, Resource, RunStatus, SandboxLevel,
-    UnknownCost, Verb,
+    AskKind, Direction, Durability, Isolation, Keeping, Mode, Publish, Resource, RunStatus,
+    SandboxLevel, UnknownCost, Verb,
 };
 pub use time::Timestamp;
 

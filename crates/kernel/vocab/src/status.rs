@@ -123,6 +123,18 @@ choice! {
     }
 }
 
+choice! {
+    /// How a limit of a launched process is kept.
+    Keeping {
+        /// The kernel refuses more, or ends the process at once.
+        Kernel = "kernel",
+        /// It is looked at many times a second, and whoever is over it is ended.
+        Measured = "measured",
+        /// Nobody can keep it here.
+        Unkept = "unkept",
+    }
+}
+
 impl RunStatus {
     /// Whether the run is over. Terminal states are final.
     #[must_use]

@@ -36,14 +36,14 @@ impl Launcher for Played {
             let process = Process {
                 id: spec.launch.clone(),
                 over: watch::Sender::new(false),
-                fence: Achieved { level: spec.fence.level, notes: Vec::new() },
+                fence: Achieved::at(spec.fence.level),
             };
             Ok(Arc::new(process) as Arc<dyn Launched>)
         })
     }
 
     fn probe(&self) -> BoxFuture<'_, Achieved> {
-        Box::pin(async { Achieved { level: SandboxLevel::Strict, notes: Vec::new() } })
+        Box::pin(async { Achieved::at(SandboxLevel::Strict) })
     }
 
     fn tail(&self, _log: &Path, _lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {

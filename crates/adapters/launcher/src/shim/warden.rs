@@ -244,7 +244,7 @@ impl Warden {
         let usage = &self.order.fence.usage;
         let by = |signal: Signal| ended == How::Signal(signal.as_raw());
         if let Some(group) = &self.order.fence.group
-            && group::count(group, "memory.events", "oom_kill ") > 0
+            && group::is_out_of_memory(group)
         {
             return Some(Resource::Memory);
         }

@@ -40,6 +40,14 @@ pub(crate) fn handler(reference: &str, source: &str, more: &str) -> tempfile::Te
     folder
 }
 
+/// A folder with a program of Python that is told its port.
+pub(crate) fn program(reference: &str, source: &str, more: &str) -> tempfile::TempDir {
+    let exec = "exec = [\"python3\", \"server.py\", \"{port}\"]";
+    let folder = manifest(reference, &format!("{exec}\n{more}"));
+    write(folder.path(), "server.py", source);
+    folder
+}
+
 /// A folder with nothing but a manifest.
 fn manifest(reference: &str, lines: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");

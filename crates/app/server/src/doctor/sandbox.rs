@@ -4,20 +4,21 @@ use std::time::Duration;
 
 use wharf_engine::launcher::{Achieved, Launcher};
 use wharf_launcher::ProcessLauncher;
-use wharf_vocab::SandboxLevel;
+use wharf_vocab::{Keeping, SandboxLevel};
 
 use super::Check;
 use crate::settings::Settings;
 
 const NAME: &str = "sandbox";
+const LIMITS: &str = "limits";
 /// How long the machine may take to be tried.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tries what the machine can do. The process must be one that can become a shim.
-pub(super) fn check(settings: Option<&Settings>) -> Check {
+pub(super) fn check(settings: Option<&Settings>) -> Vec<Check> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else {
-        return Check::warn(NAME, "how firmly agents can be fenced in cannot be told");
+        return vec![Check::warn(NAME, "how firmly agents can be fenced in cannot be told")];
     };
     let tried = runtime.block_on(async {
         let launcher = ProcessLauncher::start(wharf_launcher::Options { shim_program: None });
@@ -26,9 +27,26 @@ pub(super) fn check(settings: Option<&Settings>) -> Check {
         probe.map_err(|_| "it takes too long".to_owned())
     });
     match tried {
-        Ok(achieved) => verdict(&achieved, settings),
-        Err(why) => Check::warn(NAME, format!("the machine cannot be tried: {why}")),
+        Ok(achieved) => vec![verdict(&achieved, settings), limits(&achieved)],
+        Err(why) => vec![Check::warn(NAME, format!("the machine cannot be tried: {why}"))],
     }
+}
+
+/// How each limit of a provider would be kept.
+fn limits(achieved: &Achieved) -> Check {
+    let kept = |how: Keeping| {
+        let is_so = |(name, kept): (&&'static str, &Keeping)| (*kept == how).then_some(*name);
+        achieved.limits.iter().filter_map(is_so).collect::<Vec<_>>().join(", ")
+    };
+    let ways = [
+        (Keeping::Kernel, "kept by the kernel"),
+        (Keeping::Measured, "measured many times a second"),
+        (Keeping::Unkept, "not kept here"),
+    ];
+    let parts = ways.iter().map(|(how, words)| (kept(*how), words));
+    let parts = parts.filter(|(names, _)| !names.is_empty());
+    let text = parts.map(|(names, words)| format!("{words}: {names}")).collect::<Vec<_>>();
+    Check::ok(LIMITS, text.join("; "))
 }
 
 fn verdict(achieved: &Achieved, settings: Option<&Settings>) -> Check {
@@ -56,8 +74,25 @@ mod tests {
     use crate::doctor::Verdict;
 
     #[test]
+    fn how_each_limit_is_kept_is_told() {
+        let mut achieved = Achieved::at(SandboxLevel::Standard);
+        achieved.limits = [
+            ("memory_bytes", Keeping::Measured),
+            ("open_files", Keeping::Kernel),
+            ("processes", Keeping::Measured),
+        ]
+        .into();
+        let expect = "kept by the kernel: open_files; \
+                      measured many times a second: memory_bytes, processes";
+        assert_eq!(limits(&achieved).text, expect);
+    }
+
+    #[test]
     fn what_can_be_had_is_measured_by_what_is_wanted() {
-        let achieved = |level| Achieved { level, notes: vec!["There is no Landlock.".to_owned()] };
+        let achieved = |level| {
+            let notes = vec!["There is no Landlock.".to_owned()];
+            Achieved { notes, ..Achieved::at(level) }
+        };
         let check = verdict(&achieved(SandboxLevel::Standard), None);
         assert_eq!(check.verdict, Verdict::Ok);
         assert_eq!(check.text, "standard can be had; There is no Landlock");

@@ -62,7 +62,7 @@ impl Launcher for Played {
         async move {
             let process = Arc::new(Process {
                 id: spec.launch.clone(),
-                fence: Achieved { level: spec.fence.level, notes: Vec::new() },
+                fence: Achieved::at(spec.fence.level),
                 foreign: AtomicBool::new(false),
                 startles: AtomicBool::new(false),
                 real: AtomicU32::new(0),
@@ -79,7 +79,7 @@ impl Launcher for Played {
     }
 
     fn probe(&self) -> BoxFuture<'_, Achieved> {
-        async { Achieved { level: SandboxLevel::Strict, notes: Vec::new() } }.boxed()
+        async { Achieved::at(SandboxLevel::Strict) }.boxed()
     }
 
     fn tail(&self, _log: &Path, _lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {

@@ -1,9 +1,12 @@
 //! Agents as peers read of them.
 
+use std::collections::BTreeMap;
+
 use wharf_domain::AgentManifest;
 use wharf_domain::agent::{AgentLimits, Approval};
 use wharf_domain::permission::Permission;
 use wharf_engine::agents::{AgentHealth, AgentView, Found, Scan};
+use wharf_engine::launcher::Achieved;
 use wharf_wire::rest_v1 as wire;
 
 use super::{error, time};
@@ -44,6 +47,7 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
         isolation: approval.map(|approval| approval.terms.isolation.as_str().to_owned()),
         instances: view.instances as u64,
         limits: to_limits(&view.limits),
+        limits_kept: view.fence.as_ref().map(limits_kept).unwrap_or_default(),
         manifest_hash: agent.manifest_hash.to_string(),
         pinned_files: pinned.unwrap_or_default(),
         drift: agent.drift.clone(),
@@ -124,6 +128,11 @@ fn meaning(text: &str) -> String {
         Ok(permission) => permission.describe(),
         Err(_) => format!("do what it calls {text}, for which this core gives nothing"),
     }
+}
+
+/// How limits are kept, in words.
+pub(super) fn limits_kept(fence: &Achieved) -> BTreeMap<String, String> {
+    fence.limits.iter().map(|(name, how)| ((*name).to_owned(), how.as_str().to_owned())).collect()
 }
 
 pub(super) fn to_limits(limits: &AgentLimits) -> wire::AgentLimits {

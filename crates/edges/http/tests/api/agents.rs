@@ -169,7 +169,11 @@ async fn an_approval_may_be_narrower_and_sets_terms() {
 
     // What was achieved is told while it runs, with what is missing.
     agents.set(HELLO, |view| {
-        view.fence = Some(Achieved { level: SandboxLevel::Basic, notes: vec!["No.".to_owned()] });
+        view.fence = Some(Achieved {
+            notes: vec!["No.".to_owned()],
+            limits: [("memory_bytes", wharf_vocab::Keeping::Kernel)].into(),
+            ..Achieved::at(SandboxLevel::Basic)
+        });
         view.agent.drift = vec!["hello has changed".to_owned()];
     });
     let shown = edge.get(PATH).await.json();
@@ -178,6 +182,7 @@ async fn an_approval_may_be_narrower_and_sets_terms() {
         (&shown["sandbox_notes"], &shown["drift"][0]),
         (&json!(["No."]), &json!("hello has changed"))
     );
+    assert_eq!(shown["limits_kept"], json!({"memory_bytes": "kernel"}));
 
     for bad in [
         json!({"all": true, "sandbox": "loose"}),

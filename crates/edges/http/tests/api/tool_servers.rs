@@ -205,7 +205,11 @@ async fn every_state_of_a_server_makes_a_state_of_its_tool() {
         view.reason = Some("exit code 1".to_owned());
         view.pid = Some(4711);
         view.agent.drift = vec!["handler.py was changed".to_owned()];
-        view.fence = Some(Achieved { level: SandboxLevel::Basic, notes: vec!["No.".to_owned()] });
+        view.fence = Some(Achieved {
+            notes: vec!["No.".to_owned()],
+            limits: [("disk_bytes", wharf_vocab::Keeping::Measured)].into(),
+            ..Achieved::at(SandboxLevel::Basic)
+        });
     });
     let shown = edge.get(PATH).await.json();
     assert_eq!(
@@ -218,6 +222,7 @@ async fn every_state_of_a_server_makes_a_state_of_its_tool() {
         (&server["drift"][0], &server["sandbox_notes"][0]),
         (&json!("handler.py was changed"), &json!("No."))
     );
+    assert_eq!(server["limits_kept"], json!({"disk_bytes": "measured"}));
 }
 
 struct Nobody;

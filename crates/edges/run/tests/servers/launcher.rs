@@ -70,7 +70,7 @@ impl Launcher for Children {
     }
 
     fn probe(&self) -> BoxFuture<'_, Achieved> {
-        async { Achieved { level: SandboxLevel::Strict, notes: Vec::new() } }.boxed()
+        async { Achieved::at(SandboxLevel::Strict) }.boxed()
     }
 
     fn tail(&self, _log: &Path, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
@@ -132,7 +132,7 @@ fn start(
     let (kill, killed) = watch::channel(false);
     let exit = watch::Sender::new(None);
     tokio::spawn(watch_over(child, killed, exit.clone(), readers, Arc::clone(lines)));
-    let fence = Achieved { level: spec.fence.level, notes: Vec::new() };
+    let fence = Achieved::at(spec.fence.level);
     let (id, lines) = (spec.launch.clone(), Arc::clone(lines));
     Ok(Started { id, pid, fence, kill, exit, lines, panics })
 }

@@ -1,11 +1,12 @@
 //! How a launched process is fenced in: what it sees, what it reaches, what it may use up.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use wharf_domain::agent::Usage;
-use wharf_vocab::SandboxLevel;
+use wharf_vocab::{Keeping, SandboxLevel};
 
 /// How a process is to be fenced in. What is not named here it neither sees nor reaches, as far
 /// as the level goes: its working directory can be read, its private folders can be written.
@@ -85,6 +86,17 @@ pub struct Achieved {
     pub level: SandboxLevel,
     /// What is missing or done in another way, one sentence each.
     pub notes: Vec<String>,
+    /// How each limit is kept, by its name in an API. Of a launch these are the limits that it
+    /// has, of a machine all that there are.
+    pub limits: BTreeMap<&'static str, Keeping>,
+}
+
+impl Achieved {
+    /// A level of which nothing more is known.
+    #[must_use]
+    pub fn at(level: SandboxLevel) -> Self {
+        Self { level, notes: Vec::new(), limits: BTreeMap::new() }
+    }
 }
 
 /// A secret's text. It is never shown.

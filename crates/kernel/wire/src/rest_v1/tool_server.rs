@@ -61,6 +61,10 @@ pub struct ToolServer {
     /// The limits that hold: the stricter of the manifest's and the owner's.
     #[serde(default, skip_serializing_if = "AgentLimits::is_empty", deserialize_with = "known")]
     pub limits: AgentLimits,
+    /// How each of these limits is kept while it runs, by its name: `kernel`, `measured` or
+    /// `unkept`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits_kept: BTreeMap<String, String>,
     /// Hash of its manifest.
     pub manifest_hash: String,
     /// Digests of the files that were approved with it, by their paths from the folder.

@@ -116,13 +116,18 @@ impl Meter {
         let processes = self.source.look(&pids);
         let threads: u64 = processes.iter().map(|process| process.threads).sum();
         // The kernel refuses one more than there may be; that it did is what counts.
-        let refused = |group: &PathBuf| group::count(group, "pids.events", "max ") > 0;
-        if most.is_some_and(|most| threads > most) || self.group.as_ref().is_some_and(refused) {
+        let refused = || self.group.as_deref().is_some_and(group::has_refused_processes);
+        if most.is_some_and(|most| threads > most) || refused() {
             return Some(Resource::Processes);
         }
         let held = self.eye.as_mut().map(|eye| eye.see(&pids)).unwrap_or_default();
         let memory = |most: &u64| self.memory_bytes(&processes, held, *most) > *most;
-        if self.usage.memory_bytes.as_ref().is_some_and(memory) {
+        // Who counts every page need not be helped by an estimate.
+        let is_over = match self.group.as_deref() {
+            Some(group) => group::is_out_of_memory(group),
+            None => self.usage.memory_bytes.as_ref().is_some_and(memory),
+        };
+        if is_over {
             return Some(Resource::Memory);
         }
         let seen_ms = self.time.spent_ms(&processes, self.source.others_ticks());
@@ -178,6 +183,7 @@ fn own_folders(order: &Order) -> Vec<PathBuf> {
 
 /// Whether it must be seen what a program holds beside the memory that it touches.
 pub(super) fn needs_eye(order: &Order) -> bool {
-    let usage = &order.fence.usage;
-    cfg!(target_os = "linux") && (usage.memory_bytes.is_some() || usage.disk_bytes.is_some())
+    let (usage, is_counted) = (&order.fence.usage, order.fence.group.is_some());
+    let is_seen = usage.disk_bytes.is_some() || (usage.memory_bytes.is_some() && !is_counted);
+    cfg!(target_os = "linux") && is_seen
 }

@@ -81,6 +81,10 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if !limits.is_empty() {
         head.row(["limits", &limits]);
     }
+    let kept = limits::kept(&agent.limits_kept);
+    if !kept.is_empty() {
+        head.row(["kept", &kept]);
+    }
     head.row(["folder", &agent.folder]);
     head.row(["starts", &words::command(agent)]);
     if let Some(source) = &agent.source {

@@ -80,6 +80,7 @@ pub(super) fn example(state: &str) -> Agent {
         isolation: None,
         instances: 0,
         limits: wharf_wire::rest_v1::AgentLimits::default(),
+        limits_kept: std::collections::BTreeMap::new(),
         manifest_hash: String::new(),
         pinned_files: std::collections::BTreeMap::new(),
         drift: Vec::new(),

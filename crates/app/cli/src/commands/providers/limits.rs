@@ -1,5 +1,6 @@
 //! The limits an owner sets on a provider, as options and as words.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use wharf_wire::rest_v1::{AgentLimits, Rate};
@@ -54,6 +55,26 @@ impl LimitArgs {
     }
 }
 
+/// How limits are kept, in one line; nothing if nobody told.
+pub(crate) fn kept(kept: &BTreeMap<String, String>) -> String {
+    /// Names in the API, and for people.
+    const NAMES: [(&str, &str); 6] = [
+        ("memory_bytes", "memory"),
+        ("cpu_ms", "processor time"),
+        ("cpu_millicores", "share of processors"),
+        ("processes", "processes"),
+        ("open_files", "open files"),
+        ("disk_bytes", "disk"),
+    ];
+    let how = [("kernel", "by the kernel"), ("measured", "by measuring"), ("unkept", "not at all")];
+    let parts = how.iter().filter_map(|(word, words)| {
+        let is_so = |(name, _): &&(&str, &str)| kept.get(*name).is_some_and(|how| how == word);
+        let names: Vec<&str> = NAMES.iter().filter(is_so).map(|(_, name)| *name).collect();
+        (!names.is_empty()).then(|| format!("{words}: {}", names.join(", ")))
+    });
+    parts.collect::<Vec<_>>().join("; ")
+}
+
 /// Limits in one line; nothing if there are none.
 pub(crate) fn words(limits: &AgentLimits) -> String {
     let time = |ms: u64| {
@@ -96,5 +117,20 @@ mod tests {
         let expect = "4 calls at once, 60 a minute, memory 256Mi, processor time 60s";
         assert_eq!(words(&limits), expect);
         assert_eq!(LimitArgs::default().to_limits(), None);
+    }
+
+    #[test]
+    fn how_limits_are_kept_is_said_in_one_line() {
+        assert_eq!(kept(&BTreeMap::new()), "");
+        let told = [
+            ("memory_bytes", "kernel"),
+            ("disk_bytes", "measured"),
+            ("cpu_ms", "measured"),
+            ("cpu_millicores", "unkept"),
+        ];
+        let told = told.map(|(name, how)| (name.to_owned(), how.to_owned()));
+        let expect = "by the kernel: memory; by measuring: processor time, disk; \
+                      not at all: share of processors";
+        assert_eq!(kept(&told.into()), expect);
     }
 }

@@ -109,6 +109,10 @@ fn rows_of(server: &ToolServer, head: &mut Table) {
     if !limits.is_empty() {
         head.row(["limits", &limits]);
     }
+    let kept = limits::kept(&server.limits_kept);
+    if !kept.is_empty() {
+        head.row(["kept", &kept]);
+    }
     head.row(["folder", &server.folder]);
     head.row(["added", &moment::shown(&server.added_at)]);
 }

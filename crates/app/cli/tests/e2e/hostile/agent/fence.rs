@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::security_page::{Audit, Peer, tried_and_audited};
 use crate::support::{Core, TestHome, wait_for};
 
-const HOSTILE: &str = "dev.wharf.hostile";
+pub(super) const HOSTILE: &str = "dev.wharf.hostile";
 
 /// Everything outside that the attempts aim at. All of it is real and would answer.
 struct Targets {
@@ -50,7 +50,7 @@ impl Targets {
     }
 }
 
-fn start(home: &TestHome, folder: &str, id: &str) {
+pub(super) fn start(home: &TestHome, folder: &str, id: &str) {
     let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../examples/agents");
     let folder = examples.join(folder);
     home.run(&["agents", "add", folder.to_str().expect("text")]).code(0);
@@ -58,7 +58,7 @@ fn start(home: &TestHome, folder: &str, id: &str) {
     home.run(&["agents", "start", id]).code(0);
 }
 
-fn running(home: &TestHome, id: &str) -> i64 {
+pub(super) fn running(home: &TestHome, id: &str) -> i64 {
     wait_for("the agent to run", || {
         let agent = home.run(&["agents", "show", id, "--json"]).code(0).json();
         (agent["state"] == "running").then(|| agent["pid"].as_i64())?
@@ -66,11 +66,11 @@ fn running(home: &TestHome, id: &str) -> i64 {
 }
 
 /// What the page says of an attempt.
-type Row = (Peer, &'static str, &'static str);
+pub(super) type Row = (Peer, &'static str, &'static str);
 
 /// Notes what came of an attempt.
 #[track_caller]
-fn stopped(home: &TestHome, audit: &mut Audit, (peer, title, by): Row, came_back: &str) {
+pub(super) fn stopped(home: &TestHome, audit: &mut Audit, (peer, title, by): Row, came_back: &str) {
     tried_and_audited(peer, title, by, came_back, &audit.fresh(home));
 }
 
@@ -262,7 +262,7 @@ fn takes_too_much(home: &TestHome, audit: &mut Audit) {
 }
 
 /// Without waiting for the pause before a restart, and with its crashes forgotten.
-fn start_anew(home: &TestHome) {
+pub(super) fn start_anew(home: &TestHome) {
     home.run(&["agents", "stop", HOSTILE]).code(0);
     home.run(&["agents", "start", HOSTILE]).code(0);
     running(home, HOSTILE);
