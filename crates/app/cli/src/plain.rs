@@ -1,8 +1,10 @@
 //! Text of peers made safe for a terminal.
 //!
 //! What a tool writes may carry escape sequences that move the cursor, rename the window or
-//! answer for the user. Whatever comes out of here holds no control character but newline and
-//! tab, no escape sequence, and nothing that turns the reading direction around.
+//! answer for the user, or characters that nobody sees and that still make one word look like
+//! another. Whatever comes out of here holds no control character but newline and tab, no escape
+//! sequence, nothing that turns the reading direction around and nothing invisible, but for what
+//! joins two emoji into one.
 
 /// Cleans a stream of text piece by piece; a sequence may be cut anywhere between two pieces.
 #[derive(Debug, Clone, Default)]
@@ -10,7 +12,23 @@ pub(crate) struct Cleaner {
     state: State,
     /// A carriage return was seen and may belong to a line end.
     returned: bool,
+    joint: Joint,
 }
+
+/// What joins two emoji into one is shown between two of them, and nowhere else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Joint {
+    #[default]
+    None,
+    /// The last character that was shown is an emoji.
+    Emoji,
+    /// And a joiner came after it.
+    Joined,
+}
+
+const JOINER: char = '\u{200d}';
+/// Asks for the colourful form of the character before it, and often stands before a joiner.
+const COLOURFUL: char = '\u{fe0f}';
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
@@ -50,17 +68,19 @@ impl Cleaner {
         // A line end closes whatever was left open, lest one stray escape hide all that follows.
         match c {
             '\n' => {
+                self.joint = Joint::None;
                 out.push('\n');
                 return State::Text;
             }
             '\r' => {
+                self.joint = Joint::None;
                 self.returned = true;
                 return State::Text;
             }
             _ => {}
         }
         match self.state {
-            State::Text => Self::take_text(c, out),
+            State::Text => self.take_text(c, out),
             State::Escape => match c {
                 '[' => State::Control,
                 ']' | 'P' | 'X' | '^' | '_' => State::String,
@@ -91,8 +111,20 @@ impl Cleaner {
         }
     }
 
-    fn take_text(c: char, out: &mut String) -> State {
+    fn take_text(&mut self, c: char, out: &mut String) -> State {
+        if c == COLOURFUL {
+            return State::Text;
+        }
+        let before = std::mem::take(&mut self.joint);
         match c {
+            JOINER if before == Joint::Emoji => self.joint = Joint::Joined,
+            c if is_emoji(c) => {
+                if before == Joint::Joined {
+                    out.push(JOINER);
+                }
+                self.joint = Joint::Emoji;
+                out.push(c);
+            }
             '\u{1b}' => return State::Escape,
             '\u{9b}' => return State::Control,
             '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => return State::String,
@@ -104,10 +136,25 @@ impl Cleaner {
     }
 }
 
-/// Whether a character does something else than show itself.
+/// Whether a character does something else than show itself: controls, and what Unicode calls
+/// format characters, ends of lines and paragraphs, and ignorable by default.
 pub(crate) fn is_unsafe(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{6dd}' | '\u{70f}'
+            | '\u{890}'..='\u{891}' | '\u{8e2}' | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a character is one of those that are joined.
+fn is_emoji(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{21ff}' | '\u{2600}'..='\u{27bf}' | '\u{2b00}'..='\u{2bff}'
+        | '\u{1f000}'..='\u{1faff}')
 }
 
 /// A whole text made safe, its lines kept.
@@ -149,8 +196,9 @@ pub(crate) fn json(text: &str) -> String {
         if harmless(c) {
             out.push(c);
         } else {
-            // Every unsafe character lies in the basic plane, so four digits are enough.
-            out.push_str(&format!("\\u{:04x}", u32::from(c)));
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
         }
     }
     out
@@ -177,6 +225,21 @@ mod tests {
             ("\u{202e}txt.exe", "txt.exe"),
             ("open \u{1b}]0;never closed\nnext", "open \nnext"),
             ("äöü 漢字 👩‍🚀", "äöü 漢字 👩‍🚀"),
+            ("👩\u{200d}❤\u{fe0f}\u{200d}👨", "👩\u{200d}❤\u{200d}👨"),
+        ] {
+            assert_eq!(text(raw), expect, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_invisible_is_left() {
+        for (raw, expect) in [
+            ("pay\u{200b}pal \u{feff}x\u{ad}y\u{2060}z", "paypal xyz"),
+            ("a\u{200d}b\u{200c}c👩\u{200d}x\u{200d}👩👩\u{200d}", "abc👩x👩👩"),
+            ("tag\u{e0001}\u{e0041}\u{e007f}ged", "tagged"),
+            ("vs\u{fe0f}\u{e0100}16", "vs16"),
+            ("\u{200e}\u{200f}\u{61c}\u{2067}ltr\u{3164}\u{115f}", "ltr"),
+            ("👩\u{200d}\u{200d}🚀", "👩🚀"),
         ] {
             assert_eq!(text(raw), expect, "{raw:?}");
         }
@@ -191,7 +254,7 @@ mod tests {
 
     #[test]
     fn json_keeps_its_meaning() {
-        let value = serde_json::json!({"k": "a\u{9b}b\u{202e}c\u{7f}\u{1b}"});
+        let value = serde_json::json!({"k": "a\u{9b}b\u{202e}c\u{7f}\u{1b}\u{e0041}\u{200b}"});
         let safe = json(&value.to_string());
         assert!(!safe.chars().any(is_unsafe));
         assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).expect("json"), value);
@@ -199,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_anywhere_changes_nothing(raw in "(\\x1b|\\[|\\]|[0-9;m\\\\\r\n\u{9b}\u{7}a-c]|é){0,40}", at in 0_usize..40) {
+        fn a_cut_anywhere_changes_nothing(raw in "(\u{200d}|👩|\\x1b|\\[|\\]|[0-9;m\\\\\r\n\u{9b}\u{7}a-c]|é){0,40}", at in 0_usize..40) {
             let at = raw.char_indices().map(|(at, _)| at).nth(at).unwrap_or(raw.len());
             let (one, two) = raw.split_at(at);
             let mut out = String::new();
@@ -207,7 +270,8 @@ mod tests {
             cleaner.push(one, &mut out);
             cleaner.push(two, &mut out);
             prop_assert_eq!(&out, &text(&raw));
-            prop_assert!(out.chars().all(|c| c == '\n' || c == '\t' || !is_unsafe(c)));
+            let shown = |c: char| matches!(c, '\n' | '\t' | JOINER) || !is_unsafe(c);
+            prop_assert!(out.chars().all(shown));
         }
     }
 }
