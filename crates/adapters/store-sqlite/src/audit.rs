@@ -13,7 +13,7 @@ use crate::{connect, read};
 /// Checks every record of the audit against its seal, the signed heads and the anchors, and says
 /// what was done to it. The database is only read.
 pub fn verify_audit(path: &Path, key: &AuditKey, anchors: &Anchors) -> Result<Report, StoreError> {
-    let mut conn = connect::reader(path)?;
+    let mut conn = connect::onlooker(path)?;
     // One view of heads and records, or a running core would move one of them in between.
     let view = conn.transaction().map_err(from_sqlite)?;
     let mut verifier = Verifier::new(key, &read::heads(&view)?, anchors);

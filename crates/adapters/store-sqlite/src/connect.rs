@@ -1,8 +1,10 @@
 //! Opening the file: who may see it, and how SQLite is set.
 
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -46,6 +48,38 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let conn = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     refuse_foreign_or_newer(&conn, path)?;
     Ok(conn)
+}
+
+/// The same, also where nothing can be written beside the file, as on a disk that is mounted for
+/// reading. SQLite wants to make an index of the log there; without a log it needs none.
+pub(crate) fn onlooker(path: &Path) -> Result<Connection, StoreError> {
+    let refused = match reader(path) {
+        Err(refused) if refused.kind == StoreErrorKind::Unavailable => refused,
+        done => return done,
+    };
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        return Err(refused);
+    }
+    let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let conn = open(&immutable(path), access).map_err(|_| refused)?;
+    refuse_foreign_or_newer(&conn, path)?;
+    Ok(conn)
+}
+
+/// The file as an address that says that nobody changes it.
+fn immutable(path: &Path) -> PathBuf {
+    let mut address = b"file:".to_vec();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' => address.push(*byte),
+            byte if byte.is_ascii_alphanumeric() => address.push(*byte),
+            byte => address.extend(format!("%{byte:02x}").into_bytes()),
+        }
+    }
+    address.extend(b"?immutable=1");
+    PathBuf::from(OsString::from_vec(address))
 }
 
 /// Opens an existing file for changes of the schema.

@@ -125,6 +125,8 @@ async fn a_read_only_home_is_told_when_the_store_is_opened() {
     assert_eq!(error.kind, StoreErrorKind::Unavailable, "{error}");
     assert!(error.message.starts_with("cannot write "), "{error}");
     assert!(error.message.to_lowercase().contains("read-only"), "{error}");
+    let report = verify_audit(&disk.path(), &audit_key(), &Anchors::default()).expect("reads");
+    assert!(report.findings.is_empty(), "{report:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
