@@ -39,7 +39,7 @@ pub(crate) struct Shared {
 
 /// Whether a record is of an agent, and not of something that speaks another wire.
 pub(crate) fn is_agent(agent: &Agent) -> bool {
-    agent.manifest.server.is_none() && !agent.manifest.operative
+    agent.manifest.is_agent()
 }
 
 impl Kind for Shared {

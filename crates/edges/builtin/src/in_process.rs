@@ -85,12 +85,9 @@ impl InProcess {
         def.output_schema = Some(schema_of::<O>());
         adjust(&mut def);
         let function: Function = Arc::new(move |inputs, cx| {
-            let ready = match serde_json::from_value(Value::Object(inputs)) {
+            let ready = match wharf_vocab::json::fit(Value::Object(inputs), "The input") {
                 Ok(input) => Ok(function(input, cx)),
-                Err(error) => {
-                    let message = format!("The inputs do not fit the tool: {error}.");
-                    Err(Fault::new(Code::ToolInvalidInput, message))
-                }
+                Err(fault) => Err(Fault::new(Code::ToolInvalidInput, fault.message)),
             };
             Box::pin(async move {
                 let (output, cost_micro) = ready?.await?;

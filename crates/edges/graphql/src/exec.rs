@@ -12,9 +12,10 @@ use wharf_domain::Caller;
 use wharf_engine::Handle;
 use wharf_vocab::{Code, Fault};
 
+use crate::answer_bytes::AnswerBytes;
 use crate::document;
 use crate::error::{coded, internal, response};
-use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, Limits};
+use crate::limits::{COMPLEXITY_MAX, DIRECTIVES_MAX, Limits, SMALL_BYTES};
 use crate::mutation::Mutation;
 use crate::query::Query;
 use crate::subscription::Subscriptions;
@@ -27,6 +28,7 @@ pub(crate) fn schema(limits: &Limits) -> Root {
     Schema::build(Query, Mutation, Subscriptions { recheck: limits.recheck })
         .limit_complexity(COMPLEXITY_MAX)
         .limit_directives(DIRECTIVES_MAX)
+        .extension(AnswerBytes)
         .finish()
 }
 
@@ -42,9 +44,19 @@ pub(crate) struct Core {
     pub(crate) sockets: Arc<Semaphore>,
     /// Places for sockets of peers that have not said who they are.
     pub(crate) strangers: Arc<Semaphore>,
+    /// Room for answers that wait to be read on sockets, in KiB.
+    pub(crate) answers: Arc<Semaphore>,
+    /// Room for operations on sockets that are not over, in KiB.
+    pub(crate) asked: Arc<Semaphore>,
     schema: Root,
     operations: Arc<Semaphore>,
 }
+
+/// Room that is taken until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Room(
+    #[expect(dead_code, reason = "dropping it is its use")] Option<OwnedSemaphorePermit>,
+);
 
 impl Core {
     pub(crate) fn new(handle: Handle, bearer: Bearer, limits: Limits) -> Self {
@@ -54,9 +66,21 @@ impl Core {
             schema: schema(&limits),
             sockets: Arc::new(Semaphore::new(limits.sockets_max)),
             strangers: Arc::new(Semaphore::new(limits.strangers_max)),
+            answers: Arc::new(Semaphore::new(limits.answers_bytes_max / 1024)),
+            asked: Arc::new(Semaphore::new(limits.operations_bytes_max / 1024)),
             operations: Arc::new(Semaphore::new(limits.operations_max)),
             limits: Arc::new(limits),
         }
+    }
+
+    /// Room for this many bytes, if there is any; little needs none.
+    pub(crate) fn room(place: &Arc<Semaphore>, bytes: usize) -> Result<Room, Fault> {
+        if bytes <= SMALL_BYTES {
+            return Ok(Room(None));
+        }
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        let full = |_| Fault::new(Code::CoreBusy, "Too much waits; try again in a moment.");
+        Arc::clone(place).try_acquire_many_owned(kib).map(|it| Room(Some(it))).map_err(full)
     }
 
     /// Waits for a place among the operations at once.

@@ -241,7 +241,13 @@ pub(crate) fn answer(
 
 /// An ask's id.
 pub(crate) fn ask(text: &str) -> Result<AskId, Fault> {
-    field("id", AskId::new(text))
+    match AskId::new(text) {
+        // It is an id, as runs have them, and no ask was ever called so.
+        Err(_) if RunId::new(text).is_ok() => {
+            Err(Fault::new(Code::AskNotFound, "There is no such ask."))
+        }
+        id => field("id", id),
+    }
 }
 
 /// A tool's id.

@@ -9,6 +9,7 @@
 //! A slow reader never slows a run: what it has missed is read again from the store.
 
 mod access;
+mod answer_bytes;
 mod cursor;
 mod document;
 mod error;

@@ -16,6 +16,10 @@ pub(crate) const FRAGMENTS_MAX: usize = 100;
 pub(crate) const INTROSPECTION_LISTS_MAX: usize = 3;
 /// Longest text of a document; values belong into variables.
 pub(crate) const DOCUMENT_BYTES_MAX: usize = 64 * 1024;
+/// Largest answer, and largest event of a subscription: more than one run can have kept.
+pub(crate) const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// What needs no room of that: messages of this size and below.
+pub(crate) const SMALL_BYTES: usize = 16 * 1024;
 /// Most directives on one field.
 pub(crate) const DIRECTIVES_MAX: usize = 8;
 
@@ -36,6 +40,10 @@ pub struct Limits {
     pub strangers_max: usize,
     /// Operations one WebSocket may have open at once.
     pub socket_operations_max: usize,
+    /// Memory for all answers that wait to be read on WebSockets.
+    pub answers_bytes_max: usize,
+    /// Memory for all operations on WebSockets that are not over, as they were sent.
+    pub operations_bytes_max: usize,
     /// How long a WebSocket may take to say `connection_init`.
     pub socket_init: Duration,
     /// How long a WebSocket may stay open with nothing asked for.
@@ -58,6 +66,8 @@ impl Default for Limits {
             sockets_max: 1024,
             strangers_max: 32,
             socket_operations_max: 32,
+            answers_bytes_max: 64 * 1024 * 1024,
+            operations_bytes_max: 64 * 1024 * 1024,
             socket_init: Duration::from_secs(10),
             socket_idle: Duration::from_secs(10 * 60),
             socket_ping: Duration::from_secs(15),

@@ -221,7 +221,7 @@ impl Query {
         by_name(
             List::Agents,
             page,
-            session.handle.agents().into_iter().filter(|it| !it.manifest.operative).collect(),
+            session.handle.agents().into_iter().filter(|it| it.manifest.is_agent()).collect(),
             |it| it.id.as_str(),
             |it| Agent::from(it),
         )

@@ -1,8 +1,9 @@
 //! Operations over a WebSocket, by the protocols `graphql-transport-ws` and `graphql-ws`.
 //!
 //! Where the token came with the request that opened the socket, `connection_init` need not carry
-//! anything; else it must carry the token, and soon. A socket reads no further ahead than its peer takes; one whose peer is gone, asks for
-//! nothing or whose token is not good any more is closed.
+//! anything; else it must carry the token, and soon. A socket reads no further ahead than its peer
+//! takes; one whose peer is gone, does not read, pings without end, asks for nothing or whose token
+//! is not good any more is closed.
 
 mod greeting;
 mod messages;
@@ -23,14 +24,16 @@ use axum::response::{IntoResponse, Response};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
+use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, Fault};
 
 use crate::access::{Admitted, Session, caller};
 use crate::error::invalid;
 use crate::exec::Core;
+use crate::limits::ANSWER_BYTES_MAX;
 use crate::negotiate::{Kind, refusal};
 use crate::post;
 use greeting::Farewell;
@@ -69,7 +72,12 @@ pub(crate) async fn open(
         return refusal(Fault::new(Code::CoreBusy, message));
     };
     let max = core.limits.message_bytes_max;
-    let upgrade = upgrade.max_message_size(max).max_frame_size(max).protocols([echoed]);
+    let upgrade = upgrade
+        .read_buffer_size(SOCKET_READ_BYTES)
+        .max_write_buffer_size(ANSWER_BYTES_MAX + SOCKET_SPARE_BYTES)
+        .max_message_size(max)
+        .max_frame_size(max)
+        .protocols([echoed]);
     let stop = stop.map(|Extension(stop)| stop).unwrap_or_default();
     let service = Service { core, caller, protocol, stop, place };
     upgrade.on_upgrade(move |socket| service.serve(socket)).into_response()
@@ -119,7 +127,7 @@ impl Service {
         let session = Session { handle: core.handle.clone(), caller };
         let pulse = Arc::new(Pulse::new(session.clone(), Arc::clone(&core.limits)));
         let operations = Operations::new(core.clone(), session, Arc::clone(&pulse));
-        let messages = Messages::new(first, input, Arc::clone(&pulse));
+        let messages = Messages::new(first, input, Arc::clone(&pulse), Arc::clone(&core.asked));
         let mut output = Protocol::from_message_stream(operations, messages, protocol);
         let mut look = tokio::time::interval(LOOK.min(core.limits.recheck));
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -128,7 +136,13 @@ impl Service {
                 said = output.next() => match said {
                     Some(WsMessage::Text(text)) => Message::Text(text.into()),
                     Some(WsMessage::Close(code, reason)) => close(code, why(code, &reason)),
-                    None => break,
+                    None => match pulse.ending() {
+                        Some((code, reason)) => {
+                            tracing::info!(reason, "a GraphQL socket is closed");
+                            close(code, reason)
+                        }
+                        None => break,
+                    },
                 },
                 () = stop.cancelled() => close(1001, "The core is stopping."),
                 _ = look.tick() => match pulse.beat() {
@@ -136,6 +150,11 @@ impl Service {
                     Some(Beat::End(code, reason)) => close(code, reason),
                     None => continue,
                 },
+            };
+            let bytes = if let Message::Text(text) = &message { text.len() } else { 0 };
+            let (message, _room) = match Core::room(&core.answers, bytes) {
+                Ok(room) => (message, Some(room)),
+                Err(_) => (close(1013, "Too many answers wait to be read."), None),
             };
             let last = matches!(message, Message::Close(_));
             if !send(&mut sink, message, core.limits.write).await || last {
@@ -168,7 +187,22 @@ async fn send(
     message: Message,
     patience: Duration,
 ) -> bool {
-    matches!(tokio::time::timeout(patience, sink.send(message)).await, Ok(Ok(())))
+    match tokio::time::timeout(patience, sink.send(message)).await {
+        Ok(Ok(())) => true,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a GraphQL socket broke");
+            false
+        }
+        Err(_) => {
+            tracing::info!("a GraphQL socket is ended: its peer does not read");
+            false
+        }
+    }
+}
+
+/// The time of a socket that began then, in milliseconds.
+fn since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 fn close(code: u16, reason: &str) -> Message {

@@ -13,6 +13,7 @@ use crate::hosts::Hosts;
 use crate::openapi;
 use crate::options::{Doctor, Limits, Mount, Options};
 use crate::tickets::Tickets;
+use crate::unread::Unread;
 
 /// What every request can reach.
 #[derive(Debug)]
@@ -32,6 +33,8 @@ pub(crate) struct App {
     pub(crate) stops: Stops,
     /// Memory for bodies that are being read, in KiB.
     pub(crate) bodies: Arc<Semaphore>,
+    /// Answers that nobody has read yet.
+    pub(crate) unread: Arc<Unread>,
 }
 
 impl App {
@@ -39,6 +42,7 @@ impl App {
         let Options { owner, hosts, origins, agents, tools, vault, doctor, mounts, limits } =
             options;
         let bodies = Arc::new(Semaphore::new(limits.bodies_bytes_max.div_ceil(1024)));
+        let unread = Arc::new(Unread::new(limits.answers_bytes_max));
         let hosts = Hosts::new(&hosts, &origins);
         let document = openapi::text(&mounts);
         Self {
@@ -55,6 +59,7 @@ impl App {
             limits,
             stops,
             bodies,
+            unread,
         }
     }
 }

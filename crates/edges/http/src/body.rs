@@ -10,11 +10,10 @@ use futures::future::poll_fn;
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, json};
 
 use crate::answer::Refused;
 use crate::app::App;
-use crate::json;
 
 /// Largest secret, and largest body that is read before it is known who sends it.
 pub(crate) const SECRET_BYTES_MAX: usize = 64 * 1024;

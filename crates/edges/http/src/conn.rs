@@ -8,6 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use futures::future::BoxFuture;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper::{Request, Response, StatusCode};
@@ -43,7 +44,7 @@ pub(crate) async fn serve(stream: TcpStream, peer: SocketAddr, router: Router, a
         return;
     }
     let phase = Arc::new(Phase::default());
-    let paced = Paced::new(stream, Arc::clone(&phase), &app.limits, app.stops.clone());
+    let paced = Paced::new(stream, Arc::clone(&phase), &app);
     let io = TokioIo::new(paced);
     let service = Requests { router, phase: Arc::clone(&phase), ends: Ends { peer, local } };
     let connection = http1::Builder::new()
@@ -96,9 +97,12 @@ impl Service<Request<Incoming>> for Requests {
         request.extensions_mut().insert(self.ends);
         let answer = self.router.clone().oneshot(request);
         Box::pin(async move {
-            let answer = answer.await?;
+            let mut answer = answer.await?;
             if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
                 phase.upgrade();
+            } else if phase.has_unread() {
+                // What is left of the body would be taken for the next request.
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok(answer.map(|body| Told::answer(body, phase)))
         })

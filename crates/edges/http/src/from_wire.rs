@@ -108,7 +108,13 @@ pub(crate) fn run_key(run: &str, params: &Params) -> Result<RunKey, Fault> {
 
 /// The ask that a path names.
 pub(crate) fn ask_id(text: &str) -> Result<AskId, Fault> {
-    field("ask_id", AskId::new(text))
+    match AskId::new(text) {
+        // It is an id, as runs have them, and no ask was ever called so.
+        Err(_) if RunId::new(text).is_ok() => {
+            Err(Fault::new(Code::AskNotFound, "There is no such ask."))
+        }
+        id => field("ask_id", id),
+    }
 }
 
 /// The tool that a path names.

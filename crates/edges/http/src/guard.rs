@@ -38,15 +38,16 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         Err(refused) => *refused,
         Ok(_) if page.is_some() && cors::asks_first(&parts) => cors::allowance(),
         Ok(admitted) => {
-            let peer = Peer::of(&parts, admitted.as_ref().ok());
+            let peer = Peer::of(&parts, admitted.caller());
             tickets::forget(&mut parts.uri);
             match admitted {
-                Ok(caller) => {
+                Admitted::Caller(caller) => {
                     parts.extensions.insert(caller);
                     // What lets somebody in goes no further, and so nobody can send it back.
                     subprotocol::forget_token(&mut parts.headers);
                 }
-                Err(fault) => {
+                Admitted::Nobody => {}
+                Admitted::Stranger(fault) => {
                     parts.extensions.insert(fault);
                 }
             }
@@ -58,7 +59,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
             if let Some(fault) = response.extensions_mut().remove::<Fault>() {
                 peer.audit(&app, route, &fault);
             }
-            response
+            app.unread.count(&peer.actor, response)
         }
     };
     // A router that refuses a method by itself says so in its own words.
@@ -74,8 +75,24 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     response
 }
 
-/// Who calls, if it is somebody who may; or why it is nobody, where the route lets in others, too.
-type Admitted = Result<Caller, Fault>;
+/// Who is let in.
+enum Admitted {
+    /// Somebody with a good token.
+    Caller(Caller),
+    /// Nobody is asked for a token here, and nobody has a right.
+    Nobody,
+    /// Somebody without a good token, and why; the route decides what to make of it.
+    Stranger(Fault),
+}
+
+impl Admitted {
+    fn caller(&self) -> Option<&Caller> {
+        match self {
+            Self::Caller(caller) => Some(caller),
+            Self::Nobody | Self::Stranger(_) => None,
+        }
+    }
+}
 
 fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<Response>> {
     check_head(app, parts)?;
@@ -91,20 +108,19 @@ fn check(app: &App, parts: &Parts, route: &'static str) -> Result<Admitted, Box<
     // Browsers ask without a token what a page may do; nothing is done then.
     let asks = cors::asks_first(parts) && cors::origin(app, parts, route).is_some();
     if asks || need == Some(Need::Nothing) {
-        // Nothing behind these asks who is calling.
-        return Ok(Ok(Caller::owner()));
+        return Ok(Admitted::Nobody);
     }
     let looks_itself = need == Some(Need::Itself) || routes::has_own_doors(app, route);
     let caller = match tickets::presented(parts, routes::is_stream(app, route)) {
         Some(ticket) => by_ticket(app, parts, ticket),
         None => match app.owner.caller(parts, |token| app.handle.authenticate(token)) {
-            Err(fault) if looks_itself => return Ok(Err(fault)),
+            Err(fault) if looks_itself => return Ok(Admitted::Stranger(fault)),
             caller => caller,
         },
     };
     let caller = caller.map_err(|fault| refuse(None, fault))?;
     match need.map_or(Ok(()), |need| need.check(&caller)) {
-        Ok(()) => Ok(Ok(caller)),
+        Ok(()) => Ok(Admitted::Caller(caller)),
         Err(fault) => Err(refuse(Some(&caller), fault)),
     }
 }
@@ -205,6 +221,35 @@ mod tests {
         let engine = wharf_engine::Options::new(node, store, clock, 1);
         let handle = wharf_engine::Handle::start(engine).await.expect("starts");
         Arc::new(App::new(handle, Options::new(OwnerToken::new("token")), Stops::default()))
+    }
+
+    #[tokio::test]
+    async fn whoever_needs_no_token_is_nobody() {
+        async fn who(caller: Option<axum::Extension<Caller>>) -> String {
+            format!("{:?}", caller.is_some())
+        }
+        let app = app().await;
+        let router: Router = Router::new()
+            .route("/healthz", get(who))
+            .route("/v1/runs", get(who))
+            .layer(from_fn_with_state(Arc::clone(&app), guard));
+        let local = "127.0.0.1:7420".parse().expect("an address");
+        for (path, token, known) in [
+            ("/healthz", None, "false"),
+            // A token that nobody asked for gives no right either.
+            ("/healthz", Some("Bearer token"), "false"),
+            ("/v1/runs", Some("Bearer token"), "true"),
+        ] {
+            let mut request = Request::get(path).header("host", "127.0.0.1:7420");
+            if let Some(token) = token {
+                request = request.header("authorization", token);
+            }
+            let request = request.extension(Ends { peer: local, local }).body(Body::empty());
+            let answer = router.clone().oneshot(request.expect("a request")).await;
+            let body = answer.expect("an answer").into_body();
+            let body = axum::body::to_bytes(body, 4096).await.expect("a body");
+            assert_eq!(body, known, "{path} {token:?}");
+        }
     }
 
     #[tokio::test]

@@ -9,8 +9,6 @@ use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use wharf_vocab::{Code, Fault};
 
-use crate::answer::shortened;
-
 /// Names that always mean this machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -41,7 +39,7 @@ impl Hosts {
     pub(crate) fn check(&self, parts: &Parts, local: SocketAddr) -> Result<(), Fault> {
         let host = host_of(parts).ok_or_else(unnamed)?;
         if !self.serves(&host, local) {
-            return Err(unknown(&host));
+            return Err(unknown());
         }
         for origin in parts.headers.get_all(ORIGIN) {
             self.check_origin(origin.to_str().unwrap_or("null"), local)?;
@@ -52,7 +50,7 @@ impl Hosts {
     /// The origin as it is compared, if its pages may call this core at `local`.
     pub(crate) fn check_origin(&self, origin: &str, local: SocketAddr) -> Result<String, Fault> {
         let origin = origin.to_ascii_lowercase();
-        if self.is_origin(&origin, local) { Ok(origin) } else { Err(forbidden(&origin)) }
+        if self.is_origin(&origin, local) { Ok(origin) } else { Err(forbidden()) }
     }
 
     fn serves(&self, host: &str, local: SocketAddr) -> bool {
@@ -131,16 +129,14 @@ fn unnamed() -> Fault {
     Fault::new(Code::RequestHostUnknown, message)
 }
 
-fn unknown(host: &str) -> Fault {
-    let host = shortened(host);
-    let message =
-        format!("This core does not serve the host {host}; use the address in run/core.json.");
+fn unknown() -> Fault {
+    let message = "This core does not serve the host that the request names; use the address in \
+                   run/core.json.";
     Fault::new(Code::RequestHostUnknown, message)
 }
 
-fn forbidden(origin: &str) -> Fault {
-    let message = format!("Pages of {} may not call this core.", shortened(origin));
-    Fault::new(Code::RequestOriginForbidden, message)
+fn forbidden() -> Fault {
+    Fault::new(Code::RequestOriginForbidden, "Pages of this origin may not call this core.")
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ mod cursor;
 mod from_wire;
 mod guard;
 mod hosts;
-mod json;
 mod listen;
+mod message;
 mod metrics;
 mod moment;
 mod mounted;
@@ -37,6 +37,7 @@ mod sse;
 mod subprotocol;
 mod tickets;
 mod to_wire;
+mod unread;
 
 pub use auth::OwnerToken;
 pub use listen::{Listener, Server};

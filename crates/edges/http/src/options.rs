@@ -116,11 +116,14 @@ pub struct Limits {
     pub headers_max: usize,
     /// Largest body of a request.
     pub body_bytes_max: usize,
-    /// Memory for all bodies that are being read at once.
+    /// Memory for all bodies that are being read at once, and for all messages of WebSockets that
+    /// are not whole.
     pub bodies_bytes_max: usize,
+    /// Memory for all answers that wait to be read; one token has half of it.
+    pub answers_bytes_max: usize,
     /// How long a head may take to arrive.
     pub head_read: Duration,
-    /// How long a body may take to arrive.
+    /// How long a body may take to arrive, and a message of a WebSocket.
     pub body_read: Duration,
     /// Largest file.
     pub file_bytes_max: u64,
@@ -149,6 +152,7 @@ impl Default for Limits {
             headers_max: 64,
             body_bytes_max: BODY_BYTES_MAX,
             bodies_bytes_max: 256 * 1024 * 1024,
+            answers_bytes_max: 128 * 1024 * 1024,
             head_read: Duration::from_secs(10),
             body_read: Duration::from_secs(60),
             file_bytes_max: FILE_BYTES_MAX,

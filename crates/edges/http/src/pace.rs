@@ -4,7 +4,8 @@
 //! peer that takes nothing of what is sent to it is let go. A peer that was answered before it
 //! had sent everything is listened to for a while after the end, because closing a socket with
 //! unread bytes would take the answer away from it again. A connection that another protocol has
-//! taken over may be silent as it likes, until the core stops.
+//! taken over may be silent as it likes, until the core stops; but a message that it has begun must
+//! be whole in time, and what is there of it counts like a body.
 
 use std::io::{Error, ErrorKind};
 use std::pin::Pin;
@@ -16,8 +17,8 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::app::Stops;
-use crate::options::Limits;
+use crate::app::{App, Stops};
+use crate::message::Message;
 use crate::phase::Phase;
 
 /// Bytes that are thrown away after an early answer before the peer is cut off.
@@ -26,6 +27,8 @@ const LINGER_BYTES_MAX: u64 = 512 * 1024 * 1024;
 const LINGER_STEP_BYTES_MAX: usize = 1024 * 1024;
 /// How long a lingering peer may be silent.
 const LINGER_GAP: Duration = Duration::from_secs(2);
+/// What is kept of what a peer has sent, so that the end of a head is found.
+const KEPT_BYTES: usize = 64;
 /// How long another protocol may take to say goodbye when the core stops.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -46,6 +49,10 @@ pub(crate) struct Paced<T> {
     stops: Stops,
     /// Ends when another protocol has had its time to say goodbye.
     farewell: Option<BoxFuture<'static, ()>>,
+    message: Message,
+    ahead: Ahead,
+    /// What hyper says by itself, with what it leaves out, and how much of it was written.
+    own: Option<(Vec<u8>, usize)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -64,7 +71,8 @@ enum Closing {
 }
 
 impl<T> Paced<T> {
-    pub(crate) fn new(socket: T, phase: Arc<Phase>, limits: &Limits, stops: Stops) -> Self {
+    pub(crate) fn new(socket: T, phase: Arc<Phase>, app: &App) -> Self {
+        let limits = &app.limits;
         Self {
             socket,
             phase,
@@ -81,8 +89,11 @@ impl<T> Paced<T> {
             read_alarm: Alarm::default(),
             write_alarm: Alarm::default(),
             closing: Closing::No,
-            stops,
+            stops: app.stops.clone(),
             farewell: None,
+            message: Message::new(Arc::clone(&app.bodies), limits.body_read),
+            ahead: Ahead::default(),
+            own: None,
         }
     }
 
@@ -98,7 +109,10 @@ impl<T> Paced<T> {
     /// When the silence that is heard now must be over; never while a request is under way.
     fn silence_until(&mut self) -> Option<Instant> {
         self.catch_up();
-        if self.phase.is_busy() || self.phase.is_upgraded() {
+        if self.phase.is_upgraded() {
+            return self.message.until;
+        }
+        if self.phase.is_busy() {
             return None;
         }
         let idle = self.times.idle;
@@ -147,10 +161,26 @@ impl<T: AsyncRead + Unpin> AsyncRead for Paced<T> {
         if this.is_cut_off() {
             return Poll::Ready(Err(cut_off()));
         }
+        if this.phase.is_upgraded() && this.ahead.is_ahead {
+            return Poll::Ready(Err(unasked()));
+        }
+        if this.phase.is_upgraded() && this.message.poll_room(cx).is_pending() {
+            return match this.silence_until() {
+                Some(until) if this.read_alarm.rings(until, cx) => {
+                    Poll::Ready(Err(too_slow("there is no room for the message")))
+                }
+                _ => Poll::Pending,
+            };
+        }
         let read = Pin::new(&mut this.socket).poll_read(cx, buf);
         if read.is_ready() {
             if buf.filled().len() > before {
                 this.heard();
+                let bytes = &buf.filled()[before..];
+                match this.phase.is_upgraded() {
+                    true => this.message.arrived(bytes),
+                    false => this.ahead.arrived(bytes, this.phase.is_busy()),
+                }
                 // A head that arrives byte by byte is in time or not as a whole.
                 if let Some(until) = this.silence_until()
                     && until <= Instant::now()
@@ -192,6 +222,31 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Paced<T> {
                 Poll::Pending
             }
         }
+    }
+
+    /// Whether hyper answers by itself: no request is under way. It closes the connection then and
+    /// does not say so.
+    fn is_own(&self, buf: &[u8]) -> bool {
+        !self.phase.is_busy() && !self.phase.is_upgraded() && buf.starts_with(b"HTTP/1.1 4")
+    }
+
+    /// Writes what hyper says by itself, and that the connection ends with it.
+    fn poll_own(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
+        let (own, mut written) = self.own.take().unwrap_or_else(|| {
+            let line = buf.windows(2).position(|end| end == b"\r\n").map_or(0, |at| at + 2);
+            ([&buf[..line], b"connection: close\r\n", &buf[line..]].concat(), 0)
+        });
+        while written < own.len() {
+            let write = Pin::new(&mut self.socket).poll_write(cx, &own[written..]);
+            match self.bounded(cx, write) {
+                Poll::Ready(done) => written += done??,
+                Poll::Pending => {
+                    self.own = Some((own, written));
+                    return Poll::Pending;
+                }
+            }
+        }
+        Poll::Ready(Ok(buf.len()))
     }
 
     /// Reads and forgets until the peer is done, or has had time enough.
@@ -239,6 +294,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<T> {
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
         let this = self.get_mut();
+        if this.own.is_some() || this.is_own(buf) {
+            return this.poll_own(cx, buf);
+        }
         let write = Pin::new(&mut this.socket).poll_write(cx, buf);
         this.bounded(cx, write).map(|done| done?)
     }
@@ -249,6 +307,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Paced<T> {
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
         let this = self.get_mut();
+        let first = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |buf| buf);
+        if this.own.is_some() || this.is_own(first) {
+            return this.poll_own(cx, first);
+        }
         let write = Pin::new(&mut this.socket).poll_write_vectored(cx, bufs);
         this.bounded(cx, write).map(|done| done?)
     }
@@ -324,6 +386,40 @@ impl Alarm {
     fn forget(&mut self) {
         self.set_for = None;
     }
+}
+
+/// Whether a peer has sent more than the head of its request. Whoever asks for another protocol
+/// must wait for the answer; what came before it would not be counted with the rest.
+#[derive(Debug, Default)]
+struct Ahead {
+    is_ahead: bool,
+    /// The last bytes, among which the end of a head may have begun.
+    tail: Vec<u8>,
+}
+
+impl Ahead {
+    /// Something arrived: of a head, or while a request is under way.
+    fn arrived(&mut self, bytes: &[u8], busy: bool) {
+        const END: &[u8] = b"\r\n\r\n";
+        if busy {
+            self.is_ahead = true;
+            self.tail.clear();
+            return;
+        }
+        self.tail.extend_from_slice(bytes);
+        let end = self.tail.windows(END.len()).position(|window| window == END);
+        self.is_ahead = end.is_some_and(|at| at + END.len() < self.tail.len());
+        let old = self.tail.len().saturating_sub(END.len() - 1);
+        self.tail.drain(..old);
+        if self.tail.capacity() > KEPT_BYTES {
+            self.tail.shrink_to(KEPT_BYTES);
+        }
+    }
+}
+
+/// The peer did not wait for the answer.
+fn unasked() -> Error {
+    Error::new(ErrorKind::InvalidData, "the peer did not wait for the answer")
 }
 
 fn cut_off() -> Error {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures::{SinkExt, StreamExt};
 use tokio::time::Instant;
-use wharf_protocol::Moment;
 use wharf_protocol::operator::{Closed, Incoming, Outgoing, SeatSession};
+use wharf_protocol::{Moment, Pings};
 use wharf_vocab::Code;
+use wharf_vocab::limits::{SOCKET_SPARE_BYTES, VALUE_BYTES_MAX};
 use wharf_wire::operator_v1::{CoreMessage, close};
 
 use crate::desk::{Desk, Order, Taken};
@@ -17,6 +18,10 @@ use crate::{asks, notices};
 
 /// How long an operator may take to read a frame.
 const WRITE_MAX: Duration = Duration::from_secs(20);
+
+/// What may wait to be written to an operator: the largest message, which shows the inputs of a run,
+/// and what stands around them.
+pub(crate) const WRITE_BYTES_MAX: usize = VALUE_BYTES_MAX + 1024 * 1024 + SOCKET_SPARE_BYTES;
 
 /// Serves a connection until it ends. It takes the seat at once.
 pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocket) {
@@ -29,6 +34,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocke
         desk: Arc::clone(&desk),
         began,
         epoch,
+        pings: Pings::new(),
     };
     for cancel in &taken.cancels {
         connection.session.send(cancel);
@@ -52,6 +58,7 @@ struct Connection {
     desk: Arc<Desk>,
     began: Instant,
     epoch: u64,
+    pings: Pings,
 }
 
 impl Connection {
@@ -61,6 +68,15 @@ impl Connection {
             while let Some(outgoing) = self.session.next_outgoing() {
                 let last = matches!(outgoing, Outgoing::Close { .. });
                 let sent = tokio::time::timeout(WRITE_MAX, sink.send(frame(outgoing))).await;
+                match &sent {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => {
+                        tracing::debug!(seat = %self.desk.seat.id, %error, "a seat's socket broke");
+                    }
+                    Err(_) => {
+                        tracing::info!(seat = %self.desk.seat.id, "an operator does not read");
+                    }
+                }
                 if last || !matches!(sent, Ok(Ok(()))) {
                     return;
                 }
@@ -96,6 +112,11 @@ impl Connection {
         let incoming = match message {
             Message::Text(text) => Incoming::Text(text),
             Message::Binary(_) => Incoming::Binary,
+            Message::Ping(_) if !self.pings.take(now.ms) => {
+                tracing::info!(seat = %self.desk.seat.id, "an operator sends too many pings");
+                self.session.close(close::POLICY, Pings::TOO_MANY);
+                return true;
+            }
             Message::Ping(_) | Message::Pong(_) => Incoming::Pong,
             Message::Close(_) => return false,
         };

@@ -14,6 +14,7 @@ use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use serde_json::Value;
 use wharf_domain::{AuditRecord, Caller};
+use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, Fault, ProviderId, Timestamp, Verb};
 use wharf_wire::rest_v1::{ErrorBody, ErrorInfo, Operative, Page};
 use wharf_wire::tool_v1::{Message, PLAIN_SUBPROTOCOL, SUBPROTOCOL};
@@ -71,7 +72,11 @@ async fn open(
     }
     // A little more than a frame may have, so that one that is too large can be told so.
     let bytes_max = shared.options.limits.frame_bytes_max + 64 * 1024;
-    let upgrade = upgrade.max_message_size(bytes_max).max_frame_size(bytes_max);
+    let upgrade = upgrade
+        .read_buffer_size(SOCKET_READ_BYTES)
+        .max_write_buffer_size(bytes_max + SOCKET_SPARE_BYTES)
+        .max_message_size(bytes_max)
+        .max_frame_size(bytes_max);
     Ok(upgrade.on_upgrade(move |socket| socket::serve(shared, opening, socket, place)))
 }
 

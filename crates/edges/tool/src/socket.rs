@@ -6,6 +6,7 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use tokio::time::{Instant, MissedTickBehavior};
+use wharf_protocol::Pings;
 use wharf_wire::tool_v1::close;
 
 use crate::edge::Shared;
@@ -40,11 +41,11 @@ async fn pump(
     let stop = if peer.is_principal() { &shared.draining } else { &shared.stop };
     let mut look = tokio::time::interval(options.recheck.min(options.ping));
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut heard, mut pinged) = (Instant::now(), Instant::now());
+    let begun = Instant::now();
+    let (mut heard, mut pinged, mut pings) = (begun, begun, Pings::new());
     loop {
         while let Some(frame) = peer.next_frame() {
-            let sent = sink.send(Message::Text(frame.into()));
-            if !matches!(tokio::time::timeout(options.write_max, sent).await, Ok(Ok(()))) {
+            if !send(shared, sink, Message::Text(frame.into())).await {
                 return None;
             }
         }
@@ -54,6 +55,10 @@ async fn pump(
                 match incoming {
                     Some(Ok(Message::Text(text))) => peer.receive(&text).await,
                     Some(Ok(Message::Binary(_))) => peer.receive_other(),
+                    Some(Ok(Message::Ping(_))) if !pings.take(since(begun)) => {
+                        tracing::info!("a tool socket is ended: its peer sends too many pings");
+                        Err(Closing::new(close::POLICY, Pings::TOO_MANY))
+                    }
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
                     Some(Ok(Message::Close(_))) => {
                         // The farewell is returned; whoever does not take it is gone.
@@ -78,9 +83,7 @@ async fn pump(
                 }
                 if pinged.elapsed() >= options.ping {
                     pinged = Instant::now();
-                    let ping = sink.send(Message::Ping(bytes::Bytes::new()));
-                    let sent = tokio::time::timeout(options.write_max, ping).await;
-                    if !matches!(sent, Ok(Ok(()))) {
+                    if !send(shared, sink, Message::Ping(bytes::Bytes::new())).await {
                         return None;
                     }
                 }
@@ -90,14 +93,33 @@ async fn pump(
         if let Err(closing) = done {
             // What was decided before is still told.
             while let Some(frame) = peer.next_frame() {
-                let sent = sink.send(Message::Text(frame.into()));
-                if !matches!(tokio::time::timeout(options.write_max, sent).await, Ok(Ok(()))) {
+                if !send(shared, sink, Message::Text(frame.into())).await {
                     return None;
                 }
             }
             return Some(closing);
         }
     }
+}
+
+/// Sends a message to a peer that takes it in time.
+async fn send(shared: &Shared, sink: &mut Sink, message: Message) -> bool {
+    match tokio::time::timeout(shared.options.write_max, sink.send(message)).await {
+        Ok(Ok(())) => true,
+        Ok(Err(error)) => {
+            tracing::debug!(%error, "a tool socket broke");
+            false
+        }
+        Err(_) => {
+            tracing::info!("a tool socket is ended: its peer does not read");
+            false
+        }
+    }
+}
+
+/// The time of a socket that began then, in milliseconds.
+fn since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A frame that is larger than any may be is told so; for everything else the connection is gone.

@@ -9,9 +9,13 @@
 //! what a peer wants, and its owner answers.
 
 pub mod agent;
+mod frame_meter;
 mod moment;
 pub mod operator;
+mod pings;
 pub mod run;
 pub mod tool;
 
+pub use frame_meter::FrameMeter;
 pub use moment::Moment;
+pub use pings::Pings;

@@ -8,6 +8,7 @@ mod code;
 mod digest;
 mod fault;
 mod ids;
+pub mod json;
 pub mod limits;
 mod status;
 mod time;

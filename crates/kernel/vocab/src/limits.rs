@@ -26,6 +26,18 @@ pub const OFFER_EVERY_MS: u64 = 5_000;
 /// Largest JSON Schema of a tool.
 pub const SCHEMA_BYTES_MAX: usize = 64 * 1024;
 
+/// What a socket may hold for its peer beyond the largest message that is sent over it: pongs, and
+/// small messages that are written together.
+pub const SOCKET_SPARE_BYTES: usize = 256 * 1024;
+/// What a socket reads at once.
+pub const SOCKET_READ_BYTES: usize = 16 * 1024;
+/// Pings that a peer may send in [`SOCKET_PINGS_MS`]; one that sends more is ended.
+pub const SOCKET_PINGS_MAX: u32 = 64;
+/// Pings that a peer may send before it has said what it wants.
+pub const SOCKET_PINGS_FIRST_MAX: u32 = 8;
+/// The time in which pings are counted.
+pub const SOCKET_PINGS_MS: u64 = 10_000;
+
 /// Progress one run may write.
 pub const RUN_PROGRESS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Progress chunks one run may write.

@@ -8,6 +8,10 @@ export const CLOSE = 8;
 export const PING = 9;
 export const PONG = 10;
 
+/** Every ping is answered, and whoever reads no answers makes this end keep them: so many are enough. */
+export const PINGS_MAX = 64;
+const PINGS_MS = 10_000;
+
 /** What is wrong with what came: a close code and a few words. */
 export class FrameError extends Error {
   constructor(
@@ -59,6 +63,8 @@ export class FrameReader {
   #parts: Buffer[] = [];
   #partBytes = 0;
   #opcode = 0;
+  #pings = 0;
+  #pingsSince = 0;
 
   /** `masked` says whether the other end is a client. */
   constructor(masked: boolean, bytesMax: number) {
@@ -101,6 +107,7 @@ export class FrameReader {
     const last = Boolean(first & 0x80);
     if (opcode >= 8) {
       if (!last || body.length > 125) throw new FrameError(1002, "a control frame is too large");
+      if (opcode === PING) this.#countPing();
       return { opcode, body };
     }
     if (opcode === 0 ? this.#opcode === 0 : this.#opcode !== 0) throw new FrameError(1002, "a message is out of order");
@@ -113,6 +120,16 @@ export class FrameReader {
     this.#partBytes = 0;
     this.#opcode = 0;
     return whole;
+  }
+
+  #countPing(): void {
+    const now = performance.now();
+    if (now - this.#pingsSince >= PINGS_MS) {
+      this.#pingsSince = now;
+      this.#pings = 0;
+    }
+    this.#pings += 1;
+    if (this.#pings > PINGS_MAX) throw new FrameError(1008, "too many pings");
   }
 
   /** The first bytes, as one piece. */

@@ -29,6 +29,7 @@ export class NodeWebSocket implements WebSocketLike {
   readonly #reader = new FrameReader(false, MESSAGE_BYTES_MAX);
   readonly #abort: () => void;
   #socket: Socket | undefined;
+  #broken = false;
   #code = 1006;
   #reason = "";
 
@@ -96,10 +97,13 @@ export class NodeWebSocket implements WebSocketLike {
   }
 
   #read(data: Buffer): void {
+    if (this.#broken) return;
     try {
       for (const { opcode, body } of this.#reader.push(data)) this.#take(opcode, body);
     } catch (error) {
       const { code, message } = error instanceof FrameError ? error : new FrameError(1007, "a message is not UTF-8");
+      // What comes after it is read and dropped, or the close is lost with the connection.
+      this.#broken = true;
       this.close(code, message);
     }
   }

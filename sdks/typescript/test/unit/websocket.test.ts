@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { connect, connectOperative, scope, tool, webSocket, type OperativeState } from "wharf-sdk";
 import { z } from "zod";
-import { encode, FrameReader, TEXT } from "../../src/node/frames.js";
+import { encode, FrameReader, PING, PINGS_MAX, TEXT } from "../../src/node/frames.js";
 import { webSocketServer } from "../support/servers.js";
 import { fails, Gate, until } from "../support/waiting.js";
 
@@ -72,6 +72,13 @@ test("frames_are_read_from_pieces_of_any_size", () => {
       assert.deepEqual(read, texts);
     }
   }
+});
+
+test("a_flood_of_pings_is_refused", () => {
+  const pings = (count: number) => Buffer.concat(Array.from({ length: count }, () => encode(PING, Buffer.alloc(125), true)));
+  const reader = new FrameReader(true, 1_000);
+  assert.equal([...reader.push(pings(PINGS_MAX))].length, PINGS_MAX);
+  assert.throws(() => [...reader.push(pings(1))], { code: 1008 });
 });
 
 test("frames_that_break_the_rules_are_refused", () => {

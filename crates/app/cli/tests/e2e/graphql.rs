@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::TestHome;
+use serde_json::json;
+
+use crate::support::{Api, TestHome};
 
 #[test]
 fn t045_a_client_library_makes_a_run_with_files_and_follows_it() {
@@ -29,4 +31,19 @@ fn t045_a_client_library_makes_a_run_with_files_and_follows_it() {
     assert!(written.stdout.contains("hello"), "{written:#?}");
     let shown = home.run(&["runs", "show", "copy", "--json"]).code(0).json();
     assert_eq!(shown["status"], "succeeded", "{shown}");
+}
+
+#[test]
+fn t045_tool_servers_are_no_agents() {
+    let home = TestHome::new();
+    let core = home.up();
+    let folder = crate::tool_servers::manifest("ns/far@1", "url = \"ws://127.0.0.1:9/run\"");
+    crate::tool_servers::add(&home, folder.path());
+    let api = Api::of(&core);
+    let query = "{ agents { edges { node { agentId } } } tool(id: \"ns/far@1\") { name } }";
+    let (status, answer) = api.ask("POST", "/graphql", &json!({"query": query}));
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["data"]["agents"]["edges"], json!([]), "{answer}");
+    assert!(answer["data"]["tool"]["name"].is_string(), "it is there all the same: {answer}");
+    assert_eq!(api.get("/v1/agents")["items"], json!([]), "as in REST");
 }

@@ -6,6 +6,7 @@ mod canary;
 mod costs;
 mod crash;
 mod data_faults;
+mod echoes;
 mod examples;
 mod faces;
 mod faults;

@@ -49,7 +49,7 @@ pub(crate) fn program(reference: &str, source: &str, more: &str) -> tempfile::Te
 }
 
 /// A folder with nothing but a manifest.
-fn manifest(reference: &str, lines: &str) -> tempfile::TempDir {
+pub(crate) fn manifest(reference: &str, lines: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let text = format!("ref = \"{reference}\"\ndescription = \"A tool of the tests\"\n{lines}\n");
     write(folder.path(), "wharf.tool.toml", &text);
@@ -78,7 +78,7 @@ fn storage(home: &TestHome) -> String {
 }
 
 /// `wharf tool serve` in a process of its own; it is killed when the test ends.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     address: String,
     /// Folders of manifests that lead there.
@@ -87,7 +87,7 @@ struct Served {
 
 impl Served {
     /// Starts it on a free port and waits until it is ready.
-    fn start(home: &TestHome, arguments: &[&str]) -> Self {
+    pub(crate) fn start(home: &TestHome, arguments: &[&str]) -> Self {
         Self::start_in(home, arguments, &[])
     }
 
@@ -103,6 +103,11 @@ impl Served {
         let said: Value = serde_json::from_str(&line).expect("JSON");
         let address = said["address"].as_str().expect("text").to_owned();
         Self { child, address, folders: RefCell::default() }
+    }
+
+    /// Host and port where it listens.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     /// Adds it to a core under this name.

@@ -127,3 +127,11 @@ async fn k026_the_last_handle_that_goes_closes_the_connection() {
     soon(scope.close()).await;
     soon(there.closed()).await;
 }
+
+#[tokio::test]
+async fn a_peer_that_pings_without_reading_is_left() {
+    let (mut peer, link) = Peer::listening(options()).await;
+    let answered = peer.flood().await;
+    assert!(answered <= wharf_vocab::limits::SOCKET_PINGS_MAX, "{answered}");
+    soon(link.closed()).await;
+}

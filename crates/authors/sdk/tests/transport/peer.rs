@@ -59,6 +59,21 @@ impl Peer {
             && matches!(soon(self.socket.next()).await, Some(Ok(Message::Pong(_))))
     }
 
+    /// Sends pings and reads nothing meanwhile; then how many were answered before the end.
+    pub(crate) async fn flood(&mut self) -> u32 {
+        for _ in 0..2_000 {
+            // Whoever has hung up is sent nothing more.
+            if self.socket.send(Message::Ping(vec![7; 125].into())).await.is_err() {
+                break;
+            }
+        }
+        let mut answered = 0;
+        while let Some(Ok(message)) = soon(self.socket.next()).await {
+            answered += u32::from(matches!(message, Message::Pong(_)));
+        }
+        answered
+    }
+
     pub(crate) async fn say(&mut self, frame: Value) {
         self.say_text(&frame.to_string()).await;
     }

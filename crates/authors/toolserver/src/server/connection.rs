@@ -12,10 +12,13 @@ use tokio_tungstenite::tungstenite::error::CapacityError;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
+use wharf_protocol::Pings;
 use wharf_protocol::run::server::{Credential, Due, Heard, Next, Session, answer};
+use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::run_v1::{Frame, Refusal, Request, Unfit, close};
 
 use super::hub::{Hub, Joined, Seat};
+use super::metered::Metered;
 
 /// How long a peer may take to receive a frame.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,6 +34,7 @@ enum End {
 }
 
 const STUCK: Refusal = Refusal::new(close::TRY_AGAIN, "the reader is too slow");
+const PINGING: Refusal = Refusal::new(close::POLICY, Pings::TOO_MANY);
 const OVER: Refusal = Refusal::new(close::NORMAL, "the run is over");
 
 /// Serves a connection that was upgraded.
@@ -42,10 +46,14 @@ where
     let mut config = WebSocketConfig::default();
     config.max_message_size = Some(bytes_max);
     config.max_frame_size = Some(bytes_max);
+    config.read_buffer_size = SOCKET_READ_BYTES;
+    config.max_write_buffer_size = bytes_max + SOCKET_SPARE_BYTES;
+    let stream = Metered::new(stream, Arc::clone(&hub.unfinished));
     let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
     let session = Mutex::new(Session::new(hub.clock.now(), &hub.options.limits));
-    let mut connection = Connection { hub, session, sink, stream };
+    let pings = Pings::of_a_stranger();
+    let mut connection: Connection<Metered<S>> = Connection { hub, session, sink, stream, pings };
     let end = connection.follow(credential).await;
     connection.close(end).await;
 }
@@ -55,6 +63,7 @@ struct Connection<S> {
     session: Mutex<Session>,
     sink: SplitSink<WebSocketStream<S>, Message>,
     stream: SplitStream<WebSocketStream<S>>,
+    pings: Pings,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
@@ -74,7 +83,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             },
             Joined::Seat(seat) => {
                 let (session, stream) = (&self.session, &mut self.stream);
-                let reader = Reader { hub, session, stream, bytes: 0 };
+                self.pings.greeted();
+                let reader = Reader { hub, session, stream, pings: &mut self.pings, bytes: 0 };
                 tokio::select! {
                     end = writer.pass_on(&seat) => end,
                     end = reader.listen(&seat) => end,
@@ -86,7 +96,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// The request, which has to come in time.
     async fn first(&mut self) -> Result<First, End> {
         let (hub, session) = (&*self.hub, &self.session);
-        let mut reader = Reader { hub, session, stream: &mut self.stream, bytes: 0 };
+        let (stream, pings) = (&mut self.stream, &mut self.pings);
+        let mut reader = Reader { hub, session, stream, pings, bytes: 0 };
         loop {
             let deadline = lock(session).deadline_ms();
             let heard = tokio::select! {
@@ -136,6 +147,7 @@ struct Reader<'a, S> {
     hub: &'a Hub,
     session: &'a Mutex<Session>,
     stream: &'a mut SplitStream<WebSocketStream<S>>,
+    pings: &'a mut Pings,
     /// How many bytes the last text had.
     bytes: usize,
 }
@@ -150,6 +162,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reader<'_, S> {
                 session.text(self.hub.clock.now(), text.as_str())
             }
             Some(Ok(Message::Binary(_))) => session.binary(),
+            Some(Ok(Message::Ping(_))) if !self.pings.take(self.hub.clock.now().ms) => {
+                tracing::debug!("a peer sends too many pings");
+                Heard::Close(PINGING)
+            }
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => Heard::Nothing,
             Some(Err(Error::Capacity(CapacityError::MessageTooLong { .. }))) => session.too_large(),
             Some(Err(Error::Utf8(_))) => session.garbled(),
@@ -272,7 +288,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<'_, S> {
 async fn bounded(write: impl Future<Output = Result<(), Error>>) -> Result<(), End> {
     match timeout(WRITE_TIMEOUT, write).await {
         Ok(Ok(())) => Ok(()),
+        Ok(Err(Error::WriteBufferFull(_))) | Err(_) => {
+            tracing::debug!("a peer does not read what it is sent");
+            Err(End::Close(STUCK))
+        }
         Ok(Err(_)) => Err(End::Gone),
-        Err(_) => Err(End::Close(STUCK)),
     }
 }

@@ -15,6 +15,7 @@ use wharf_wire::run_v1::{Refusal, Request, Unfit};
 
 use super::clock::Clock;
 use super::execution::execute;
+use super::metered::UNFINISHED_KIB_MAX;
 use super::{Options, Profile};
 use crate::Handler;
 use crate::transfer::Transfer;
@@ -29,6 +30,8 @@ pub(super) struct Hub {
     pub(super) slots: Arc<Semaphore>,
     pub(super) runs: TaskTracker,
     pub(super) connections: AtomicUsize,
+    /// Memory for messages that are not whole, in KiB.
+    pub(super) unfinished: Arc<Semaphore>,
     is_draining: AtomicBool,
     state: Mutex<State>,
 }
@@ -130,6 +133,7 @@ impl Hub {
             slots: Arc::new(Semaphore::new(options.concurrency.max(1))),
             runs: TaskTracker::new(),
             connections: AtomicUsize::new(0),
+            unfinished: Arc::new(Semaphore::new(UNFINISHED_KIB_MAX)),
             is_draining: AtomicBool::new(false),
             state: Mutex::new(state),
             options,

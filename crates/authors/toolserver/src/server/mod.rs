@@ -21,6 +21,7 @@ mod handshake;
 mod http;
 mod hub;
 mod listener;
+mod metered;
 mod options;
 mod service;
 mod tls;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio_tungstenite::tungstenite::Message;
 use wharf_toolserver::{Call, Reporter};
+use wharf_vocab::limits::{SOCKET_PINGS_FIRST_MAX, SOCKET_PINGS_MAX};
 
 use super::kit::{Got, Stage, echo, request};
 
@@ -116,4 +117,24 @@ async fn t007_the_acknowledgment_comes_first_and_once() {
     assert_eq!(heard.frames[0], json!({"kind": "Ack", "control": {"run_id": "r"}}));
     assert_eq!(heard.kinds(), ["Ack", "started", "Response", "completed"]);
     assert_eq!(heard.close, Some(1000));
+}
+
+#[tokio::test]
+async fn a_flood_of_pings_before_the_request_is_ended() {
+    let stage = Stage::with(echo, |_| {}).await;
+    let (answered, close) = stage.client().await.flood().await;
+    assert!(answered <= SOCKET_PINGS_FIRST_MAX, "{answered}");
+    assert!(matches!(close, None | Some(1008)), "{close:?}");
+}
+
+#[tokio::test]
+async fn a_flood_of_pings_beside_a_run_is_ended_and_the_run_goes_on() {
+    let stage = Stage::with(echo, |_| {}).await;
+    let mut client = stage.ask(&request("flood", json!({"n": 1}))).await;
+    assert_eq!(client.frame().await["kind"], "Ack");
+    let (answered, close) = client.flood().await;
+    assert!(answered <= SOCKET_PINGS_MAX, "{answered}");
+    assert!(matches!(close, None | Some(1000 | 1008)), "{close:?}");
+    let end = stage.run(&request("flood", json!({"n": 1}))).await;
+    assert_eq!(end.code(), "", "the run was not lost: {end:?}");
 }

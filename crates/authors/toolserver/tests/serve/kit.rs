@@ -235,6 +235,29 @@ impl Client {
         self.socket.send(Message::text(text)).await.expect("sent");
     }
 
+    /// Sends pings and reads nothing meanwhile; then how many were answered, and the code of the
+    /// end.
+    pub(crate) async fn flood(mut self) -> (u32, Option<u16>) {
+        for _ in 0..2_000 {
+            // Whoever has hung up is sent nothing more.
+            if self.socket.send(Message::Ping(vec![7; 125].into())).await.is_err() {
+                break;
+            }
+        }
+        let mut answered = 0;
+        loop {
+            let next = tokio::time::timeout(Duration::from_secs(60), self.socket.next());
+            match next.await.expect("something comes within a minute") {
+                Some(Ok(Message::Pong(_))) => answered += 1,
+                Some(Ok(Message::Close(frame))) => {
+                    return (answered, frame.map(|frame| frame.code.into()));
+                }
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return (answered, None),
+            }
+        }
+    }
+
     /// What comes next; a test that waits for longer than a minute fails.
     pub(crate) async fn next(&mut self) -> Got {
         loop {

@@ -5,8 +5,10 @@ use futures::StreamExt;
 use futures::stream::SplitStream;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{AuditRecord, Caller};
+use wharf_protocol::Pings;
 use wharf_vocab::Code;
 
 use crate::document;
@@ -14,6 +16,9 @@ use crate::exec::Core;
 
 /// Why a socket is closed: a code and a reason.
 pub(super) type Farewell = (u16, &'static str);
+
+/// Said to a peer that pings without end.
+pub(super) const TOO_MANY_PINGS: Farewell = (1008, Pings::TOO_MANY);
 
 /// Waits for the first message of a peer and reads who it is. The message is given back, so that
 /// it is answered like every other.
@@ -25,8 +30,7 @@ pub(super) async fn await_caller(
     let first = tokio::time::timeout(core.limits.socket_init, first(input));
     let message = tokio::select! {
         said = first => match said {
-            Ok(Some(message)) => message,
-            Ok(None) => return Err((1000, "")),
+            Ok(said) => said?,
             Err(_) => return Err((4408, "Connection initialisation timeout")),
         },
         () = stop.cancelled() => return Err((1001, "The core is stopping.")),
@@ -49,13 +53,18 @@ pub(super) async fn await_caller(
     }
 }
 
-/// The first message that says something; nothing if the peer has gone.
-async fn first(input: &mut SplitStream<WebSocket>) -> Option<Message> {
+/// The first message that says something.
+async fn first(input: &mut SplitStream<WebSocket>) -> Result<Message, Farewell> {
+    let (begun, mut pings) = (Instant::now(), Pings::of_a_stranger());
     loop {
-        match input.next().await?.ok()? {
-            said @ (Message::Text(_) | Message::Binary(_)) => return Some(said),
-            Message::Ping(_) | Message::Pong(_) => {}
-            Message::Close(_) => return None,
+        match input.next().await {
+            Some(Ok(said @ (Message::Text(_) | Message::Binary(_)))) => return Ok(said),
+            Some(Ok(Message::Ping(_))) if !pings.take(super::since(begun)) => {
+                return Err(TOO_MANY_PINGS);
+            }
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            // The peer has gone.
+            Some(Ok(Message::Close(_)) | Err(_)) | None => return Err((1000, "")),
         }
     }
 }

@@ -1,4 +1,7 @@
 //! The messages of a peer, as they are read from its socket.
+//!
+//! Until a peer has said `connection_init` it may say nothing else but a few pings. Pings are
+//! counted, those of the socket and those of the protocol together.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,10 +13,17 @@ use axum::extract::ws::{Message, WebSocket};
 use futures::Stream;
 use futures::stream::SplitStream;
 use serde::de::Error;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use wharf_protocol::Pings;
 
+use super::greeting::{Farewell, TOO_MANY_PINGS};
 use super::pulse::Pulse;
 use crate::document;
+use crate::exec::Core;
 
+/// Said to a peer that wants something before it has greeted.
+const NOT_GREETED: Farewell = (1011, "The handshake is not completed.");
 /// Longest id of an operation.
 const OPERATION_ID_BYTES_MAX: usize = 128;
 /// Refused operations whose answers may wait before no more are read.
@@ -25,6 +35,10 @@ pub(super) struct Messages {
     first: Option<Message>,
     input: SplitStream<WebSocket>,
     pulse: Arc<Pulse>,
+    /// Room for operations that are not over.
+    asked: Arc<Semaphore>,
+    begun: Instant,
+    pings: Pings,
 }
 
 impl Messages {
@@ -32,21 +46,63 @@ impl Messages {
         first: Option<Message>,
         input: SplitStream<WebSocket>,
         pulse: Arc<Pulse>,
+        asked: Arc<Semaphore>,
     ) -> Self {
-        Self { first, input, pulse }
+        Self { first, input, pulse, asked, begun: Instant::now(), pings: Pings::of_a_stranger() }
     }
 
-    fn read(&self, bytes: &[u8]) -> serde_json::Result<ClientMessage> {
+    /// Reads a message; `None` if it is the last that is read of this peer.
+    fn take(&mut self, bytes: &[u8]) -> Option<serde_json::Result<ClientMessage>> {
+        let message = Self::read(bytes);
+        let refused = match &message {
+            Ok(ClientMessage::ConnectionInit { .. }) => {
+                self.pulse.greeted();
+                self.pings.greeted();
+                None
+            }
+            Ok(ClientMessage::Ping { .. }) => self.pinged(),
+            Ok(_) if !self.pulse.is_greeted() => Some(NOT_GREETED),
+            _ => None,
+        };
+        match refused {
+            Some((code, reason)) => {
+                self.pulse.end(code, reason);
+                None
+            }
+            None => self.counted(message, bytes.len()),
+        }
+    }
+
+    /// An operation with the room that it takes until it is over.
+    fn counted(
+        &self,
+        message: serde_json::Result<ClientMessage>,
+        bytes: usize,
+    ) -> Option<serde_json::Result<ClientMessage>> {
+        let Ok(ClientMessage::Start { id, payload }) = message else { return Some(message) };
+        match Core::room(&self.asked, bytes) {
+            Ok(room) => Some(Ok(ClientMessage::Start { id, payload: payload.data(room) })),
+            Err(_) => {
+                self.pulse.end(1013, "Too much is asked for at once.");
+                None
+            }
+        }
+    }
+
+    /// Counts a ping; says how to end a peer that sends too many.
+    fn pinged(&mut self) -> Option<Farewell> {
+        (!self.pings.take(super::since(self.begun))).then_some(TOO_MANY_PINGS)
+    }
+
+    fn read(bytes: &[u8]) -> serde_json::Result<ClientMessage> {
         document::check_json(bytes).map_err(|fault| serde_json::Error::custom(fault.message))?;
         let message = ClientMessage::from_bytes(bytes)?;
         match &message {
-            ClientMessage::ConnectionInit { .. } => self.pulse.greeted(),
             ClientMessage::Start { id, .. } if id.len() > OPERATION_ID_BYTES_MAX => {
-                return Err(serde_json::Error::custom("the id is too long"));
+                Err(serde_json::Error::custom("the id is too long"))
             }
-            _ => {}
+            _ => Ok(message),
         }
-        Ok(message)
     }
 }
 
@@ -68,9 +124,15 @@ impl Stream for Messages {
             };
             this.pulse.heard();
             match message {
-                Message::Text(text) => return Poll::Ready(Some(this.read(text.as_bytes()))),
-                Message::Binary(bytes) => return Poll::Ready(Some(this.read(&bytes))),
-                Message::Ping(_) | Message::Pong(_) => {}
+                Message::Text(text) => return Poll::Ready(this.take(text.as_bytes())),
+                Message::Binary(bytes) => return Poll::Ready(this.take(&bytes)),
+                Message::Ping(_) => {
+                    if let Some((code, reason)) = this.pinged() {
+                        this.pulse.end(code, reason);
+                        return Poll::Ready(None);
+                    }
+                }
+                Message::Pong(_) => {}
                 Message::Close(_) => return Poll::Ready(None),
             }
         }

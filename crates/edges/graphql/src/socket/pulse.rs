@@ -1,7 +1,7 @@
 //! Whether a socket is alive, in use and still allowed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::time::Instant;
 
@@ -26,6 +26,8 @@ pub(super) struct Pulse {
     session: Session,
     limits: Arc<Limits>,
     times: Mutex<Times>,
+    /// How the socket is to be closed, if what the peer sent is the reason.
+    ending: OnceLock<(u16, &'static str)>,
     /// Operations that are open.
     pub(super) open: AtomicUsize,
     /// Operations that were refused and have not been answered yet.
@@ -46,7 +48,7 @@ impl Pulse {
         let now = Instant::now();
         let times = Times { begun: now, greeted: false, heard: now, pinged: now, used: now };
         let (open, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { session, limits, times: Mutex::new(times), open, refused }
+        Self { session, limits, times: Mutex::new(times), ending: OnceLock::new(), open, refused }
     }
 
     /// The peer sent something.
@@ -57,6 +59,21 @@ impl Pulse {
     /// The peer said `connection_init`.
     pub(super) fn greeted(&self) {
         self.with(|times| times.greeted = true);
+    }
+
+    /// Whether the peer said `connection_init`.
+    pub(super) fn is_greeted(&self) -> bool {
+        self.with(|times| times.greeted)
+    }
+
+    /// Says how the socket is to be closed; the first to say so is right.
+    pub(super) fn end(&self, code: u16, reason: &'static str) {
+        let _ = self.ending.set((code, reason));
+    }
+
+    /// How the socket is to be closed, if anybody said so.
+    pub(super) fn ending(&self) -> Option<(u16, &'static str)> {
+        self.ending.get().copied()
     }
 
     /// What is to be done now.

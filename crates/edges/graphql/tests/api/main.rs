@@ -3,6 +3,7 @@
 mod client;
 mod events;
 mod files;
+mod flood;
 mod fuzz;
 mod http;
 mod limits;

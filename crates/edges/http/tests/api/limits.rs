@@ -193,3 +193,68 @@ async fn a_stalled_reader_is_let_go_and_slows_nobody() {
     assert!(!text.contains("event: finished"), "it was never stalled: {} bytes", sent.len());
     assert!(sent.len() < 1024 * 1024, "{} bytes were buffered for it", sent.len());
 }
+
+#[tokio::test]
+async fn answers_that_nobody_reads_share_a_bounded_memory() {
+    let limits = Limits {
+        answers_bytes_max: 4 * 1024 * 1024,
+        send_buffer_bytes: Some(16 * 1024),
+        ..Limits::default()
+    };
+    let edge = Edge::start_limited(limits).await;
+    let run = edge.begin("wharf/echo", json!({"text": "x".repeat(700_000)})).await;
+    edge.until(&run, "succeeded").await;
+    let path = format!("/v1/runs/{run}");
+    let mut unread = Vec::new();
+    // Each holds about 1.4 MB: inputs and outputs. One token may have the half.
+    for _ in 0..2 {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4 * 1024).expect("set");
+        let mut stalled = socket.connect(edge.server.addr()).await.expect("connects");
+        let head = edge.call("GET", &path).head();
+        stalled.write_all(head.as_bytes()).await.expect("sends");
+        let mut first = [0; 1];
+        stalled.read_exact(&mut first).await.expect("the answer begins");
+        unread.push(stalled);
+    }
+    edge.get(&path).await.refused(503, "core.busy");
+    assert_eq!(edge.get("/healthz").await.status, 200, "what is small goes");
+    let other = edge.token(json!({"verbs": ["read"]})).await;
+    let other = other["token"].as_str().expect("a token");
+    let answer = edge.call_as(other, "GET", &path).send().await;
+    assert_eq!(answer.status, 200, "another token has its own share");
+    drop(unread);
+    eventually(async || (edge.get(&path).await.status == 200).then_some(())).await;
+}
+
+#[tokio::test]
+async fn whoever_is_refused_early_is_told_that_the_connection_ends() {
+    let edge = Edge::start().await;
+    let addr = edge.server.addr();
+    for (request, status) in [
+        // What hyper refuses by itself.
+        ("GET /v1/tools HTTP/1.1\r\nbad header\r\n\r\n".to_owned(), 400),
+        ("NO\u{1}PE / HTTP/1.1\r\n\r\n".to_owned(), 400),
+        // What is refused before its body has come.
+        (format!("POST /v1/runs HTTP/1.1\r\nhost: {addr}\r\ncontent-length: 100\r\n\r\nxx"), 401),
+        (
+            "POST /v1/runs HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 9\r\n\r\nxx"
+                .to_owned(),
+            421,
+        ),
+    ] {
+        let mut stream = connect(&edge).await;
+        // A connection that was used before.
+        let good = edge.call("GET", "/healthz").head();
+        stream.write_all(good.as_bytes()).await.expect("sends");
+        let mut some = [0; 4096];
+        let count = stream.read(&mut some).await.expect("answered");
+        assert!(some[..count].starts_with(b"HTTP/1.1 200"));
+        stream.write_all(request.as_bytes()).await.expect("sends");
+        stream.shutdown().await.expect("no more");
+        let answer = String::from_utf8(until_closed(&mut stream).await).expect("text");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        let head = answer.split("\r\n\r\n").next().unwrap_or_default().to_ascii_lowercase();
+        assert!(head.contains("connection: close"), "{request:?}: {answer}");
+    }
+}

@@ -9,6 +9,7 @@ use axum::routing::get;
 use axum::{Extension, Router};
 use futures::{SinkExt, StreamExt};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
@@ -205,4 +206,78 @@ async fn connections_that_were_taken_over_end_when_the_core_stops() {
     assert_eq!(heard(&mut polite).await, None);
     assert_eq!(heard(&mut blunt).await, None);
     timeout(PATIENCE / 2, stopped).await.expect("in time").expect("stopped");
+}
+
+/// The beginning of a text frame of this many bytes, and so many of them.
+fn unfinished(length: u16, there: usize) -> Vec<u8> {
+    frame(0x81, length, there)
+}
+
+fn frame(first: u8, length: u16, there: usize) -> Vec<u8> {
+    let mut frame = vec![first, 0x80 | 126];
+    frame.extend(length.to_be_bytes());
+    frame.extend([0; 4]);
+    frame.extend(std::iter::repeat_n(b'x', there));
+    frame
+}
+
+#[tokio::test]
+async fn messages_that_are_not_whole_share_a_bounded_memory() {
+    let limits = Limits { bodies_bytes_max: 64 * 1024, ..Limits::default() };
+    let edge = edge(limits).await;
+    let offered = format!("wharf.v1, wharf.bearer.{TOKEN}");
+    let (mut first, _) = connect(&edge, &offered).await.expect("opens");
+    let (mut second, _) = connect(&edge, &offered).await.expect("opens");
+    for socket in [&mut first, &mut second] {
+        assert!(heard(socket).await.is_some());
+    }
+    // The first takes all that there is: a part of a message, which a pong shows to be there.
+    first.get_mut().write_all(&frame(0x01, 62_000, 62_000)).await.expect("sends");
+    first.send(Sent::Ping(Vec::new().into())).await.expect("sends");
+    let pong = timeout(PATIENCE, first.next()).await.expect("in time");
+    assert!(matches!(pong, Some(Ok(Sent::Pong(_)))), "{pong:?}");
+    // Then the second waits with the rest of what it has begun.
+    second.get_mut().write_all(&unfinished(60_000, 50_000)).await.expect("sends");
+    tokio::time::sleep(SHORT).await;
+    second.get_mut().write_all(&[b'x'; 10_000]).await.expect("sends");
+    let mut answered = std::pin::pin!(heard(&mut second));
+    assert!(timeout(SHORT * 5, answered.as_mut()).await.is_err(), "there is no room");
+    // What is small needs none.
+    let (mut small, _) = connect(&edge, &offered).await.expect("opens");
+    assert!(heard(&mut small).await.is_some());
+    small.send(Sent::text("z")).await.expect("sends");
+    assert_eq!(heard(&mut small).await.as_deref(), Some("z"));
+    drop(first);
+    assert_eq!(answered.await, Some("x".repeat(60_000)));
+}
+
+#[tokio::test]
+async fn a_message_that_is_never_whole_ends_its_connection() {
+    let edge = edge(Limits { body_read: SHORT, ..Limits::default() }).await;
+    let offered = format!("wharf.v1, wharf.bearer.{TOKEN}");
+    let (mut socket, _) = connect(&edge, &offered).await.expect("opens");
+    assert!(heard(&mut socket).await.is_some());
+    tokio::time::sleep(SHORT * 3).await;
+    socket.send(Sent::text("still here")).await.expect("silence has no limit");
+    assert_eq!(heard(&mut socket).await.as_deref(), Some("still here"));
+    socket.get_mut().write_all(&unfinished(100, 10)).await.expect("sends");
+    assert_eq!(heard(&mut socket).await, None);
+}
+
+#[tokio::test]
+async fn whoever_does_not_wait_for_the_answer_gets_no_socket() {
+    let edge = edge(Limits::default()).await;
+    let addr = edge.server.addr();
+    let head = format!(
+        "GET /other HTTP/1.1\r\nhost: {addr}\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+         sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
+         authorization: Bearer {TOKEN}\r\n\r\n"
+    );
+    let mut stream = TcpStream::connect(addr).await.expect("connects");
+    let mut early = head.into_bytes();
+    early.extend(unfinished(1_000, 500));
+    stream.write_all(&early).await.expect("sends");
+    let mut answer = Vec::new();
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("it is ended");
+    assert!(answer.starts_with(b"HTTP/1.1 101"), "{}", String::from_utf8_lossy(&answer));
 }

@@ -168,8 +168,12 @@ async fn parameters_and_ids_that_do_not_fit_are_named() {
     let error = edge.post("/v1/runs?wait=soon", json!({"tool": "wharf/echo"})).await;
     assert_eq!(error.refused(400, "request.invalid")["details"]["field"], "wait");
     edge.get("/v1/runs/%ff").await.refused(400, "request.invalid");
-    let error = edge.post("/v1/questions/zz/answer", json!({"value": 1})).await;
+    let error = edge.post("/v1/questions/a%20b/answer", json!({"value": 1})).await;
     assert_eq!(error.refused(400, "request.invalid")["details"]["field"], "ask_id");
+    for none in ["zz", "nope", "00nope"] {
+        let path = format!("/v1/questions/{none}/answer");
+        edge.post(&path, json!({"value": 1})).await.refused(404, "ask.not_found");
+    }
 }
 
 #[tokio::test]

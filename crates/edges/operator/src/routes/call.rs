@@ -65,8 +65,8 @@ impl<S: Send + Sync> FromRequest<S> for Call {
         let (parts, body) = request.into_parts();
         let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let source = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-        let asked = Query::try_from_uri(&parts.uri).map(|Query(asked)| asked).map_err(|error| {
-            let message = format!("The query cannot be read: {}.", error.body_text());
+        let asked = Query::try_from_uri(&parts.uri).map(|Query(asked)| asked).map_err(|_| {
+            let message = "The query cannot be read; `ok` must be true or false.";
             Fault::new(Code::RequestInvalid, message)
         });
         Ok(Self { headers: parts.headers, source, asked, body })

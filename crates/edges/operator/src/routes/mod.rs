@@ -15,8 +15,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Extension, Json, Router};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use wharf_domain::Caller;
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, Fault, json};
 use wharf_wire::rest_v1::{ErrorBody, ErrorInfo};
 
 use crate::edge::Shared;
@@ -107,11 +108,16 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// Reads a JSON body.
+/// Reads a JSON body; an empty one stands for an empty object.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
-    let body = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body).map_err(|error| {
-        let message = format!("The body cannot be read: {error}.");
-        Fault::new(Code::RequestInvalid, message)
-    })
+    json::read(or_empty(body))
+}
+
+/// Reads a body that may be any JSON.
+fn read_any(body: &[u8]) -> Result<Value, Fault> {
+    json::value(or_empty(body))
+}
+
+fn or_empty(body: &[u8]) -> &[u8] {
+    if body.is_empty() { b"{}" } else { body }
 }

@@ -12,6 +12,7 @@ use axum::{Extension, Json};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wharf_domain::{Caller, ToolDef, WorkerKind};
+use wharf_vocab::limits::SOCKET_READ_BYTES;
 use wharf_vocab::{Code, Digest, Fault, SeatId, ToolId, Verb};
 use wharf_wire::operator_v1::{BEARER_SUBPROTOCOL, NewSeat, SUBPROTOCOL, Seat, SeatList, SeatMade};
 
@@ -90,19 +91,15 @@ fn tools(seat: &SeatId, manifest: &Value) -> Result<Vec<ToolDef>, Fault> {
 
 /// The kind of worker that a tool asks for.
 fn worker(declared: &Value) -> Result<WorkerKind, Fault> {
-    let kind: wharf_wire::operator_v1::WorkerKind = serde_json::from_value(declared.clone())
-        .map_err(|error| {
-            let message = format!("`worker` of a tool cannot be read: {error}.");
-            Fault::new(Code::RequestInvalid, message).with("field", "worker")
-        })?;
+    let kind: wharf_wire::operator_v1::WorkerKind =
+        wharf_vocab::json::fit(declared.clone(), "The `worker` of a tool")?;
     Ok(WorkerKind { variant: kind.variant, tools: kind.tools })
 }
 
 /// A tool that a seat executes under this name.
 pub(super) fn agent(seat: &SeatId, name: &str) -> Result<ToolDef, Fault> {
     let id = ToolId::new(format!("{seat}/{name}")).map_err(|_| {
-        let shown: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
-        let message = format!("{shown:?} cannot be the name of an agent.");
+        let message = "The field `agent` cannot be the name of an agent.";
         Fault::new(Code::RequestInvalid, message).with("field", "agent")
     })?;
     let description = format!("Executed by the operator on the seat {seat}.");
@@ -190,7 +187,11 @@ pub(super) async fn open(
     }
     // A little more than a frame may have, so that one that is too large can be told so.
     let bytes_max = shared.options.limits.frame_bytes_max + 64 * 1024;
-    let upgrade = upgrade.max_message_size(bytes_max).max_frame_size(bytes_max);
+    let upgrade = upgrade
+        .read_buffer_size(SOCKET_READ_BYTES)
+        .max_write_buffer_size(socket::WRITE_BYTES_MAX)
+        .max_message_size(bytes_max)
+        .max_frame_size(bytes_max);
     Ok(upgrade.on_upgrade(move |socket| socket::serve(shared, desk, socket)))
 }
 

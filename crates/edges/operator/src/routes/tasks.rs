@@ -16,7 +16,7 @@ use wharf_vocab::{
 };
 use wharf_wire::operator_v1::{NewTask, TaskStarted};
 
-use super::{Answer, Refused, caller, read, seats};
+use super::{Answer, Refused, caller, read_any, seats};
 use crate::edge::Shared;
 use crate::random;
 
@@ -29,13 +29,9 @@ pub(super) async fn create(
     body: Bytes,
 ) -> Answer {
     let caller = caller(offered)?;
-    let value: Value = read(&body)?;
-    let task: NewTask = match serde_json::from_value(value) {
+    let task: NewTask = match wharf_vocab::json::fit(read_any(&body)?, "The body") {
         Ok(task) => task,
-        Err(error) => {
-            let message = format!("The body cannot be used: {error}.");
-            return Ok(unprocessable(Fault::new(Code::RequestInvalid, message)));
-        }
+        Err(fault) => return Ok(unprocessable(fault)),
     };
     let new = match request(&shared, &caller, &task).await {
         Err(fault) if fault.is(Code::RequestInvalid) => return Ok(unprocessable(fault)),

@@ -20,7 +20,7 @@ use wharf_vocab::{AskKind, Code, Fault, Object, RunStatus, ToolId};
 use wharf_wire::operator_v1::{WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult};
 
 use super::call::{Call, arriving};
-use super::{Answer, Refused, read};
+use super::{Answer, Refused, read, read_any};
 use crate::credential::{Found, Given, Past, another_task};
 use crate::edge::Shared;
 use crate::task::{Final, Stand, Task, already_final};
@@ -100,7 +100,7 @@ pub(super) async fn submit(State(shared): State<Arc<Shared>>, call: Call) -> Ans
     let is_json = kind.starts_with("application/json") || kind.contains("+json");
     let body = call.bytes(SUBMIT_BYTES_MAX).await?;
     let value = if is_json || wants_json(&found) {
-        read(&body)?
+        read_any(&body)?
     } else {
         let text = String::from_utf8(body.into()).map_err(|_| {
             Fault::new(Code::RequestInvalid, "The body is neither JSON nor UTF-8 text.")
@@ -140,7 +140,7 @@ pub(super) async fn result(State(shared): State<Arc<Shared>>, call: Call) -> Ans
 /// What a worker used up. It may come before the final or after it, as often as it changes.
 pub(super) async fn stats(State(shared): State<Arc<Shared>>, call: Call) -> Answer {
     let (found, grant) = call.check(&shared, &WorkerScope::ResultWrite)?;
-    let stats: Value = read(&call.bytes(BODY_BYTES_MAX).await?)?;
+    let stats = read_any(&call.bytes(BODY_BYTES_MAX).await?)?;
     if !stats.is_object() {
         return Err(Fault::new(Code::RequestInvalid, "The body is an object.").into());
     }
@@ -236,7 +236,12 @@ pub(super) async fn artifact(State(shared): State<Arc<Shared>>, call: Call) -> A
         return Err(Fault::new(Code::RequestTooLarge, message).into());
     }
     let stream = arriving(call.body);
-    task.attempt.data().write(name, length, stream).await?;
+    let written = task.attempt.data().write(name, length, stream).await;
+    written.map_err(|fault| {
+        // The name is the worker's own, and so is the mistake.
+        let unfit = || missing("name", "`name` cannot be the name of a file here.");
+        if fault.is(Code::ToolInvalidOutput) { unfit() } else { fault }
+    })?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

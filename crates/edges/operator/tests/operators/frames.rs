@@ -1,9 +1,13 @@
 //! What operators send that cannot be used.
 
-use crate::stage::{Stage, word};
-use futures::SinkExt;
+use crate::stage::{PATIENCE, Stage, word};
+use futures::{SinkExt, StreamExt};
 use serde_json::json;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use wharf_vocab::limits::SOCKET_PINGS_MAX;
 
 #[tokio::test]
 async fn o012_what_cannot_be_used_gets_an_error_and_consumes_nothing() {
@@ -104,4 +108,38 @@ async fn o010_a_reply_counts_within_its_own_seat_only() {
     other.say(json!({ "type": "spawn_ack", "req_id": spawn["req_id"], "value": 1 })).await;
     assert_eq!(other.hear("error").await["code"], "operator.request_unknown");
     assert_eq!(stage.run(&run).await["status"], "running");
+}
+
+/// Sends pings and reads nothing meanwhile; then how many were answered, and the code of the end.
+async fn flood(stream: &mut WebSocketStream<TcpStream>) -> (u32, u16) {
+    for _ in 0..2_000 {
+        // Whoever has hung up is sent nothing more.
+        if stream.send(Message::Ping(vec![7; 125].into())).await.is_err() {
+            break;
+        }
+    }
+    let mut answered = 0;
+    loop {
+        match timeout(PATIENCE, stream.next()).await.expect("in time") {
+            Some(Ok(Message::Pong(_))) => answered += 1,
+            Some(Ok(Message::Close(frame))) => {
+                return (answered, frame.map_or(0, |frame| frame.code.into()));
+            }
+            Some(Ok(_)) => {}
+            // It was in no state to hear why.
+            Some(Err(_)) | None => return (answered, 1008),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_pings_ends_the_connection_and_loses_nothing() {
+    let stage = Stage::start().await;
+    let (key, mut seat) = stage.sit().await;
+    stage.task(&key.sid, json!({})).await;
+    let spawn = seat.hear("spawn").await;
+    let (answered, code) = flood(&mut seat.stream).await;
+    assert!(answered <= SOCKET_PINGS_MAX && code == 1008, "{answered} {code}");
+    let mut seat = stage.open(&key).await;
+    assert_eq!(seat.hear("spawn").await["req_id"], spawn["req_id"]);
 }

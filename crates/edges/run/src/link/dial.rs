@@ -15,7 +15,9 @@ use tokio_tungstenite::tungstenite::http::{HeaderValue, header};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::run_v1::SUBPROTOCOL;
+use wharf_wire::run_v1::limits::FRAME_BYTES_MAX;
 
 use super::{Address, Endpoint};
 
@@ -98,8 +100,9 @@ pub(super) async fn open(
     let config = WebSocketConfig::default()
         .max_message_size(Some(dialing.message_bytes_max))
         .max_frame_size(Some(dialing.message_bytes_max))
-        .read_buffer_size(16 * 1024)
-        .write_buffer_size(0);
+        .read_buffer_size(SOCKET_READ_BYTES)
+        .write_buffer_size(0)
+        .max_write_buffer_size(FRAME_BYTES_MAX + SOCKET_SPARE_BYTES);
     let opening = client_async_with_config(request, wire, Some(config));
     match tokio::time::timeout(dialing.handshake, opening).await {
         Ok(Ok((socket, _))) => Ok(socket),

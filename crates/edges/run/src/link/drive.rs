@@ -10,6 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::Attempt;
+use wharf_protocol::Pings;
 use wharf_protocol::run::client::{Closed, Event, Outgoing, Session};
 use wharf_vocab::{Executed, Fault};
 
@@ -58,6 +59,8 @@ pub(super) struct Drive<'a> {
     /// The pause before the next connection.
     pause: Duration,
     report: Option<AttemptReport>,
+    /// The pings of the server, over all connections.
+    pings: Pings,
 }
 
 /// What is done about a connection that is not there.
@@ -99,6 +102,7 @@ impl<'a> Drive<'a> {
             in_vain: None,
             pause: PAUSE_MIN,
             report: None,
+            pings: Pings::new(),
         })
     }
 
@@ -302,6 +306,11 @@ impl<'a> Drive<'a> {
                 self.session.received(now, &text);
             }
             Some(Ok(Message::Binary(_))) => self.session.received_binary(),
+            Some(Ok(Message::Ping(_))) if !self.pings.take(now.ms) => {
+                let run = &self.attempt.dispatch().run;
+                tracing::info!(%run, "a tool server sends too many pings");
+                self.session.give_up(format!("it sends {}", Pings::TOO_MANY));
+            }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.session.heard(now),
             Some(Ok(Message::Close(frame))) => {
                 let (code, reason) = frame.map_or((1005, String::new()), |frame| {
@@ -387,7 +396,14 @@ async fn sleep_until(at: Option<Instant>) {
 
 /// Lets a server close the connection in its own way after the end.
 async fn linger(mut socket: Socket) {
-    let rest = async { while let Some(Ok(_)) = socket.next().await {} };
+    let mut pings = Pings::of_a_stranger();
+    let rest = async {
+        while let Some(Ok(message)) = socket.next().await {
+            if matches!(message, Message::Ping(_)) && !pings.take(0) {
+                return;
+            }
+        }
+    };
     if tokio::time::timeout(LINGER, rest).await.is_err() {
         // Whether the server hears of it does not matter any more.
         let _ = tokio::time::timeout(LINGER, socket.close(None)).await;
@@ -398,6 +414,7 @@ fn broke(error: &Error) -> Closed {
     Closed::Broken(match error {
         Error::Io(error) => error.kind().to_string(),
         Error::ConnectionClosed | Error::AlreadyClosed => "it ended".to_owned(),
+        Error::WriteBufferFull(_) => "it does not read".to_owned(),
         Error::Protocol(_) | Error::Utf8(_) => "what came is no WebSocket".to_owned(),
         _ => "it failed".to_owned(),
     })

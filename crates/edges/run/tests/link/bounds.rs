@@ -1,6 +1,7 @@
 //! What a server can cost the core, and how many attempts it is given at once.
 
 use serde_json::{Map, json};
+use wharf_vocab::limits::SOCKET_PINGS_MAX;
 use wharf_vocab::{Code, RunStatus};
 
 use crate::stage::Plan;
@@ -92,4 +93,29 @@ async fn t007_a_server_that_never_acknowledges_is_given_up() {
     let fault = stage.fault_of(&run).await;
     assert!(fault.is(Code::ToolWorkerLost), "{fault}");
     assert!(fault.message.contains("did not acknowledge"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_server_that_pings_without_reading_is_given_up() {
+    let troupe = Troupe::tcp().await;
+    let stage = Plan::new(troupe.endpoint()).open().await;
+    let run = stage.start(json!({})).await;
+    let (mut actor, _) = troupe.take().await;
+    let answered = actor.flood().await;
+    assert!(answered <= SOCKET_PINGS_MAX, "{answered}");
+    let fault = stage.fault_of(&run).await;
+    assert!(fault.message.contains("pings"), "{fault}");
+}
+
+#[tokio::test]
+async fn a_server_that_pings_after_the_end_is_left() {
+    let troupe = Troupe::tcp().await;
+    let stage = Plan::new(troupe.endpoint()).open().await;
+    let run = stage.start(json!({})).await;
+    let (mut actor, _) = troupe.take().await;
+    let control = json!({"final": true, "status": "success", "cost_micro": 0});
+    actor.number(json!({"kind": "Response", "control": control, "outputs": {}})).await;
+    assert_eq!(stage.end_of(&run).await.status(), RunStatus::Succeeded);
+    let answered = actor.flood().await;
+    assert!(answered <= SOCKET_PINGS_MAX, "{answered}");
 }

@@ -175,6 +175,23 @@ impl Actor {
         }
     }
 
+    /// Sends pings and reads nothing meanwhile; then how many were answered before the end.
+    pub(crate) async fn flood(&mut self) -> u32 {
+        for _ in 0..2_000 {
+            // Whoever has hung up is sent nothing more.
+            if self.socket.send(Message::Ping(vec![7; 125].into())).await.is_err() {
+                break;
+            }
+        }
+        let mut answered = 0;
+        while let Some(Ok(message)) =
+            tokio::time::timeout(LONG, self.socket.next()).await.expect("it ends")
+        {
+            answered += u32::from(matches!(message, Message::Pong(_)));
+        }
+        answered
+    }
+
     pub(crate) async fn say_binary(&mut self) {
         let _ = self.socket.send(Message::binary(vec![1, 2, 3])).await;
     }

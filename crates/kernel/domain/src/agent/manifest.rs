@@ -40,6 +40,14 @@ pub struct AgentManifest {
     pub operative: bool,
 }
 
+impl AgentManifest {
+    /// Whether it is an agent, and neither a tool server nor an operative.
+    #[must_use]
+    pub fn is_agent(&self) -> bool {
+        self.server.is_none() && !self.operative
+    }
+}
+
 /// How an agent is started: a program and its arguments, never a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entrypoint {

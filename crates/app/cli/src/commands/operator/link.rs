@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use wharf_vocab::Code;
+use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Seat, close};
 use wharf_wire::rest_v1::ErrorBody;
 
@@ -157,6 +158,8 @@ async fn open(client: &Client, taken: &Taken) -> Result<Socket> {
     }
     let upgraded = answer.upgrade().await.map_err(|error| client.lost(&error))?;
     let limits = WebSocketConfig::default()
+        .read_buffer_size(SOCKET_READ_BYTES)
+        .max_write_buffer_size(MESSAGE_BYTES_MAX + SOCKET_SPARE_BYTES)
         .max_message_size(Some(MESSAGE_BYTES_MAX))
         .max_frame_size(Some(MESSAGE_BYTES_MAX));
     Ok(WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(limits)).await)

@@ -151,6 +151,19 @@ impl RawSocket {
         sent
     }
 
+    /// How many pongs there are to read before it ends.
+    pub(crate) fn pongs_until_the_end(&mut self) -> usize {
+        let mut pongs = 0;
+        while let Ok(message) = self.0.read() {
+            match message {
+                Message::Pong(_) => pongs += 1,
+                Message::Close(_) => break,
+                _ => {}
+            }
+        }
+        pongs
+    }
+
     /// Whether the other side has cut it off. Reads what is there.
     pub(crate) fn is_cut(&mut self) -> bool {
         let stream = self.0.get_mut();

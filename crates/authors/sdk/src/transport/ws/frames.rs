@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use futures::{Sink, Stream};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
+use wharf_protocol::Pings;
 
 use crate::transport::frames::{Broken, Frames};
 
@@ -24,6 +25,9 @@ pub(super) struct Socket<S> {
     /// A question for a sign of life waits to be sent.
     ping: bool,
     closing: bool,
+    began: Instant,
+    /// The pings of the peer.
+    pings: Pings,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
@@ -31,7 +35,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
         let mut look = interval(keep_alive.max(Duration::from_millis(1)));
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         look.reset();
-        Self { socket, look, silent: 0, ping: false, closing: false }
+        let (began, pings) = (Instant::now(), Pings::new());
+        Self { socket, look, silent: 0, ping: false, closing: false, began, pings }
+    }
+
+    /// Counts a ping of the peer; `false` if it sends too many.
+    fn may_ping(&mut self) -> bool {
+        let now_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.pings.take(now_ms)
     }
 
     fn pinned(&mut self) -> Pin<&mut WebSocketStream<S>> {
@@ -70,6 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Frames for Socket<S> {
                 Some(Ok(Message::Binary(_))) => {
                     return Poll::Ready(Some(Utf8Bytes::from_static("?")));
                 }
+                Some(Ok(Message::Ping(_))) if !self.may_ping() => return Poll::Ready(None),
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => return Poll::Ready(None),
             }

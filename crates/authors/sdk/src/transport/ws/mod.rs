@@ -9,6 +9,7 @@ use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_
 use tokio_tungstenite::tungstenite::http::{HeaderValue, Response};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
+use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::tool_v1::SUBPROTOCOL;
 
 use super::dial::dial;
@@ -76,9 +77,9 @@ fn chosen<T>(response: &Response<T>) -> Option<&str> {
 fn config(options: &Options) -> WebSocketConfig {
     let bytes_max = options.limits.frame_bytes_max;
     WebSocketConfig::default()
-        .read_buffer_size(16 * 1024)
+        .read_buffer_size(SOCKET_READ_BYTES)
         .write_buffer_size(16 * 1024)
-        .max_write_buffer_size(bytes_max + 1024 * 1024)
+        .max_write_buffer_size(bytes_max + SOCKET_SPARE_BYTES)
         .max_message_size(Some(bytes_max))
         .max_frame_size(Some(bytes_max))
 }

@@ -1,18 +1,20 @@
-//! Reads JSON from peers: not too deep, and with errors that name the place but never the value.
+//! Reads JSON that others wrote: not too deep, and with errors that name the place but never the
+//! value. Every edge words what is wrong with a message by this, so that none repeats what it was
+//! sent: serde's own texts quote values.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 use serde_json::error::Category;
-use wharf_vocab::limits::JSON_DEPTH_MAX;
-use wharf_vocab::{Code, Fault};
 
-use crate::answer::invalid;
+use crate::limits::JSON_DEPTH_MAX;
+use crate::{Code, Fault};
 
-/// Reads a body that must be the JSON form of `T`.
-pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
+/// Reads a body that must be an object, the JSON form of `T`.
+pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
     check_depth(bytes)?;
     if bytes.trim_ascii_start().starts_with(b"[") {
         // Serde would take the items for fields in order.
-        return Err(no_object());
+        return Err(no_object(BODY));
     }
     let mut from = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut from).map_err(|error| {
@@ -20,13 +22,32 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
         // A value that cannot name one of several words is called a wrong letter, too.
         let is_json = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
         match error.inner().classify() {
-            Category::Syntax if path != "." && is_json() => misfit(&path, ""),
-            _ => describe(&path, error.inner()),
+            Category::Syntax if path != "." && is_json() => misfit(BODY, &path, ""),
+            _ => describe(BODY, &path, error.inner()),
         }
     })?;
-    from.end().map_err(|error| describe(".", &error))?;
+    from.end().map_err(|error| describe(BODY, ".", &error))?;
     Ok(value)
 }
+
+/// Reads a body that may be any JSON.
+pub fn value(bytes: &[u8]) -> Result<Value, Fault> {
+    check_depth(bytes)?;
+    serde_json::from_slice(bytes).map_err(|error| describe(BODY, ".", &error))
+}
+
+/// Makes a `T` of JSON that was read already. Errors call it `what`, such as "The body".
+pub fn fit<T: DeserializeOwned>(value: Value, what: &str) -> Result<T, Fault> {
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        describe(what, &path, error.inner())
+    })
+}
+
+/// What errors call a body.
+const BODY: &str = "The body";
+/// Longest path of a field that an error names; those of messages are shorter.
+const PATH_SHOWN_BYTES_MAX: usize = 120;
 
 /// Refuses nesting that would cost too much to read, before anything is built of it.
 fn check_depth(bytes: &[u8]) -> Result<(), Fault> {
@@ -52,19 +73,19 @@ fn check_depth(bytes: &[u8]) -> Result<(), Fault> {
 }
 
 /// Says what is wrong without a word of what was sent but the name of an unknown field.
-fn describe(path: &str, error: &serde_json::Error) -> Fault {
+fn describe(what: &str, path: &str, error: &serde_json::Error) -> Fault {
     if matches!(error.classify(), Category::Syntax | Category::Eof | Category::Io) {
         let (line, column) = (error.line(), error.column());
-        let message = format!("The body is not valid JSON at line {line}, column {column}.");
+        let message = format!("{what} is not valid JSON at line {line}, column {column}.");
         return Fault::new(Code::RequestInvalid, message).with("line", line).with("column", column);
     }
     let text = error.to_string();
     if let Some(rest) = text.strip_prefix("missing field `") {
         let field = rest.split('`').next().unwrap_or_default();
-        return invalid(field, format!("The body lacks the field `{field}`."));
+        return invalid(field, format!("{what} lacks the field `{field}`."));
     }
     if let Some(rest) = text.strip_prefix("unknown field `") {
-        return unknown_field(rest);
+        return unknown_field(what, rest);
     }
     // What serde expected is ours; it stands behind the last such phrase, so that a value which
     // holds the phrase itself cannot bring its own words in.
@@ -72,12 +93,18 @@ fn describe(path: &str, error: &serde_json::Error) -> Fault {
         expected.rsplit_once(" at line ").map_or(expected, |(expected, _)| expected)
     });
     if path == "." {
-        return no_object();
+        return no_object(what);
     }
-    misfit(path, expected)
+    misfit(what, path, expected)
 }
 
-fn misfit(path: &str, expected: &str) -> Fault {
+fn misfit(what: &str, path: &str, expected: &str) -> Fault {
+    // A path goes through names that a caller may have chosen.
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '[' | ']');
+    if path.len() > PATH_SHOWN_BYTES_MAX || !path.chars().all(is_name) {
+        let message = format!("{what} has a field that is not valid.");
+        return Fault::new(Code::RequestInvalid, message);
+    }
     let pointer = format!("/{}", path.replace('.', "/"));
     let message = match in_plain_words(expected) {
         Some(wanted) => format!("The field `{path}` must be {wanted}."),
@@ -109,16 +136,21 @@ fn in_plain_words(expected: &str) -> Option<String> {
     Some(words.to_owned())
 }
 
-fn no_object() -> Fault {
-    invalid("body", "The body must be a JSON object.")
+fn no_object(what: &str) -> Fault {
+    invalid("body", format!("{what} must be a JSON object."))
+}
+
+/// A field cannot be used.
+fn invalid(field: &str, message: impl Into<String>) -> Fault {
+    Fault::new(Code::RequestInvalid, message).with("field", field)
 }
 
 /// `rest` is `NAME`, expected one of `A`, `B` …
-fn unknown_field(rest: &str) -> Fault {
+fn unknown_field(what: &str, rest: &str) -> Fault {
     let (name, expected) = rest.split_once('`').unwrap_or((rest, ""));
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > 40 || !name.chars().all(is_name) {
-        let message = "The body has a field whose name the API does not know.";
+        let message = format!("{what} has a field whose name the API does not know.");
         return Fault::new(Code::RequestInvalid, message);
     }
     let known = expected.split('`').skip(1).step_by(2);
@@ -127,7 +159,7 @@ fn unknown_field(rest: &str) -> Fault {
         Some((distance, known)) if distance <= 2 => format!("did you mean `{known}`?"),
         _ => "see /openapi.json for those it may have.".to_owned(),
     };
-    invalid(name, format!("The body has an unknown field `{name}`; {hint}"))
+    invalid(name, format!("{what} has an unknown field `{name}`; {hint}"))
 }
 
 /// How many letters must change to make one word of the other.
@@ -148,7 +180,27 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wharf_wire::rest_v1::CreateRun;
+
+    /// A request like those of the API.
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only reading is tried")]
+    struct CreateRun {
+        tool: String,
+        #[serde(default)]
+        inputs: Value,
+        run_id: Option<String>,
+        timeout_ms: Option<u64>,
+        mode: Option<Mode>,
+        tags: Option<std::collections::BTreeMap<String, u8>>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        Real,
+        Mock,
+    }
 
     #[track_caller]
     fn refused(body: &str, code: Code, message: &str) {
@@ -240,11 +292,33 @@ mod tests {
             r#"{"tool": "a/b", "c4nary c4nary": 1}"#,
             r#"{"tool": c4nary}"#,
             r#""c4nary""#,
+            r#"{"tool": "a/b", "tags": {"c4nary c4nary": "x"}}"#,
         ] {
             let fault = read::<CreateRun>(body.as_bytes()).expect_err("refused");
             let shown = format!("{fault:?}");
             assert!(!shown.contains("c4nary"), "{body}: {shown}");
+            let Ok(body) = value(body.as_bytes()) else { continue };
+            let fault = fit::<CreateRun>(body.clone(), "The body").expect_err("refused");
+            let shown = format!("{fault:?}");
+            assert!(!shown.contains("c4nary"), "{body}: {shown}");
         }
+        let fault = value(b"{c4nary").expect_err("no JSON");
+        assert!(!format!("{fault:?}").contains("c4nary"), "{fault:?}");
+    }
+
+    #[test]
+    fn what_was_read_already_is_worded_alike() {
+        let told = |json: &str| {
+            let value = value(json.as_bytes()).expect("JSON");
+            fit::<CreateRun>(value, "The offer").expect_err("refused").message
+        };
+        assert_eq!(told(r#"{"inputs": {}}"#), "The offer lacks the field `tool`.");
+        assert_eq!(told(r#"{"tool": 7}"#), "The field `tool` must be text.");
+        assert_eq!(
+            told(r#"{"tool": "", "mode": "x"}"#),
+            "The field `mode` must be `real` or `mock`."
+        );
+        assert_eq!(told("7"), "The offer must be a JSON object.");
     }
 
     #[test]
