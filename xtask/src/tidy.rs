@@ -3,6 +3,7 @@
 //! Each rule is a function from facts to findings, so that its tests need no checkout. A finding
 //! is one line that says where and what to do. Long files are reported before they are refused.
 
+mod bounds;
 mod direction;
 mod error_pages;
 mod links;
@@ -28,6 +29,7 @@ pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
     findings.extend(error_pages::check(repo)?);
     findings.extend(specs::check_numbers(repo)?);
     findings.extend(security_page::check(repo, &files)?);
+    findings.extend(bounds::check(&files));
     findings.extend(words::check(&files));
     findings.extend(links::check(repo, &files));
     let sizes = sizes::check(&files);
