@@ -77,7 +77,12 @@ impl link::Doors for Doors {
                 let message = format!("The {} went away: {why}.", self.tools.word());
                 return Err(Fault::new(Code::ToolWorkerLost, message));
             }
-            Ok(self.endpoint.clone().with_bearer(self.bearer().await?))
+            let endpoint = self.endpoint.clone();
+            Ok(match self.bearer().await? {
+                // A launch is shown what it was told to ask for.
+                None => endpoint,
+                bearer => endpoint.with_bearer(bearer),
+            })
         }
         .boxed()
     }

@@ -1,15 +1,23 @@
 //! What a launch of a tool server is given: its program, where it listens, its folder.
 
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tokio::net::UnixListener;
 use wharf_domain::Agent;
 use wharf_domain::agent::{Serving, ToolServer};
 use wharf_domain::permission::Permission;
 use wharf_engine::Reach;
-use wharf_engine::launcher::{Inbound, LaunchSpec};
-use wharf_hosting::{Places, Sockets};
+use wharf_engine::launcher::{Inbound, LaunchSpec, Secret};
+use wharf_hosting::{Places, Sockets, bind_unix, random_hex};
 use wharf_vocab::{Code, Fault, SandboxLevel};
+use wharf_wire::run_v1::{Handover, ToolName};
 
 use crate::folder;
 use crate::link::Address;
@@ -21,15 +29,26 @@ const ORIGINS: &str = "WHARF_ALLOW_ORIGINS";
 const PORT: &str = "{port}";
 /// What stands for the shared folder in a container's command.
 const ARTIFACTS: &str = "{artifacts}";
+/// How much chance is in the secret of a launch.
+const SECRET_BYTES: usize = 32;
 
-/// Makes a launch one of a tool server; where it will listen.
+/// The core's way to a launch.
+#[derive(Debug, Clone)]
+pub(crate) struct Way {
+    /// Where it is. The socket is the core's own, out of the reach of the launch.
+    pub(crate) address: Address,
+    /// What the server was told to ask for.
+    pub(crate) secret: Option<Secret>,
+}
+
+/// Makes a launch one of a tool server; the way there.
 pub(crate) fn equip(
     options: &Options,
     (agent, server): (&Agent, &ToolServer),
     places: &Places,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,
-) -> Result<Address, Fault> {
+) -> Result<Way, Fault> {
     let artifacts = folder::path(places);
     let reach = reach(options, agent, server)?;
     if reach == Reach::Folder {
@@ -39,19 +58,24 @@ pub(crate) fn equip(
     spec.env.insert("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned());
     match &server.how {
         Serving::Handler { file, cold } => {
-            let socket = own_socket(spec, sockets)?;
+            let way = handed_over(server, spec, sockets)?;
             // The same folder by its own name, since not every fence can show it as another.
             spec.private_dirs.push(artifacts.clone());
+            // Where runs have their own folders, out of each other's sight.
+            let runs = places.own("runs");
+            spec.private_dirs.push(runs.clone());
             spec.fence.read.push(options.program.clone());
             spec.program.clone_from(&options.program);
-            spec.args = serve(options, agent, &spec.cwd.join(file), &socket, &artifacts);
+            spec.args = serve(options, agent, &spec.cwd.join(file), &artifacts);
+            spec.args.extend(["--scratch".to_owned(), runs.display().to_string()]);
+            spec.args.push("--keep-apart".to_owned());
             let timeout_ms = server.tool.timeout_ms.unwrap_or(ToolServer::TIMEOUT_MS);
             spec.args.extend(["--timeout".to_owned(), format!("{timeout_ms}ms")]);
             if *cold {
                 spec.args.push("--cold".to_owned());
             }
             spec.args.extend(approved(agent, spec));
-            Ok(Address::Unix(socket))
+            Ok(way)
         }
         Serving::Program { argv } => {
             let (socket, port) = way_in(spec, sockets)?;
@@ -61,7 +85,7 @@ pub(crate) fn equip(
             let word = |word: &String| word.replace(PORT, &port.to_string());
             spec.program = argv.first().map(word).unwrap_or_default().into();
             spec.args = argv.iter().skip(1).map(word).collect();
-            Ok(Address::Unix(socket))
+            Ok(Way { address: Address::Unix(socket), secret: None })
         }
         Serving::Image { image } => {
             let (socket, port) = way_in(spec, sockets)?;
@@ -74,7 +98,7 @@ pub(crate) fn equip(
             let (program, args) = options.container.split_first().ok_or_else(no_container)?;
             spec.program = word(program).into();
             spec.args = args.iter().map(word).collect();
-            Ok(Address::Unix(socket))
+            Ok(Way { address: Address::Unix(socket), secret: None })
         }
         Serving::Remote { .. } => {
             Err(Fault::new(Code::CoreInternal, "A server elsewhere is not launched."))
@@ -111,17 +135,10 @@ pub(crate) fn no_container() -> Fault {
 }
 
 /// The arguments of the program that serves a handler.
-fn serve(
-    options: &Options,
-    agent: &Agent,
-    handler: &Path,
-    socket: &Path,
-    artifacts: &Path,
-) -> Vec<String> {
-    let listen = format!("unix:{}", socket.display());
+fn serve(options: &Options, agent: &Agent, handler: &Path, artifacts: &Path) -> Vec<String> {
     let mut args: Vec<String> = ["tool", "serve", "--handler"].map(str::to_owned).into();
     args.push(handler.display().to_string());
-    args.extend(["--listen".to_owned(), listen]);
+    args.extend(["--listen", "fd:3"].map(str::to_owned));
     args.extend(["--artifacts".to_owned(), artifacts.display().to_string()]);
     args.extend(["--digest".to_owned(), agent.manifest_hash.to_string()]);
     args.extend(["--allow-origin".to_owned(), options.storage.origin.clone()]);
@@ -147,11 +164,38 @@ fn approved(agent: &Agent, spec: &LaunchSpec) -> Vec<String> {
     args
 }
 
-/// A socket that the server itself makes, in a folder of its own.
-fn own_socket(spec: &mut LaunchSpec, sockets: &mut Sockets) -> Result<PathBuf, Fault> {
-    let folder = sockets.folder()?.join("d");
-    spec.private_dirs.push(folder.clone());
-    Ok(folder.join("s"))
+/// A socket that the core makes and hands to its own program, with a secret and the tool's name,
+/// over a connection that the program inherits.
+fn handed_over(
+    server: &ToolServer,
+    spec: &mut LaunchSpec,
+    sockets: &mut Sockets,
+) -> Result<Way, Fault> {
+    let socket = sockets.folder()?.join("i");
+    let secret = random_hex(SECRET_BYTES)?;
+    let handover = Handover { secret: secret.clone(), tool: tool_name(server) };
+    let sent = bind_unix(&socket).and_then(|listener| hand(&handover, &listener));
+    spec.connection = Some(Arc::new(sent.map_err(|error| sockets.unusable(&error))?));
+    spec.secrets.push(secret.clone());
+    Ok(Way { address: Address::Unix(socket), secret: Some(Secret::new(secret.into_bytes())) })
+}
+
+/// The tool of a server as it is named on the wire.
+pub(crate) fn tool_name(server: &ToolServer) -> ToolName {
+    let tool = server.offered();
+    ToolName { reference: tool.tool.to_string(), digest: Some(tool.hash().to_string()) }
+}
+
+/// Puts a handover on a connection, where it waits for its reader; the reader's end.
+fn hand(handover: &Handover, listener: &UnixListener) -> io::Result<OwnedFd> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let text = serde_json::to_vec(handover)?;
+    let socket = [listener.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&socket));
+    let sent = sendmsg(&ours, &[IoSlice::new(&text)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    if sent == text.len() { Ok(theirs.into()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 /// A way to a port that the server listens on.

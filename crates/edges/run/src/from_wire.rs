@@ -53,6 +53,7 @@ pub(crate) fn ended(
         Ended::Broken { code, message } => {
             let (fault, executed) = match code {
                 code::LIMIT => (Fault::new(Code::ToolOutputTooLarge, message), Executed::Maybe),
+                code::WRONG_TOOL => (Fault::new(Code::ToolMismatch, message), Executed::Maybe),
                 code::COST => (other(code, message), Executed::Yes),
                 _ => (other(code, message), Executed::Maybe),
             };
@@ -101,6 +102,9 @@ fn failed(code: &str, message: String, canceled: bool) -> AttemptError {
             ours(Code::ToolInvalidInput, "The tool server does not take these inputs."),
             Executed::No,
         ),
+        code::WRONG_TOOL => {
+            (ours(Code::ToolMismatch, "The tool server serves another tool."), Executed::No)
+        }
         code::BUSY => (ours(Code::ToolBusy, "The tool server has too much to do."), Executed::No),
         code::HANDLER => (ours(Code::ToolInternal, "The tool failed inside."), Executed::Yes),
         code::WORKER => (

@@ -18,7 +18,7 @@ use wharf_hosting::{Closed, Command, Phase, Process, Tie, fail};
 use wharf_vocab::{AttemptId, Code, Executed, Fault};
 
 use crate::doors::Doors;
-use crate::equip;
+use crate::equip::{self, Way};
 use crate::folder::Shelf;
 use crate::link::{Endpoint, Health, Reachable, Server, Settings, Stop};
 use crate::tools::{Tools, server_of};
@@ -97,7 +97,8 @@ impl Station {
             server.token_secret.clone(),
         ));
         let limits = wharf_hosting::limits(agent, &tools.options.hosting.limits);
-        let calls_max = limits.calls_max.or(server.calls_max).unwrap_or(CALLS_DEFAULT).max(1);
+        let said = [limits.calls_max, server.calls_max].into_iter().flatten().min();
+        let calls_max = said.unwrap_or(CALLS_DEFAULT).max(1);
         let calls_max =
             usize::try_from(calls_max).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let settings = settings(server, calls_max);
@@ -343,9 +344,9 @@ fn endpoint(tools: &Tools, process: &Process, server: &ToolServer) -> Result<End
     if let Serving::Remote { url } = &server.how {
         return Endpoint::parse(url);
     }
-    let address = tools.address(&process.launch);
     let gone = || Fault::new(Code::ToolWorkerLost, "The tool server went away.");
-    Ok(Endpoint::new(address.ok_or_else(gone)?).of_life(tools.next_life()))
+    let Way { address, secret } = tools.way(&process.launch).ok_or_else(gone)?;
+    Ok(Endpoint::new(address).with_bearer(secret).of_life(tools.next_life()))
 }
 
 fn settings(server: &ToolServer, calls_max: usize) -> Settings {
@@ -355,6 +356,7 @@ fn settings(server: &ToolServer, calls_max: usize) -> Settings {
         // The core's own program numbers its messages; of others it has to be learned.
         replays: matches!(server.how, Serving::Handler { .. }),
         required: server.required_outputs.clone(),
+        tool: Some(equip::tool_name(server)),
         ..Settings::default()
     }
 }

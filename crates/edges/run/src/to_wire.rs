@@ -7,7 +7,7 @@ use wharf_engine::Attempt;
 use wharf_vocab::{Fault, Mode, Object, Timestamp};
 use wharf_wire::run_v1::{self as wire, Request, RequestControl};
 
-use crate::link::{Files, Shown};
+use crate::link::{Files, Settings, Shown};
 
 /// What a server is asked, and what it was given for it. It holds addresses and is not kept.
 pub(crate) struct Order {
@@ -22,7 +22,7 @@ pub(crate) struct Order {
 pub(crate) fn order(
     attempt: &Attempt,
     files: &Files,
-    required: &[String],
+    settings: &Settings,
     now: Timestamp,
 ) -> Result<Order, Fault> {
     let (dispatch, data) = (attempt.dispatch(), attempt.data());
@@ -55,7 +55,8 @@ pub(crate) fn order(
         refs: Some(data.refs()),
         world: Some(dispatch.run.world.as_str().to_owned()),
         deadline_ms: dispatch.deadline.map(|deadline| deadline.ms_since(now).max(1)),
-        required: required.to_vec(),
+        required: settings.required.clone(),
+        tool: settings.tool.clone(),
         ..RequestControl::new(dispatch.run.run.as_str(), mode)
     };
     let outputs = places.iter().map(|(name, at)| (name.clone(), at.clone().into())).collect();

@@ -16,6 +16,7 @@ use wharf_hosting::{
 };
 use wharf_vocab::{AgentId, Code, Fault, LaunchId};
 
+use crate::equip::Way;
 use crate::link::{Address, Endpoint};
 use crate::options::Options;
 use crate::station::Station;
@@ -26,8 +27,8 @@ use crate::{equip, manifest};
 pub(crate) struct Tools {
     pub(crate) host: Host,
     pub(crate) options: Options,
-    /// Where launches listen that are under way.
-    addresses: Mutex<HashMap<LaunchId, Address>>,
+    /// The ways to launches that are under way.
+    ways: Mutex<HashMap<LaunchId, Way>>,
     /// How many launches there have been.
     lives: AtomicU64,
 }
@@ -53,7 +54,7 @@ pub(crate) fn unknown(id: &AgentId) -> Fault {
 impl Tools {
     pub(crate) fn new(options: Options) -> Self {
         let host = Host::new(options.hosting.clone());
-        Self { host, options, addresses: Mutex::default(), lives: AtomicU64::new(0) }
+        Self { host, options, ways: Mutex::default(), lives: AtomicU64::new(0) }
     }
 
     /// A number that no other launch has.
@@ -61,13 +62,13 @@ impl Tools {
         self.lives.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Where a launch listens.
-    pub(crate) fn address(&self, launch: &LaunchId) -> Option<Address> {
-        self.with(|addresses| addresses.get(launch).cloned())
+    /// The way to a launch.
+    pub(crate) fn way(&self, launch: &LaunchId) -> Option<Way> {
+        self.with(|ways| ways.get(launch).cloned())
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<LaunchId, Address>) -> T) -> T {
-        work(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<LaunchId, Way>) -> T) -> T {
+        work(&mut self.ways.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Refuses a server elsewhere that could not get at the files of its runs.
@@ -151,10 +152,10 @@ impl Kind for Tools {
         sockets: &'a mut Sockets,
     ) -> BoxFuture<'a, Result<Kept, Fault>> {
         let launch = spec.launch.clone();
-        let address = server_of(agent)
+        let way = server_of(agent)
             .and_then(|server| equip::equip(&self.options, (agent, server), places, spec, sockets));
-        let equipped = address.map(|address| {
-            self.with(|addresses| addresses.insert(launch, address));
+        let equipped = way.map(|way| {
+            self.with(|ways| ways.insert(launch, way));
             None
         });
         futures::future::ready(equipped).boxed()
@@ -165,6 +166,6 @@ impl Kind for Tools {
     }
 
     fn over(&self, launch: &LaunchId) {
-        self.with(|addresses| addresses.remove(launch));
+        self.with(|ways| ways.remove(launch));
     }
 }

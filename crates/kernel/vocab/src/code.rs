@@ -202,6 +202,8 @@ codes! {
     ToolAgentLost = "tool.agent_lost", 502, true;
     /// The tool server or its worker went away before it gave a result.
     ToolWorkerLost = "tool.worker_lost", 502, true;
+    /// Whoever answered serves another tool, or another definition of it.
+    ToolMismatch = "tool.mismatch", 502, false;
     /// Too many runs wait for the tool's provider.
     ToolBusy = "tool.busy", 503, true;
     /// The inputs do not fit the tool's schema.

@@ -92,7 +92,11 @@ impl Served {
     }
 
     /// The same with these variables in its environment.
-    fn start_in(home: &TestHome, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_in(
+        home: &TestHome,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
         let all = [&["tool", "serve", "--listen", "127.0.0.1:0", "--json"], arguments].concat();
         let mut command = home.wharf(&all);
         command.stderr(Stdio::null()).envs(variables.iter().copied());
@@ -112,7 +116,7 @@ impl Served {
 
     /// Adds it to a core under this name.
     #[track_caller]
-    fn add_to(&self, home: &TestHome, reference: &str, more: &str) {
+    pub(crate) fn add_to(&self, home: &TestHome, reference: &str, more: &str) {
         let lines = format!("url = \"ws://{}/run\"\n{more}", self.address);
         let folder = manifest(reference, &lines);
         add(home, folder.path());

@@ -51,7 +51,8 @@ where
     let stream = Metered::new(stream, Arc::clone(&hub.unfinished));
     let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let (sink, stream) = socket.split();
-    let session = Mutex::new(Session::new(hub.clock.now(), &hub.options.limits));
+    let session = Session::new(hub.clock.now(), &hub.options.limits);
+    let session = Mutex::new(session.serving(hub.options.tool.clone()));
     let pings = Pings::of_a_stranger();
     let mut connection: Connection<Metered<S>> = Connection { hub, session, sink, stream, pings };
     let end = connection.follow(credential).await;

@@ -9,7 +9,7 @@ use crate::Failure;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is none.
-    #[error("`{0}` is no address to listen on; write HOST:PORT or unix:PATH")]
+    #[error("`{0}` is no address to listen on; write HOST:PORT, unix:PATH or fd:NUMBER")]
     Address(String),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]

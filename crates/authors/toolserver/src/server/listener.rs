@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::RawFd;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -9,14 +10,17 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, lookup_host};
+use wharf_wire::run_v1::Handover;
 
-use super::{Error, Listen};
+use super::{Error, Listen, handover};
 
 /// A socket that is listened on.
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener, SocketFile),
+    /// One that somebody else has made, and its number there.
+    Inherited(UnixListener, RawFd),
 }
 
 /// A connection, before anything was said.
@@ -27,10 +31,14 @@ pub(super) enum Stream {
 }
 
 impl Listener {
-    /// Begins to listen. Without a token only this machine may connect.
-    pub(super) async fn bind(listen: &Listen, has_token: bool) -> Result<Self, Error> {
+    /// Begins to listen, and says what was handed over with the socket, if it was made by somebody
+    /// else. Without a token only this machine may connect.
+    pub(super) async fn bind(
+        listen: &Listen,
+        has_token: bool,
+    ) -> Result<(Self, Option<Handover>), Error> {
         let failed = |source| Error::Bind { address: listen.to_string(), source };
-        match listen {
+        let listener = match listen {
             Listen::Tcp(address) => {
                 let addresses: Vec<SocketAddr> =
                     lookup_host(address).await.map_err(failed)?.collect();
@@ -38,16 +46,21 @@ impl Listener {
                 if is_open && !has_token {
                     return Err(Error::Open(address.clone()));
                 }
-                TcpListener::bind(addresses.as_slice()).await.map(Self::Tcp).map_err(failed)
+                TcpListener::bind(addresses.as_slice()).await.map(Self::Tcp).map_err(failed)?
             }
             Listen::Unix(path) => {
                 clear(path).await.map_err(failed)?;
                 let listener = UnixListener::bind(path).map_err(failed)?;
                 let owner_only = std::fs::Permissions::from_mode(0o600);
                 std::fs::set_permissions(path, owner_only).map_err(failed)?;
-                Ok(Self::Unix(listener, SocketFile(path.clone())))
+                Self::Unix(listener, SocketFile(path.clone()))
             }
-        }
+            Listen::Inherited(number) => {
+                let (listener, handover) = handover::receive(*number).map_err(failed)?;
+                return Ok((Self::Inherited(listener, *number), Some(handover)));
+            }
+        };
+        Ok((listener, None))
     }
 
     /// Where it listens, as a client writes it.
@@ -57,6 +70,7 @@ impl Listener {
                 listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string()),
             ),
             Self::Unix(_, file) => Listen::Unix(file.0.clone()),
+            Self::Inherited(_, number) => Listen::Inherited(*number),
         }
     }
 
@@ -69,7 +83,9 @@ impl Listener {
                 let _ = rustix::net::sockopt::set_tcp_user_timeout(&stream, 60_000);
                 Ok(Stream::Tcp(stream))
             }
-            Self::Unix(listener, _) => Ok(Stream::Unix(listener.accept().await?.0)),
+            Self::Unix(listener, _) | Self::Inherited(listener, _) => {
+                Ok(Stream::Unix(listener.accept().await?.0))
+            }
         }
     }
 }

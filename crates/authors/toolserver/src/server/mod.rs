@@ -17,6 +17,7 @@ mod connection;
 mod error;
 mod execution;
 mod guard;
+mod handover;
 mod handshake;
 mod http;
 mod hub;

@@ -1,11 +1,13 @@
 //! How a server is set up.
 
 use std::fmt;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use wharf_protocol::run::server::{Limits, Profile};
+use wharf_wire::run_v1::ToolName;
 
 use super::Error;
 use crate::transfer::Policy;
@@ -24,6 +26,8 @@ pub struct Options {
     pub tls: Option<Tls>,
     /// Which files runs may fetch and write.
     pub files: Policy,
+    /// The tool that is served. A request that names another one is refused; without it none is.
+    pub tool: Option<ToolName>,
     /// What its health says is served; the handler's own digest when absent.
     pub digest: Option<String>,
     /// How many connections may watch runs at once.
@@ -53,6 +57,7 @@ impl Default for Options {
             token_file: None,
             tls: None,
             files: Policy::default(),
+            tool: None,
             digest: None,
             connections_max: 1024,
             concurrency: (cores * 8).max(16),
@@ -82,6 +87,10 @@ pub enum Listen {
     Tcp(String),
     /// A socket in the file system, for its owner only.
     Unix(PathBuf),
+    /// A socket that was made by whoever launched this process. It comes over the connection that
+    /// is inherited under this number, together with the secret that callers must show and the
+    /// name of the tool.
+    Inherited(RawFd),
 }
 
 impl FromStr for Listen {
@@ -90,6 +99,10 @@ impl FromStr for Listen {
     fn from_str(text: &str) -> Result<Self, Error> {
         if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
             return Ok(Self::Unix(path.into()));
+        }
+        if let Some(number) = text.strip_prefix("fd:") {
+            let number = number.parse().ok().filter(|number| *number > 2);
+            return number.map(Self::Inherited).ok_or_else(|| Error::Address(text.to_owned()));
         }
         let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty());
         match port.and_then(|(_, port)| port.parse::<u16>().ok()) {
@@ -104,6 +117,7 @@ impl fmt::Display for Listen {
         match self {
             Self::Tcp(address) => f.write_str(address),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Inherited(number) => write!(f, "fd:{number}"),
         }
     }
 }
@@ -114,10 +128,22 @@ mod tests {
 
     #[test]
     fn places_to_listen_are_read_and_written() {
-        for text in ["127.0.0.1:8000", "localhost:0", "[::1]:9", "unix:/tmp/x.sock"] {
+        for text in ["127.0.0.1:8000", "localhost:0", "[::1]:9", "unix:/tmp/x.sock", "fd:3"] {
             assert_eq!(text.parse::<Listen>().expect(text).to_string(), text);
         }
-        for text in ["", "8000", ":8000", "127.0.0.1", "host:http", "host:70000", "unix:"] {
+        for text in [
+            "",
+            "8000",
+            ":8000",
+            "127.0.0.1",
+            "host:http",
+            "host:70000",
+            "unix:",
+            "fd:",
+            "fd:2",
+            "fd:-1",
+            "fd:x",
+        ] {
             assert!(text.parse::<Listen>().is_err(), "{text}");
         }
     }

@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
+use wharf_wire::run_v1::Handover;
 
 use super::http::Front;
 use super::hub::Hub;
@@ -47,14 +48,18 @@ pub struct Server {
 
 impl Server {
     /// Reads the files that the options name and begins to listen.
-    pub async fn bind(options: Options) -> Result<Self, Error> {
-        let tokens = options.token_file.as_deref().map(Tokens::read).transpose()?;
+    pub async fn bind(mut options: Options) -> Result<Self, Error> {
+        let mut tokens = options.token_file.as_deref().map(Tokens::read).transpose()?;
         let tls = options.tls.as_ref().map(tls::acceptor).transpose()?;
         let mut files = options.files.clone();
         // The control plane of that wire resolves paths itself and lists no references.
         files.any_run |= options.profile == Profile::Upstream;
         let transfer = Transfer::new(files).map_err(Error::Files)?;
-        let listener = Listener::bind(&options.listen, tokens.is_some()).await?;
+        let (listener, handover) = Listener::bind(&options.listen, tokens.is_some()).await?;
+        if let Some(Handover { secret, tool }) = handover {
+            tokens.get_or_insert_default().add(&secret);
+            options.tool = Some(tool);
+        }
         Ok(Self { options, listener, tokens, tls, transfer })
     }
 

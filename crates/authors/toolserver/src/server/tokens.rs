@@ -9,8 +9,9 @@ use wharf_protocol::run::server::Credential;
 
 use super::Error;
 
-/// The tokens of a file. Only their hashes are kept, and comparing hashes takes the same time
+/// The tokens of a file, or of whoever launched the server. Only their hashes are kept, and comparing hashes takes the same time
 /// whatever they are.
+#[derive(Default)]
 pub(super) struct Tokens {
     hashes: Vec<blake3::Hash>,
 }
@@ -28,6 +29,11 @@ impl Tokens {
             return Err(unfit("there is no token in it".to_owned()));
         }
         Ok(Self { hashes })
+    }
+
+    /// Takes one more.
+    pub(super) fn add(&mut self, token: &str) {
+        self.hashes.push(blake3::hash(token.as_bytes()));
     }
 
     /// Who shows a token, if it is one of ours.

@@ -105,6 +105,22 @@ impl RunFiles {
         Ok(path)
     }
 
+    /// The folders that are this run's own: for scratch, and where its files lie among those of
+    /// others. All of the latter where runs may read each other's.
+    pub fn own_folders(&self) -> Vec<PathBuf> {
+        let mut own: Vec<PathBuf> = self.folder().into_iter().collect();
+        if let Some(artifacts) = &self.shared.policy.artifacts {
+            let of_world = self.world.as_ref().map(|world| format!("~{world}"));
+            if self.shared.policy.any_run {
+                own.push(artifacts.clone());
+            } else {
+                own.push(artifacts.join(&self.run_id));
+                own.extend(of_world.map(|world| artifacts.join(world).join(&self.run_id)));
+            }
+        }
+        own
+    }
+
     /// Brings a handler's outputs to their end: writes values whose keys have a place and were
     /// not written yet, names the place in their stead, and gives null for what was asked for and
     /// not produced. Also says which keys that were.

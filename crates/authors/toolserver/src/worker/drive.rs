@@ -20,7 +20,7 @@ use super::frames;
 use super::lines::{Line, Lines};
 use super::logs;
 use super::memory;
-use super::message::{Exit, FromWorker, KILL, News, Payload, STOP, ToWorker};
+use super::message::{Exit, FromWorker, KILL, News, Payload, STOP, ToWorker, Walls};
 use super::settings::WorkerSettings;
 use super::ways::Ours;
 use crate::transfer::Source;
@@ -98,6 +98,7 @@ fn start(call: &Call, settings: &WorkerSettings) -> Vec<u8> {
         refs: call.inputs.iter().filter(is_reference).map(|(key, _)| key.as_str()).collect(),
         folder: call.files.folder().ok(),
         line_bytes_max: settings.line_bytes_max,
+        apart: Walls::of(call, settings),
     })
 }
 

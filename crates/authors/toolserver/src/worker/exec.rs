@@ -16,7 +16,7 @@ use wharf_wire::run_v1::code;
 
 use super::drive::drive;
 use super::keeper;
-use super::message::Order;
+use super::message::{Order, Walls};
 use super::settings::WorkerSettings;
 use super::ways::{Ours, send_with, ways};
 use crate::{Call, Done, Failure, Handler, Reporter};
@@ -81,11 +81,15 @@ impl ExecHandler {
 
 impl Handler for ExecHandler {
     fn run(&self, call: Call, report: Reporter) -> BoxFuture<'static, Done> {
-        let order = Order {
-            argv: self.argv.clone(),
-            cwd: self.cwd.clone(),
-            environment: self.settings.variables(),
-        };
+        let apart = Walls::of(&call, &self.settings);
+        let mut environment = self.settings.variables();
+        if let Ok(folder) = call.files.folder()
+            && apart.is_some()
+        {
+            environment.push(("TMPDIR".into(), folder.into()));
+        }
+        let (argv, cwd) = (self.argv.clone(), self.cwd.clone());
+        let order = Order { argv, cwd, environment, apart };
         let (keeper, settings) = (self.keeper.clone(), Arc::clone(&self.settings));
         Box::pin(async move {
             match Self::start(order, keeper).await {

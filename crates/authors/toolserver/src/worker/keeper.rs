@@ -7,7 +7,7 @@
 //!
 //! The program is started in two steps: the keeper starts itself again to [`enter`], which leaves
 //! the keeper's session, asks to die with the keeper, puts the run's channel where the program looks
-//! for it, and becomes the program.
+//! for it, is walled off from other runs where that is wanted, and becomes the program.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -27,7 +27,7 @@ use rustix::process::{
     wait,
 };
 
-use super::message::{Exit, News, Order, STOP};
+use super::message::{Exit, News, Order, STOP, Walls};
 use super::ways::receive_with;
 
 /// The hidden first argument.
@@ -110,6 +110,7 @@ fn start(order: &Order, descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
     let child = Command::new("/proc/self/exe")
         .arg0("wharf")
         .args([WORD, ENTER, &getpid().as_raw_nonzero().to_string()])
+        .arg(serde_json::to_string(&order.apart)?)
         .args(&order.argv)
         .current_dir(&order.cwd)
         .env_clear()
@@ -126,6 +127,8 @@ fn enter(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
     let keeper =
         arguments.next().and_then(|text| text.to_str()?.parse().ok()).ok_or_else(invalid)?;
+    let walls = arguments.next().ok_or_else(invalid)?;
+    let walls: Option<Walls> = serde_json::from_slice(walls.as_encoded_bytes())?;
     let program = arguments.next().ok_or_else(invalid)?;
     setsid()?;
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -138,6 +141,9 @@ fn enter(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
         return Err(io::ErrorKind::AddrInUse.into());
     }
     fcntl_setfd(&channel, FdFlags::empty())?;
+    if let Some(walls) = walls {
+        walls.put_up()?;
+    }
     let error = Command::new(&program).args(arguments).stdin(Stdio::null()).exec();
     complain(channel, &program, &error);
     Err(error)

@@ -22,6 +22,9 @@ pub(super) enum ToWorker<'a> {
         folder: Option<PathBuf>,
         /// The longest line that is read from the worker.
         line_bytes_max: usize,
+        /// How it is kept apart from others, if it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        apart: Option<Walls>,
     },
     /// Stop soon.
     Cancel,
@@ -31,6 +34,17 @@ pub(super) enum ToWorker<'a> {
     Written { id: u64, bytes: u64, b3: String },
     /// The answer to either, if it cannot be done.
     Refused { id: u64, code: String, message: String },
+}
+
+/// What a worker sees of folders that runs share.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Walls {
+    /// Nothing in these,
+    pub(super) hidden: Vec<PathBuf>,
+    /// but all of these,
+    pub(super) own: Vec<PathBuf>,
+    /// and these to read.
+    pub(super) readable: Vec<PathBuf>,
 }
 
 /// The run as handlers see it.
@@ -132,6 +146,8 @@ pub(super) struct Order {
     pub(super) argv: Vec<OsString>,
     pub(super) cwd: PathBuf,
     pub(super) environment: Vec<(OsString, OsString)>,
+    /// How it is kept apart from others, if it is.
+    pub(super) apart: Option<Walls>,
 }
 
 /// Tells a keeper to send SIGTERM to the run's processes. Any other byte, and the end of the

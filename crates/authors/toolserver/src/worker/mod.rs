@@ -10,8 +10,11 @@
 //!   keeper, which needs nobody for that; a keeper whose server is gone does the same.
 //! - A worker can make the server keep at most one line, one bounded log and a bounded number of
 //!   requests.
+//! - Where the server is told to keep runs apart, a worker can look into no other run's memory and
+//!   folder, as far as the kernel has Landlock.
 //! - What callers read of a failure is a code and a sentence; stories go to the server's log.
 
+mod apart;
 mod drive;
 mod ending;
 mod exec;
@@ -28,4 +31,5 @@ mod ways;
 pub use exec::ExecHandler;
 pub(crate) use frames::other_phase;
 pub use python::{PYTHON_SOURCES, PythonHandler};
-pub use settings::WorkerSettings;
+pub use settings::{Apart, WorkerSettings};
+pub(crate) use ways::receive_with;

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What workers see of the server's own environment. Everything else is kept from them.
@@ -39,6 +40,31 @@ pub struct WorkerSettings {
     pub cancel_grace: Duration,
     /// How long a handler may take to get ready, imports included.
     pub start_timeout: Duration,
+    /// Whether and where the workers of different runs are kept apart.
+    pub apart: Option<Apart>,
+}
+
+/// Keeps the workers of different runs apart, where the kernel has Landlock: none can read or
+/// change the memory of another, or signal it, and none sees what lies in these folders but what is
+/// its own run's.
+#[derive(Debug, Clone)]
+pub struct Apart {
+    /// Folders in which runs have folders of their own. Nothing that a worker may make files in
+    /// may lie around them.
+    pub folders: Vec<PathBuf>,
+    /// The one among them in which the server keeps what workers need.
+    pub scratch: PathBuf,
+    /// What all workers may read of them.
+    pub readable: Vec<PathBuf>,
+}
+
+impl Apart {
+    /// Keeps runs apart that have folders in `scratch` and in these.
+    pub fn new(scratch: impl Into<PathBuf>, others: impl IntoIterator<Item = PathBuf>) -> Self {
+        let scratch = scratch.into();
+        let folders = others.into_iter().chain([scratch.clone()]).collect();
+        Self { folders, scratch, readable: Vec::new() }
+    }
 }
 
 impl Default for WorkerSettings {
@@ -52,6 +78,7 @@ impl Default for WorkerSettings {
             log_line_bytes_max: 8 << 10,
             cancel_grace: Duration::from_secs(5),
             start_timeout: Duration::from_secs(120),
+            apart: None,
         }
     }
 }

@@ -85,7 +85,7 @@ pub(super) async fn send_with(
 }
 
 /// Waits for bytes with descriptors.
-pub(super) fn receive_with(
+pub(crate) fn receive_with(
     socket: impl AsFd,
     bytes: &mut [u8],
 ) -> io::Result<(usize, Vec<OwnedFd>)> {

@@ -9,6 +9,7 @@ use tokio::net::UnixStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use wharf_toolserver::server::{Error, Listen, Server, Tls};
+use wharf_wire::run_v1::{Handover, ToolName};
 
 use super::kit::{Stage, done, echo, options, request, wait};
 
@@ -148,4 +149,97 @@ async fn what_cannot_be_used_is_named() {
     let mut two = options(&folder);
     two.tls = Some(Tls { cert: missing.clone(), key: missing });
     assert!(Server::bind(two).await.is_err());
+}
+
+/// What a core hands over: a socket that it has made, a secret, and which tool is served. The
+/// reader's end of the connection must stay for as long as the server takes.
+fn handed_over(folder: &std::path::Path) -> (std::path::PathBuf, std::os::unix::net::UnixStream) {
+    use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+    use std::io::IoSlice;
+    use std::mem::MaybeUninit;
+    use std::os::fd::AsFd as _;
+    let path = folder.join("core.sock");
+    let socket = std::os::unix::net::UnixListener::bind(&path).expect("bound");
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+    let tool = ToolName { reference: "text/shout@1".into(), digest: Some("aa".into()) };
+    let text = serde_json::to_vec(&Handover { secret: "launch-1".into(), tool }).expect("JSON");
+    let descriptors = [socket.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    assert!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    sendmsg(&ours, &[IoSlice::new(&text)], &mut ancillary, SendFlags::empty()).expect("sent");
+    (path, theirs)
+}
+
+/// Asks a launched server for a run with this secret, for this tool; its frames, or the status.
+async fn asked_as(
+    path: &std::path::Path,
+    secret: Option<&str>,
+    tool: &Value,
+) -> Result<Vec<Value>, u16> {
+    let stream = UnixStream::connect(path).await.expect("accepted");
+    let mut asked = "ws://localhost/run".into_client_request().expect("a request");
+    let offer = "theory.run.v1".parse().expect("a value");
+    asked.headers_mut().insert("sec-websocket-protocol", offer);
+    if let Some(secret) = secret {
+        let shown = format!("Bearer {secret}").parse().expect("a value");
+        asked.headers_mut().insert("authorization", shown);
+    }
+    let mut socket = match tokio_tungstenite::client_async(asked, stream).await {
+        Ok((socket, _)) => socket,
+        Err(tokio_tungstenite::tungstenite::Error::Http(answer)) => {
+            return Err(answer.status().as_u16());
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let mut request = request("r", json!({"a": 1}));
+    request["control"]["tool"] = tool.clone();
+    socket.send(Message::text(request.to_string())).await.expect("sent");
+    let mut frames: Vec<Value> = Vec::new();
+    while let Some(Ok(Message::Text(text))) = socket.next().await {
+        frames.push(serde_json::from_str(&text).expect("JSON"));
+    }
+    Ok(frames)
+}
+
+#[tokio::test]
+async fn a_launched_server_listens_where_it_was_told_and_serves_its_core_and_its_tool_alone() {
+    use std::os::fd::AsRawFd as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, theirs) = handed_over(folder.path());
+    let listen = Listen::Inherited(theirs.as_raw_fd());
+    let stage = Stage::with(echo, |options| options.listen = listen).await;
+    let inherited = rustix::io::fcntl_getfd(&theirs).expect("open");
+    assert!(inherited.contains(rustix::io::FdFlags::CLOEXEC), "no worker inherits it");
+    let own = json!({"ref": "text/shout@1", "digest": "aa"});
+    for wrong in [None, Some(""), Some("launch-2"), Some("launch-11"), Some("launch")] {
+        assert_eq!(asked_as(&path, wrong, &own).await.err(), Some(401), "{wrong:?}");
+    }
+    let frames = asked_as(&path, Some("launch-1"), &own).await.expect("let in");
+    assert_eq!(frames[0]["tool"], own, "{frames:?}");
+    assert!(frames.iter().any(|frame| frame["outputs"] == json!({"a": 1})), "{frames:?}");
+    for other in [json!({"ref": "bank/transfer@1"}), json!({"ref": "text/shout@1", "digest": "b"})]
+    {
+        let frames = asked_as(&path, Some("launch-1"), &other).await.expect("let in");
+        let codes: Vec<_> = frames.iter().map(|frame| &frame["error"]["code"]).collect();
+        assert!(codes.contains(&&json!("ERR_WRONG_TOOL")), "{frames:?}");
+        assert!(!frames.iter().any(|frame| frame["outputs"] == json!({"a": 1})), "{frames:?}");
+    }
+    stage.stop();
+    stage.serving.await.expect("ended");
+    assert!(path.exists(), "the socket's name is its maker's");
+}
+
+#[tokio::test]
+async fn a_server_to_which_nothing_was_handed_over_does_not_start() {
+    use std::os::fd::AsRawFd as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (_ours, theirs) = std::os::unix::net::UnixStream::pair().expect("a pair");
+    let file = std::fs::File::open(folder.path()).expect("open");
+    for number in [theirs.as_raw_fd(), file.as_raw_fd()] {
+        let mut options = options(&folder);
+        options.listen = Listen::Inherited(number);
+        let error = Server::bind(options).await.expect_err("refused");
+        assert!(matches!(error, Error::Bind { .. }), "{error}");
+    }
 }

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_toolserver::transfer::{Policy, RunFiles, Transfer};
-use wharf_toolserver::worker::{ExecHandler, PythonHandler, WorkerSettings};
+use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings};
 use wharf_toolserver::{Call, Done, Failure, Handler, Report, Reporter};
 use wharf_wire::run_v1::{Mode, Request, RequestControl};
 
@@ -39,6 +39,14 @@ pub(crate) struct Running {
     pub(crate) spent: tokio::sync::watch::Receiver<u64>,
 }
 
+/// A folder for a tool, and settings that keep its runs apart.
+fn apart() -> (TempDir, WorkerSettings) {
+    let folder = TempDir::new().expect("a folder");
+    let others = [folder.path().join("artifacts")];
+    let apart = Apart::new(folder.path().join("scratch"), others);
+    (folder, WorkerSettings { apart: Some(apart), ..WorkerSettings::default() })
+}
+
 impl Tool {
     /// A warm Python handler.
     pub(crate) fn python(text: &str) -> Self {
@@ -50,6 +58,23 @@ impl Tool {
         let file = folder.path().join("handler.py");
         std::fs::write(&file, text).expect("a handler");
         Self::of_file(folder, file, cold, settings)
+    }
+
+    /// A Python handler whose runs are kept apart.
+    pub(crate) fn python_apart(text: &str, cold: bool) -> Self {
+        let (folder, settings) = apart();
+        let file = folder.path().join("handler.py");
+        std::fs::write(&file, text).expect("a handler");
+        Self::of_file(folder, file, cold, settings)
+    }
+
+    /// A program whose runs are kept apart.
+    pub(crate) fn program_apart(text: &str) -> Self {
+        let (folder, settings) = apart();
+        std::fs::write(folder.path().join("program.py"), text).expect("a program");
+        let handler = ExecHandler::new(["python3", "-u", "program.py"], folder.path(), settings)
+            .with_keeper(env!("CARGO_BIN_EXE_wharf-toolserver-keeper"));
+        Self::of(folder, Arc::new(handler))
     }
 
     pub(crate) fn of_file(

@@ -1,5 +1,6 @@
 //! Handlers in other languages, with real interpreters and real processes.
 
+mod apart;
 mod bounds;
 mod cancel;
 mod contract;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 use wharf_protocol::run::client;
+use wharf_wire::run_v1::ToolName;
 
 /// How one server is dealt with.
 #[derive(Debug, Clone)]
@@ -17,6 +18,8 @@ pub struct Settings {
     pub replays: bool,
     /// Outputs without which an attempt has failed.
     pub required: Vec<String>,
+    /// The tool that attempts are for, which each request names.
+    pub tool: Option<ToolName>,
     /// Certificates that are trusted beside those of this machine.
     pub roots: Vec<CertificateDer<'static>>,
     /// How long reaching the server may take, encryption included.
@@ -40,6 +43,7 @@ impl Default for Settings {
             waiting_max: 1_024,
             replays: false,
             required: Vec::new(),
+            tool: None,
             roots: Vec::new(),
             connect: Duration::from_secs(10),
             handshake: Duration::from_secs(10),

@@ -5,7 +5,7 @@ use wharf_vocab::Object;
 
 use super::limits::{FRAME_BYTES_MAX, RUN_ID_BYTES_MAX};
 use super::value::{Refusal, read, run_id};
-use super::{Mode, Request, RequestControl, close, code};
+use super::{Mode, Request, RequestControl, ToolName, close, code};
 
 /// A first frame that names a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,6 +116,10 @@ fn request(run_id: String, control: &Object, frame: &mut Object) -> Result<Reque
             None => Vec::new(),
             Some(value) => keys(value).ok_or("The required outputs must be a list of keys.")?,
         },
+        tool: match present(control, "tool") {
+            None => None,
+            Some(value) => Some(tool_name(value).ok_or("The tool must be named by its ref.")?),
+        },
     };
     let inputs = object(frame.remove("inputs")).ok_or("The inputs must be an object.")?;
     let outputs = object(frame.remove("outputs")).ok_or("The outputs must be an object.")?;
@@ -134,6 +138,16 @@ fn whole(value: &Value) -> Option<u64> {
 
 fn keys(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|key| key.as_str().map(str::to_owned)).collect()
+}
+
+/// A tool as either end names it.
+pub(super) fn tool_name(value: &Value) -> Option<ToolName> {
+    let text = |name: &str| match value.get(name) {
+        None | Some(Value::Null) => Some(None),
+        Some(Value::String(text)) if is_id(text) => Some(Some(text.clone())),
+        Some(_) => None,
+    };
+    Some(ToolName { reference: text("ref")??, digest: text("digest")? })
 }
 
 fn object(value: Option<Value>) -> Option<Object> {

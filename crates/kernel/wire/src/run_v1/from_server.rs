@@ -6,11 +6,12 @@ use std::fmt;
 use serde_json::Value;
 use wharf_vocab::Object;
 
+use super::first::tool_name;
 use super::limits::PHASE_BYTES_MAX;
 use super::value::{failure, read, run_id};
 use super::{
     Ack, Control, Event, EventData, Failure, Log, LogData, LogLevel, Phase, Response,
-    ResponseControl, Status, Token, TokenContent, Written, read_envelope,
+    ResponseControl, Status, Token, TokenContent, ToolName, Written, read_envelope,
 };
 
 /// A frame that a server sent.
@@ -106,7 +107,11 @@ pub fn decode_from_server(text: &str) -> Result<FromServer, Invalid> {
         "Ack" => {
             let named = frame.get("content").and_then(|content| content.get("run_id"));
             control.run_id = control.run_id.or_else(|| named.and_then(run_id));
-            FromServer::Ack(Ack { control })
+            // A name of the wrong form names no tool that was asked for.
+            let unnamed = || ToolName { reference: String::new(), digest: None };
+            let tool = frame.get("tool").filter(|named| !named.is_null());
+            let tool = tool.map(|named| tool_name(named).unwrap_or_else(unnamed));
+            FromServer::Ack(Ack { control, tool })
         }
         "Log" => FromServer::Log(Log { control, data: log(data(&mut frame)?) }),
         "Event" => match event(&data(&mut frame)?) {

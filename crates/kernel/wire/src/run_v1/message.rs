@@ -79,6 +79,29 @@ pub struct RequestControl {
     /// An addition: outputs without which the run has failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required: Vec<String>,
+    /// An addition: the tool that the request is for. A server that serves another one refuses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+}
+
+/// An addition: which tool is meant, and in which definition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolName {
+    /// The tool, such as `text/shout@1`.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// The hash of its definition, as whoever speaks knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+impl ToolName {
+    /// Whether both mean the same tool. What one of them leaves open is not compared.
+    #[must_use]
+    pub fn fits(&self, other: &Self) -> bool {
+        let differ = self.digest.as_ref().zip(other.digest.as_ref()).is_some_and(|(a, b)| a != b);
+        self.reference == other.reference && !differ
+    }
 }
 
 impl RequestControl {
@@ -93,6 +116,7 @@ impl RequestControl {
             after: None,
             deadline_ms: None,
             required: Vec::new(),
+            tool: None,
         }
     }
 }
@@ -133,6 +157,9 @@ pub struct Ack {
     /// Which run.
     #[serde(default)]
     pub control: Control,
+    /// An addition: the tool that is served. It is said to those who named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
 }
 
 /// An addition: stop the run.

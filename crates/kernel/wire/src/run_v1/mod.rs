@@ -10,6 +10,7 @@ mod encode;
 mod envelope;
 mod first;
 mod from_server;
+mod handover;
 mod later;
 mod message;
 mod upstream;
@@ -19,10 +20,12 @@ pub use encode::encode;
 pub use envelope::{Envelope, read_envelope};
 pub use first::{First, Unfit, decode_first};
 pub use from_server::{FromServer, Invalid, decode_from_server};
+pub use handover::Handover;
 pub use later::{Later, decode_later};
 pub use message::{
     Ack, Cancel, Control, Event, EventData, Failure, Frame, Log, LogData, LogLevel, Mode, Phase,
-    Request, RequestControl, Response, ResponseControl, Status, Token, TokenContent, Written,
+    Request, RequestControl, Response, ResponseControl, Status, Token, TokenContent, ToolName,
+    Written,
 };
 pub use upstream::encode_upstream;
 pub use value::Refusal;
@@ -100,6 +103,8 @@ pub mod code {
     pub const STORAGE: &str = "ERR_STORAGE";
     /// A required output was not produced.
     pub const OUTPUT_MISSING: &str = "ERR_OUTPUT_MISSING";
+    /// The request is for another tool than the one that is served.
+    pub const WRONG_TOOL: &str = "ERR_WRONG_TOOL";
     /// A failure that came without a code.
     pub const UNKNOWN: &str = "UNKNOWN";
 }

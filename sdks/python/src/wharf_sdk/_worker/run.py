@@ -8,12 +8,14 @@ import math
 import os
 import socket
 import sys
+import tempfile
 import threading
 import traceback
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 from .. import _host
 from ..fault import Canceled, Fault
+from . import kernel
 from .answer import Answer, read, safe_code, safe_text, says_how_it_went, wire_cost
 from .channel import LOOK_SECONDS, Channel, Control, Gone, bounded, encode
 from .hydration import INLINE_BYTES_MAX, WorkerHost
@@ -33,9 +35,23 @@ def work(connection: socket.socket, find: Callable[[], Entry]) -> int:
     """Serves the one run that arrives on a connection, and gives the exit status."""
     channel = Channel(connection)
     try:
-        return Worker(channel, channel.start()).run(find)
+        start = channel.start()
+        _wall_off(start)
+        return Worker(channel, start).run(find)
     except Gone:
         return 1
+
+
+def _wall_off(start: Mapping[str, Any]) -> None:
+    """Keeps this run apart from others, if the server wants that, with a folder of its own for
+    temporary files."""
+    walls = start.get("apart")
+    if not walls:
+        return
+    kernel.keep_apart(walls["hidden"], walls["own"], walls["readable"])
+    if start.get("folder"):
+        os.environ["TMPDIR"] = str(start["folder"])
+        tempfile.tempdir = None
 
 
 class Worker:

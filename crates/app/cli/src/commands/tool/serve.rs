@@ -12,8 +12,9 @@ use tracing_subscriber::{EnvFilter, fmt};
 use wharf_toolserver::Handler;
 use wharf_toolserver::server::{Error, Listen, Options, Profile, Server, Tls};
 use wharf_toolserver::transfer::Policy;
-use wharf_toolserver::worker::{ExecHandler, PythonHandler, WorkerSettings};
-use wharf_vocab::Code;
+use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings};
+use wharf_vocab::{Code, ToolId};
+use wharf_wire::run_v1::ToolName;
 
 use super::words::split;
 use crate::context::Context;
@@ -37,7 +38,8 @@ from the token file. Ctrl-C or SIGTERM lets running runs end first; a second one
 pub(crate) struct Args {
     #[command(flatten)]
     what: What,
-    /// Where to listen: HOST:PORT (port 0 picks a free one) or unix:PATH
+    /// Where to listen: HOST:PORT (port 0 picks a free one) or unix:PATH; a core that launches the
+    /// server hands it a socket as fd:NUMBER
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     listen: Listen,
     /// Which dialect to speak; upstream adds what older peers look for, and lets runs read the
@@ -60,6 +62,9 @@ pub(crate) struct Args {
     /// A variable that runs may see; may be given several times
     #[arg(long = "env", value_name = "NAME")]
     environment: Vec<OsString>,
+    /// The tool that is served, such as text/shout@1; a request that names another one is refused
+    #[arg(long, value_name = "REF", value_parser = reference)]
+    tool: Option<ToolId>,
     /// What its health says is served [default: a hash of the handler]
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
@@ -92,6 +97,14 @@ struct Files {
     /// The folder that /artifacts/ stands for
     #[arg(long, value_name = "DIR")]
     artifacts: Option<PathBuf>,
+    /// Where each run gets a folder for its files while it goes on [default: the folder for temporary
+    /// files]
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+    /// Let no run look into the memory of another, or into its folders in --scratch and --artifacts;
+    /// it takes Landlock
+    #[arg(long, requires = "scratch")]
+    keep_apart: bool,
     /// A proxy that all requests for files go through; env takes the one that HTTP_PROXY names
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
@@ -155,6 +168,9 @@ fn handler(args: &Args) -> Result<Arc<dyn Handler>> {
     if let Some(memory) = args.bounds.memory {
         settings.memory_bytes_max = Some(memory);
     }
+    if let Some(scratch) = args.files.scratch.clone().filter(|_| args.files.keep_apart) {
+        settings.apart = Some(Apart::new(scratch, args.files.artifacts.clone()));
+    }
     let given = |name: &OsString| Some((name.clone(), std::env::var_os(name)?));
     settings.environment = args.environment.iter().filter_map(given).collect();
     if let Some(file) = &args.what.handler {
@@ -172,7 +188,8 @@ fn handler(args: &Args) -> Result<Arc<dyn Handler>> {
 
 fn options(args: Args) -> Options {
     let usual = Options::default();
-    let Files { origins, allow_private, artifacts, proxy, trust } = args.files;
+    let Files { origins, allow_private, artifacts, scratch, proxy, trust, .. } = args.files;
+    let files = Policy::default();
     let proxy = match proxy.as_deref() {
         Some("env") => std::env::var("HTTP_PROXY").ok(),
         _ => proxy,
@@ -183,7 +200,8 @@ fn options(args: Args) -> Options {
         proxy,
         private_names: allow_private,
         trusted: trust,
-        ..Policy::default()
+        scratch: scratch.unwrap_or_else(|| files.scratch.clone()),
+        ..files
     };
     let number = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
     Options {
@@ -195,12 +213,19 @@ fn options(args: Args) -> Options {
         token_file: args.token_file,
         tls: args.tls_cert.zip(args.tls_key).map(|(cert, key)| Tls { cert, key }),
         files,
+        tool: args.tool.map(|tool| ToolName { reference: tool.to_string(), digest: None }),
         digest: args.digest,
         concurrency: args.bounds.concurrency.map_or(usual.concurrency, number),
         queue: number(args.bounds.queue),
         timeout: args.bounds.timeout,
         ..usual
     }
+}
+
+/// The name of a tool that has a server of its own.
+fn reference(text: &str) -> std::result::Result<ToolId, String> {
+    let unfit = || "it looks like text/shout@1".to_owned();
+    ToolId::new(text).ok().filter(ToolId::is_reference).ok_or_else(unfit)
 }
 
 /// Says where it is, once it is ready.

@@ -3,7 +3,7 @@
 mod parent;
 mod sources;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
@@ -39,16 +39,20 @@ impl PythonHandler {
         file: impl Into<PathBuf>,
         python: impl Into<PathBuf>,
         cold: bool,
-        settings: WorkerSettings,
+        mut settings: WorkerSettings,
     ) -> Result<Self, Failure> {
         let file = file.into();
-        let folder = unpack().map_err(|error| {
+        let place = settings.apart.as_ref().map(|apart| apart.scratch.as_path());
+        let folder = unpack(place).map_err(|error| {
             tracing::error!(%error, "the runtime of Python handlers could not be unpacked");
             Failure::new(code::WORKER, "There is no room for the runtime of Python handlers.")
         })?;
         let content = std::fs::read(&file).unwrap_or_default();
         let digest = format!("b3:{}", blake3::hash(&content).to_hex());
         let mode = if cold { Mode::Cold } else { Mode::Warm };
+        if let Some(apart) = &mut settings.apart {
+            apart.readable.push(folder.path().to_owned());
+        }
         let recipe = Recipe { folder, file, python: python.into(), mode, settings };
         Ok(Self { recipe: Arc::new(recipe), orders: OnceLock::new(), digest })
     }
@@ -104,8 +108,16 @@ async fn fork(orders: &mpsc::Sender<Order>) -> Result<Ours, Trouble> {
 }
 
 /// Puts the runtime into a folder that only this user can read, and which goes with the handler.
-fn unpack() -> std::io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("wharf-python-").tempdir()?;
+fn unpack(place: Option<&Path>) -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("wharf-python-");
+    let folder = match place {
+        Some(place) => {
+            std::fs::create_dir_all(place)?;
+            builder.tempdir_in(place)?
+        }
+        None => builder.tempdir()?,
+    };
     for (path, text) in sources::SOURCES {
         let path = folder.path().join("runtime").join(path);
         if let Some(parent) = path.parent() {

@@ -37,6 +37,12 @@ impl Session {
             FromServer::Unknown => {}
             FromServer::Ack(ack) => {
                 self.numbered |= ack.control.seq.is_some();
+                let asked = self.request.control.tool.as_ref();
+                if asked.zip(ack.tool.as_ref()).is_some_and(|(asked, served)| !asked.fits(served)) {
+                    self.outgoing.push_back(Outgoing::Close { code: close::POLICY });
+                    let message = "The tool server says that it serves another tool.";
+                    return self.broken(code::WRONG_TOOL, message);
+                }
                 if !std::mem::take(&mut self.may_ack) {
                     self.breach("The request was acknowledged twice.");
                 }

@@ -1,12 +1,19 @@
 //! One connection: what it may send and when, and when it must be sent something.
 
 use wharf_wire::run_v1::{
-    Ack, Control, Event, EventData, First, Frame, Later, Phase, Refusal, Request, Unfit, close,
-    decode_first, decode_later,
+    Ack, Control, Event, EventData, First, Frame, Later, Phase, Refusal, Request, ToolName, Unfit,
+    close, code, decode_first, decode_later,
 };
 
 use super::Limits;
 use crate::Moment;
+
+/// How a request for another tool is answered.
+const ANOTHER_TOOL: Unfit = Unfit {
+    run_id: String::new(),
+    code: code::WRONG_TOOL,
+    message: "The request is for another tool than the one that is served here.",
+};
 
 /// One connection of a tool server.
 #[derive(Debug)]
@@ -14,6 +21,8 @@ pub struct Session {
     first_frame_ms: u64,
     keep_alive_ms: u64,
     frame_bytes_max: usize,
+    /// The tool that is served, if the server knows its name.
+    tool: Option<ToolName>,
     state: State,
 }
 
@@ -22,7 +31,7 @@ enum State {
     /// Nothing came yet.
     Fresh { since_ms: u64 },
     /// A run was named.
-    Open { run_id: String, acked: bool, sent_ms: u64 },
+    Open { run_id: String, names_tool: bool, acked: bool, sent_ms: u64 },
     /// Nothing counts any more.
     Closed,
 }
@@ -48,7 +57,7 @@ pub enum Due {
     /// Nothing yet.
     Nothing,
     /// A sign of life.
-    KeepAlive(Frame),
+    KeepAlive(Box<Frame>),
     /// Close the connection.
     Close(Refusal),
 }
@@ -61,8 +70,16 @@ impl Session {
             first_frame_ms: limits.first_frame_ms,
             keep_alive_ms: limits.keep_alive_ms,
             frame_bytes_max: limits.frame_bytes_max,
+            tool: None,
             state: State::Fresh { since_ms: now.ms },
         }
+    }
+
+    /// The same connection of a server that knows which tool it serves: a request for another one
+    /// is unfit, and who names a tool is told.
+    #[must_use]
+    pub fn serving(self, tool: Option<ToolName>) -> Self {
+        Self { tool, ..self }
     }
 
     /// The peer sent text.
@@ -72,11 +89,17 @@ impl Session {
             State::Fresh { .. } => match decode_first(text, self.frame_bytes_max) {
                 Err(refusal) => self.close(refusal),
                 Ok(First::Request(request)) => {
-                    self.open(now, &request.control.run_id);
-                    Heard::Request(request)
+                    let (run_id, named) = (request.control.run_id.clone(), &request.control.tool);
+                    let fits = self.serves(named.as_ref());
+                    // A refusal says enough.
+                    self.open(now, run_id.clone(), fits && named.is_some());
+                    match fits {
+                        true => Heard::Request(request),
+                        false => Heard::Unfit(Unfit { run_id, ..ANOTHER_TOOL }),
+                    }
                 }
                 Ok(First::Unfit(unfit)) => {
-                    self.open(now, &unfit.run_id);
+                    self.open(now, unfit.run_id.clone(), false);
                     Heard::Unfit(unfit)
                 }
             },
@@ -115,13 +138,17 @@ impl Session {
 
     /// The acknowledgment of the run, which goes before anything else; only once.
     pub fn ack(&mut self, now: Moment) -> Option<Frame> {
-        let State::Open { run_id, acked, sent_ms } = &mut self.state else { return None };
+        let State::Open { run_id, names_tool, acked, sent_ms } = &mut self.state else {
+            return None;
+        };
         if std::mem::replace(acked, true) {
             return None;
         }
         *sent_ms = now.ms;
         let control = Control::of(run_id.as_str());
-        Some(Frame::Ack(Ack { control }))
+        // Peers that name no tool may not know the field.
+        let tool = self.tool.clone().filter(|_| *names_tool);
+        Some(Frame::Ack(Ack { control, tool }))
     }
 
     /// A frame was sent.
@@ -153,7 +180,7 @@ impl Session {
                 *sent_ms = now.ms;
                 let control = Control::of(run_id.as_str());
                 let data = EventData { phase: Phase::Checkpoint, progress: None };
-                Due::KeepAlive(Frame::Event(Event { control, data }))
+                Due::KeepAlive(Box::new(Frame::Event(Event { control, data })))
             }
             State::Fresh { .. } | State::Closed => {
                 self.state = State::Closed;
@@ -162,9 +189,13 @@ impl Session {
         }
     }
 
-    fn open(&mut self, now: Moment, run_id: &str) {
-        let run_id = run_id.to_owned();
-        self.state = State::Open { run_id, acked: false, sent_ms: now.ms };
+    fn open(&mut self, now: Moment, run_id: String, names_tool: bool) {
+        self.state = State::Open { run_id, names_tool, acked: false, sent_ms: now.ms };
+    }
+
+    /// Whether a request that names this tool is meant for the one that is served.
+    fn serves(&self, named: Option<&ToolName>) -> bool {
+        self.tool.as_ref().zip(named).is_none_or(|(served, named)| served.fits(named))
     }
 
     fn close(&mut self, refusal: Refusal) -> Heard {

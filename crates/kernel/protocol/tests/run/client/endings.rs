@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
-use wharf_protocol::run::client::{Closed, Ended, Event, Outgoing};
-use wharf_wire::run_v1::{LogLevel, Written, close};
+use serde_json::{Value, json};
+use wharf_protocol::run::client::{Closed, Config, Ended, Event, Outgoing, Session};
+use wharf_wire::run_v1::{LogLevel, ToolName, Written, close, code};
 
-use super::{Stage, end, log, object, success};
+use super::{Stage, end, log, object, request, success};
 
 #[test]
 fn t010_a_final_response_ends_it_and_completed_may_follow() {
@@ -195,4 +195,33 @@ fn an_attempt_that_never_left_is_known_not_to_have_begun() {
     stage.session.give_up("refused");
     let events = stage.events();
     assert!(matches!(end(&events), Ended::Lost { asked: false, .. }));
+}
+
+#[test]
+fn a_server_that_says_it_serves_another_tool_ends_the_attempt() {
+    let name = |reference: &str, digest: &str| ToolName {
+        reference: reference.to_owned(),
+        digest: Some(digest.to_owned()),
+    };
+    let ack = |tool: &Value| json!({"kind": "Ack", "control": {"run_id": "r1"}, "tool": tool});
+    let hears = |tool: &Value| {
+        let mut asked = request();
+        asked.control.tool = Some(name("text/shout@1", "aa"));
+        let mut stage = Stage { session: Session::new(Config::default(), asked), ms: 1_000 };
+        stage.session.connected(stage.now());
+        stage.say(&ack(tool))
+    };
+    for other in [
+        json!({"ref": "bank/transfer@1"}),
+        json!({"ref": "text/shout@1", "digest": "bb"}),
+        json!(7),
+    ] {
+        let events = hears(&other);
+        let Ended::Broken { code, .. } = end(&events) else { panic!("{events:?}") };
+        assert_eq!(*code, code::WRONG_TOOL, "{other}");
+    }
+    for fits in [json!({"ref": "text/shout@1", "digest": "aa"}), Value::Null] {
+        let events = hears(&fits);
+        assert!(!events.iter().any(|event| matches!(event, Event::Ended(_))), "{fits}");
+    }
 }

@@ -1,8 +1,8 @@
 //! One connection.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wharf_protocol::run::server::{Due, Heard, Limits, Session};
-use wharf_wire::run_v1::{close, code, encode};
+use wharf_wire::run_v1::{Frame, ToolName, close, code, encode};
 
 use super::at;
 
@@ -105,4 +105,48 @@ fn t007_a_second_request_closes_the_connection() {
     let mut session = session();
     session.text(at(0), REQUEST);
     closed(&session.text(at(1), REQUEST), close::PROTOCOL);
+}
+
+#[test]
+fn a_request_for_another_tool_is_unfit_and_who_names_one_is_told_which_is_served() {
+    let name = |reference: &str, digest: Option<&str>| ToolName {
+        reference: reference.to_owned(),
+        digest: digest.map(str::to_owned),
+    };
+    let served = name("text/shout@1", Some("aa"));
+    let asks = |tool: &Value| {
+        let control = json!({"run_id": "r1", "tool": tool});
+        json!({"kind": "Request", "control": control, "inputs": {}}).to_string()
+    };
+    let hears = |tool: &Value| {
+        let mut session = session().serving(Some(served.clone()));
+        let heard = session.text(at(1), &asks(tool));
+        (heard, session.ack(at(1)))
+    };
+    for fits in [json!({"ref": "text/shout@1", "digest": "aa"}), json!({"ref": "text/shout@1"})] {
+        let (heard, ack) = hears(&fits);
+        assert!(matches!(heard, Heard::Request(_)), "{fits}");
+        let Some(Frame::Ack(ack)) = ack else { panic!("no ack") };
+        assert_eq!(ack.tool.as_ref(), Some(&served), "{fits}");
+    }
+    for other in [
+        json!({"ref": "bank/transfer@1", "digest": "aa"}),
+        json!({"ref": "text/shout@2"}),
+        json!({"ref": "text/shout@1", "digest": "bb"}),
+    ] {
+        let (Heard::Unfit(unfit), ack) = hears(&other) else { panic!("{other} is taken") };
+        assert_eq!((unfit.code, unfit.run_id.as_str()), (code::WRONG_TOOL, "r1"), "{other}");
+        assert!(matches!(ack, Some(Frame::Ack(ack)) if ack.tool.is_none()), "{other}");
+    }
+    for garbage in [json!("text/shout@1"), json!({"digest": "aa"}), json!({"ref": 1}), json!({})] {
+        let (Heard::Unfit(unfit), _) = hears(&garbage) else { panic!("{garbage} is taken") };
+        assert_eq!(unfit.code, code::INPUTS, "{garbage}");
+    }
+    // Peers that know nothing of it are served, and hear nothing of it.
+    let (heard, ack) = hears(&Value::Null);
+    assert!(matches!(heard, Heard::Request(_)));
+    assert!(matches!(ack, Some(Frame::Ack(ack)) if ack.tool.is_none()));
+    let mut nameless = session();
+    let heard = nameless.text(at(1), &asks(&json!({"ref": "bank/transfer@1"})));
+    assert!(matches!(heard, Heard::Request(_)), "a server that knows no name takes all");
 }
