@@ -21,7 +21,7 @@ use crate::kind::Kind;
 use crate::live::{Live, Rest};
 use crate::sink::Sink;
 use crate::supervisor::{Order, Supervisor};
-use crate::{files, launch, places, throttle};
+use crate::{files, launch, places};
 
 /// Steers the providers of one kind. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -102,11 +102,13 @@ impl Control {
     }
 
     fn view(&self, agent: Agent) -> AgentView {
-        let limits = throttle::limits(&agent, &self.kind.host().options().limits);
-        match self.kind.host().live(&agent.id) {
+        let usual = self.kind.host().options().usual();
+        let (limits, wishes) = (usual.limits(&agent), usual.wishes(&agent));
+        let view = match self.kind.host().live(&agent.id) {
             Some(live) => live.view(agent, limits),
             None => Live::default().view(agent, limits),
-        }
+        };
+        AgentView { wishes, ..view }
     }
 
     /// Tells a supervisor something and waits until it is so.

@@ -372,6 +372,7 @@ impl Live {
             }),
             instances: slots().filter(|slot| slot.process().is_some()).count(),
             limits,
+            wishes: Vec::new(),
             agent,
         }
     }

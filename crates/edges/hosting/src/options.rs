@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::agent::{AgentLimits, Usual};
 use wharf_engine::Handle;
 use wharf_engine::egress::Egress;
 use wharf_engine::launcher::{Launcher, RestartPolicy};
 use wharf_engine::vault::Vault;
 use wharf_vocab::SandboxLevel;
+
+use crate::throttle;
 
 /// How providers are launched.
 #[derive(Debug, Clone)]
@@ -38,10 +40,18 @@ pub struct Options {
     pub user_home: Option<PathBuf>,
     /// Folders that no process ever sees, whatever was approved.
     pub hidden: Vec<PathBuf>,
-    /// How firmly processes are fenced in when an approval does not say.
+    /// How firmly processes are fenced in when an approval does not say; a manifest may ask for
+    /// more.
     pub sandbox: SandboxLevel,
     /// The least a process must be fenced in; what its approval says when absent.
     pub sandbox_min: Option<SandboxLevel>,
     /// The owner's limits for all providers.
     pub limits: AgentLimits,
+}
+
+impl Options {
+    /// What holds for whatever is launched, unless its owner says something else about it.
+    pub(crate) fn usual(&self) -> Usual {
+        throttle::usual(self.sandbox, &self.limits)
+    }
 }

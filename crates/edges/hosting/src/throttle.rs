@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_domain::Agent;
-use wharf_domain::agent::{AgentLimits, Rate};
-use wharf_vocab::{AgentId, Code, Executed, Fault};
+use wharf_domain::agent::{AgentLimits, Rate, Usage, Usual};
+use wharf_vocab::{AgentId, Code, Executed, Fault, SandboxLevel};
 
 /// What a process may use up when nobody says anything about it.
 const MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
@@ -20,20 +20,24 @@ const OPEN_FILES: u64 = 1024;
 const DISK_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// What holds for an agent: the strictest of what it keeps to itself, what its owner approved
-/// it with, and what holds for all agents; and where none of them says anything, what holds
-/// unless somebody does.
+/// it with, and what holds for all agents; and where neither of the latter says anything, at most
+/// what is usual.
 #[must_use]
 pub fn limits(agent: &Agent, of_all: &AgentLimits) -> AgentLimits {
-    let mut limits = agent.manifest.limits.stricter(of_all);
-    if let Some(approval) = &agent.approval {
-        limits = limits.stricter(&approval.terms.limits);
-    }
-    let usage = &mut limits.usage;
-    usage.memory_bytes.get_or_insert(MEMORY_BYTES);
-    usage.processes.get_or_insert(PROCESSES);
-    usage.open_files.get_or_insert(OPEN_FILES);
-    usage.disk_bytes.get_or_insert(DISK_BYTES);
-    limits
+    usual(SandboxLevel::Standard, of_all).limits(agent)
+}
+
+/// What holds for whatever is launched, unless its owner says something else about it.
+pub(crate) fn usual(sandbox: SandboxLevel, of_all: &AgentLimits) -> Usual {
+    let usage = Usage {
+        memory_bytes: Some(MEMORY_BYTES),
+        processes: Some(PROCESSES),
+        open_files: Some(OPEN_FILES),
+        disk_bytes: Some(DISK_BYTES),
+        ..Usage::default()
+    };
+    let limits = AgentLimits { usage, ..AgentLimits::default() };
+    Usual { sandbox, of_all: of_all.clone(), limits }
 }
 
 /// How many calls an agent has had and has.

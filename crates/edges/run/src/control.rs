@@ -7,12 +7,11 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use wharf_domain::agent::Serving;
 use wharf_domain::{Agent, AgentInput, Caller};
 use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
 use wharf_engine::launcher::LogLine;
 use wharf_hosting::{Control, Kind, provider};
-use wharf_vocab::{AgentId, Fault, SandboxLevel, ToolId};
+use wharf_vocab::{AgentId, Fault, ToolId};
 
 use crate::options::Options;
 use crate::tools::{Tools, server_of};
@@ -46,13 +45,8 @@ impl RunEdge {
         &self,
         caller: Caller,
         id: AgentId,
-        mut approve: Approve,
+        approve: Approve,
     ) -> Result<AgentView, Fault> {
-        let known = self.control.show(&id)?.agent;
-        let server = server_of(&known)?;
-        // A container is a fence already, and its command has to reach whoever runs it.
-        let image = matches!(server.how, Serving::Image { .. }).then_some(SandboxLevel::None);
-        approve.sandbox = approve.sandbox.or(server.sandbox).or(image);
         let approved = self.control.approve(caller.clone(), id.clone(), approve).await?;
         self.offer(&approved.agent).await?;
         self.control.start(caller, id).await
@@ -60,13 +54,16 @@ impl RunEdge {
 
     /// Takes the one tool on that the manifest describes.
     async fn offer(&self, agent: &Agent) -> Result<(), Fault> {
-        let (host, tools) = (&self.tools.host, vec![server_of(agent)?.offered()]);
+        let (host, tools) = (&self.tools.host, [server_of(agent)?.offered()]);
         let handle = &host.options().handle;
-        let input = AgentInput::Offer { tools: tools.clone() };
+        let input = AgentInput::Offer { tools: tools.to_vec() };
+        handle.change_agent(&Caller::core(), &agent.id, input).await?;
+        // The manifest that was approved is the tool's definition.
+        let input = AgentInput::ApproveTools { tools: vec![tools[0].tool.clone()] };
         let known = handle.change_agent(&Caller::core(), &agent.id, input).await?;
         // What changed is set apart before it can be seen.
         host.quarantine(&known);
-        handle.set_tools(&provider(&agent.id)?, tools)
+        handle.set_tools(&provider(&agent.id)?, tools.to_vec())
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::agent::{AgentLimits, Wish};
 use wharf_domain::{Agent, AgentManifest, Caller};
 use wharf_vocab::{
     AgentId, Digest, Fault, Isolation, LaunchId, Object, SandboxLevel, Timestamp, ToolId,
@@ -77,6 +77,8 @@ pub struct AgentView {
     pub instances: usize,
     /// The limits that hold for it, whoever set them.
     pub limits: AgentLimits,
+    /// What its manifest asks for beyond what is usual.
+    pub wishes: Vec<Wish>,
 }
 
 /// What an agent says of itself with each heartbeat.
@@ -99,7 +101,8 @@ pub struct Approve {
     pub manifest_hash: Option<Digest>,
     /// The permissions; all that the manifest asks for when absent.
     pub permissions: Option<Vec<String>>,
-    /// How firmly it is fenced in; the core's default when absent.
+    /// How firmly it is fenced in; the core's default, or what the manifest says where that is
+    /// stricter, when absent.
     pub sandbox: Option<SandboxLevel>,
     /// Which runs share a process; what the manifest says, or all, when absent.
     pub isolation: Option<Isolation>,

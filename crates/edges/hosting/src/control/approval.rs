@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use wharf_domain::agent::{Approval, Terms};
+use wharf_domain::agent::{Approval, Typed};
 use wharf_domain::permission::Permission;
 use wharf_domain::{Agent, AgentInput, Caller};
 use wharf_engine::agents::{AgentView, Approve};
-use wharf_vocab::{AgentId, Code, Fault, Isolation};
+use wharf_vocab::{AgentId, Code, Fault};
 
 use super::{Control, stop_for};
 use crate::host::blocking;
@@ -22,12 +22,10 @@ impl Control {
     ) -> Result<Agent, Fault> {
         let (known, host) = (self.known(id)?, self.kind.host());
         let (manifest, before) = (known.manifest, known.approval);
-        let permissions = approve.permissions.unwrap_or(manifest.permissions);
-        let terms = Terms {
-            sandbox: approve.sandbox.unwrap_or(host.options().sandbox),
-            isolation: approve.isolation.or(manifest.isolation).unwrap_or(Isolation::Shared),
-            limits: approve.limits,
-        };
+        let permissions = approve.permissions.unwrap_or_else(|| manifest.permissions.clone());
+        let Approve { sandbox, isolation, limits, .. } = approve;
+        let typed = Typed { sandbox, isolation, limits };
+        let terms = host.options().usual().terms(&manifest, typed);
         let (ground, file) = (host.ground(&known.folder), self.kind.manifest_file());
         let (asked, recorded) = (permissions.clone(), known.manifest_hash);
         // What was looked at, or at least what everything here was read for.

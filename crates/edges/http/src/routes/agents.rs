@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::body::JsonBody;
 use crate::cursor::List;
 use crate::params::Params;
-use crate::{from_wire, page, to_wire};
+use crate::{access, from_wire, page, to_wire};
 
 /// Lists all agents by id.
 #[utoipa::path(
@@ -36,8 +36,13 @@ use crate::{from_wire, page, to_wire};
         (status = "default", description = "Any error.", body = ErrorBody),
     )
 )]
-pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
+pub(super) async fn list(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    params: Params,
+) -> Answer {
     let agents = app.agents.as_ref().map_or_else(Vec::new, |control| control.list());
+    let agents = agents.into_iter().map(|view| access::seen_by(&caller, view)).collect();
     page::by_name(&params, List::Agents, agents, |view| view.agent.id.as_str(), to_wire::agent)
 }
 
@@ -63,10 +68,11 @@ pub(super) async fn add(
     let folder = from_wire::folder(&request.folder)?;
     let control = control(&app)?;
     let known: Vec<_> = control.list().into_iter().map(|view| view.agent.id).collect();
-    let view = to_its_end(async move { control.add(caller, folder).await }).await?;
+    let by = caller.clone();
+    let view = to_its_end(async move { control.add(by, folder).await }).await?;
     let is_new = !known.contains(&view.agent.id);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(answer::json(status, &to_wire::agent(&view)))
+    Ok(answer::json(status, &to_wire::agent(&access::seen_by(&caller, view))))
 }
 
 /// Shows an agent.
@@ -80,7 +86,11 @@ pub(super) async fn add(
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
-pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Answer {
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
     let control = control(&app)?;
     let mut view = control.show(&id)?;
@@ -88,7 +98,7 @@ pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Ans
         // What has drifted is looked at now, not when the agent was last started.
         view.agent.drift = control.drift(id).await?;
     }
-    shown(&view)
+    shown(&caller, view)
 }
 
 /// Approves what an agent asks for, or a part of it. Without an approval it cannot be started.
@@ -113,7 +123,9 @@ pub(super) async fn approve(
     let id = from_wire::agent_id(segments.get("agent_id"))?;
     let approve = from_wire::approval(request)?;
     let control = control(&app)?;
-    shown(&to_its_end(async move { control.approve(caller, id, approve).await }).await?)
+    let by = caller.clone();
+    let view = to_its_end(async move { control.approve(by, id, approve).await }).await?;
+    shown(&caller, view)
 }
 
 /// Takes an approval back. A running agent is stopped, and it answers once all of it is gone.
@@ -134,7 +146,9 @@ pub(super) async fn revoke(
 ) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
     let control = control(&app)?;
-    shown(&to_its_end(async move { control.revoke(caller, id).await }).await?)
+    let by = caller.clone();
+    let view = to_its_end(async move { control.revoke(by, id).await }).await?;
+    shown(&caller, view)
 }
 
 /// Lets an agent run from now on, also after a restart of the core. It answers at once; the
@@ -157,7 +171,9 @@ pub(super) async fn start(
 ) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
     let control = control(&app)?;
-    shown(&to_its_end(async move { control.start(caller, id).await }).await?)
+    let by = caller.clone();
+    let view = to_its_end(async move { control.start(by, id).await }).await?;
+    shown(&caller, view)
 }
 
 /// Stops an agent and everything it started, and answers once all of it is gone.
@@ -178,7 +194,9 @@ pub(super) async fn stop(
 ) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
     let control = control(&app)?;
-    shown(&to_its_end(async move { control.stop(caller, id).await }).await?)
+    let by = caller.clone();
+    let view = to_its_end(async move { control.stop(by, id).await }).await?;
+    shown(&caller, view)
 }
 
 /// Stops an agent if it runs, and starts it.
@@ -200,7 +218,9 @@ pub(super) async fn restart(
 ) -> Answer {
     let id = from_wire::agent_id(segments.get("agent_id"))?;
     let control = control(&app)?;
-    shown(&to_its_end(async move { control.restart(caller, id).await }).await?)
+    let by = caller.clone();
+    let view = to_its_end(async move { control.restart(by, id).await }).await?;
+    shown(&caller, view)
 }
 
 /// Forgets an agent, its approval and its tools. Its folder stays as it is.
@@ -232,6 +252,6 @@ pub(super) fn control(app: &App) -> Result<Arc<dyn AgentControl>, Fault> {
     app.agents.clone().ok_or_else(none)
 }
 
-fn shown(view: &AgentView) -> Answer {
-    Ok(answer::json(StatusCode::OK, &to_wire::agent(view)))
+fn shown(caller: &Caller, view: AgentView) -> Answer {
+    Ok(answer::json(StatusCode::OK, &to_wire::agent(&access::seen_by(caller, view))))
 }

@@ -68,9 +68,10 @@ pub(super) async fn approve(
         let approve = request.map_or_else(|| Ok(Approve::default()), from_wire::approval)?;
         let (control, view) = steered(&app, &id)?;
         let server = view.agent.id;
-        let approving = async move { approved(&*control, caller, server, approve).await };
+        let by = caller.clone();
+        let approving = async move { approved(&*control, by, server, approve).await };
         let view = to_its_end(approving).await?;
-        return Ok(answer::json(StatusCode::OK, &shown(&app, &id, Some(view))?));
+        return Ok(answer::json(StatusCode::OK, &shown(&app, &caller, &id, Some(view))?));
     }
     if request.is_some() {
         let message = "A tool of an agent is taken on as it is; send no body.";

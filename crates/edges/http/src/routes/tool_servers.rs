@@ -45,19 +45,20 @@ pub(super) async fn add(
     let (folder, approve) = from_wire::new_tool(request)?;
     let control = control(&app)?;
     let known: Vec<_> = control.list().into_iter().map(|view| view.agent.id).collect();
+    let by = caller.clone();
     let view = to_its_end(async move {
-        let view = control.add(caller.clone(), folder).await?;
+        let view = control.add(by.clone(), folder).await?;
         let Some(approve) = approve else { return Ok(view) };
         // What is approved is what was just read.
         let manifest_hash = Some(view.agent.manifest_hash.clone());
         let approve = Approve { manifest_hash, ..approve };
-        approved(&*control, caller, view.agent.id, approve).await
+        approved(&*control, by, view.agent.id, approve).await
     })
     .await?;
     let is_new = !known.contains(&view.agent.id);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     let id = tool_of(&view)?;
-    Ok(answer::json(status, &shown(&app, &id, Some(view))?))
+    Ok(answer::json(status, &shown(&app, &caller, &id, Some(view))?))
 }
 
 /// Lets a tool be called from now on, also after a restart of the core.
@@ -172,8 +173,9 @@ async fn steer(
 ) -> Answer {
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
     let (control, view) = steered(app, &id)?;
-    let view = to_its_end(async move { ask(&*control, caller, view.agent.id).await }).await?;
-    Ok(answer::json(StatusCode::OK, &shown(app, &id, Some(view))?))
+    let by = caller.clone();
+    let view = to_its_end(async move { ask(&*control, by, view.agent.id).await }).await?;
+    Ok(answer::json(StatusCode::OK, &shown(app, &caller, &id, Some(view))?))
 }
 
 /// Approves a tool server. One that is approved for the first time may be called at once.

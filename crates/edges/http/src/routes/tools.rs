@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
+use wharf_domain::Caller;
 use wharf_engine::CatalogTool;
 use wharf_engine::agents::AgentView;
 use wharf_vocab::{Fault, ToolId};
@@ -16,7 +18,7 @@ use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::cursor::List;
 use crate::params::Params;
-use crate::{from_wire, page, to_wire};
+use crate::{access, from_wire, page, to_wire};
 
 /// Lists all tools by name, also those whose servers were added and not approved.
 #[utoipa::path(
@@ -60,22 +62,28 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
-pub(super) async fn show(State(app): State<Arc<App>>, segments: Segments) -> Answer {
+pub(super) async fn show(
+    State(app): State<Arc<App>>,
+    Extension(caller): Extension<Caller>,
+    segments: Segments,
+) -> Answer {
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
     let mut server = server_of(&app, &id);
     if let Some(view) = server.as_mut().filter(|view| view.agent.approval.is_some()) {
         // What has drifted is looked at now, not when the server was last started.
         view.agent.drift = control(&app)?.drift(view.agent.id.clone()).await?;
     }
-    Ok(answer::json(StatusCode::OK, &shown(&app, &id, server)?))
+    Ok(answer::json(StatusCode::OK, &shown(&app, &caller, &id, server)?))
 }
 
 /// A tool as it is shown alone.
 pub(super) fn shown(
     app: &App,
+    caller: &Caller,
     id: &ToolId,
     server: Option<AgentView>,
 ) -> Result<wire::Tool, Fault> {
+    let server = server.map(|view| access::seen_by(caller, view));
     let known = app.handle.tool(id);
     let details = server.as_ref().and_then(to_wire::tool_server);
     match (known, server) {

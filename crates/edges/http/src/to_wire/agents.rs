@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use wharf_domain::AgentManifest;
-use wharf_domain::agent::{AgentLimits, Approval};
+use wharf_domain::agent::{AgentLimits, Approval, Wish, Wished};
 use wharf_domain::permission::Permission;
 use wharf_engine::agents::{AgentHealth, AgentView, Found, Scan};
 use wharf_engine::launcher::Achieved;
+use wharf_vocab::SandboxLevel;
 use wharf_wire::rest_v1 as wire;
 
 use super::{error, time};
@@ -42,6 +43,7 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
         permissions_requested: manifest.permissions.clone(),
         permissions_approved: approval.map(|approval| approval.permissions.clone()),
         permissions: permissions(manifest, approval.map_or(&[], |given| &given.permissions)),
+        wishes: view.wishes.iter().map(wish).collect(),
         sandbox_wanted: wanted.map(str::to_owned),
         sandbox_notes: view.fence.as_ref().map_or_else(Vec::new, |fence| fence.notes.clone()),
         isolation: approval.map(|approval| approval.terms.isolation.as_str().to_owned()),
@@ -120,6 +122,41 @@ pub(super) fn permissions(
         }
     };
     manifest.permissions.iter().map(each).collect()
+}
+
+/// What a manifest asks for beyond what is usual, in words for people.
+pub(super) fn wish(wish: &Wish) -> wire::AgentWish {
+    let (what, asked, usual, meaning) = match &wish.what {
+        Wished::Sandbox { asked, usual } => {
+            let meaning = match asked {
+                SandboxLevel::None => {
+                    "Run without a fence: it reads and changes all that you can, this core included"
+                }
+                SandboxLevel::Basic => {
+                    "Run in a basic fence only: it sees your files, your processes and the network"
+                }
+                SandboxLevel::Standard | SandboxLevel::Strict => {
+                    "Run in a looser fence: it shares the system's files with other programs"
+                }
+            };
+            ("sandbox", asked.to_string(), usual.to_string(), meaning.to_owned())
+        }
+        Wished::Limit { name, asked, usual } => {
+            let of = match *name {
+                "memory_bytes" => "bytes of memory",
+                "disk_bytes" => "bytes of disk",
+                "processes" => "processes and threads at once",
+                "open_files" => "open files in each process",
+                "calls_max" => "calls at once",
+                "cpu_ms" => "milliseconds of processor time",
+                "call_ms" => "milliseconds for a call",
+                other => other,
+            };
+            let meaning = format!("Use up to {asked} {of}");
+            (*name, asked.to_string(), usual.to_string(), meaning)
+        }
+    };
+    wire::AgentWish { what: what.to_owned(), asked, usual, meaning, granted: wish.granted }
 }
 
 /// What a permission means in words for people.

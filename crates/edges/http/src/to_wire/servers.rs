@@ -5,7 +5,7 @@ use wharf_engine::CatalogTool;
 use wharf_engine::agents::{AgentState, AgentView};
 use wharf_wire::rest_v1 as wire;
 
-use super::agents::{limits_kept, permissions, to_limits};
+use super::agents::{limits_kept, permissions, to_limits, wish};
 use super::{time, tool, tool_of};
 
 /// A tool with a server of its own: as the catalog has it, if it is there, but in the state that
@@ -76,6 +76,7 @@ pub(crate) fn tool_server(view: &AgentView) -> Option<wire::ToolServer> {
         permissions_requested: manifest.permissions.clone(),
         permissions_approved: approval.map(|approval| approval.permissions.clone()),
         permissions: permissions(manifest, given),
+        wishes: view.wishes.iter().map(wish).collect(),
         limits: to_limits(&view.limits),
         limits_kept: view.fence.as_ref().map(limits_kept).unwrap_or_default(),
         manifest_hash: agent.manifest_hash.to_string(),

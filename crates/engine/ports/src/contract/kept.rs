@@ -66,6 +66,6 @@ pub async fn only_the_newest_offer_of_an_agent_is_kept_whole(subject: Subject) {
 fn offered(description: &str) -> Entry {
     let id = ToolId::new("dev.example.a/tool").expect("valid");
     let tools = vec![ToolDef::new(id, description, json!({"type": "object"}))];
-    let offered = ToolsOffered { tools, otherwise: Some(Vec::new()), replaced: None };
+    let offered = ToolsOffered { tools, otherwise: Some(Vec::new()), ..ToolsOffered::default() };
     Entry::Agent(Box::new(AgentEntry::ToolsOffered(offered)))
 }

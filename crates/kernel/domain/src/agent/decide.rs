@@ -96,6 +96,7 @@ impl Agent {
                     permissions_hash: Some(permissions_hash(&agent.manifest.permissions)),
                     files: files.clone(),
                     terms: terms.clone(),
+                    keeps_pins: true,
                     by,
                 };
                 let record = record("agent.enabled")
@@ -207,7 +208,8 @@ fn offer(
         return Ok(None);
     }
     let otherwise = agent.pinned_otherwise(tools);
-    let bytes: u64 = tools.iter().chain(&otherwise).map(ToolDef::weight).sum();
+    let earlier = agent.earlier.iter().flat_map(|earlier| &earlier.pinned);
+    let bytes: u64 = tools.iter().chain(&otherwise).chain(earlier).map(ToolDef::weight).sum();
     if bytes > OFFERS_KEPT_BYTES_MAX {
         // What was taken on is never forgotten, or a changed tool could pass for a new one.
         let message = format!(
@@ -221,8 +223,12 @@ fn offer(
     if changed > 0 {
         record = record.severity(Severity::Security).fact("quarantined", changed);
     }
-    let offered =
-        ToolsOffered { tools: tools.to_vec(), otherwise: Some(otherwise), replaced: None };
+    let offered = ToolsOffered {
+        tools: tools.to_vec(),
+        otherwise: Some(otherwise),
+        earlier: agent.earlier.clone(),
+        replaced: None,
+    };
     Ok(Some((AgentEntry::ToolsOffered(offered), record)))
 }
 
@@ -448,6 +454,10 @@ mod tests {
             approve(),
             offer(&[("a", "five"), ("d", "one")]),
             AgentInput::Want,
+            AgentInput::Revoke,
+            offer(&[("a", "six")]),
+            approve(),
+            offer(&[("a", "seven")]),
         ];
         let (mut agent, mut entries) = (None, Vec::<AgentEntry>::new());
         for input in &inputs {
@@ -467,7 +477,7 @@ mod tests {
                 .fold(None, |agent, entry| Agent::apply(agent, &id, Timestamp(1), entry));
             assert_eq!(read, agent, "{input:?}");
         }
-        assert_eq!(entries.iter().filter(|entry| entry.is_replaced()).count(), 5);
+        assert_eq!(entries.iter().filter(|entry| entry.is_replaced()).count(), 7);
         let agent = agent.expect("known");
         assert_eq!(agent.pinned.len(), 4, "what was taken on is not forgotten");
         assert!(agent.quarantined().next().is_some());
@@ -489,5 +499,44 @@ mod tests {
         });
         let (n, fault) = refused.expect("it ends");
         assert!(fault.is(Code::ToolLimit) && !fault.retryable && n > 10, "{n}: {fault}");
+    }
+
+    fn offers(description: &str) -> AgentInput {
+        offer(&[("echo", description)])
+    }
+
+    fn set_apart(inputs: &[AgentInput]) -> usize {
+        after(inputs).expect("known").quarantined().count()
+    }
+
+    #[test]
+    fn a_new_approval_of_the_same_manifest_keeps_what_was_taken_on() {
+        let changed = [add("1"), approve(), offers("kind"), offers("hostile")];
+        assert_eq!(set_apart(&changed), 1);
+        let then = |more: &[AgentInput]| set_apart(&[&changed[..], more].concat());
+        assert_eq!(then(&[approve()]), 1, "approved again");
+        assert_eq!(then(&[AgentInput::Revoke, approve()]), 1, "revoked and approved again");
+        assert_eq!(then(&[AgentInput::Revoke, approve(), offers("hostile")]), 1);
+        assert_eq!(then(&[add("2"), add("1"), approve()]), 1, "added again");
+        assert_eq!(then(&[AgentInput::Revoke, add("2"), add("1"), approve()]), 1);
+        let explicit = AgentInput::ApproveTools { tools: Vec::new() };
+        assert_eq!(then(&[approve(), explicit.clone()]), 0, "only this releases it");
+        assert_eq!(then(&[explicit, AgentInput::Revoke, approve()]), 0);
+        assert_eq!(then(&[add("2"), approve(), offers("hostile")]), 0, "another manifest");
+        let removed = [AgentInput::Remove, add("1"), approve(), offers("hostile")];
+        assert_eq!(then(&removed), 0, "what was forgotten");
+    }
+
+    #[test]
+    fn approvals_of_older_cores_took_on_what_was_offered() {
+        let agent = after(&[add("1"), approve(), offers("kind"), offers("hostile")]);
+        let id = AgentId::new("dev.example.hello").expect("valid");
+        let by = Caller::owner().to_ref();
+        let decided = Agent::decide(agent.as_ref(), &id, &approve(), &by).expect("legal");
+        let Some((AgentEntry::Approved(mut approved), _)) = decided else { panic!("approved") };
+        approved.keeps_pins = false;
+        let entry = AgentEntry::Approved(approved);
+        let agent = Agent::apply(agent, &id, Timestamp(1), &entry).expect("known");
+        assert_eq!(agent.quarantined().count(), 0);
     }
 }

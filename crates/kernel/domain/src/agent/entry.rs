@@ -60,6 +60,10 @@ pub struct AgentApproved {
     /// How it is to run.
     #[serde(default)]
     pub terms: Terms,
+    /// Whether definitions of tools that were taken on under the same manifest stay what counts.
+    /// Under approvals of older cores those that were offered then took their place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_pins: bool,
     /// Who approved.
     pub by: CallerRef,
 }
@@ -74,6 +78,10 @@ pub struct Terms {
     pub isolation: Isolation,
     /// The owner's limits; the manifest's hold where they are stricter.
     pub limits: AgentLimits,
+    /// Whether the manifest's limits count only where they are stricter than what is usual.
+    /// Approvals of older cores do not say so, and go on as they were.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_tightened: bool,
 }
 
 impl Default for Terms {
@@ -82,6 +90,7 @@ impl Default for Terms {
             sandbox: SandboxLevel::Standard,
             isolation: Isolation::Shared,
             limits: AgentLimits::default(),
+            only_tightened: false,
         }
     }
 }
@@ -135,10 +144,23 @@ pub struct ToolsOffered {
     /// What was taken on before and is not what is offered now; older entries do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<Vec<ToolDef>>,
+    /// What was taken on under an approval that is no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<EarlierPins>,
     /// Digest of what was offered, when a later offer has taken its place and nothing else of it
     /// is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replaced: Option<Digest>,
+}
+
+/// Definitions that were taken on under an approval that is no more. They count again if the same
+/// manifest is approved again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EarlierPins {
+    /// Hash of the manifest that it was for.
+    pub manifest_hash: Digest,
+    /// The definitions.
+    pub pinned: Vec<ToolDef>,
 }
 
 impl ToolsOffered {

@@ -50,6 +50,46 @@ pub struct Usage {
 }
 
 impl AgentLimits {
+    /// These, and the others where these say nothing.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let (a, b) = (&self.usage, &other.usage);
+        Self {
+            calls_max: self.calls_max.or(other.calls_max),
+            rate: self.rate.or(other.rate),
+            call_ms: self.call_ms.or(other.call_ms),
+            input_bytes: self.input_bytes.or(other.input_bytes),
+            output_bytes: self.output_bytes.or(other.output_bytes),
+            stream_bytes: self.stream_bytes.or(other.stream_bytes),
+            usage: Usage {
+                memory_bytes: a.memory_bytes.or(b.memory_bytes),
+                cpu_ms: a.cpu_ms.or(b.cpu_ms),
+                cpu_millicores: a.cpu_millicores.or(b.cpu_millicores),
+                processes: a.processes.or(b.processes),
+                open_files: a.open_files.or(b.open_files),
+                disk_bytes: a.disk_bytes.or(b.disk_bytes),
+            },
+        }
+    }
+
+    /// Those that are a number, by their names.
+    pub(super) fn numbers(&self) -> [(&'static str, Option<u64>); 11] {
+        let usage = &self.usage;
+        [
+            ("calls_max", self.calls_max.map(u64::from)),
+            ("call_ms", self.call_ms),
+            ("input_bytes", self.input_bytes),
+            ("output_bytes", self.output_bytes),
+            ("stream_bytes", self.stream_bytes),
+            ("memory_bytes", usage.memory_bytes),
+            ("cpu_ms", usage.cpu_ms),
+            ("cpu_millicores", usage.cpu_millicores),
+            ("processes", usage.processes),
+            ("open_files", usage.open_files),
+            ("disk_bytes", usage.disk_bytes),
+        ]
+    }
+
     /// The stricter of both in every respect.
     #[must_use]
     pub fn stricter(&self, other: &Self) -> Self {

@@ -13,6 +13,7 @@ mod limits;
 mod manifest;
 pub mod quantity;
 mod server;
+mod wish;
 
 use std::collections::BTreeMap;
 
@@ -21,11 +22,12 @@ use wharf_vocab::{AgentId, Digest, Timestamp, ToolId};
 pub use decide::AgentInput;
 pub use entry::{
     AgentAdded, AgentApproved, AgentDrifted, AgentEntry, AgentRemoved, AgentRevoked, AgentStopped,
-    AgentWanted, Terms, ToolsApproved, ToolsOffered,
+    AgentWanted, EarlierPins, Terms, ToolsApproved, ToolsOffered,
 };
 pub use limits::{AgentLimits, Rate, Usage};
 pub use manifest::{AgentManifest, Entrypoint};
 pub use server::{Serving, ToolServer};
+pub use wish::{Typed, Usual, Wish, Wished};
 
 use crate::ToolDef;
 use crate::permission::{Permission, permissions_hash};
@@ -56,6 +58,9 @@ pub struct Agent {
     pub tools: Vec<ToolDef>,
     /// The definitions that were taken on under the approval, each when it was first offered.
     pub pinned: BTreeMap<ToolId, ToolDef>,
+    /// What was taken on under an approval that is no more. It counts again if the same manifest is
+    /// approved again.
+    pub earlier: Option<EarlierPins>,
     /// How its files differ from what was approved, if they do.
     pub drift: Vec<String>,
     /// Whether it was removed.
@@ -93,17 +98,7 @@ impl Agent {
         match entry {
             AgentEntry::Added(_) => {}
             AgentEntry::Approved(approved) => {
-                // Approving the same manifest again takes on the tools as they are offered now.
-                // Those that are not offered now are still known by what they were.
-                let same = agent
-                    .approval
-                    .as_ref()
-                    .is_some_and(|approval| approval.manifest_hash == approved.manifest_hash);
-                if same {
-                    agent.pinned.extend(by_id(&agent.tools));
-                } else {
-                    agent.pinned.clear();
-                }
+                agent.repin(approved);
                 agent.drift.clear();
                 agent.approval = Some(Approval {
                     manifest_hash: approved.manifest_hash.clone(),
@@ -114,6 +109,7 @@ impl Agent {
                 });
             }
             AgentEntry::Revoked(_) => {
+                agent.earlier = agent.pins_put_aside();
                 agent.approval = None;
                 agent.wanted = false;
                 agent.pinned.clear();
@@ -139,6 +135,7 @@ impl Agent {
                 agent.tools.clone_from(&offered.tools);
                 if let Some(otherwise) = &offered.otherwise {
                     agent.pinned = by_id(otherwise);
+                    agent.earlier.clone_from(&offered.earlier);
                 }
                 // Without an approval that holds there is nothing to take a tool on under.
                 let taken = if agent.is_approved() { &offered.tools[..] } else { &[] };
@@ -152,9 +149,38 @@ impl Agent {
                 agent.approval = None;
                 agent.tools.clear();
                 agent.pinned.clear();
+                agent.earlier = None;
             }
         }
         Some(agent)
+    }
+
+    /// What counts of the tools' definitions under a new approval. Another manifest is another
+    /// matter; under the same one a definition that changed has to be taken on by itself.
+    fn repin(&mut self, approved: &AgentApproved) {
+        let same = |hash: &Digest| *hash == approved.manifest_hash;
+        let earlier = self.earlier.take();
+        match &self.approval {
+            Some(approval) if same(&approval.manifest_hash) => {
+                if !approved.keeps_pins {
+                    self.pinned.extend(by_id(&self.tools));
+                }
+            }
+            _ => {
+                let earlier =
+                    earlier.filter(|pins| approved.keeps_pins && same(&pins.manifest_hash));
+                self.pinned = earlier.map(|pins| by_id(&pins.pinned)).unwrap_or_default();
+            }
+        }
+    }
+
+    /// The definitions that count now, to be found again; those of before if none do.
+    fn pins_put_aside(&self) -> Option<EarlierPins> {
+        let of = |approval: &Approval| EarlierPins {
+            manifest_hash: approval.manifest_hash.clone(),
+            pinned: self.pinned.values().cloned().collect(),
+        };
+        self.approval.as_ref().map(of).or_else(|| self.earlier.clone())
     }
 
     /// A manifest that was added again keeps the tools' places but needs a new approval.
@@ -169,6 +195,7 @@ impl Agent {
             approval: None,
             wanted: false,
             stop_reason: None,
+            earlier: known.as_ref().and_then(Self::pins_put_aside),
             tools: known.map_or_else(Vec::new, |agent| agent.tools),
             pinned: BTreeMap::new(),
             drift: Vec::new(),

@@ -251,7 +251,7 @@ fn r080_a_quarantine_is_a_matter_of_security() {
 }
 
 #[test]
-fn r080_approving_the_tool_or_the_agent_again_lifts_the_quarantine() {
+fn r080_approving_the_tool_lifts_the_quarantine_and_approving_the_agent_again_does_not() {
     let (say, sing) = (tool("say", "Says it."), tool("sing", "Sings it."));
     let changed = [tool("say", "Says more."), tool("sing", "Sings more.")];
     let begin =
@@ -272,7 +272,7 @@ fn r080_approving_the_tool_or_the_agent_again_lifts_the_quarantine() {
 
     let mut story = Story::of(&begin);
     assert!(story.tell(&approve(ASKED)).expect("legal"));
-    assert!(story.quarantined().is_empty());
+    assert_eq!(story.quarantined(), ["say", "sing"], "nobody has looked at the tools");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn r080_a_new_tool_under_the_same_approval_is_pinned_when_first_seen() {
 #[test]
 fn r080_tools_are_pinned_anew_under_a_new_approval() {
     let say = tool("say", "Says it.");
-    for between in [vec![add("2", ASKED)], vec![AgentInput::Revoke]] {
+    for (between, is_same) in [(vec![add("2", ASKED)], false), (vec![AgentInput::Revoke], true)] {
         let mut story = Story::of(&[add("1", ASKED), approve(ASKED), offer([say.clone()])]);
         for input in &between {
             story.tell(input).expect("legal");
@@ -307,8 +307,9 @@ fn r080_tools_are_pinned_anew_under_a_new_approval() {
         assert!(story.agent().pinned.is_empty());
         story.tell(&offer([say.clone()])).expect("legal");
         story.tell(&approve(ASKED)).expect("legal");
-        // It offers just what it offered before; that must still be taken down.
-        assert!(story.tell(&offer([say.clone()])).expect("legal"));
+        assert_eq!(story.agent().pinned.len(), usize::from(is_same), "the same manifest");
+        // It offers just what it offered before; under another manifest it is taken down anew.
+        assert_eq!(story.tell(&offer([say.clone()])).expect("legal"), !is_same);
         assert_eq!(story.agent().pinned.len(), 1);
         story.tell(&offer([tool("say", "Says more.")])).expect("legal");
         assert_eq!(story.quarantined(), ["say"]);

@@ -24,7 +24,7 @@ pub struct Agent {
     /// Its process, while there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The start of its process that is current.
+    /// The start of its process that is current; shown to those who may administer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_id: Option<String>,
     /// When it last said that it is alive.
@@ -58,6 +58,9 @@ pub struct Agent {
     /// The same, each with what it means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<AgentPermission>,
+    /// What its manifest asks for beyond what is usual, such as a looser fence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wishes: Vec<AgentWish>,
     /// How firmly it is to be fenced in, once approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_wanted: Option<String>,
@@ -121,6 +124,22 @@ pub struct AgentPermission {
     /// What was approved instead, when that is less.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrowed_to: Vec<String>,
+}
+
+/// Something looser than usual that a manifest asks for. It counts only if the owner says it in an
+/// approval, in `sandbox` or `limits`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AgentWish {
+    /// What it is about: `sandbox`, or the name of a limit such as `memory_bytes`.
+    pub what: String,
+    /// What the manifest asks for.
+    pub asked: String,
+    /// What holds otherwise.
+    pub usual: String,
+    /// What it would let it do, in words for people.
+    pub meaning: String,
+    /// Whether the owner gave it.
+    pub granted: bool,
 }
 
 /// How much an agent may be asked and may use up. What is absent is bounded only by the core.
@@ -251,8 +270,8 @@ pub struct ApproveAgent {
     /// another manifest, nothing is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest_hash: Option<String>,
-    /// How firmly it is fenced in: `none`, `basic`, `standard` or `strict`; the core's default when
-    /// absent.
+    /// How firmly it is fenced in: `none`, `basic`, `standard` or `strict`; the core's default, or
+    /// what the manifest asks for where that is more, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub sandbox: Option<SandboxLevel>,
@@ -260,7 +279,7 @@ pub struct ApproveAgent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub isolation: Option<Isolation>,
-    /// The owner's limits; the manifest's hold where they are stricter.
+    /// The owner's limits; the manifest's hold where they are stricter. What is absent is as usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<AgentLimits>,
 }

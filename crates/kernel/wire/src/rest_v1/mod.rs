@@ -23,8 +23,8 @@ use utoipa::ToSchema;
 use wharf_vocab::{Durability, Mode, Object, RunStatus};
 
 pub use agent::{
-    AddAgent, Agent, AgentHealth, AgentLimits, AgentLogLine, AgentPermission, ApproveAgent,
-    FoundAgent, FoundAgents, Rate, ScanAgents,
+    AddAgent, Agent, AgentHealth, AgentLimits, AgentLogLine, AgentPermission, AgentWish,
+    ApproveAgent, FoundAgent, FoundAgents, Rate, ScanAgents,
 };
 pub use ask::{AnswerQuestion, Ask, DecideApproval};
 pub use costs::{CostItem, Costs};

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use wharf_vocab::SandboxLevel;
 
 use super::agent::known;
-use super::{AgentLimits, AgentPermission};
+use super::{AgentLimits, AgentPermission, AgentWish};
 
 /// The server of a tool and how it fares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -32,7 +32,7 @@ pub struct ToolServer {
     /// Its process, while there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The start of its process that is current.
+    /// The start of its process that is current; shown to those who may administer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_id: Option<String>,
     /// How many of its processes run.
@@ -58,6 +58,9 @@ pub struct ToolServer {
     /// The same, each with what it means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<AgentPermission>,
+    /// What its manifest asks for beyond what is usual, such as a looser fence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wishes: Vec<AgentWish>,
     /// The limits that hold: the stricter of the manifest's and the owner's.
     #[serde(default, skip_serializing_if = "AgentLimits::is_empty", deserialize_with = "known")]
     pub limits: AgentLimits,
@@ -88,8 +91,8 @@ pub struct AddTool {
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions: Option<Vec<String>>,
-    /// With `approve`: how firmly it is fenced in, `none`, `basic`, `standard` or `strict`; what
-    /// the manifest asks for, or the core's default, when absent.
+    /// With `approve`: how firmly it is fenced in, `none`, `basic`, `standard` or `strict`; the
+    /// core's default, or what the manifest asks for where that is more, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub sandbox: Option<SandboxLevel>,

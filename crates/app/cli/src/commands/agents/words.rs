@@ -8,7 +8,9 @@ use crate::plain;
 
 /// What an agent asks for, one line each; what was approved is marked once anything was.
 pub(super) fn requests(agent: &Agent, output: Output) -> String {
-    words::permissions(&agent.permissions, agent.permissions_approved.is_some(), output)
+    let decided = agent.permissions_approved.is_some();
+    let permissions = words::permissions(&agent.permissions, decided, output);
+    format!("{permissions}{}", words::wishes(&agent.wishes, decided, output))
 }
 
 /// How it is to run, once it is approved.
@@ -75,6 +77,7 @@ pub(super) fn example(state: &str) -> Agent {
             asked("network:egress:example.dev", "Connect to example.dev"),
             asked("env:read:LANG", "See the variable LANG"),
         ],
+        wishes: Vec::new(),
         sandbox_wanted: None,
         sandbox_notes: Vec::new(),
         isolation: None,

@@ -9,7 +9,7 @@ use crate::{duration, size};
 
 /// The limits as options.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Limits, where they are stricter than the manifest's")]
+#[command(next_help_heading = "Limits; the manifest's hold where they are stricter")]
 pub(crate) struct LimitArgs {
     /// Calls under way at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

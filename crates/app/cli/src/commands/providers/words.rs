@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use wharf_wire::rest_v1::{AgentLimits, AgentPermission};
+use wharf_wire::rest_v1::{AgentLimits, AgentPermission, AgentWish};
 
 use crate::output::Output;
-use crate::plain;
 use crate::table::Table;
+use crate::{plain, size};
 
 use super::limits;
 
@@ -32,6 +32,40 @@ pub(crate) fn permissions(asked: &[AgentPermission], decided: bool, output: Outp
         table.row([&words, &asked.permission, &verdict]);
     }
     format!("it asks to\n{}", table.text())
+}
+
+/// What a manifest asks for beyond what is usual, each with what its owner types to give it.
+pub(crate) fn wishes(asked: &[AgentWish], decided: bool, output: Output) -> String {
+    if asked.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::bare(output);
+    for wish in asked {
+        let words = format!("  {}", begun_small(&wish.meaning));
+        let verdict = match (decided, wish.granted) {
+            (false, _) => format!("usual: {}", wish.usual),
+            (true, true) => "given".to_owned(),
+            (true, false) => format!("not given: {}", wish.usual),
+        };
+        table.row([&words, &typed(wish), &verdict]);
+    }
+    format!("it also wishes for what counts only if you type it\n{}", table.text())
+}
+
+/// What one types to give it.
+fn typed(wish: &AgentWish) -> String {
+    let size = || wish.asked.parse().map_or_else(|_| wish.asked.clone(), size::shown);
+    match wish.what.as_str() {
+        "sandbox" => format!("--sandbox {}", wish.asked),
+        "memory_bytes" => format!("--memory {}", size()),
+        "disk_bytes" => format!("--disk {}", size()),
+        "processes" => format!("--processes {}", wish.asked),
+        "open_files" => format!("--open-files {}", wish.asked),
+        "calls_max" => format!("--calls {}", wish.asked),
+        "call_ms" => format!("--call-time {}ms", wish.asked),
+        "cpu_ms" => format!("--cpu-time {}ms", wish.asked),
+        other => format!("{other} {}", wish.asked),
+    }
 }
 
 /// A sentence as the end of another one.

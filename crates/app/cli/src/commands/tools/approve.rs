@@ -33,7 +33,8 @@ pub(crate) struct Args {
     /// This permission and no others; repeat it for more
     #[arg(long = "permission", value_name = "P", num_args = 1..)]
     permissions: Vec<String>,
-    /// How firmly it is fenced in [default: what the manifest or the core says, else standard]
+    /// How firmly it is fenced in [default: what the core is set to, else standard,
+    /// or what the manifest asks for where that is more]
     #[arg(long, value_parser = choices::sandbox())]
     sandbox: Option<SandboxLevel>,
     /// Which runs share a process [default: what the manifest says, else shared]

@@ -20,7 +20,9 @@ pub(super) fn kind(server: &ToolServer) -> String {
 
 /// What it asks for, one line each; what was approved is marked once anything was.
 pub(super) fn requests(server: &ToolServer, output: Output) -> String {
-    words::permissions(&server.permissions, server.permissions_approved.is_some(), output)
+    let decided = server.permissions_approved.is_some();
+    let permissions = words::permissions(&server.permissions, decided, output);
+    format!("{permissions}{}", words::wishes(&server.wishes, decided, output))
 }
 
 /// How it is to run, once it is approved.

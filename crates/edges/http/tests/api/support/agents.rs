@@ -183,6 +183,7 @@ impl ScriptedAgents {
                 Some(approval) => agent.manifest.limits.stricter(&approval.terms.limits),
                 None => agent.manifest.limits.clone(),
             },
+            wishes: Vec::new(),
             agent,
         };
         if view.agent.removed {
@@ -253,6 +254,7 @@ impl AgentControl for ScriptedAgents {
                 sandbox: approve.sandbox.unwrap_or(SandboxLevel::Standard),
                 isolation: approve.isolation.unwrap_or(Isolation::Shared),
                 limits: approve.limits,
+                only_tightened: true,
             };
             let manifest_hash = approve.manifest_hash;
             let input = AgentInput::Approve { manifest_hash, permissions, files, terms };
