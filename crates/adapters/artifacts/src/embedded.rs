@@ -6,9 +6,10 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use wharf_ports::{
-    ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectInfo, ObjectStore, PutObject,
-    Upload, UploadPart,
+    BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectInfo,
+    ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
 };
+use wharf_vocab::limits::PRESIGN_S_MIN;
 use wharf_vocab::{B3, Timestamp};
 
 use crate::FileObjects;
@@ -39,6 +40,13 @@ impl ObjectStore for EmbeddedObjects {
         self.presigner.presign(method, key, lifetime_s)
     }
 
+    fn presign_version(&self, located: &ObjectVersion, holder: &str, lifetime_s: u64) -> String {
+        let version = located.version.as_deref();
+        // Its end is the attempt's, which the gate knows; its time may be longer.
+        let lifetime_s = lifetime_s.max(PRESIGN_S_MIN);
+        self.presigner.presign_version(&located.key, version, Some(holder), lifetime_s)
+    }
+
     fn origin(&self) -> String {
         self.presigner.origin()
     }
@@ -49,6 +57,14 @@ impl ObjectStore for EmbeddedObjects {
 
     fn get(&self, key: String, range: Option<Range<u64>>) -> Answer<Option<ObjectBody>> {
         self.files().get(key, range).boxed()
+    }
+
+    fn locate(&self, wanted: ObjectVersion) -> Answer<Option<ObjectVersion>> {
+        self.files().locate(wanted).boxed()
+    }
+
+    fn get_version(&self, wanted: ObjectVersion) -> Answer<Option<ObjectBody>> {
+        self.files().get_version(wanted, None).boxed()
     }
 
     fn put(&self, put: PutObject, body: ByteStream) -> Answer<ObjectInfo> {
@@ -98,7 +114,7 @@ impl ObjectStore for EmbeddedObjects {
         self.files().abort_upload(upload).boxed()
     }
 
-    fn sweep(&self, before: Timestamp) -> Answer<u64> {
-        self.files().sweep(before).boxed()
+    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> Answer<u64> {
+        self.files().sweep(before, bound).boxed()
     }
 }

@@ -11,8 +11,8 @@
 //!   (`Tls { cert, key }`, PEM files) and limits; `Endpoint::bind(files, options).await ->
 //!   io::Result<Endpoint>`; `endpoint.addr()`; `endpoint.objects() -> Arc<EmbeddedObjects>`, an
 //!   [`ObjectStore`](wharf_ports::ObjectStore) whose addresses lead to the endpoint;
-//!   `endpoint.set_gate(gate)`, a [`WriteGate`](wharf_ports::WriteGate) that ends addresses for
-//!   writing; `endpoint.serve() -> Serving`; `serving.addr()`; `serving.stop().await`.
+//!   `endpoint.set_gate(gate)`, an [`AddressGate`](wharf_ports::AddressGate) that ends
+//!   addresses with their attempts; `endpoint.serve() -> Serving`; `serving.addr()`; `serving.stop().await`.
 //! - `S3Options { endpoint, region, bucket, style, key_id, secret, session_token, ca_file,
 //!   public_url, prefix }` with `S3Options::new(endpoint, bucket, key_id, secret)`;
 //!   `S3Objects::open(&options) -> Result<Arc<S3Objects>, ObjectError>`, an

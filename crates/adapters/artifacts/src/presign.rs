@@ -9,6 +9,11 @@ use wharf_ports::Method;
 /// The longest lifetime that S3 lets an address have.
 const LIFETIME_S_MAX: u64 = 7 * 24 * 60 * 60;
 
+/// The part of an address that names a version, as every S3 knows it.
+pub(crate) const VERSION: &str = "versionId";
+/// The part of an address that names who may read by it. Only the embedded endpoint looks at it.
+pub(crate) const HOLDER: &str = "x-wharf-holder";
+
 /// Makes addresses. Only the host is signed with them, so that a plain client may send a media
 /// type of its own.
 pub(crate) struct Presigner {
@@ -31,6 +36,25 @@ impl Presigner {
             Method::Put => self.bucket.put_object(credentials, key).sign(lifetime),
         };
         url.into()
+    }
+
+    /// An address to read one version of a key. The holder is whoever it was made for; it is
+    /// signed with the rest, so nobody can put another name there.
+    pub(crate) fn presign_version(
+        &self,
+        key: &str,
+        version: Option<&str>,
+        holder: Option<&str>,
+        lifetime_s: u64,
+    ) -> String {
+        let lifetime = Duration::from_secs(lifetime_s.clamp(1, LIFETIME_S_MAX));
+        let mut get = self.bucket.get_object(Some(&self.credentials), key);
+        for (name, value) in [(VERSION, version), (HOLDER, holder)] {
+            if let Some(value) = value {
+                get.query_mut().insert(name, value);
+            }
+        }
+        get.sign(lifetime).into()
     }
 
     /// Where the addresses lead.

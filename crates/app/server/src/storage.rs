@@ -7,7 +7,7 @@ use std::sync::Arc;
 use wharf_artifacts::{
     Credentials, Endpoint, EndpointOptions, FileObjects, S3Objects, S3Options, Serving, Style, Tls,
 };
-use wharf_ports::{ObjectStore, WriteGate};
+use wharf_ports::{AddressGate, ObjectStore};
 use wharf_vocab::{Code, Fault};
 
 use crate::settings::artifacts::{Artifacts, Place, S3};
@@ -32,7 +32,7 @@ impl Storage {
 
     /// Answers from now on whoever comes with an address. Those who came before were kept waiting:
     /// nobody could say yet which addresses are still good for writing.
-    pub(crate) fn serve(&mut self, gate: Arc<dyn WriteGate>) {
+    pub(crate) fn serve(&mut self, gate: Arc<dyn AddressGate>) {
         if let Some(endpoint) = self.bound.take() {
             endpoint.set_gate(gate);
             self.serving = Some(endpoint.serve());

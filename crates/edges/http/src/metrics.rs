@@ -41,10 +41,11 @@ fn recorder() -> &'static PrometheusHandle {
 }
 
 /// What is counted in this process besides requests, wherever that is.
-const COUNTERS: [(&str, &str); 12] = [
+const COUNTERS: [(&str, &str); 13] = [
     ("wharf_runs_created_total", "Runs accepted."),
     ("wharf_runs_ended_total", "Runs ended, by status."),
     ("wharf_store_failed_groups_total", "Group commits that failed."),
+    ("wharf_artifact_damaged_total", "Whole reads of files that were not what was written."),
     ("wharf_artifact_presigns_total", "Addresses of files given out, by method."),
     ("wharf_artifact_bytes_read_total", "Bytes of files read through the core."),
     ("wharf_artifact_bytes_written_total", "Bytes of files written through the core."),

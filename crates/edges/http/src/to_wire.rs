@@ -8,6 +8,7 @@ mod trust;
 
 use serde_json::Value;
 use wharf_domain::run::{AskRaised, AttemptStarted};
+use wharf_domain::scope::ReadObject;
 use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary, ToolDef};
 use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
@@ -131,10 +132,21 @@ pub(crate) fn ask(ask: &wharf_domain::Ask) -> wire::Ask {
         schema: spec.schema.clone(),
         args_digest: spec.args_digest.as_ref().map(ToString::to_string),
         tool_hash: spec.tool_hash.as_ref().map(ToString::to_string),
+        files: spec.files.iter().map(ask_file).collect(),
         caller: spec.caller.grant.to_string(),
         audience: spec.audience.to_string(),
         deadline: time(spec.deadline),
         created_at: time(ask.created_at),
+    }
+}
+
+fn ask_file((name, file): (&String, &ReadObject)) -> wire::AskFile {
+    wire::AskFile {
+        name: name.clone(),
+        path: file.path.to_string(),
+        bytes: file.bytes,
+        b3: file.b3.as_ref().map(ToString::to_string),
+        media_type: file.media_type.clone(),
     }
 }
 

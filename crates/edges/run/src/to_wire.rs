@@ -19,7 +19,7 @@ pub(crate) struct Order {
 }
 
 /// An attempt as a request.
-pub(crate) fn order(
+pub(crate) async fn order(
     attempt: &Attempt,
     files: &Files,
     settings: &Settings,
@@ -28,12 +28,15 @@ pub(crate) fn order(
     let (dispatch, data) = (attempt.dispatch(), attempt.data());
     let spec = &dispatch.spec;
     let (inputs, places) = match files {
-        Files::Addresses => (data.inputs_with_addresses()?, data.output_addresses()?),
+        Files::Addresses => (data.inputs_with_addresses().await?, data.output_addresses()?),
         Files::Paths { inputs, outputs } => {
             // Addresses elsewhere are passed on as they are.
             let elsewhere = data.refs().iter().any(|name| !inputs.contains_key(name));
-            let mut all =
-                if elsewhere { data.inputs_with_addresses()? } else { Object::clone(&spec.inputs) };
+            let mut all = if elsewhere {
+                data.inputs_with_addresses().await?
+            } else {
+                Object::clone(&spec.inputs)
+            };
             all.extend(inputs.iter().map(|(name, path)| (name.clone(), path.clone().into())));
             let mut places = outputs.clone();
             if data.output_names().iter().any(|name| !outputs.contains_key(name)) {

@@ -120,7 +120,12 @@ impl Operative {
     }
 
     /// Asks the operative to execute an attempt.
-    pub(crate) fn execute(&mut self, session: &mut Session, dispatch: Dispatch, place: Place) {
+    pub(crate) async fn execute(
+        &mut self,
+        session: &mut Session,
+        dispatch: Dispatch,
+        place: Place,
+    ) {
         let handle = &self.shared.options.handle;
         let tool = handle.tool(&dispatch.spec.tool).ok();
         let form = |schema: Option<&Value>| schema.map_or(Form::Object, Form::of);
@@ -129,7 +134,7 @@ impl Operative {
         let id = dispatch.attempt_id.to_string();
         let attempt = Attempt::new(handle.clone(), dispatch);
         // Files are given as addresses that are good for this attempt.
-        let inputs = match attempt.data().inputs_with_addresses() {
+        let inputs = match attempt.data().inputs_with_addresses().await {
             Ok(inputs) => inputs,
             Err(fault) => return end(attempt, Err(AttemptError::Failed(fault, Executed::No)), 0),
         };

@@ -185,14 +185,14 @@ impl Peer {
     }
 
     /// Does what it is told from inside.
-    pub(crate) fn obey(&mut self, order: Option<Order>) -> Result<(), Closing> {
+    pub(crate) async fn obey(&mut self, order: Option<Order>) -> Result<(), Closing> {
         let Does::Serve(operative) = &mut self.does else {
             // Nobody orders a principal about.
             return Ok(());
         };
         match order {
             Some(Order::Execute(dispatch, place)) => {
-                operative.execute(&mut self.session, *dispatch, place);
+                operative.execute(&mut self.session, *dispatch, place).await;
             }
             Some(Order::Stop(attempt_id)) => operative.stop(&mut self.session, &attempt_id),
             Some(Order::Answer(attempt_id, key, resolution)) => {

@@ -69,7 +69,7 @@ async fn pump(
                     Some(Err(error)) => return broken(&error),
                 }
             }
-            order = inlets.orders.recv(), if !peer.is_principal() => peer.obey(order),
+            order = inlets.orders.recv(), if !peer.is_principal() => peer.obey(order).await,
             tidings = inlets.tidings.recv() => {
                 if let Some(tidings) = tidings {
                     peer.tell(tidings);

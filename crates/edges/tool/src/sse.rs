@@ -161,7 +161,7 @@ async fn pump(
                 }
                 None => Err(Closing::stop()),
             },
-            order = inlets.orders.recv(), if !peer.is_principal() => peer.obey(order),
+            order = inlets.orders.recv(), if !peer.is_principal() => peer.obey(order).await,
             tidings = inlets.tidings.recv() => {
                 if let Some(tidings) = tidings {
                     peer.tell(tidings);

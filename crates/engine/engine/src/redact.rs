@@ -2,8 +2,9 @@
 //! taken out of the vault, and what the owner's patterns match.
 //!
 //! It is a net below the rule that providers show no secrets, not a permission to do so: a secret
-//! that was turned into something else, such as base64, is not recognised. Outputs are left as
-//! they are, since they are what was asked for.
+//! that was turned into something else, such as base64, is not recognised. Outputs and what tools
+//! say of themselves are freed of secrets only: what the owner's patterns match may be just what
+//! was asked for.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use regex::{Regex, RegexBuilder};
-use wharf_domain::Progress;
 use wharf_domain::run::NewAsk;
+use wharf_domain::{Progress, ToolDef};
 use wharf_vocab::{Code, Fault};
 
 use crate::clean::Clean;
@@ -90,7 +91,7 @@ pub(crate) struct Redactor {
 }
 
 /// Values of secrets, longest first, so that one wins over another that it begins with.
-struct Secrets {
+pub(crate) struct Secrets {
     values: Vec<String>,
     /// Which bytes they begin with.
     begins: [bool; 256],
@@ -128,6 +129,12 @@ impl Clean for Redactor {
     }
 }
 
+impl Clean for Secrets {
+    fn clean(&self, text: &str) -> Option<String> {
+        self.cut(text)
+    }
+}
+
 impl Redactor {
     pub(crate) fn new(redaction: Redaction) -> Self {
         let armed = AtomicBool::new(redaction.patterns.is_some());
@@ -161,13 +168,46 @@ impl Redactor {
         self.armed.fetch_or(any, Ordering::Release);
     }
 
+    /// Cuts values of secrets out of what a tool gives or says of itself.
+    pub(crate) fn only_secrets(&self) -> Option<Arc<Secrets>> {
+        self.secrets().filter(|secrets| !secrets.values.is_empty())
+    }
+
+    /// What tools say of themselves without any secret.
+    pub(crate) fn tools(&self, tools: Vec<ToolDef>) -> Vec<ToolDef> {
+        let Some(secrets) = self.only_secrets() else { return tools };
+        let clean = |def: ToolDef| {
+            let Ok(said) = serde_json::to_value(&def) else { return def };
+            let mut clean = said.clone();
+            secrets.value(&mut clean);
+            if clean == said {
+                return def;
+            }
+            // What cannot be a definition any more, since a secret stood where its form is fixed,
+            // says nothing at all.
+            serde_json::from_value(clean).unwrap_or_else(|_| {
+                ToolDef::new(def.tool, REDACTED, serde_json::json!({"type": "object"}))
+            })
+        };
+        tools.into_iter().map(clean).collect()
+    }
+
+    /// Whether a text holds the value of a secret.
+    pub(crate) fn has_secret(&self, text: &str) -> bool {
+        self.only_secrets().is_some_and(|secrets| secrets.cut(text).is_some())
+    }
+
     fn secrets(&self) -> Option<Arc<Secrets>> {
         let armed = self.armed.load(Ordering::Acquire);
         armed.then(|| Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
     pub(crate) fn ask(&self, ask: &mut NewAsk) {
+        self.text(&mut ask.key);
         self.text(&mut ask.title);
+        if let Some(detail) = &mut ask.detail {
+            self.value(detail);
+        }
         if let Some(schema) = &mut ask.schema {
             self.value(schema);
         }
@@ -179,7 +219,10 @@ impl Redactor {
         let Some(secrets) = self.secrets() else { return };
         for piece in &mut *pieces {
             match piece {
-                Progress::Text { channel, text } => self.next(&secrets, tails, channel, text),
+                Progress::Text { channel, text } => {
+                    self.text(channel);
+                    self.next(&secrets, tails, channel, text);
+                }
                 Progress::Log { text, .. } => self.line(&secrets, tails, text),
                 Progress::Partial { key, value } => {
                     if let Some(key) = key {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use wharf_ports::{
-    ByteStream, Method, ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, PutObject,
+    ByteStream, Method, ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, ObjectVersion,
+    PutObject,
 };
 use wharf_vocab::{B3, Code, Fault};
 
@@ -122,19 +123,39 @@ pub(crate) async fn delete_all(
     }
 }
 
-/// An address to read or write one key.
+/// An address to use one key by.
 pub(crate) fn presign(
     objects: &dyn ObjectStore,
     method: Method,
     key: &str,
     lifetime_s: u64,
 ) -> String {
+    count_presign(method);
+    objects.presign(method, key, lifetime_s)
+}
+
+/// An address to read one version by.
+pub(crate) fn presign_version(
+    objects: &dyn ObjectStore,
+    located: &ObjectVersion,
+    holder: &str,
+    lifetime_s: u64,
+) -> String {
+    count_presign(Method::Get);
+    objects.presign_version(located, holder, lifetime_s)
+}
+
+fn count_presign(method: Method) {
     let name = match method {
         Method::Get => "get",
         Method::Put => "put",
     };
     metrics::counter!("wharf_artifact_presigns_total", "method" => name).increment(1);
-    objects.presign(method, key, lifetime_s)
+}
+
+/// Counts whole reads that found other bytes than were written.
+pub(crate) fn count_damaged() {
+    metrics::counter!("wharf_artifact_damaged_total").increment(1);
 }
 
 /// Lets somebody know how many bytes pass.

@@ -17,6 +17,7 @@ mod objects;
 mod provider;
 mod store;
 pub mod vault;
+mod verify;
 
 pub use artifacts::{FileQuery, FileRecord, TraceQuery, Usage};
 pub use batch::{Append, Batch, Body, Claim, CommitError, Head, Refusal};
@@ -24,11 +25,12 @@ pub use clock::{Clock, ManualClock, Sources, SteadyClock, SystemClock};
 pub use costs::{CostBy, CostKey, CostQuery, CostRow, CostSum, CostSums, wall_ms};
 pub use lifeline::{Lifeline, WeakLifeline};
 pub use objects::{
-    ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo,
-    ObjectStore, PutObject, Upload, UploadPart, WriteGate,
+    AddressGate, BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError,
+    ObjectErrorKind, ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
 };
 pub use provider::{Dispatch, EffectId, ProviderSink, RoomFor};
 pub use store::{
     HistoryItem, HistoryRecord, Lease, OpenAsk, RunPage, RunPlace, RunQuery, SealedRecord, Store,
     StoreError, StoreErrorKind, Stored,
 };
+pub use verify::verified;

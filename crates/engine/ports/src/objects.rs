@@ -4,6 +4,7 @@
 //! written survives a crash. Nothing here is transacted with the journal: an object that was
 //! written and never recorded is removed later, and a record is made only of what was written.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -21,6 +22,11 @@ pub trait ObjectStore: Send + Sync + fmt::Debug + 'static {
     /// long. It is a capability: it must never be stored, logged or shown.
     fn presign(&self, method: Method, key: &str, lifetime_s: u64) -> String;
 
+    /// An address under which whoever holds it can read one version that was
+    /// [located](Self::locate), for so long and for as long as the holder may: an attempt, which a
+    /// store that can ask [asks](AddressGate) about.
+    fn presign_version(&self, located: &ObjectVersion, holder: &str, lifetime_s: u64) -> String;
+
     /// Where presigned addresses lead: scheme, host and port, such as `http://127.0.0.1:7421`.
     fn origin(&self) -> String;
 
@@ -32,6 +38,20 @@ pub trait ObjectStore: Send + Sync + fmt::Debug + 'static {
         &self,
         key: String,
         range: Option<Range<u64>>,
+    ) -> BoxFuture<'static, Result<Option<ObjectBody>, ObjectError>>;
+
+    /// A version as the store has it now, under the name it has now; `None` if it is gone. A store
+    /// that keeps no versions looks whether what is there is still the same.
+    fn locate(
+        &self,
+        wanted: ObjectVersion,
+    ) -> BoxFuture<'static, Result<Option<ObjectVersion>, ObjectError>>;
+
+    /// The bytes of one version, also if it was replaced since; `None` where
+    /// [`locate`](Self::locate) finds none.
+    fn get_version(
+        &self,
+        wanted: ObjectVersion,
     ) -> BoxFuture<'static, Result<Option<ObjectBody>, ObjectError>>;
 
     /// Writes an object whole or not at all. What was there before is replaced at once when the
@@ -94,16 +114,30 @@ pub trait ObjectStore: Send + Sync + fmt::Debug + 'static {
     fn abort_upload(&self, upload: Upload) -> BoxFuture<'static, Result<(), ObjectError>>;
 
     /// Removes what nobody will ask for any more: unfinished uploads begun before this moment
-    /// and, where versions are kept, versions that were replaced before it. Says how many bytes
-    /// that freed, as far as it is known.
-    fn sweep(&self, before: Timestamp) -> BoxFuture<'static, Result<u64, ObjectError>>;
+    /// and, where versions are kept, versions that were replaced before it and that nobody is
+    /// bound to. Says how many bytes that freed, as far as it is known.
+    fn sweep(
+        &self,
+        before: Timestamp,
+        bound: BoundVersions,
+    ) -> BoxFuture<'static, Result<u64, ObjectError>>;
 }
 
-/// Whether an address is still good for writing. An embedded store asks before it takes a byte, so
+/// Versions that must stay although they were replaced: their keys and names.
+pub type BoundVersions = BTreeSet<(String, String)>;
+
+/// Whether an address is still good. An embedded store asks before it takes or gives a byte, so
 /// that an address ends with the attempt it was made for; stores elsewhere cannot ask.
-pub trait WriteGate: Send + Sync + fmt::Debug + 'static {
+pub trait AddressGate: Send + Sync + fmt::Debug + 'static {
     /// Whether an attempt that is under way may write this key now.
     fn may_write(&self, key: &str) -> bool;
+
+    /// What whoever holds an address for this version of a key may read by it now, if it may: the
+    /// bytes it gets must be those.
+    fn may_read(&self, key: &str, version: &str, holder: &str) -> Option<ObjectVersion>;
+
+    /// Takes note that the bytes of an object are not what was written.
+    fn damaged(&self, key: &str);
 }
 
 /// What a presigned address is good for.
@@ -141,6 +175,43 @@ pub struct ObjectInfo {
     pub written_at: Timestamp,
     /// Changes whenever the object is written.
     pub tag: String,
+    /// What the store calls this version for as long as it keeps it; `None` where it keeps none.
+    pub version: Option<String>,
+}
+
+/// One version of an object, as somebody saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectVersion {
+    /// The object's key.
+    pub key: String,
+    /// How many bytes it had.
+    pub bytes: u64,
+    /// Their hash, if it was known.
+    pub b3: Option<B3>,
+    /// What kind of data it is.
+    pub media_type: String,
+    /// What the store called it, where it keeps versions.
+    pub version: Option<String>,
+    /// The tag it had, where the store keeps no versions.
+    pub tag: Option<String>,
+}
+
+impl ObjectVersion {
+    /// The version of which this is known. A tag matters only where there is no version.
+    #[must_use]
+    pub fn of(key: String, info: ObjectInfo) -> Self {
+        let ObjectInfo { bytes, b3, media_type, tag, version, .. } = info;
+        let tag = version.is_none().then_some(tag);
+        Self { key, bytes, b3, media_type, version, tag }
+    }
+
+    /// What is known of it, as of a whole object.
+    #[must_use]
+    pub fn into_info(self, written_at: Timestamp) -> ObjectInfo {
+        let Self { bytes, b3, media_type, version, tag, .. } = self;
+        let tag = tag.or_else(|| version.clone()).unwrap_or_default();
+        ObjectInfo { bytes, b3, media_type, written_at, tag, version }
+    }
 }
 
 /// An object that is being read.
@@ -203,6 +274,8 @@ pub enum ObjectErrorKind {
     Mismatch,
     /// Whoever sends the bytes broke off.
     Interrupted,
+    /// What is kept is not what was written.
+    Damaged,
 }
 
 /// The artifact store could not do what it was asked.
@@ -248,6 +321,10 @@ impl ObjectError {
             ObjectErrorKind::Interrupted => Fault::new(
                 Code::RequestInvalid,
                 "The transfer broke off before all of it had arrived; send it again.",
+            ),
+            ObjectErrorKind::Damaged => Fault::new(
+                Code::ArtifactDamaged,
+                "What the artifact store keeps of this file is not what was written.",
             ),
         }
     }

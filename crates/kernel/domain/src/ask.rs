@@ -2,11 +2,14 @@
 //!
 //! An ask is resolved exactly once. Who may resolve it is decided here and nowhere else.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::{AskId, AskKind, Code, Digest, Fault, RunKey, Timestamp, ToolId};
 
 use crate::run::TaskRef;
+use crate::scope::ReadObject;
 use crate::{Audience, Caller, CallerKind, CallerRef};
 
 /// What is asked, by which run, of whom and until when.
@@ -37,6 +40,9 @@ pub struct AskSpec {
     /// Hash of the tool definition an approval is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_hash: Option<Digest>,
+    /// The files an approval is for, by the names of the inputs: these and no others are read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, ReadObject>,
     /// Who may decide.
     pub audience: Audience,
     /// Whose run it is; a token that is not a person's may not decide about its own run.

@@ -105,6 +105,10 @@ codes! {
     ArtifactChecksum = "artifact.checksum", 422, true;
     /// The artifact store has lost a file that was to be published.
     ArtifactLost = "artifact.lost", 502, false;
+    /// A file that the run was bound to is gone, or another is in its place.
+    ArtifactChanged = "artifact.changed", 409, false;
+    /// The artifact store does not keep what was written.
+    ArtifactDamaged = "artifact.damaged", 502, false;
     /// The folder for a backup, or the home for a restored one, is in use or not empty.
     BackupOccupied = "backup.occupied", 409, false;
     /// The backup was broken off, or never made.

@@ -141,7 +141,8 @@ pub const WORLD_RULES_MAX: usize = 100;
 pub const RUN_REFERENCES_MAX: usize = 256;
 /// Runs that are looked at along a chain of runs that continue each other.
 pub const CONTINUES_DEPTH_MAX: usize = 1_024;
-/// Least time that a presigned address is good for.
+/// Least time that a presigned address is good for, unless it is one for reading that only its
+/// time can end.
 pub const PRESIGN_S_MIN: u64 = 3_600;
 /// What a presigned address is good for beyond the end of its attempt.
 pub const PRESIGN_SLACK_S: u64 = 300;

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use hyper::body::Frame;
 use hyper::http::StatusCode;
+use reqwest::Url;
 use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::dto::{
@@ -17,10 +18,14 @@ use s3s::dto::{
     PutObjectInput, PutObjectOutput, StreamingBlob, Timestamp,
 };
 use s3s::{Body, S3, S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
-use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind, ObjectInfo, PutObject, WriteGate};
+use wharf_ports::{
+    AddressGate, ByteStream, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ObjectVersion,
+    PutObject, verified,
+};
 
 use super::BUCKET;
 use super::checksum::Sums;
+use crate::presign::HOLDER;
 use crate::{Credentials, FileObjects};
 
 /// What an object is taken for when nobody says.
@@ -62,8 +67,8 @@ impl S3Access for Access {
     }
 }
 
-/// Who says whether an address may still be used for writing, once that is known.
-pub(super) type Gate = Arc<OnceLock<Arc<dyn WriteGate>>>;
+/// Who says whether an address may still be used, once that is known.
+pub(super) type Gate = Arc<OnceLock<Arc<dyn AddressGate>>>;
 
 /// The store of files as S3.
 pub(super) struct Backend {
@@ -81,6 +86,41 @@ impl Backend {
         let info = Arc::clone(&self.files).head(key).await.map_err(|error| refusal(&error))?;
         info.ok_or_else(|| s3_error!(NoSuchKey))
     }
+
+    /// The version that a signed address stands for, if whoever holds it may read it now; none
+    /// if the address names none and nobody is there to say so.
+    async fn version(
+        &self,
+        key: &str,
+        version: Option<&String>,
+        query: Option<&str>,
+    ) -> S3Result<Option<ObjectVersion>> {
+        let Some(gate) = self.gate.get() else {
+            let Some(version) = version.cloned() else { return Ok(None) };
+            let found = Arc::clone(&self.files).look_at(key.to_owned(), version).await;
+            let found = found.map_err(|error| refusal(&error))?;
+            return found.map(Some).ok_or_else(|| s3_error!(NoSuchVersion));
+        };
+        let bound = version.zip(holder(query)).and_then(|(version, holder)| {
+            let bound = gate.may_read(key, version, &holder)?;
+            Some(ObjectVersion { version: Some(version.clone()), ..bound })
+        });
+        bound.map(Some).ok_or_else(|| {
+            s3_error!(AccessDenied, "no attempt that is under way may read this object")
+        })
+    }
+
+    /// The bytes of a whole object, which end well only if they are what was written.
+    async fn whole(&self, key: String, body: ObjectBody) -> S3Result<ObjectBody> {
+        let gate = Arc::clone(&self.gate);
+        let note = move || match gate.get() {
+            Some(gate) => gate.damaged(&key),
+            None => tracing::error!("an object is not what was written"),
+        };
+        let ObjectBody { info, stream } = body;
+        let stream = verified(stream, info.bytes, info.b3.clone(), note).await;
+        Ok(ObjectBody { stream: stream.map_err(|error| refusal(&error))?, info })
+    }
 }
 
 #[async_trait]
@@ -91,17 +131,27 @@ impl S3 for Backend {
     ) -> S3Result<S3Response<GetObjectOutput>> {
         let input = req.input;
         check_bucket(&input.bucket)?;
-        // A range is checked against the size before the body is opened; a writer may come in
-        // between, and then the range is asked for again.
-        let range = match input.range {
-            None => None,
-            Some(range) => {
-                let info = self.info(&input.bucket, input.key.clone()).await?;
-                Some(range.check(info.bytes).map_err(|_| s3_error!(InvalidRange))?)
+        let version = input.version_id.as_ref();
+        let wanted = self.version(&input.key, version, req.uri.query()).await?;
+        // A range is checked against the size before the body is opened. A writer may come in
+        // between unless one version is meant, and then the range is asked for again.
+        let range = match (input.range, &wanted) {
+            (None, _) => None,
+            (Some(range), wanted) => {
+                let bytes = match wanted {
+                    Some(wanted) => wanted.bytes,
+                    None => self.info(&input.bucket, input.key.clone()).await?.bytes,
+                };
+                Some(range.check(bytes).map_err(|_| s3_error!(InvalidRange))?)
             }
         };
-        let body = Arc::clone(&self.files).get(input.key, range.clone()).await;
+        let (files, key) = (Arc::clone(&self.files), input.key);
+        let body = match wanted {
+            Some(wanted) => files.get_version(wanted, range.clone()).await,
+            None => files.get(key.clone(), range.clone()).await,
+        };
         let body = body.map_err(|error| refusal(&error))?.ok_or_else(|| s3_error!(NoSuchKey))?;
+        let body = if range.is_none() { self.whole(key, body).await? } else { body };
         check_conditions(&body.info, input.if_match.as_ref(), input.if_none_match.as_ref())?;
         let bytes = range.as_ref().map_or(body.info.bytes, |range| range.end - range.start);
         let output = GetObjectOutput {
@@ -185,6 +235,12 @@ fn check_conditions(
     Ok(())
 }
 
+/// Whoever an address was made for.
+fn holder(query: Option<&str>) -> Option<String> {
+    let url = Url::parse(&format!("http://host/?{}", query?)).ok()?;
+    url.query_pairs().find(|(name, _)| name == HOLDER).map(|(_, value)| value.into_owned())
+}
+
 /// What a client is told; the details stay in the log.
 fn refusal(error: &ObjectError) -> S3Error {
     match error.kind {
@@ -199,6 +255,9 @@ fn refusal(error: &ObjectError) -> S3Error {
             let mut refusal = S3Error::with_message(code, "the artifact store has no room left");
             refusal.set_status_code(StatusCode::INSUFFICIENT_STORAGE);
             refusal
+        }
+        ObjectErrorKind::Damaged => {
+            s3_error!(InternalError, "what is kept of this object is not what was written")
         }
         ObjectErrorKind::Unavailable | ObjectErrorKind::Denied => {
             tracing::error!(%error, "the artifact store could not answer a request");

@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use wharf_ports::WriteGate;
+use wharf_ports::AddressGate;
 
 pub use options::{EndpointOptions, Tls};
 
@@ -84,9 +84,9 @@ impl Endpoint {
         Arc::clone(&self.objects)
     }
 
-    /// Lets this gate say from now on which objects may be written by an address. Without one,
-    /// every valid address may be used until its time is over. Only the first gate counts.
-    pub fn set_gate(&self, gate: Arc<dyn WriteGate>) {
+    /// Lets this gate say from now on which objects may be read and written by an address. Without
+    /// one, every valid address may be used until its time is over. Only the first gate counts.
+    pub fn set_gate(&self, gate: Arc<dyn AddressGate>) {
         if self.gate.set(gate).is_err() {
             tracing::warn!("the artifact store has a gate already, which it keeps");
         }

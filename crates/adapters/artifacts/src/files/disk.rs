@@ -20,6 +20,7 @@ pub(crate) fn trouble(what: &str, error: &io::Error) -> ObjectError {
             ObjectErrorKind::Full
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => ObjectErrorKind::Denied,
+        ErrorKind::UnexpectedEof | ErrorKind::InvalidData => ObjectErrorKind::Damaged,
         _ => ObjectErrorKind::Unavailable,
     };
     ObjectError::new(kind, format!("failed to {what}: {error}"))

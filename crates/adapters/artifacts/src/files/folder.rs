@@ -5,8 +5,8 @@
 //! fills a folder must know that nobody has it open.
 
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{B3, Timestamp};
@@ -15,10 +15,8 @@ use super::disk::{self, Scratch};
 use super::head::{self, HEAD, Head};
 use super::layout::Layout;
 use super::list::folders;
-use crate::rolling;
+use super::versions;
 
-/// How much is read at once.
-const PIECE_BYTES: usize = 1024 * 1024;
 /// How often a reader looks again when the version it wanted was replaced and swept meanwhile.
 const READ_TRIES: usize = 8;
 
@@ -76,20 +74,8 @@ impl ObjectFolder {
     /// The bytes of an object's version that has this hash, also if it was replaced since; none
     /// if there is none.
     pub fn open_version(&self, key: &str, b3: &B3, bytes: u64) -> io::Result<Option<File>> {
-        if let Some((object, file)) = self.open(key)?
-            && object.b3 == *b3
-        {
-            return Ok(Some(file));
-        }
-        let folder = self.layout.place(key).folder;
-        for name in disk::names(&folder)? {
-            let path = folder.join(&name);
-            let is_version = head::written_ms(&name).is_some();
-            if is_version && has_hash(&path, b3, bytes)? {
-                return File::open(path).map(Some);
-            }
-        }
-        Ok(None)
+        let found = versions::by_content(&self.layout.place(key).folder, b3, bytes)?;
+        Ok(found.map(|(_, file)| file))
     }
 
     /// What is known of every object, in no order. One whose head cannot be read is left out.
@@ -138,25 +124,6 @@ fn make_all(folder: &Path) -> io::Result<()> {
 fn stored(head: Head) -> StoredObject {
     let Head { key, bytes, b3, media_type, written_at, .. } = head;
     StoredObject { key, bytes, b3, media_type, written_at }
-}
-
-/// Whether a file has so many bytes and this hash; one that is not there has not.
-fn has_hash(path: &PathBuf, b3: &B3, bytes: u64) -> io::Result<bool> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    if file.metadata()?.len() != bytes {
-        return Ok(false);
-    }
-    let (mut hasher, mut piece) = (blake3::Hasher::new(), vec![0; PIECE_BYTES]);
-    loop {
-        match file.read(&mut piece)? {
-            0 => return Ok(rolling::hash(&hasher) == *b3),
-            read => hasher.update(&piece[..read]),
-        };
-    }
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@ impl Head {
             b3: Some(self.b3),
             media_type: self.media_type,
             written_at: self.written_at,
+            version: Some(self.version.clone()),
             tag: self.version,
         }
     }
@@ -69,6 +70,12 @@ impl Head {
 pub(crate) fn version(now: Timestamp, before: Option<&str>) -> io::Result<String> {
     let least = before.and_then(written_ms).map_or(0, |ms| ms.saturating_add(1));
     Ok(format!("{:015}-{}", now.0.max(least), chance::hex::<8>()?))
+}
+
+/// Whether a text is the name of a version, and so of no other file and no folder.
+pub(crate) fn is_version(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+    text.bytes().all(plain) && written_ms(text).is_some()
 }
 
 /// When a version was written, by its name.

@@ -13,6 +13,7 @@ mod objects;
 mod read;
 mod sweep;
 mod uploads;
+mod versions;
 mod write;
 
 use std::fmt;

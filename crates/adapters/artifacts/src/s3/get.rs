@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures::{StreamExt as _, stream};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{
     CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED,
@@ -12,11 +12,15 @@ use reqwest::header::{
 use reqwest::{Response, StatusCode};
 use rusty_s3::Method;
 use tokio::time::{sleep, timeout};
-use wharf_ports::{ByteStream, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo};
+use wharf_ports::{
+    ByteStream, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ObjectVersion,
+};
 use wharf_vocab::{B3, Timestamp};
 
 use super::wire::{Call, Failure, said};
-use super::{B3_HEADER, Shared, mismatch};
+use super::{B3_HEADER, Shared, VERSION_HEADER, mismatch};
+use crate::presign::VERSION;
+use crate::rolling;
 
 /// What is known of an object; none if there is none.
 pub(super) async fn head(
@@ -24,10 +28,83 @@ pub(super) async fn head(
     key: String,
 ) -> Result<Option<ObjectInfo>, ObjectError> {
     let call = Call::new(Method::Head, shared.key(&key));
+    look(&shared, call).await
+}
+
+async fn look(shared: &Shared, call: Call) -> Result<Option<ObjectInfo>, ObjectError> {
     match shared.wire.send(&call).await {
         Ok(answer) => info(answer.headers()).map(Some),
         Err(failure) if failure.is_not_found() => Ok(None),
         Err(failure) => Err(failure.to_error("look for an object")),
+    }
+}
+
+/// A version as it is now; none if it is gone. In a bucket that keeps no versions it is what is
+/// there, if that is the same: by its tag and hash, or by its hash alone.
+pub(super) async fn locate(
+    shared: Arc<Shared>,
+    wanted: ObjectVersion,
+) -> Result<Option<ObjectVersion>, ObjectError> {
+    if let Some(version) = &wanted.version {
+        let call = Call::new(Method::Head, shared.key(&wanted.key)).query(VERSION, version);
+        if look(&shared, call).await?.is_some() {
+            return Ok(Some(wanted));
+        }
+    }
+    let Some(info) = head(Arc::clone(&shared), wanted.key.clone()).await? else { return Ok(None) };
+    let same_hash = match (&wanted.b3, &info.b3) {
+        (Some(wanted), Some(found)) => Some(wanted == found),
+        _ => None,
+    };
+    let same_tag = wanted.tag.as_ref().is_some_and(|tag| *tag == info.tag);
+    let same = info.bytes == wanted.bytes
+        && match (same_hash, same_tag) {
+            (Some(same), _) => same,
+            (None, true) => true,
+            (None, false) => hash(&shared, &wanted, &info).await? == wanted.b3,
+        };
+    let (version, tag) = (info.version, Some(info.tag));
+    Ok((same && (same_tag || wanted.b3.is_some())).then_some(ObjectVersion {
+        version,
+        tag,
+        ..wanted
+    }))
+}
+
+/// The hash of what is there, read in pieces.
+async fn hash(
+    shared: &Arc<Shared>,
+    wanted: &ObjectVersion,
+    info: &ObjectInfo,
+) -> Result<Option<B3>, ObjectError> {
+    let call = Call::new(Method::Get, shared.key(&wanted.key));
+    let Some(mut body) = open(Arc::clone(shared), call, None).await? else { return Ok(None) };
+    if body.info.tag != info.tag {
+        return Ok(None);
+    }
+    let mut hasher = blake3::Hasher::new();
+    while let Some(piece) = body.stream.try_next().await? {
+        hasher.update(&piece);
+    }
+    Ok(Some(rolling::hash(&hasher)))
+}
+
+/// The bytes of a version; none if it is gone. What is read is what was located, also if
+/// something else is written in between.
+pub(super) async fn get_version(
+    shared: Arc<Shared>,
+    wanted: ObjectVersion,
+) -> Result<Option<ObjectBody>, ObjectError> {
+    let Some(located) = locate(Arc::clone(&shared), wanted).await? else { return Ok(None) };
+    let mut call = Call::new(Method::Get, shared.key(&located.key));
+    call = match (&located.version, &located.tag) {
+        (Some(version), _) => call.query(VERSION, version),
+        (None, Some(tag)) => call.plain("if-match", format!("\"{tag}\"")),
+        (None, None) => call,
+    };
+    match open(shared, call, None).await {
+        Err(error) if error.kind == ObjectErrorKind::Mismatch => Ok(None),
+        found => found,
     }
 }
 
@@ -42,7 +119,17 @@ pub(super) async fn get(
         let info = head(shared, key).await?;
         return Ok(info.map(|info| ObjectBody { info, stream: stream::empty().boxed() }));
     }
-    let mut call = Call::new(Method::Get, shared.key(&key));
+    let call = Call::new(Method::Get, shared.key(&key));
+    open(shared, call, range).await
+}
+
+/// The bytes that a request for an object or a version asks for, or those of a range of them.
+async fn open(
+    shared: Arc<Shared>,
+    mut call: Call,
+    range: Option<Range<u64>>,
+) -> Result<Option<ObjectBody>, ObjectError> {
+    let meant = call.clone();
     if let Some(range) = &range {
         call = call.plain("range", bytes_of(range));
     }
@@ -61,15 +148,15 @@ pub(super) async fn get(
         return Err(mismatch("the range lies outside the object"));
     }
     let etag = text(answer.headers(), &ETAG).map(str::to_owned);
-    let key = shared.key(&key);
-    let download = Download { shared, key, etag, left, answer: Some(answer), failed: 0 };
+    let download = Download { shared, meant, etag, left, answer: Some(answer), failed: 0 };
     Ok(Some(ObjectBody { info, stream: download.stream() }))
 }
 
 /// A download that goes on where it stopped.
 struct Download {
     shared: Arc<Shared>,
-    key: String,
+    /// The request for the whole.
+    meant: Call,
     etag: Option<String>,
     left: Range<u64>,
     answer: Option<Response>,
@@ -127,7 +214,9 @@ impl Download {
 
     /// A request for what is still missing, of the same version.
     fn rest(&self) -> Call {
-        let call = Call::new(Method::Get, &self.key).plain("range", bytes_of(&self.left));
+        let mut call = self.meant.clone();
+        call.plain.retain(|(name, _)| *name != "if-match");
+        let call = call.plain("range", bytes_of(&self.left));
         match &self.etag {
             Some(etag) => call.plain("if-match", etag),
             None => call,
@@ -154,7 +243,14 @@ pub(super) fn info(headers: &HeaderMap) -> Result<ObjectInfo, ObjectError> {
         media_type: text(headers, &CONTENT_TYPE).unwrap_or_default().to_owned(),
         written_at: text(headers, &LAST_MODIFIED).and_then(moment).unwrap_or_default(),
         tag: tag(headers),
+        version: version(headers),
     })
+}
+
+/// The version that the headers of an answer name, if the bucket keeps versions.
+pub(super) fn version(headers: &HeaderMap) -> Option<String> {
+    let version = headers.get(VERSION_HEADER).and_then(|value| value.to_str().ok());
+    version.filter(|version| !matches!(*version, "" | "null")).map(str::to_owned)
 }
 
 /// The tag that the headers of an answer give.

@@ -24,8 +24,8 @@ use futures::future::BoxFuture;
 use reqwest::{Certificate, Client, Url};
 use rusty_s3::{Bucket, Method, UrlStyle};
 use wharf_ports::{
-    ByteStream, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore,
-    PutObject, Upload, UploadPart,
+    BoundVersions, ByteStream, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo,
+    ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
 };
 use wharf_vocab::{B3, Timestamp};
 
@@ -40,6 +40,8 @@ type Answer<T> = BoxFuture<'static, Result<T, ObjectError>>;
 
 /// The header that holds an object's hash.
 const B3_HEADER: &str = "x-amz-meta-b3";
+/// The header that names a version.
+const VERSION_HEADER: &str = "x-amz-version-id";
 
 /// Objects in a bucket of any S3.
 pub struct S3Objects {
@@ -133,6 +135,11 @@ impl ObjectStore for S3Objects {
         self.presigner.presign(method, &self.shared.key(key), lifetime_s)
     }
 
+    fn presign_version(&self, located: &ObjectVersion, _holder: &str, lifetime_s: u64) -> String {
+        let (key, version) = (self.shared.key(&located.key), located.version.as_deref());
+        self.presigner.presign_version(&key, version, None, lifetime_s)
+    }
+
     fn origin(&self) -> String {
         self.presigner.origin()
     }
@@ -143,6 +150,14 @@ impl ObjectStore for S3Objects {
 
     fn get(&self, key: String, range: Option<Range<u64>>) -> Answer<Option<ObjectBody>> {
         get::get(self.shared(), key, range).boxed()
+    }
+
+    fn locate(&self, wanted: ObjectVersion) -> Answer<Option<ObjectVersion>> {
+        get::locate(self.shared(), wanted).boxed()
+    }
+
+    fn get_version(&self, wanted: ObjectVersion) -> Answer<Option<ObjectBody>> {
+        get::get_version(self.shared(), wanted).boxed()
     }
 
     fn put(&self, put: PutObject, body: ByteStream) -> Answer<ObjectInfo> {
@@ -192,7 +207,7 @@ impl ObjectStore for S3Objects {
         uploads::abort(self.shared(), upload).boxed()
     }
 
-    fn sweep(&self, before: Timestamp) -> Answer<u64> {
+    fn sweep(&self, before: Timestamp, _: BoundVersions) -> Answer<u64> {
         list::sweep(self.shared(), before).boxed()
     }
 }

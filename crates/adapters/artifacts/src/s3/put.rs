@@ -199,7 +199,9 @@ impl Drop for Unfinished {
 }
 
 fn written(media_type: String, bytes: u64, b3: B3, tag: String) -> ObjectInfo {
-    ObjectInfo { bytes, b3: Some(b3), media_type, written_at: SystemClock.now(), tag }
+    // Whoever is to be bound to a version looks at the object first.
+    let version = None;
+    ObjectInfo { bytes, b3: Some(b3), media_type, written_at: SystemClock.now(), tag, version }
 }
 
 /// The parts as the server wants to hear of them.

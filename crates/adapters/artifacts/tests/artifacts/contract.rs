@@ -23,7 +23,13 @@ mod s3 {
         let store = S3Objects::open(&seaweed::options()).expect("opens");
         store.check().await.expect("a bucket that can be used");
         let world = support::world();
-        Subject { store, world, client: Some(seaweed::client()), keep: Box::new(()) }
+        Subject {
+            store,
+            world,
+            client: Some(seaweed::client()),
+            keeps_all_versions: true,
+            keep: Box::new(()),
+        }
     }
 
     wharf_ports::object_store_contract!(store);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _, stream};
 use wharf_artifacts::FileObjects;
-use wharf_ports::{ObjectError, ObjectErrorKind, ObjectInfo, PutObject, Upload};
+use wharf_ports::{BoundVersions, ObjectError, ObjectErrorKind, ObjectInfo, PutObject, Upload};
 use wharf_vocab::Timestamp;
 
 use crate::support::body;
@@ -109,7 +109,10 @@ async fn what_a_kill_left_half_written_is_removed() {
     let files = FileObjects::open(home.path()).expect("opens");
     assert_eq!(fs::read_dir(&tmp).expect("there").count(), 0);
     assert_eq!(get(&files, "w/file").await.as_deref(), Some(b"content".as_slice()));
-    let freed = Arc::clone(&files).sweep(Timestamp(1_000_000_000_000_000)).await.expect("swept");
+    let freed = Arc::clone(&files)
+        .sweep(Timestamp(1_000_000_000_000_000), BoundVersions::new())
+        .await
+        .expect("swept");
     assert_eq!(freed, "never named".len() as u64);
     assert_eq!(get(&files, "w/file").await.as_deref(), Some(b"content".as_slice()));
     put(&files, "w/file", b"again").await.expect("written");
@@ -128,7 +131,8 @@ async fn replaced_versions_stay_until_they_are_swept() {
     assert_eq!(versions(home.path()).len(), 3);
     let moment =
         |tag: &str| Timestamp(tag.split_once('-').expect("a moment").0.parse().expect("ms"));
-    let sweep = async |before| Arc::clone(&files).sweep(before).await.expect("swept");
+    let sweep =
+        async |before| Arc::clone(&files).sweep(before, BoundVersions::new()).await.expect("swept");
     assert_eq!(sweep(moment(&written[1])).await, 0, "the first was replaced just then");
     assert_eq!(sweep(moment(&written[2])).await, 3, "the first was replaced before");
     assert_eq!(versions(home.path()).len(), 2);
@@ -151,7 +155,8 @@ async fn a_copy_shares_its_bytes_and_a_sweep_does_not_count_them() {
     assert_eq!(copy().await, Ok(first), "twice is once");
     assert_eq!(versions(home.path()).len(), 2);
     put(&files, "w/from", b"changed").await.expect("written");
-    let freed = Arc::clone(&files).sweep(Timestamp(u64::MAX)).await.expect("swept");
+    let freed =
+        Arc::clone(&files).sweep(Timestamp(u64::MAX), BoundVersions::new()).await.expect("swept");
     assert_eq!(freed, 0, "the copy still has them");
     assert_eq!(get(&files, "w/to").await.as_deref(), Some(b"content".as_slice()));
 }

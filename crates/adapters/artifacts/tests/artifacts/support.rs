@@ -52,6 +52,7 @@ impl Embedded {
             store: self.objects,
             world: world(),
             client: Some(Arc::new(Client::new())),
+            keeps_all_versions: false,
             keep: Box::new((self.serving, self.folder)),
         }
     }

@@ -70,6 +70,7 @@ mod tests {
             schema: None,
             args_digest: None,
             tool_hash: None,
+            files: Vec::new(),
             caller: "owner".into(),
             audience: "person".into(),
             deadline: String::new(),

@@ -152,6 +152,11 @@ fn about(ask: &Ask, output: Output) -> String {
     if let Some(digest) = &ask.args_digest {
         table.row(["  arguments", &short(digest)]);
     }
+    for file in &ask.files {
+        let b3 = file.b3.as_deref().unwrap_or("not known");
+        let said = format!("{} ({} bytes, b3 {b3})", file.path, file.bytes);
+        table.row([&format!("  reads {}", file.name), &said]);
+    }
     match &ask.detail {
         Some(Value::String(reason)) => table.row(["  because", reason]),
         Some(Value::Object(proposal)) => {

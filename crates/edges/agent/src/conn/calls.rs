@@ -146,8 +146,8 @@ impl Connection {
         };
         let Some(peer) = &self.peer else { return self.turn_back(&attempt, gone()).await };
         let (reach, places) = (peer.reach, Arc::clone(&peer.places));
-        let coming = Coming { attempt, room, place, places };
-        if !prepare::takes_time(&coming.attempt.data(), reach) {
+        let coming = Coming { attempt, room, reach, place, places };
+        if !prepare::takes_time(&coming.attempt.data()) {
             return self.send_prepared(coming).await;
         }
         let (attempt, stop) =
@@ -180,11 +180,9 @@ impl Connection {
         let Coming { attempt, room, place, .. } = coming;
         let now = self.now();
         let unlimited = AgentLimits::default();
-        let (reach, limits) = match &self.peer {
-            Some(peer) => (peer.reach, &peer.bounds.limits),
-            None => (Reach::Folder, &unlimited),
-        };
-        let data = prepare::data_of(&attempt, reach, room.as_ref());
+        let reach = self.peer.as_ref().map_or(Reach::Folder, |peer| peer.reach);
+        let data = prepare::data_of(&attempt, reach, room.as_ref()).await;
+        let limits = self.peer.as_ref().map_or(&unlimited, |peer| &peer.bounds.limits);
         let request = data.and_then(|data| to_wire::call(&attempt, limits, data, room.as_ref()));
         attempt.handed_over();
         let sent = request.and_then(|request| {

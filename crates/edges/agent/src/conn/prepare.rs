@@ -1,8 +1,8 @@
 //! What a call needs before it can be sent: its inputs as files, its outputs' places.
 //!
-//! An agent that can reach the artifact store is given addresses, which takes no time. For
-//! others every input file is copied into the call's room, beside the connection: that may take
-//! long. Meanwhile the call has a place, can be canceled, and has not begun.
+//! An agent that can reach the artifact store is given addresses of its input files, which are
+//! looked for first. For others every file is copied into the call's room. Both happen beside the
+//! connection, since they may take long. Meanwhile the call has a place, can be canceled, and has not begun.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -35,6 +35,7 @@ pub(crate) struct CallData {
 pub(super) struct Coming {
     pub(super) attempt: Attempt,
     pub(super) room: Option<Room>,
+    pub(super) reach: Reach,
     pub(super) place: Place,
     /// The folders of the launch, which must not go while something is written there.
     pub(super) places: Arc<Places>,
@@ -48,13 +49,13 @@ pub(super) struct Ready {
     pub(super) fetched: Option<Result<(), Fault>>,
 }
 
-/// Whether files must be copied before the call can be sent.
-pub(super) fn takes_time(data: &AttemptData, reach: Reach) -> bool {
-    reach == Reach::Folder && !data.is_empty() && !data.input_files().is_empty()
+/// Whether files must be looked at or copied before the call can be sent.
+pub(super) fn takes_time(data: &AttemptData) -> bool {
+    !data.is_empty() && !data.input_files().is_empty()
 }
 
 /// The data of a call. Files are said to be where they are or will be copied.
-pub(super) fn data_of(
+pub(super) async fn data_of(
     attempt: &Attempt,
     reach: Reach,
     room: Option<&Room>,
@@ -65,7 +66,7 @@ pub(super) fn data_of(
     }
     let refs = data.refs();
     if reach == Reach::Storage {
-        let (inputs, outputs) = (data.inputs_with_addresses()?, data.output_addresses()?);
+        let (inputs, outputs) = (data.inputs_with_addresses().await?, data.output_addresses()?);
         return Ok(CallData { inputs, refs, outputs });
     }
     let room = room.ok_or_else(no_room)?;
@@ -77,7 +78,7 @@ pub(super) fn data_of(
     // Addresses elsewhere are passed on as they are; none is made for what is a file here.
     let has_others = files.len() < refs.len();
     let mut inputs =
-        if has_others { data.inputs_with_addresses()? } else { Object::clone(&spec.inputs) };
+        if has_others { data.inputs_with_addresses().await? } else { Object::clone(&spec.inputs) };
     for (name, _) in files {
         inputs.insert(name.clone(), room.input_path(&name).into());
     }
@@ -92,12 +93,12 @@ pub(super) fn data_of(
     Ok(CallData { inputs, refs, outputs })
 }
 
-/// Copies the input files of a call, and hands it back. When the connection is gone by then, the
+/// Looks at the input files of a call or copies them, and hands it back. When the connection is gone by then, the
 /// attempt ends here: it never began.
 pub(super) async fn fetch(coming: Coming, stop: CancellationToken, ready: mpsc::Sender<Ready>) {
     let data = coming.attempt.data();
     let fetched = tokio::select! {
-        fetched = AssertUnwindSafe(copy_all(&data, coming.room.as_ref())).catch_unwind() => {
+        fetched = AssertUnwindSafe(give_all(&data, &coming)).catch_unwind() => {
             // A panic must not keep the place that the call has here.
             Some(fetched.unwrap_or_else(|_| Err(lost())))
         }
@@ -117,8 +118,12 @@ pub(super) async fn abandon(coming: &Coming) {
     refuse(&coming.attempt, gone()).await;
 }
 
-async fn copy_all(data: &AttemptData, room: Option<&Room>) -> Result<(), Fault> {
-    let room = room.ok_or_else(no_room)?;
+async fn give_all(data: &AttemptData, coming: &Coming) -> Result<(), Fault> {
+    if coming.reach == Reach::Storage {
+        // They are kept with the attempt until the call is sent.
+        return data.inputs_with_addresses().await.map(drop);
+    }
+    let room = coming.room.as_ref().ok_or_else(no_room)?;
     for (name, _) in data.input_files() {
         copy_in(data, &name, || room.create_input(&name)).await?;
     }

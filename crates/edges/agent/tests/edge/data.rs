@@ -299,7 +299,7 @@ async fn r163_an_input_that_is_gone_by_then_fails_the_run_by_its_name() {
     stage.objects.inner.delete("default/in/a.txt".to_owned()).await.expect("removed");
     stage.objects.answer(true);
     let run = stage.end_of(&run.key).await;
-    assert!(fault_of(&run).is(Code::ScopeNotFound), "{run:?}");
+    assert!(fault_of(&run).is(Code::ArtifactChanged), "{run:?}");
     assert_eq!(fault_of(&run).details["key"], "a", "{run:?}");
 }
 

@@ -9,8 +9,8 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::sync::watch;
 use wharf_ports::memory::MemoryObjects;
 use wharf_ports::{
-    ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo,
-    ObjectStore, PutObject, SystemClock, Upload, UploadPart,
+    BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind,
+    ObjectInfo, ObjectStore, ObjectVersion, PutObject, SystemClock, Upload, UploadPart,
 };
 use wharf_vocab::{B3, Timestamp};
 
@@ -73,6 +73,10 @@ impl ObjectStore for Moody {
         self.inner.presign(method, key, lifetime_s)
     }
 
+    fn presign_version(&self, located: &ObjectVersion, holder: &str, lifetime_s: u64) -> String {
+        self.inner.presign_version(located, holder, lifetime_s)
+    }
+
     fn origin(&self) -> String {
         self.inner.origin()
     }
@@ -81,10 +85,18 @@ impl ObjectStore for Moody {
         self.inner.head(key)
     }
 
+    fn locate(&self, wanted: ObjectVersion) -> Answer<Option<ObjectVersion>> {
+        self.inner.locate(wanted)
+    }
+
     fn get(&self, key: String, range: Option<Range<u64>>) -> Answer<Option<ObjectBody>> {
+        self.inner.get(key, range)
+    }
+
+    fn get_version(&self, wanted: ObjectVersion) -> Answer<Option<ObjectBody>> {
         let inner = self.inner.clone();
         // Only then it is looked what is there.
-        let body = self.when_answering(async move { inner.get(key, range).await }.boxed());
+        let body = self.when_answering(async move { inner.get_version(wanted).await }.boxed());
         let cuts = Arc::clone(&self.cuts);
         async move {
             let body = body.await?;
@@ -93,7 +105,7 @@ impl ObjectStore for Moody {
                 return Ok(body);
             }
             let error = ObjectError::new(ObjectErrorKind::Unavailable, "the store broke off");
-            let broken = stream::iter([Ok("some of it".into()), Err(error)]).boxed();
+            let broken = stream::iter([Ok("a".into()), Err(error)]).boxed();
             Ok(body.map(|body| ObjectBody { stream: broken, ..body }))
         }
         .boxed()
@@ -146,7 +158,7 @@ impl ObjectStore for Moody {
         self.inner.abort_upload(upload)
     }
 
-    fn sweep(&self, before: Timestamp) -> Answer<u64> {
-        self.inner.sweep(before)
+    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> Answer<u64> {
+        self.inner.sweep(before, bound)
     }
 }

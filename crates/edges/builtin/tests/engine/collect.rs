@@ -44,7 +44,7 @@ async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
     clock.advance_ms(20 * DAY_MS);
     let run = bench.start("acme/work", json!({"in.world": "/touched"})).await.expect("accepted");
     let attempt = peer.next().await;
-    attempt.data().inputs_with_addresses().expect("made");
+    attempt.data().inputs_with_addresses().await.expect("made");
     succeed(&attempt, 0).await;
     bench.end_of(&run.key).await;
     clock.advance_ms(15 * DAY_MS);
@@ -58,7 +58,7 @@ async fn retention_lets_old_files_go_but_never_what_a_live_run_uses() {
     };
     let open = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
     let attempt = peer.next().await;
-    attempt.data().inputs_with_addresses().expect("made");
+    attempt.data().inputs_with_addresses().await.expect("made");
     attempt.data().read("in").await.expect("there");
     // Being read just now makes a file young again; what it writes and continues is still old.
     let dry = bench.handle.collect(&owner(), &default_world(), true).await.expect("looked");

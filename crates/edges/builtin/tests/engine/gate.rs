@@ -4,7 +4,7 @@ use crate::peer::{Peer, fail, succeed, tool};
 use crate::support::{Bench, default_world, object, owner, stream};
 use serde_json::json;
 use wharf_domain::{ToolDef, WorldSettings};
-use wharf_ports::WriteGate as _;
+use wharf_ports::AddressGate as _;
 use wharf_vocab::{Code, Fault, Publish};
 
 async fn work(bench: &Bench) -> Peer {
@@ -77,7 +77,7 @@ async fn t041_bytes_of_an_input_count_once_however_often_it_is_given() {
     let inputs = json!({"a.world": "/in", "b": "https://a.example/x"});
     let run = bench.start("acme/work", inputs).await.expect("accepted");
     let attempt = peer.next().await;
-    attempt.data().inputs_with_addresses().expect("made");
+    attempt.data().inputs_with_addresses().await.expect("made");
     for _ in 0..2 {
         let body = attempt.data().read("a").await.expect("there");
         assert_eq!(crate::support::all(body).await, b"hello");

@@ -3,6 +3,7 @@
 mod anew;
 mod approvals;
 mod authority;
+mod bound_files;
 mod bounds;
 mod closed;
 mod collect;

@@ -53,7 +53,7 @@ async fn t032_a_reference_becomes_an_address_for_one_file_and_one_thing() {
     assert_eq!((data.refs(), data.output_names()), (vec!["doc".into()], vec!["out".into()]));
     assert_eq!(data.input_files(), [("doc".to_owned(), 5)]);
     assert_eq!(data.place("out"), Some(path("/out.txt")));
-    let inputs = data.inputs_with_addresses().expect("made");
+    let inputs = data.inputs_with_addresses().await.expect("made");
     assert_eq!(inputs["n"], 3);
     let get = inputs["doc"].as_str().expect("an address");
     assert_eq!(bench.objects.get_at(get).expect("good"), "hello");
@@ -69,21 +69,29 @@ async fn t032_a_reference_becomes_an_address_for_one_file_and_one_thing() {
 }
 
 #[tokio::test]
-async fn t032_an_address_outlives_its_attempt_by_a_while_and_lives_an_hour_at_least() {
-    for (timeout_ms, lives_s) in [(1_000, 3_600), (7_200_000, 7_500)] {
+async fn t032_an_address_lives_as_long_as_its_attempt_may_and_one_for_writing_an_hour_at_least() {
+    for (timeout_ms, reads_s, writes_s) in [(1_000, 301, 3_600), (7_200_000, 7_500, 7_500)] {
         let clock = Arc::new(ManualClock::at(Timestamp(1_767_225_600_000)));
         let bench = Bench::at(&clock).await;
         bench.put("/in", "x").await;
         let peer = work(&bench).await;
         let inputs = json!({"a.world": "/in"});
         let wanted = NewRun { timeout_ms: Some(timeout_ms), ..new("acme/work", inputs) };
+        let wanted = NewRun { outputs: object(json!({"b.world": "/out"})), ..wanted };
         bench.handle.create_run(&owner(), wanted).await.expect("accepted");
-        let inputs = peer.next().await.data().inputs_with_addresses().expect("made");
-        let address = inputs["a"].as_str().expect("text");
-        clock.advance_ms(lives_s * 1000 - 1);
-        bench.objects.get_at(address).expect("still good");
+        let data = peer.next().await.data();
+        let inputs = data.inputs_with_addresses().await.expect("made");
+        let (get, put) =
+            (inputs["a"].as_str().expect("text"), &data.output_addresses().expect("made")["b"]);
+        clock.advance_ms(reads_s * 1000 - 1);
+        bench.objects.get_at(get).expect("still good");
         clock.advance_ms(1);
-        bench.objects.get_at(address).expect_err("over");
+        bench.objects.get_at(get).expect_err("over");
+        clock.advance_ms((writes_s - reads_s).max(1) * 1000 - 1000);
+        let written = bench.objects.put_at(put, "x");
+        assert_eq!(written.is_ok(), writes_s > reads_s);
+        clock.advance_ms(1000);
+        bench.objects.put_at(put, "x").expect_err("over");
     }
 }
 
@@ -258,7 +266,7 @@ async fn t036_runs_of_tools_that_a_token_may_not_use_are_as_good_as_not_there() 
     peer.next().await;
     let parent = peer.next().await;
     let caller = parent.caller(vec![ToolPattern::parse("wharf/echo").expect("valid")]);
-    let given = parent.data().inputs_with_addresses().expect("made")["state"].clone();
+    let given = parent.data().inputs_with_addresses().await.expect("made")["state"].clone();
     let child = new("wharf/echo", json!({"value": given}));
     parent.invoke(&caller, child).await.expect("it was given this file");
     let fault = parent.invoke(&caller, new("wharf/echo", state("mine"))).await;
@@ -304,7 +312,7 @@ async fn t024_addresses_reach_the_provider_whole_and_records_without_what_lets_s
     assert_eq!(run.spec.inputs["prompt"], prompt, "a prompt stays a prompt");
     let attempt = peer.next().await;
     assert_eq!(attempt.data().refs(), ["doc"]);
-    let inputs = attempt.data().inputs_with_addresses().expect("made");
+    let inputs = attempt.data().inputs_with_addresses().await.expect("made");
     assert_eq!(inputs["doc"], "https://a.example/x?token=s3cret");
     assert!(!format!("{:?}", bench.store.state()).contains("s3cret"));
 
@@ -384,7 +392,7 @@ async fn a_child_run_resolves_in_its_own_scope_and_an_address_handed_on_is_trace
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/work"), tool("acme/other")]).await;
     let run = bench.start("acme/work", json!({"doc.world": "/in.txt"})).await.expect("accepted");
     let parent = peer.next().await;
-    let address = parent.data().inputs_with_addresses().expect("made")["doc"].clone();
+    let address = parent.data().inputs_with_addresses().await.expect("made")["doc"].clone();
     let caller = parent.caller(vec![ToolPattern::any()]);
     let child = NewRun {
         outputs: object(json!({"out.local": "/out.txt"})),

@@ -47,7 +47,7 @@ async fn t035_a_run_that_tells_its_addresses_everywhere_leaves_none_of_them() {
     let run = run.expect("accepted");
     // The first attempt tells them in an error, the second in everything else.
     let attempt = peer.next().await;
-    let get = attempt.data().inputs_with_addresses().expect("made")["doc"].clone();
+    let get = attempt.data().inputs_with_addresses().await.expect("made")["doc"].clone();
     let get = get.as_str().expect("text");
     let fault = Fault::new(Code::ToolBusy, format!("Could not read {get} or {SIGNED}."))
         .with("url", get)
@@ -56,7 +56,7 @@ async fn t035_a_run_that_tells_its_addresses_everywhere_leaves_none_of_them() {
 
     let attempt = peer.next().await;
     let data = attempt.data();
-    let get = data.inputs_with_addresses().expect("made")["doc"].clone();
+    let get = data.inputs_with_addresses().await.expect("made")["doc"].clone();
     let get = get.as_str().expect("text").to_owned();
     let put = data.output_addresses().expect("made")["out"].clone();
     let text = format!("reading {get}, writing {put}, then {SIGNED}");
@@ -110,7 +110,7 @@ async fn t035_neither_an_attempt_nor_its_files_show_addresses_when_they_are_prin
     bench.start_with("acme/work", inputs, outputs).await.expect("accepted");
     let attempt = peer.next().await;
     let data = attempt.data();
-    data.inputs_with_addresses().expect("made");
+    data.inputs_with_addresses().await.expect("made");
     data.output_addresses().expect("made");
     assert_clean(&bench, &format!("{attempt:?}{data:?}{:?}", attempt.dispatch()));
 }
@@ -142,4 +142,57 @@ async fn t035_a_bare_signature_is_kept_nowhere_not_even_in_pieces() {
     assert_eq!(told, format!("{start}… and {start}… done"));
     let error = run.outcome.as_ref().and_then(Outcome::error).expect("failed");
     assert!(error.is(Code::ToolFailed) && error.message == "No: ….", "{error}");
+}
+
+const SECRET: &str = "sk-9f8e7d6c5b4a";
+
+/// An agent that was given a secret tells it in every way it has: none of it is kept.
+#[tokio::test]
+async fn a_secret_that_a_provider_returns_is_kept_nowhere() {
+    let bench = Bench::new().await;
+    bench.handle.know_secret(SECRET);
+    let mut def = tool("acme/work");
+    def.description = format!("Uses {SECRET}.");
+    def.input_schema = json!({"type": "object", "title": SECRET});
+    let peer = Peer::join(&bench.handle, "acme", vec![def]).await;
+    let tools = format!("{:?}", bench.handle.tools());
+    assert!(!tools.contains(SECRET) && tools.contains("Uses [redacted]."), "{tools}");
+    let outputs = json!({"file.world": "/file.txt"});
+    let run = bench.start_with("acme/work", json!({}), outputs).await.expect("accepted");
+    let attempt = peer.next().await;
+    let pieces = vec![
+        Progress::Log { level: Level::Info, text: SECRET.to_owned() },
+        Progress::Text { channel: SECRET.to_owned(), text: format!("it is {SECRET}!") },
+        Progress::Partial { key: Some(SECRET.to_owned()), value: json!([SECRET]) },
+        Progress::Phase { phase: SECRET.to_owned(), fraction: None },
+    ];
+    attempt.progress(pieces).await.expect("told");
+    let ask = NewAsk {
+        escalates: None,
+        detail: Some(json!({"why": SECRET})),
+        attempt_id: attempt.dispatch().attempt_id.clone(),
+        kind: AskKind::Approval,
+        key: SECRET.to_owned(),
+        title: format!("May I use {SECRET}?"),
+        schema: None,
+        audience: Audience::Any,
+        deadline: None,
+    };
+    attempt.raise(ask).await.expect("raised");
+    let named = attempt.data().write(SECRET, 1, crate::support::stream("x")).await;
+    let fault = named.expect_err("its name would be kept");
+    assert!(fault.is(Code::ToolInvalidOutput) && !fault.message.contains(SECRET), "{fault}");
+    let given = json!({
+        "token": SECRET, "deep": [{"x": format!("Bearer {SECRET}")}], SECRET: 1,
+        "file": format!("the file says {SECRET}"),
+    });
+    attempt.succeeded(object(given), 0).await.expect("told");
+    let run = bench.end_of(&run.key).await;
+    let outputs = outputs_of(&run);
+    assert_eq!(outputs["token"], "[redacted]");
+    assert_eq!(outputs["deep"][0]["x"], "Bearer [redacted]");
+    let file = bench.get("/file.txt").await.expect("written");
+    assert_eq!(file, "the file says [redacted]");
+    let all = kept(&bench, &run.key).await;
+    assert!(!all.contains(SECRET), "{all}");
 }

@@ -239,7 +239,7 @@ async fn t040_every_file_is_traced_both_ways() {
         let (inputs, outputs) = (json!({"in.world": from}), json!({"out.world": to}));
         let run = bench.start_with("acme/work", inputs, outputs).await.expect("accepted");
         let attempt = peer.next().await;
-        attempt.data().inputs_with_addresses().expect("made");
+        attempt.data().inputs_with_addresses().await.expect("made");
         attempt.succeeded(object(json!({"out": "text"})), 0).await.expect("told");
         runs.push(bench.end_of(&run.key).await);
     }
@@ -291,7 +291,7 @@ async fn t040_a_run_that_was_handed_nothing_has_read_nothing() {
     assert_eq!(readers(&bench, "/in").await, ["b"], "on record before the attempt is over");
     fail(&second, Fault::new(Code::ToolAgentLost, "Gone.")).await;
     let third = peer.next().await;
-    third.data().inputs_with_addresses().expect("made");
+    third.data().inputs_with_addresses().await.expect("made");
     third.data().read("a").await.expect("there");
     third.succeeded(object(json!({})), 0).await.expect("told");
     bench.end_of(&run.key).await;
@@ -315,7 +315,7 @@ async fn t040_a_run_in_memory_leaves_its_files_on_record() {
     };
     let run = bench.handle.create_run(&owner(), wanted).await.expect("accepted").run;
     let attempt = peer.next().await;
-    attempt.data().inputs_with_addresses().expect("made");
+    attempt.data().inputs_with_addresses().await.expect("made");
     attempt.succeeded(object(json!({"out": "y"})), 0).await.expect("told");
     bench.end_of(&run.key).await;
     let bench = bench.killed().await;

@@ -2,9 +2,37 @@
 
 use async_graphql::SimpleObject;
 use serde_json::Value;
+use wharf_domain::scope::ReadObject;
 
 use super::AskKind;
-use crate::scalars::DateTime;
+use crate::scalars::{DateTime, Int64};
+
+/// A file that an approval is for.
+#[derive(Debug, SimpleObject)]
+pub(crate) struct AskFile {
+    /// The input that it is.
+    name: String,
+    /// Its path in the world.
+    path: String,
+    /// How many bytes it has.
+    bytes: Int64,
+    /// Their BLAKE3 hash, if it is known.
+    b3: Option<String>,
+    /// What kind of data it is.
+    media_type: String,
+}
+
+impl From<(&String, &ReadObject)> for AskFile {
+    fn from((name, file): (&String, &ReadObject)) -> Self {
+        Self {
+            name: name.clone(),
+            path: file.path.to_string(),
+            bytes: Int64(file.bytes),
+            b3: file.b3.as_ref().map(ToString::to_string),
+            media_type: file.media_type.clone(),
+        }
+    }
+}
 
 /// Something a run waits for.
 #[derive(Debug, SimpleObject)]
@@ -25,6 +53,8 @@ pub(crate) struct Ask {
     detail: Option<Value>,
     /// JSON Schema of the answer.
     schema: Option<Value>,
+    /// The files an approval is for: these and no others are read.
+    files: Vec<AskFile>,
     /// The grant whose run it is.
     caller: String,
     /// Who may decide: `person`, `seat:S-…` or `any`.
@@ -47,6 +77,7 @@ impl From<&wharf_domain::Ask> for Ask {
             title: spec.title.clone(),
             detail: spec.detail.clone(),
             schema: spec.schema.clone(),
+            files: spec.files.iter().map(AskFile::from).collect(),
             caller: spec.caller.grant.to_string(),
             audience: spec.audience.to_string(),
             deadline: DateTime(spec.deadline),

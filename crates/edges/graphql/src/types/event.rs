@@ -3,6 +3,7 @@
 use async_graphql::SimpleObject;
 use serde_json::{Value, json};
 use wharf_domain::run::{AskRaised, AttemptStarted};
+use wharf_domain::scope::ReadObject;
 use wharf_domain::{Entry, Progress, RunEntry};
 use wharf_engine::HistoryItem;
 use wharf_vocab::{AskKind, Executed, Timestamp};
@@ -126,6 +127,7 @@ fn raised_ask(at: Timestamp, raised: AskRaised) -> (EventType, Value) {
         ("schema", spec.schema.clone()),
         ("args_digest", spec.args_digest.as_ref().map(|it| it.as_str().into())),
         ("tool_hash", spec.tool_hash.as_ref().map(|it| it.as_str().into())),
+        ("files", (!spec.files.is_empty()).then(|| spec.files.iter().map(file).collect())),
     ];
     for (name, value) in absent_or {
         if let Some(value) = value {
@@ -136,6 +138,19 @@ fn raised_ask(at: Timestamp, raised: AskRaised) -> (EventType, Value) {
         AskKind::Question => (EventType::Question, data),
         AskKind::Approval => (EventType::Approval, data),
     }
+}
+
+fn file((name, file): (&String, &ReadObject)) -> Value {
+    let mut data = json!({
+        "name": name,
+        "path": file.path.as_str(),
+        "bytes": file.bytes,
+        "media_type": file.media_type,
+    });
+    if let Some(b3) = &file.b3 {
+        data["b3"] = b3.as_str().into();
+    }
+    data
 }
 
 fn progress(piece: Progress) -> (EventType, Value) {

@@ -73,6 +73,20 @@ async fn a_question_can_end_without_an_answer() {
 }
 
 #[tokio::test]
+async fn an_approval_shows_the_files_that_the_run_is_bound_to() {
+    let edge = Edge::start().await;
+    edge.put("/order.txt", b"pay 1 to alice").await;
+    let run = edge.begin("wharf/approve-me", json!({"purpose.world": "/order.txt"})).await;
+    edge.put("/order.txt", b"pay 1000000 to mallory").await;
+    let ask = edge.ask_of(&run).await;
+    let expect = json!([{"name": "purpose", "path": "/order.txt", "bytes": 14,
+        "b3": crate::files::b3(b"pay 1 to alice"), "media_type": "text/plain; charset=utf-8"}]);
+    assert_eq!(ask["files"], expect);
+    let plain = edge.begin("wharf/approve-me", json!({})).await;
+    assert_eq!(edge.ask_of(&plain).await.get("files"), None);
+}
+
+#[tokio::test]
 async fn an_approval_lets_the_run_go_on_or_ends_it() {
     let edge = Edge::start().await;
     let run = edge.begin("wharf/approve-me", json!({"purpose": "test"})).await;

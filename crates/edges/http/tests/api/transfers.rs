@@ -45,6 +45,40 @@ async fn a_large_file_goes_in_and_out_unchanged() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_not_what_was_written_never_arrives_whole() {
+    let edge = Edge::start().await;
+    for bytes in [1_000, 3 * MIB] {
+        let mut sent = content(bytes);
+        edge.call("PUT", FILE).bytes(sent.clone()).send().await;
+        sent[bytes / 2] ^= 1;
+        edge.objects.inner.damage("default/big", sent.clone());
+        let call = edge.call("GET", FILE).header("connection", "close");
+        let mut stream = begin(&edge, call).await;
+        let mut got = Vec::new();
+        // The connection ends, in whatever way.
+        let _ = timeout(PATIENCE, stream.read_to_end(&mut got)).await.expect("in time");
+        let head = String::from_utf8_lossy(&got[..got.len().min(1_000)]).into_owned();
+        if bytes < MIB {
+            assert!(
+                head.starts_with("HTTP/1.1 502") && head.contains("artifact.damaged"),
+                "{head}"
+            );
+        } else {
+            assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+            assert!(got.len() < bytes, "all of it arrived");
+        }
+        let part = edge.call("GET", FILE).header("range", "bytes=0-9").send().await;
+        assert_eq!(
+            (part.status, part.body.as_slice()),
+            (206, &sent[..10]),
+            "parts are not checked"
+        );
+        let audit = edge.get("/v1/audit?limit=200").await.text();
+        assert!(audit.contains("artifact.damaged"), "{audit}");
+    }
+}
+
+#[tokio::test]
 async fn a_file_without_a_length_is_taken() {
     let edge = Edge::start().await;
     let mut stream =

@@ -12,11 +12,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf_domain::grant::WorkerScope;
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::run::NewAsk;
+use wharf_domain::run::{AttemptError, NewAsk};
 use wharf_domain::{Audience, Level, Progress, Resolution, Run};
 use wharf_engine::NewRun;
 use wharf_vocab::limits::FILE_BYTES_MAX;
-use wharf_vocab::{AskKind, Code, Fault, Object, RunStatus, ToolId};
+use wharf_vocab::{AskKind, Code, Executed, Fault, Object, RunStatus, ToolId};
 use wharf_wire::operator_v1::{WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult};
 
 use super::call::{Call, arriving};
@@ -72,7 +72,17 @@ pub(super) async fn prompt(State(shared): State<Arc<Shared>>, call: Call) -> Ans
     let (found, _) = call.check(&shared, &WorkerScope::PromptRead)?;
     let task = open(&shared, found).await?;
     let data = task.attempt.data();
-    let mut inputs = data.inputs_with_addresses()?;
+    let mut inputs = match data.inputs_with_addresses().await {
+        Ok(inputs) => inputs,
+        Err(fault) => {
+            // A file that is not what it was when the run was accepted will not be so again. The
+            // worker knows nothing of its task yet, so it has done nothing.
+            if !fault.retryable {
+                task.fail(AttemptError::Failed(fault.clone(), Executed::No)).await?;
+            }
+            return Err(fault.into());
+        }
+    };
     let outputs = data.output_addresses()?;
     let text = |inputs: &Object, name: &str| inputs.get(name)?.as_str().map(str::to_owned);
     let prompt = text(&inputs, "prompt")

@@ -80,7 +80,7 @@ impl<'a> Drive<'a> {
         stop: &'a Stop,
     ) -> Result<Self, Fault> {
         let settings = server.settings();
-        let order = to_wire::order(attempt, files, settings, server.handle().now())?;
+        let order = to_wire::order(attempt, files, settings, server.handle().now()).await?;
         let mut config = settings.session.clone();
         config.numbered = server.replays();
         let (session, known) = if attempt.dispatch().reattach {

@@ -15,6 +15,12 @@ impl Handle {
         input: AgentInput,
     ) -> Result<Agent, Fault> {
         let shard = StreamId::Agent(id.clone()).shard();
+        let input = match input {
+            AgentInput::Offer { tools } => {
+                AgentInput::Offer { tools: self.inner.redactor.tools(tools) }
+            }
+            other => other,
+        };
         let input = Input::Agent {
             id: id.clone(),
             input: Box::new(input),

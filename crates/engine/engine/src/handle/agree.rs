@@ -28,27 +28,36 @@ impl Handle {
         world: &WorldId,
         path: &WorldPath,
     ) -> Result<Option<FileRecord>, Fault> {
+        Ok(self.here_now(world, path).await?.map(|(record, _)| record))
+    }
+
+    /// A file that is there now, and what the artifact store says of it.
+    pub(super) async fn here_now(
+        &self,
+        world: &WorldId,
+        path: &WorldPath,
+    ) -> Result<Option<(FileRecord, ObjectInfo)>, Fault> {
         let Some(row) = self.row(world, path).await? else { return Ok(None) };
         let objects = self.objects()?;
         let head = storage::head(&*objects, &path.key(world), Patience::Short).await;
         let Some(info) = head.map_err(|error| error.to_fault())? else { return Ok(None) };
         if agrees(&row, &info) {
-            return Ok(Some(row));
+            return Ok(Some((row, info)));
         }
         // Whoever is writing it now will record it, so what is seen is only shown.
         let settled = !self.is_being_written(world, path);
         let Some(now) = self.row(world, path).await? else { return Ok(None) };
         if agrees(&now, &info) {
-            return Ok(Some(now));
+            return Ok(Some((now, info)));
         }
-        let artifact = self.found(world, path, &now, info).await?;
+        let artifact = self.found(world, path, &now, info.clone()).await?;
         if settled && now == row {
             let record = AuditRecord::new("artifact.found", "core", format!("world:{world}"))
                 .fact("path", path.as_str())
                 .fact("bytes", artifact.bytes);
             self.index(world, vec![ArtifactOp::Record(artifact.clone())], record).await?;
         }
-        Ok(Some(FileRecord { artifact, ..now }))
+        Ok(Some((FileRecord { artifact, ..now }, info)))
     }
 
     /// What is on record of an object whose record is another one's. Of several who wrote the file

@@ -143,7 +143,11 @@ impl Attempt {
         self.tell_end(report).await
     }
 
-    async fn delivered(&self, outputs: Object, cost_micro: u64) -> AttemptReport {
+    async fn delivered(&self, mut outputs: Object, cost_micro: u64) -> AttemptReport {
+        // Before they are written to files, too.
+        if let Some(secrets) = self.handle.inner.redactor.only_secrets() {
+            secrets.object(&mut outputs);
+        }
         match Box::pin(self.deliver(outputs)).await {
             Ok((outputs, delivery)) => AttemptReport { result: Ok(outputs), cost_micro, delivery },
             Err(fault) => {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{ArtifactOp, AuditRecord, Caller, World};
-use wharf_ports::{FileQuery, FileRecord, ObjectEntry, ObjectError};
+use wharf_ports::{BoundVersions, FileQuery, FileRecord, ObjectEntry, ObjectError};
 use wharf_vocab::limits::{CONTINUES_DEPTH_MAX, PAGE_ITEMS_MAX, SWEEP_AFTER_MS};
 use wharf_vocab::{Code, Fault, RunId, RunKey, StreamId, Timestamp, Verb, WorldId};
 
@@ -58,7 +58,8 @@ impl Handle {
             return Ok(collected);
         }
         let before = Timestamp(self.now().0.saturating_sub(SWEEP_AFTER_MS));
-        let swept = self.objects()?.sweep(before).await.map_err(|error| error.to_fault())?;
+        let swept =
+            self.objects()?.sweep(before, self.bound()).await.map_err(|error| error.to_fault())?;
         collected.bytes = collected.bytes.saturating_add(swept);
         let record = self
             .record_of(caller, "world.collected", world)
@@ -69,6 +70,20 @@ impl Handle {
         let shard = StreamId::World(world.clone()).shard();
         self.tell(shard, Input::Audit(vec![record])).await?;
         Ok(collected)
+    }
+
+    /// Versions of files that open runs were accepted with: they are read, whatever is there now.
+    fn bound(&self) -> BoundVersions {
+        let mut bound = BoundVersions::new();
+        for world in self.inner.worlds.all() {
+            for run in self.inner.hub.open_in(&world.id) {
+                let reads = run.spec.bindings.files();
+                bound.extend(reads.filter_map(|(_, read)| {
+                    Some((read.path.key(&world.id), read.version.clone()?))
+                }));
+            }
+        }
+        bound
     }
 
     /// Removes what late writers left in worlds that are no more; says how many objects that were

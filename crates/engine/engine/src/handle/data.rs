@@ -10,11 +10,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wharf_domain::scope::{Bound, ReadObject, Target, WorldPath};
 use wharf_domain::{Metered, Progress, RunSpec};
-use wharf_ports::{ByteStream, Method, ObjectBody, ObjectInfo, ObjectStore, PutObject};
+use wharf_ports::{
+    ByteStream, Dispatch, Method, ObjectBody, ObjectError, ObjectInfo, ObjectStore, ObjectVersion,
+    PutObject, verified,
+};
 use wharf_vocab::limits::{PRESIGN_S_MIN, PRESIGN_SLACK_S, RUN_REFERENCES_MAX};
-use wharf_vocab::{Code, Fault, Object, Publish};
+use wharf_vocab::{Code, Fault, Object, Publish, Timestamp};
 
 use super::Attempt;
+use super::gate::{holder, version_of};
 use super::reads::Reads;
 use super::scrub::Given;
 use super::signatures::Endings;
@@ -179,12 +183,13 @@ impl Attempt {
         Ok((staged, place))
     }
 
-    /// How long an address must be good for that the attempt is given now.
-    fn lifetime_s(&self) -> u64 {
+    /// How long an address must be good for that the attempt reads by: as long as it may take.
+    fn reading_s(&self) -> u64 {
         let now = self.handle().now();
-        let deadline = self.dispatch().deadline.map_or(0, |deadline| deadline.ms_since(now));
-        let left_ms = deadline.max(self.dispatch().spec.timeout_ms);
-        PRESIGN_S_MIN.max(left_ms.div_ceil(1000) + PRESIGN_SLACK_S)
+        let left = |deadline: Timestamp| deadline.ms_since(now);
+        let left_ms = self.dispatch().deadline.map_or(PRESIGN_S_MIN * 1000, left);
+        let left_ms = left_ms.max(self.dispatch().spec.timeout_ms);
+        left_ms.div_ceil(1000) + PRESIGN_SLACK_S
     }
 }
 
@@ -201,21 +206,24 @@ impl AttemptData {
         self.spec().bindings.reads.keys().cloned().collect()
     }
 
-    /// The inputs with an address in the place of each reference. They are made anew for each
+    /// The inputs with an address in the place of each reference: one for each file that shows the
+    /// version the run was accepted with and ends with the attempt. They are made anew for each
     /// attempt and must not be kept.
-    pub fn inputs_with_addresses(&self) -> Result<Object, Fault> {
+    pub async fn inputs_with_addresses(&self) -> Result<Object, Fault> {
         let work = self.attempt.work();
         if let Some(made) = work.lock().inputs.clone() {
             return Ok(made);
         }
         let spec = self.spec();
+        let located = self.located().await?;
         let mut inputs = Object::clone(&spec.inputs);
         let mut given = Vec::new();
         for (name, bound) in &spec.bindings.reads {
             let address = match bound {
                 Bound::Object(read) => {
+                    let Some(located) = located.get(name) else { continue };
                     work.count_in(name, read.bytes);
-                    self.presign(Method::Get, &read.path)?
+                    self.presign_version(located)?
                 }
                 Bound::Uri => match spec.addresses.inputs.0.get(name) {
                     Some(address) => address.clone(),
@@ -247,7 +255,7 @@ impl AttemptData {
             let address = match target {
                 Target::Object { .. } => {
                     let (at, _) = self.attempt.paths(name)?;
-                    self.presign(Method::Put, &at)?
+                    self.presign(&at)?
                 }
                 Target::Uri => match spec.addresses.outputs.0.get(name) {
                     Some(address) => address.clone(),
@@ -297,18 +305,20 @@ impl AttemptData {
             let message = format!("The input `{name}` is not a file.");
             return Err(Fault::new(Code::RequestInvalid, message).with("key", name));
         };
-        let (objects, key) = (self.objects()?, read.path.key(&self.attempt.dispatch().run.world));
-        let found = storage::patiently(Patience::Long, || objects.get(key.clone(), None)).await;
-        let found = found.map_err(|error| error.to_fault().with("key", name))?;
-        let Some(body) = found else {
-            let message = format!("The file of the input `{name}` is not there any more.");
-            return Err(Fault::new(Code::ScopeNotFound, message).with("key", name));
-        };
+        let (objects, world) = (self.objects()?, &self.attempt.dispatch().run.world);
+        let wanted = version_of(world, read);
+        let found = || objects.get_version(wanted.clone());
+        let found = storage::patiently(Patience::Long, found).await;
+        let told = |error: ObjectError| error.to_fault().with("key", name);
+        let body = found.map_err(told)?.ok_or_else(|| changed(name))?;
+        let note = self.attempt.handle().on_damage(world, &read.path);
+        let stream = verified(body.stream, read.bytes, read.b3.clone(), note);
+        let stream = stream.await.map_err(told)?;
         self.attempt.hand_out([name.to_owned()]);
         self.attempt.record_reads().await;
         let (work, name) = (self.attempt.work().clone(), name.to_owned());
         let mut passed = 0_u64;
-        let stream = storage::counted(body.stream, move |bytes| {
+        let stream = storage::counted(stream, move |bytes| {
             passed = passed.saturating_add(bytes);
             work.count_in(&name, passed);
             storage::count_read(bytes);
@@ -316,11 +326,27 @@ impl AttemptData {
         Ok(ObjectBody { stream, ..body })
     }
 
+    /// The files as the artifact store has them now. One that is not what the run was accepted
+    /// with ends the attempt before anybody is asked anything.
+    async fn located(&self) -> Result<BTreeMap<String, ObjectVersion>, Fault> {
+        let mut located = BTreeMap::new();
+        for (name, read) in self.spec().bindings.files() {
+            let objects = self.objects()?;
+            let wanted = version_of(&self.attempt.dispatch().run.world, read);
+            let found = storage::patiently(Patience::Long, || objects.locate(wanted.clone())).await;
+            let found = found.map_err(|error| error.to_fault().with("key", name.as_str()))?;
+            located.insert(name.clone(), found.ok_or_else(|| changed(name))?);
+        }
+        Ok(located)
+    }
+
     /// Writes an output, to where the run says or else to a local file of the run by this name.
     /// It counts once the attempt has succeeded.
     pub async fn write(&self, name: &str, bytes: u64, body: ByteStream) -> Result<(), Fault> {
-        if self.attempt.work().given().clean(name).is_some() {
-            let message = "An output is named after an address, which must not be kept.";
+        let redactor = &self.attempt.handle().inner.redactor;
+        if self.attempt.work().given().clean(name).is_some() || redactor.has_secret(name) {
+            let message =
+                "An output is named after an address or a secret, which must not be kept.";
             return Err(Fault::new(Code::ToolInvalidOutput, message));
         }
         let (at, place) = self.attempt.paths(name)?;
@@ -356,10 +382,25 @@ impl AttemptData {
         self.attempt.handle().objects()
     }
 
-    fn presign(&self, method: Method, path: &WorldPath) -> Result<String, Fault> {
-        let key = path.key(&self.attempt.dispatch().run.world);
-        Ok(storage::presign(&*self.objects()?, method, &key, self.attempt.lifetime_s()))
+    fn presign_version(&self, located: &ObjectVersion) -> Result<String, Fault> {
+        let Dispatch { run, attempt_id, .. } = self.attempt.dispatch();
+        let (objects, holder) = (self.objects()?, holder(run, attempt_id));
+        Ok(storage::presign_version(&*objects, located, &holder, self.attempt.reading_s()))
     }
+
+    fn presign(&self, path: &WorldPath) -> Result<String, Fault> {
+        let key = path.key(&self.attempt.dispatch().run.world);
+        let lifetime_s = PRESIGN_S_MIN.max(self.attempt.reading_s());
+        Ok(storage::presign(&*self.objects()?, Method::Put, &key, lifetime_s))
+    }
+}
+
+/// A run whose file is not the one any more that it was accepted with does not begin.
+fn changed(name: &str) -> Fault {
+    let message = format!(
+        "The file of the input `{name}` is not the one any more that this run was accepted with."
+    );
+    Fault::new(Code::ArtifactChanged, message).with("key", name)
 }
 
 /// The text that records have for a reference.

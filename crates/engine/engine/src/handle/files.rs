@@ -6,6 +6,7 @@ use wharf_domain::scope::{WorldPath, media};
 use wharf_domain::{Artifact, ArtifactOp, AuditRecord, Caller};
 use wharf_ports::{
     ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject, Usage,
+    verified,
 };
 use wharf_vocab::limits::{FILE_BYTES_MAX, PAGE_ITEMS_MAX};
 use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId};
@@ -70,7 +71,8 @@ impl Handle {
         self.inner.store.usage(world.clone()).await.map_err(|error| error.to_fault())
     }
 
-    /// The bytes of a file, or of a range of it. Needs the verb `read`.
+    /// The bytes of a file, or of a range of it. The whole of a file ends well only if it is what
+    /// was written; of a range nobody can tell. Needs the verb `read`.
     pub async fn read_file(
         &self,
         caller: &Caller,
@@ -80,7 +82,8 @@ impl Handle {
     ) -> Result<ObjectBody, Fault> {
         self.may_use_files(caller, Verb::Read, world)?;
         let (objects, key) = (self.objects()?, path.key(world));
-        let here = self.here(world, path).await?.ok_or_else(|| no_file(world, path))?;
+        let here = self.here_now(world, path).await?;
+        let (here, seen) = here.ok_or_else(|| no_file(world, path))?;
         let bytes = here.artifact.bytes;
         if range.as_ref().is_some_and(|range| range.start >= range.end || range.end > bytes) {
             let message = format!("The range lies outside the file, which has {bytes} bytes.");
@@ -93,8 +96,37 @@ impl Handle {
             _ => error.to_fault(),
         })?;
         let body = body.ok_or_else(|| no_file(world, path))?;
-        let stream = storage::counted(body.stream, storage::count_read);
-        Ok(ObjectBody { stream, ..body })
+        let mut stream = body.stream;
+        if range.is_none() {
+            // Who wrote it may not have said its hash to the store.
+            let recorded = here.artifact.b3.filter(|_| body.info.tag == seen.tag);
+            let b3 = body.info.b3.clone().or(recorded);
+            let note = self.on_damage(world, path);
+            let whole = verified(stream, body.info.bytes, b3, note).await;
+            stream = whole.map_err(|error| error.to_fault())?;
+        }
+        let stream = storage::counted(stream, storage::count_read);
+        Ok(ObjectBody { stream, info: body.info })
+    }
+
+    /// What is to be done when the bytes of a file are not what was written.
+    pub(super) fn on_damage(
+        &self,
+        world: &WorldId,
+        path: &WorldPath,
+    ) -> impl FnOnce() + Send + 'static {
+        let (handle, world, path) = (self.clone(), world.to_string(), path.to_string());
+        move || handle.note_damage(&world, &path)
+    }
+
+    /// Takes note that the bytes of a file are not what was written: in the log, the audit and
+    /// the metrics.
+    pub(super) fn note_damage(&self, world: &str, path: &str) {
+        tracing::error!(%world, %path, "a file is not what was written");
+        storage::count_damaged();
+        let record = AuditRecord::new("artifact.damaged", "core", format!("world:{world}"));
+        // Whoever reads it again and again does not fill the audit.
+        self.denied(record.fact("path", path));
     }
 
     /// Puts a file into a world, in the place of one that may be there. Needs the verb `run`.

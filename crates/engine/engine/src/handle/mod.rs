@@ -285,13 +285,14 @@ impl Handle {
         tools: Vec<ToolDef>,
         sink: Arc<dyn ProviderSink>,
     ) -> Result<(), Fault> {
+        let tools = self.inner.redactor.tools(tools);
         self.inner.catalog.register(&provider, tools, sink)?;
         self.set_availability(provider, Availability::Coming).await
     }
 
     /// Makes these the tools of a provider that was added, and no others.
     pub fn set_tools(&self, provider: &ProviderId, tools: Vec<ToolDef>) -> Result<(), Fault> {
-        self.inner.catalog.set_tools(provider, tools)
+        self.inner.catalog.set_tools(provider, self.inner.redactor.tools(tools))
     }
 
     /// Marks which of a provider's tools may not be called, and why; all others may.

@@ -9,7 +9,7 @@ use wharf_domain::scope::{
     Bindings, Bound, Intent, Plan, ReadObject, Source, Target, WorldPath, resolve,
 };
 use wharf_domain::{Artifact, Caller, Run};
-use wharf_ports::{FileQuery, FileRecord, TraceQuery};
+use wharf_ports::{FileQuery, FileRecord, ObjectVersion, TraceQuery};
 use wharf_vocab::limits::CONTINUES_DEPTH_MAX;
 use wharf_vocab::{Code, Fault, Object, RunId, RunKey, Verb, WorldId};
 
@@ -241,11 +241,12 @@ impl Handle {
         name: String,
         path: WorldPath,
     ) -> Result<(String, Bound), Fault> {
-        let here = self.here(&new.world, &path).await;
+        let here = self.here_now(&new.world, &path).await;
         let here = here.map_err(|fault| fault.with("key", key_of(&new.inputs, &name)))?;
-        let Some(file) = here else { return Err(missing(&new.inputs, &name)) };
+        let Some((file, info)) = here else { return Err(missing(&new.inputs, &name)) };
         let Artifact { bytes, b3, media_type, .. } = file.artifact;
-        Ok((name, Bound::Object(ReadObject { path, bytes, b3, media_type })))
+        let ObjectVersion { version, tag, .. } = ObjectVersion::of(String::new(), info);
+        Ok((name, Bound::Object(ReadObject { path, bytes, b3, media_type, version, tag })))
     }
 
     /// The record of a file that is there now, if the index has one.

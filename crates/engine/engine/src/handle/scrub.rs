@@ -81,6 +81,9 @@ impl Given {
     pub(super) fn ask(&self, ask: &mut NewAsk) {
         self.text(&mut ask.key);
         self.text(&mut ask.title);
+        if let Some(detail) = &mut ask.detail {
+            self.value(detail);
+        }
         if let Some(schema) = &mut ask.schema {
             self.value(schema);
         }

@@ -356,6 +356,7 @@ pub fn question(ask: &AskId) -> AskSpec {
         detail: None,
         schema: None,
         args_digest: None,
+        files: std::collections::BTreeMap::new(),
         tool_hash: None,
         audience: Audience::Any,
         caller: Caller::owner().to_ref(),

@@ -13,8 +13,8 @@ use wharf_vocab::limits::UPLOAD_PARTS_MAX;
 use wharf_vocab::{B3, Timestamp};
 
 use crate::{
-    ByteStream, Clock, Method, ObjectBody, ObjectEntry, ObjectError, ObjectErrorKind, ObjectInfo,
-    ObjectStore, PutObject, Upload, UploadPart,
+    BoundVersions, ByteStream, Clock, Method, ObjectBody, ObjectEntry, ObjectError,
+    ObjectErrorKind, ObjectInfo, ObjectStore, ObjectVersion, PutObject, Upload, UploadPart,
 };
 
 type Answer<T> = BoxFuture<'static, Result<T, ObjectError>>;
@@ -32,8 +32,12 @@ pub struct MemoryObjects {
 #[derive(Default)]
 struct Inner {
     objects: BTreeMap<String, Object>,
+    /// Versions that were replaced, by key and name, and when.
+    replaced: BTreeMap<(String, String), (Object, Timestamp)>,
     uploads: BTreeMap<String, Open>,
     addresses: BTreeMap<String, Address>,
+    /// Whether it is as a bucket without versions.
+    unversioned: bool,
     /// Counts what is written, so that every tag is new.
     written: u64,
     /// How many calls are still to fail, and how.
@@ -56,6 +60,8 @@ struct Open {
 struct Address {
     method: Method,
     key: String,
+    /// The one version that it is good for.
+    version: Option<String>,
     until: Timestamp,
 }
 
@@ -69,6 +75,11 @@ impl MemoryObjects {
     /// Lets the next `calls` fail; nothing of them becomes true.
     pub fn fail_next(&self, calls: usize, kind: ObjectErrorKind) {
         self.lock().failing = Some((calls, kind));
+    }
+
+    /// From now on keeps no versions, as many buckets do.
+    pub fn keep_no_versions(&self) {
+        self.lock().unversioned = true;
     }
 
     /// Every address that was made, so that a test can look for them where they must not be.
@@ -86,15 +97,26 @@ impl MemoryObjects {
     /// Reads by an address, as a tool does.
     pub fn get_at(&self, address: &str) -> Result<Bytes, ObjectError> {
         let inner = self.lock();
-        let key = inner.key_of(address, Method::Get, self.clock.now())?;
-        inner.objects.get(&key).map(|object| object.bytes.clone()).ok_or_else(missing)
+        let (key, version) = inner.meant(address, Method::Get, self.clock.now())?;
+        let object = match &version {
+            Some(version) => inner.version(&key, version),
+            None => inner.objects.get(&key),
+        };
+        object.map(|object| object.bytes.clone()).ok_or_else(missing)
+    }
+
+    /// Changes the bytes of an object and nothing that is known of them, as a failing disk does.
+    pub fn damage(&self, key: &str, bytes: impl Into<Bytes>) {
+        if let Some(object) = self.lock().objects.get_mut(key) {
+            object.bytes = bytes.into();
+        }
     }
 
     /// Writes by an address, as a tool does.
     pub fn put_at(&self, address: &str, bytes: impl Into<Bytes>) -> Result<(), ObjectError> {
         let now = self.clock.now();
         let mut inner = self.lock();
-        let key = inner.key_of(address, Method::Put, now)?;
+        let (key, _) = inner.meant(address, Method::Put, now)?;
         let media_type = "application/octet-stream".to_owned();
         inner.write(key, media_type, bytes.into(), now);
         Ok(())
@@ -151,11 +173,33 @@ impl Inner {
         }
     }
 
-    fn key_of(&self, address: &str, method: Method, now: Timestamp) -> Result<String, ObjectError> {
+    /// The key that an address is good for, and the version of it.
+    fn meant(
+        &self,
+        address: &str,
+        method: Method,
+        now: Timestamp,
+    ) -> Result<(String, Option<String>), ObjectError> {
         let known = self.addresses.get(address);
         let good = known.filter(|known| known.method == method && now < known.until);
         let denied = || ObjectError::new(ObjectErrorKind::Denied, "the address is not good");
-        good.map(|good| good.key.clone()).ok_or_else(denied)
+        good.map(|good| (good.key.clone(), good.version.clone())).ok_or_else(denied)
+    }
+
+    /// A version of an object, the current one or one that was replaced.
+    fn version(&self, key: &str, version: &str) -> Option<&Object> {
+        let current = self.objects.get(key).filter(|object| object.info.tag == version);
+        let replaced = || self.replaced.get(&(key.to_owned(), version.to_owned()));
+        current.or_else(|| replaced().map(|(object, _)| object))
+    }
+
+    fn wanted(&self, wanted: &ObjectVersion) -> Option<&Object> {
+        let named = wanted.version.as_deref().and_then(|name| self.version(&wanted.key, name));
+        let same = |object: &&Object| match &wanted.tag {
+            Some(tag) if *tag == object.info.tag => true,
+            _ => wanted.b3.is_some() && object.info.b3 == wanted.b3,
+        };
+        named.or_else(|| self.objects.get(&wanted.key).filter(same))
     }
 
     fn tag(&mut self) -> String {
@@ -170,14 +214,20 @@ impl Inner {
         bytes: Bytes,
         now: Timestamp,
     ) -> ObjectInfo {
+        let tag = self.tag();
         let info = ObjectInfo {
             bytes: length(&bytes),
             b3: Some(hash(&bytes)),
             media_type,
             written_at: now,
-            tag: self.tag(),
+            version: (!self.unversioned).then(|| tag.clone()),
+            tag,
         };
-        self.objects.insert(key, Object { info: info.clone(), bytes });
+        let object = Object { info: info.clone(), bytes };
+        let before = self.objects.insert(key.clone(), object);
+        if let Some(before) = before.filter(|_| !self.unversioned) {
+            self.replaced.insert((key, before.info.tag.clone()), (before, now));
+        }
         info
     }
 
@@ -186,8 +236,8 @@ impl Inner {
     }
 }
 
-impl ObjectStore for MemoryObjects {
-    fn presign(&self, method: Method, key: &str, lifetime_s: u64) -> String {
+impl MemoryObjects {
+    fn address(&self, method: Method, key: &str, version: Option<&str>, lifetime_s: u64) -> String {
         let until = self.clock.now().plus_ms(lifetime_s.saturating_mul(1000));
         let mut inner = self.lock();
         let count = inner.addresses.len();
@@ -197,8 +247,19 @@ impl ObjectStore for MemoryObjects {
             Method::Put => "put",
         };
         let address = format!("memory://objects/{verb}/{key}?signature={signature:016x}{count}");
-        inner.addresses.insert(address.clone(), Address { method, key: key.to_owned(), until });
+        let (key, version) = (key.to_owned(), version.map(str::to_owned));
+        inner.addresses.insert(address.clone(), Address { method, key, version, until });
         address
+    }
+}
+
+impl ObjectStore for MemoryObjects {
+    fn presign(&self, method: Method, key: &str, lifetime_s: u64) -> String {
+        self.address(method, key, None, lifetime_s)
+    }
+
+    fn presign_version(&self, located: &ObjectVersion, _: &str, lifetime_s: u64) -> String {
+        self.address(Method::Get, &located.key, located.version.as_deref(), lifetime_s)
     }
 
     fn origin(&self) -> String {
@@ -217,6 +278,21 @@ impl ObjectStore for MemoryObjects {
                 Some(range) => part_of(&object.bytes, &range)?,
             };
             let stream = stream::iter([Ok(bytes)]).boxed();
+            Ok(Some(ObjectBody { info: object.info.clone(), stream }))
+        })
+    }
+
+    fn locate(&self, wanted: ObjectVersion) -> Answer<Option<ObjectVersion>> {
+        self.act(|inner, _| {
+            let found = inner.wanted(&wanted).map(|object| object.info.version.clone());
+            Ok(found.map(|version| ObjectVersion { version, ..wanted }))
+        })
+    }
+
+    fn get_version(&self, wanted: ObjectVersion) -> Answer<Option<ObjectBody>> {
+        self.act(|inner, _| {
+            let Some(object) = inner.wanted(&wanted) else { return Ok(None) };
+            let stream = stream::iter([Ok(object.bytes.clone())]).boxed();
             Ok(Some(ObjectBody { info: object.info.clone(), stream }))
         })
     }
@@ -244,6 +320,7 @@ impl ObjectStore for MemoryObjects {
     fn delete(&self, key: String) -> Answer<()> {
         self.act(|inner, _| {
             inner.objects.remove(&key);
+            inner.replaced.retain(|(replaced, _), _| *replaced != key);
             Ok(())
         })
     }
@@ -329,9 +406,16 @@ impl ObjectStore for MemoryObjects {
         })
     }
 
-    fn sweep(&self, before: Timestamp) -> Answer<u64> {
+    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> Answer<u64> {
         self.act(|inner, _| {
             let mut freed = 0;
+            inner.replaced.retain(|name, (object, at)| {
+                let keep = *at >= before || bound.contains(name);
+                if !keep {
+                    freed += object.info.bytes;
+                }
+                keep
+            });
             inner.uploads.retain(|_, open| {
                 let keep = open.begun_at >= before;
                 if !keep {

@@ -1,5 +1,6 @@
 //! What a run was asked to do, fixed when it is created.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use wharf_vocab::{
 };
 
 use super::Inputs;
-use crate::scope::{Bindings, Unwritten};
+use crate::scope::{Bindings, ReadObject, Unwritten};
 use crate::{CallerRef, Gate, KeysKept};
 
 /// What a run was asked to do, with the facts of its tool that rules depend on.
@@ -115,6 +116,12 @@ impl RunSpec {
     #[must_use]
     pub fn is_paid(&self) -> bool {
         self.mode == Mode::Real
+    }
+
+    /// The files that the run reads, which an approval is bound to.
+    #[must_use]
+    pub fn files(&self) -> BTreeMap<String, ReadObject> {
+        self.bindings.files().map(|(name, read)| (name.clone(), read.clone())).collect()
     }
 
     /// Digest of the arguments, which an approval is bound to.

@@ -38,6 +38,14 @@ impl Bindings {
         self.reads.is_empty() && self.writes.is_empty()
     }
 
+    /// The files that are read, by the names of the inputs.
+    pub fn files(&self) -> impl Iterator<Item = (&String, &ReadObject)> {
+        self.reads.iter().filter_map(|(name, bound)| match bound {
+            Bound::Object(read) => Some((name, read)),
+            Bound::Uri => None,
+        })
+    }
+
     /// Whether a provider is given files or addresses of the artifact store.
     #[must_use]
     pub fn has_objects(&self) -> bool {
@@ -68,6 +76,12 @@ pub struct ReadObject {
     pub b3: Option<B3>,
     /// What kind of data it is.
     pub media_type: String,
+    /// What the artifact store calls the version that it had, where it keeps versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The tag of what was there, where the artifact store keeps no versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<String>,
 }
 
 /// Where an output goes.

@@ -29,6 +29,8 @@ const READS: fn(&mut RunSpec) = |spec| {
             bytes: 3,
             b3,
             media_type: "image/png".to_owned(),
+            version: None,
+            tag: None,
         })
     };
     spec.bindings = Bindings {

@@ -146,6 +146,8 @@ fn t035_bindings_say_whether_files_are_needed() {
         bytes: 1,
         b3: None,
         media_type: "text/plain".to_owned(),
+        version: None,
+        tag: None,
     });
     let mut bindings = Bindings::default();
     assert!(bindings.is_empty() && !bindings.has_objects());

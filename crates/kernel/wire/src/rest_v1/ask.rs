@@ -34,6 +34,10 @@ pub struct Ask {
     /// Hash of the tool's definition an approval is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_hash: Option<String>,
+    /// The files an approval is for: these and no others are read, whatever is written to their
+    /// paths meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<AskFile>,
     /// The grant whose run it is.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub caller: String,
@@ -43,6 +47,22 @@ pub struct Ask {
     pub deadline: String,
     /// When it was raised.
     pub created_at: String,
+}
+
+/// A file that an approval is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AskFile {
+    /// The input that it is.
+    pub name: String,
+    /// Its path in the world.
+    pub path: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Their BLAKE3 hash, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b3: Option<String>,
+    /// What kind of data it is.
+    pub media_type: String,
 }
 
 /// `POST /v1/questions/{ask_id}/answer`: a value, or a status when there is none.

@@ -26,7 +26,7 @@ pub use agent::{
     AddAgent, Agent, AgentHealth, AgentLimits, AgentLogLine, AgentPermission, AgentWish,
     ApproveAgent, FoundAgent, FoundAgents, Rate, ScanAgents,
 };
-pub use ask::{AnswerQuestion, Ask, DecideApproval};
+pub use ask::{AnswerQuestion, Ask, AskFile, DecideApproval};
 pub use costs::{CostItem, Costs};
 pub use doctor::{Diagnosis, Finding};
 pub use event::{

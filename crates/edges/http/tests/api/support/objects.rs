@@ -9,8 +9,8 @@ use futures::{FutureExt, StreamExt, stream};
 use tokio::sync::watch;
 use wharf_ports::memory::MemoryObjects;
 use wharf_ports::{
-    ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectInfo, ObjectStore, PutObject,
-    SystemClock, Upload, UploadPart,
+    BoundVersions, ByteStream, Method, ObjectBody, ObjectEntry, ObjectError, ObjectInfo,
+    ObjectStore, ObjectVersion, PutObject, SystemClock, Upload, UploadPart,
 };
 use wharf_vocab::{B3, Timestamp};
 
@@ -84,6 +84,18 @@ impl Objects {
 impl ObjectStore for Objects {
     fn presign(&self, method: Method, key: &str, lifetime_s: u64) -> String {
         self.inner.presign(method, key, lifetime_s)
+    }
+
+    fn presign_version(&self, located: &ObjectVersion, holder: &str, lifetime_s: u64) -> String {
+        self.inner.presign_version(located, holder, lifetime_s)
+    }
+
+    fn locate(&self, wanted: ObjectVersion) -> Answer<Option<ObjectVersion>> {
+        self.inner.locate(wanted)
+    }
+
+    fn get_version(&self, wanted: ObjectVersion) -> Answer<Option<ObjectBody>> {
+        self.inner.get_version(wanted)
     }
 
     fn origin(&self) -> String {
@@ -161,7 +173,7 @@ impl ObjectStore for Objects {
         self.inner.abort_upload(upload)
     }
 
-    fn sweep(&self, before: Timestamp) -> Answer<u64> {
-        self.inner.sweep(before)
+    fn sweep(&self, before: Timestamp, bound: BoundVersions) -> Answer<u64> {
+        self.inner.sweep(before, bound)
     }
 }

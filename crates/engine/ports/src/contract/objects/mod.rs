@@ -8,6 +8,7 @@ mod addresses;
 mod basics;
 mod lists;
 mod uploads;
+mod versions;
 
 use std::any::Any;
 use std::fmt;
@@ -42,6 +43,11 @@ pub use uploads::{
     an_upload_of_another_hash_leaves_nothing, an_upload_that_is_unknown_is_not_found,
     parts_become_one_object, parts_may_come_in_any_order_and_twice,
 };
+pub use versions::{
+    a_sweep_leaves_versions_that_somebody_is_bound_to,
+    a_version_is_read_as_it_was_seen_or_not_at_all,
+    t032_an_address_of_a_version_shows_nothing_else,
+};
 
 use crate::{ByteStream, ObjectError, ObjectErrorKind, ObjectInfo, ObjectStore, PutObject};
 
@@ -53,6 +59,8 @@ pub struct Subject {
     pub world: String,
     /// Uses addresses as a tool does, where they lead somewhere.
     pub client: Option<Arc<dyn PlainClient>>,
+    /// Whether replaced versions stay until others than the core clear them away.
+    pub keeps_all_versions: bool,
     /// What must live as long as the store, such as its folder.
     pub keep: Box<dyn Any + Send + Sync>,
 }
@@ -211,6 +219,8 @@ macro_rules! object_store_contract {
             an_upload_given_up_is_gone
             an_upload_that_is_unknown_is_not_found
             a_sweep_ends_old_uploads_and_nothing_else
+            a_version_is_read_as_it_was_seen_or_not_at_all
+            a_sweep_leaves_versions_that_somebody_is_bound_to
         }
     };
 }
@@ -222,6 +232,7 @@ macro_rules! object_address_contract {
     ($make:path) => {
         $crate::object_contract_cases! { $make =>
             t032_an_address_reads_and_writes_its_key
+            t032_an_address_of_a_version_shows_nothing_else
             t032_an_address_is_good_for_its_method_only
             t032_an_address_is_good_for_its_key_only
             t032_an_address_ends_with_its_lifetime
@@ -257,7 +268,13 @@ mod tests {
 
     async fn memory() -> Subject {
         let store = Arc::new(MemoryObjects::new(Arc::new(SystemClock)));
-        Subject { store, world: "w".to_owned(), client: None, keep: Box::new(()) }
+        Subject {
+            store,
+            world: "w".to_owned(),
+            client: None,
+            keeps_all_versions: false,
+            keep: Box::new(()),
+        }
     }
 
     crate::object_store_contract!(memory);

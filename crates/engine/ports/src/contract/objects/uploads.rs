@@ -4,7 +4,7 @@ use wharf_vocab::Timestamp;
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
 
 use super::{Subject, body, broken, hash, noise};
-use crate::{ObjectErrorKind, Upload, UploadPart};
+use crate::{BoundVersions, ObjectErrorKind, Upload, UploadPart};
 
 impl Subject {
     async fn begin(&self, path: &str) -> Upload {
@@ -118,10 +118,10 @@ pub async fn a_sweep_ends_old_uploads_and_nothing_else(subject: Subject) {
     subject.write("file", b"content").await;
     let upload = subject.begin("film").await;
     subject.part(&upload, 1, b"content").await;
-    subject.store.sweep(Timestamp(1)).await.expect("swept");
+    subject.store.sweep(Timestamp(1), BoundVersions::new()).await.expect("swept");
     let parts = subject.store.parts(upload.clone()).await.expect("answered");
     assert_eq!(parts.map(|parts| parts.len()), Some(1));
-    subject.store.sweep(Timestamp(u64::MAX / 2)).await.expect("swept");
+    subject.store.sweep(Timestamp(u64::MAX / 2), BoundVersions::new()).await.expect("swept");
     assert_eq!(subject.store.parts(upload).await, Ok(None));
     assert_eq!(subject.read("file").await.as_deref(), Some(b"content".as_slice()));
 }

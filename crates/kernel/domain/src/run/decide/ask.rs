@@ -1,5 +1,7 @@
 //! The attempt under way asks something.
 
+use std::collections::BTreeMap;
+
 use wharf_vocab::limits::{QUESTION_DEADLINE_MS, RUN_ASKS_MAX, RUN_ASKS_OPEN_MAX};
 use wharf_vocab::{AskId, AskKind, Code, Fault};
 
@@ -45,6 +47,7 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, new: &NewAsk) -> Result<(), Faul
         schema: new.schema.clone(),
         args_digest: approval.then(|| spec.args_digest()),
         tool_hash: approval.then(|| spec.tool_hash.clone()),
+        files: if approval { spec.files() } else { BTreeMap::new() },
         audience: new.audience.clone(),
         caller: spec.caller.clone(),
         deadline: new.deadline.unwrap_or(draft.cx.now.plus_ms(QUESTION_DEADLINE_MS)),

@@ -57,6 +57,7 @@ impl Draft<'_, '_> {
             schema: None,
             args_digest: Some(spec.args_digest()),
             tool_hash: Some(spec.tool_hash.clone()),
+            files: spec.files(),
             audience: gate.audience,
             caller: spec.caller.clone(),
             deadline: self.cx.now.plus_ms(match gate.patience {

@@ -88,6 +88,7 @@ fn raise(draft: &mut Draft<'_, '_>, key: String, title: Option<String>, proposal
         schema: None,
         args_digest: Some(spec.args_digest()),
         tool_hash: Some(spec.tool_hash.clone()),
+        files: spec.files(),
         audience: Audience::Person,
         caller: spec.caller.clone(),
         deadline: draft.cx.now.plus_ms(APPROVAL_DEADLINE_MS),
