@@ -1,10 +1,11 @@
 //! From what waits for a seat to messages.
 
 use serde_json::{Value, json};
+use wharf_domain::scope::ReadObject;
 use wharf_domain::{Ask, Notice, Outcome, Run};
 use wharf_engine::Handle;
 use wharf_vocab::{AskId, AskKind, Timestamp, ToolId};
-use wharf_wire::operator_v1::{CoreMessage, Pending, WorkerKind};
+use wharf_wire::operator_v1::{CoreMessage, Pending, PendingFile, WorkerKind};
 
 use crate::directive::{self, Facts};
 use crate::options::Options;
@@ -56,6 +57,7 @@ pub(crate) fn ask(
         run_id: Some(spec.run.run.to_string()),
         world: Some(spec.run.world.to_string()),
         redelivered,
+        files: spec.files.iter().map(file).collect(),
     };
     match spec.kind {
         AskKind::Question => CoreMessage::Ask {
@@ -73,6 +75,15 @@ pub(crate) fn ask(
             attempt: spec.attempt(),
             pending,
         },
+    }
+}
+
+fn file((name, file): (&String, &ReadObject)) -> PendingFile {
+    PendingFile {
+        name: name.clone(),
+        path: file.path.to_string(),
+        bytes: file.bytes,
+        b3: file.b3.as_ref().map(ToString::to_string),
     }
 }
 
@@ -159,6 +170,7 @@ pub(crate) fn spawn(
             run_id: Some(task.run().run.to_string()),
             world: Some(task.run().world.to_string()),
             redelivered,
+            files: Vec::new(),
         },
     }
 }

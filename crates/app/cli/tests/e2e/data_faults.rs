@@ -19,7 +19,7 @@ const AGENT: &str = "dev.wharf.faulty";
 const TOOL: &str = "dev.wharf.faulty/work";
 
 /// Adds, approves and starts the agent, which says of its tool that it acts; waits until it runs.
-fn start_agent(home: &TestHome, sandbox: &str) -> tempfile::TempDir {
+pub(crate) fn start_agent(home: &TestHome, sandbox: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| {
         std::fs::write(folder.path().join(name), text).expect("written");
@@ -61,7 +61,7 @@ fn names(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Everything that is an ordinary file below a folder.
-fn all_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn all_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in names(folder) {
         if path.is_dir() && !path.is_symlink() {

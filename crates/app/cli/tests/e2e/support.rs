@@ -277,6 +277,18 @@ impl Api {
         (status, serde_json::from_slice(&body).unwrap_or_default())
     }
 
+    /// Status and body of what lies at an address elsewhere, asked for without a token.
+    pub(crate) fn at(&self, address: &str) -> (u16, Vec<u8>) {
+        self.send(reqwest::Client::new().get(address))
+    }
+
+    /// Puts a file into a world.
+    pub(crate) fn put_file(&self, world: &str, path: &str, text: &str) -> (u16, Value) {
+        let url = format!("{}/v1/worlds/{world}/files{path}", self.url);
+        let (status, body) = self.send(self.client.put(url).body(text.to_owned()));
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
     /// Starts a run, which must be accepted, and gives what is told of it at once.
     #[track_caller]
     pub(crate) fn start(&self, run: &Value) -> Value {

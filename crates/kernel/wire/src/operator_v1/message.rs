@@ -140,6 +140,23 @@ pub struct Pending {
     /// Whether it was sent before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redelivered: bool,
+    /// The files that the run is bound to: these and no others are read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<PendingFile>,
+}
+
+/// A file that a run is bound to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingFile {
+    /// The input that it is.
+    pub name: String,
+    /// Its path in the world.
+    pub path: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// Their BLAKE3 hash, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub b3: Option<String>,
 }
 
 /// What kind of worker a spawn asks for.

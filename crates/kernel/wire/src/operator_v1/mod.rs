@@ -12,7 +12,7 @@ pub use http::{
     Blueprint, NewSeat, NewTask, Seat, SeatList, SeatMade, TaskHooks, TaskStarted,
     WorkerDegradation, WorkerProgress, WorkerPrompt, WorkerResult,
 };
-pub use message::{CoreMessage, OperatorMessage, Pending, WorkerKind};
+pub use message::{CoreMessage, OperatorMessage, Pending, PendingFile, WorkerKind};
 
 /// What browsers offer as subprotocol, and what is echoed.
 pub const SUBPROTOCOL: &str = "wharf.v1";

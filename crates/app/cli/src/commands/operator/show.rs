@@ -1,7 +1,7 @@
 //! What an operator sees: sentences for people, a line of JSON for programs.
 
 use serde_json::{Value, json};
-use wharf_wire::operator_v1::{CoreMessage, Pending};
+use wharf_wire::operator_v1::{CoreMessage, Pending, PendingFile};
 
 use crate::failure::Result;
 use crate::output::Output;
@@ -105,8 +105,14 @@ pub(super) fn words(number: Option<usize>, message: &CoreMessage) -> String {
                 Some(world) => format!("{run} --world {world}"),
                 None => run.to_owned(),
             };
+            let file = |file: &PendingFile| {
+                let b3 = file.b3.as_deref().unwrap_or("not known");
+                let (name, path) = (plain::line(&file.name), plain::line(&file.path));
+                format!("\n   reads {name}: {path} ({} bytes, b3 {b3})", file.bytes)
+            };
+            let files: String = pending.files.iter().map(file).collect();
             format!(
-                "#{n} approval: {agent} is about to run{}{}\n   approve {n}, or deny {n} REASON; \
+                "#{n} approval: {agent} is about to run{}{}{files}\n   approve {n}, or deny {n} REASON; \
                  its inputs: wharf runs show {see}",
                 attempts(*attempt),
                 facts(pending),
