@@ -4,6 +4,7 @@
 //! `cargo run --release -p wharf-bench [-- --quick] [--only PART] [--json FILE]`
 
 mod agents;
+mod bombs;
 mod books;
 mod calls;
 mod core;
@@ -96,6 +97,7 @@ fn main() -> anyhow::Result<()> {
         }
         if wanted("fence") {
             fence::measure(scale, &mut report).await?;
+            bombs::measure(&mut report).await?;
         }
         if wanted("books") {
             books::measure(scale, &mut report).await?;

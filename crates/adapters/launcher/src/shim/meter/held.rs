@@ -15,7 +15,7 @@ use wharf_vocab::Resource;
 use super::look::Look;
 
 /// The shortest and the longest pause between two looks, unless looks take long themselves.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_millis(400);
 /// In between, a pause is this many times as long as the look before it.
 const IDLE_SHARE: u32 = 20;
@@ -52,7 +52,8 @@ pub(in crate::shim) struct Eye {
     look_at: Instant,
     asked_at: Option<Instant>,
     questions: Sender<Question>,
-    answers: Receiver<Held>,
+    /// With how long it took.
+    answers: Receiver<(Held, Duration)>,
 }
 
 impl Eye {
@@ -66,8 +67,9 @@ impl Eye {
                 match question {
                     Question::Begin(where_to) => look = Some(where_to),
                     Question::See(pids) => {
+                        let began = Instant::now();
                         let held = look.as_mut().map(|look| look.at(&pids)).unwrap_or_default();
-                        if answer.send(held).is_err() {
+                        if answer.send((held, began.elapsed())).is_err() {
                             return;
                         }
                     }
@@ -95,10 +97,10 @@ impl Eye {
             }
             None => {}
             Some(asked_at) => match self.answers.try_recv() {
-                Ok(held) => {
+                Ok((held, took)) => {
                     self.held = held;
                     self.asked_at = None;
-                    self.look_at = now + pause_after(now - asked_at);
+                    self.look_at = now + pause_after(took);
                 }
                 Err(_) if now - asked_at > PATIENCE => {
                     self.held.verdict = Some(Resource::Hidden);
@@ -122,6 +124,6 @@ mod tests {
     #[test]
     fn looks_take_a_small_part_of_the_time_and_are_never_far_apart() {
         let pause = |ms| pause_after(Duration::from_millis(ms)).as_millis();
-        assert_eq!([0, 5, 50, 200, 9_000].map(pause), [50, 100, 400, 800, 1_000]);
+        assert_eq!([0, 15, 50, 200, 9_000].map(pause), [200, 300, 400, 800, 1_000]);
     }
 }

@@ -8,21 +8,20 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, IoSliceMut};
-use std::mem::MaybeUninit;
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FileType, Stat, fstat, fstatfs};
 use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use wharf_vocab::Resource;
 
 use super::held::Held;
 use super::maps::{Mapped, Place};
-use super::peers::Peers;
-use super::processes::{Source, face};
+use super::peers::{Id, Peers};
+use super::processes::{Source, Spent, face};
+use super::waiting::{Connections, first_of, in_pipe, in_socket, on_their_way};
 use crate::sandbox::ARTIFACTS_DIR;
 use crate::shim::message::Order;
 
@@ -34,8 +33,6 @@ const UNSEEN_MAX: Duration = Duration::from_millis(600);
 const DESCRIPTOR_BYTES: u64 = 1_024;
 const MAPPING_BYTES: u64 = 256;
 const THREAD_BYTES: u64 = 16 * 1_024;
-/// What may wait in a socket that something waits in.
-const SOCKET_BYTES: u64 = 256 * 1_024;
 /// What a set of Landlock's rules may take.
 const RULES_BYTES: u64 = 8 * 1_024 * 1_024;
 const RULES: &str = "anon_inode:[landlock-ruleset]";
@@ -43,8 +40,6 @@ const RULES: &str = "anon_inode:[landlock-ruleset]";
 const MAPPED_SHARE: u64 = 16;
 /// Sockets on their way in sockets on their way.
 const DEPTH_MAX: u32 = 8;
-/// Descriptors that the kernel lets go along with one message.
-const TOGETHER_MAX: usize = 253;
 /// The kernel's numbers for the file systems that lie in no device.
 const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x9584_58f6];
 
@@ -63,6 +58,7 @@ pub(super) struct Look {
     peers: Peers,
     /// Since when each look has missed something.
     unseen_since: Option<Instant>,
+    connections: Connections,
 }
 
 /// Why a look goes no further.
@@ -109,6 +105,7 @@ impl Look {
             peers,
             source,
             unseen_since: None,
+            connections: Connections::default(),
         }
     }
 
@@ -137,7 +134,7 @@ impl Look {
         if self.own_network
             && let Some(pid) = theirs.first()
         {
-            sum.held.kernel += in_connections(&folder.join(pid.to_string()));
+            sum.held.kernel += self.connections.bytes_of(&folder.join(pid.to_string()));
         }
         self.add_mapped(&mut sum, &mapped);
         self.judge(&mut sum);
@@ -151,6 +148,8 @@ impl Look {
         sum: &mut Sum,
         mapped: &mut Mapped,
     ) -> Result<(), Stop> {
+        let Some(spent) = Spent::read(&self.source.folder(), pid) else { return Ok(()) };
+        let id = (pid, spent.started);
         let by_name = fs::read_dir(face.join("fd"));
         let is_open = by_name.is_ok();
         let listed = by_name.or_else(|_| fs::read_dir(face.join("fdinfo"))).map_err(unseen)?;
@@ -160,7 +159,7 @@ impl Look {
             };
             sum.count()?;
             let by_name = is_open.then(|| entry.path());
-            self.descriptor((pid, number), face, by_name.as_deref(), sum)?;
+            self.descriptor((id, number), face, by_name.as_deref(), sum)?;
         }
         sum.held.kernel += kept(face).map_err(unseen)?;
         mapped.add(face, &self.folders).map_err(unseen)
@@ -168,13 +167,13 @@ impl Look {
 
     fn descriptor(
         &mut self,
-        (pid, number): (i32, i32),
+        (id, number): (Id, i32),
         face: &Path,
         by_name: Option<&Path>,
         sum: &mut Sum,
     ) -> Result<(), Stop> {
         let folder = self.source.folder();
-        let mut take = || match self.peers.take(&folder, pid, number) {
+        let mut take = || match self.peers.take(&folder, id, number) {
             Ok(own) => Ok(Some(own)),
             // It was closed meanwhile, or its process is gone.
             Err(error) if is(&error, Errno::BADF) || is(&error, Errno::SRCH) => Ok(None),
@@ -201,7 +200,7 @@ impl Look {
             FileType::Socket if sum.is_new(&data) => {
                 match on_their_way(&face.join("fdinfo").join(number.to_string())) {
                     // It is not one of files; others can take long to close.
-                    None => {}
+                    None => self.connections.are_used = true,
                     Some(0) => {
                         if let Ok(Some(own)) = take() {
                             sum.held.kernel += in_socket(&own);
@@ -221,7 +220,7 @@ impl Look {
     }
 
     /// Looks at a descriptor that was taken or received.
-    fn own(&self, own: &OwnedFd, sum: &mut Sum, depth: u32) -> Result<(), Stop> {
+    fn own(&mut self, own: &OwnedFd, sum: &mut Sum, depth: u32) -> Result<(), Stop> {
         let Ok(data) = fstat(own) else { return Ok(()) };
         match FileType::from_raw_mode(data.st_mode) {
             FileType::RegularFile => {
@@ -233,8 +232,9 @@ impl Look {
             FileType::Fifo if sum.is_new(&data) => sum.held.kernel += in_pipe(own),
             FileType::Socket if sum.is_new(&data) => {
                 let about = format!("/proc/self/fdinfo/{}", own.as_raw_fd());
-                if let Some(count) = on_their_way(Path::new(&about)) {
-                    self.socket(own, count, sum, depth)?;
+                match on_their_way(Path::new(&about)) {
+                    Some(count) => self.socket(own, count, sum, depth)?,
+                    None => self.connections.are_used = true,
                 }
             }
             FileType::Unknown => {
@@ -248,7 +248,13 @@ impl Look {
 
     /// Looks at what waits in a socket, of which so many are descriptors. Only those that come
     /// first can be seen.
-    fn socket(&self, socket: &OwnedFd, count: u32, sum: &mut Sum, depth: u32) -> Result<(), Stop> {
+    fn socket(
+        &mut self,
+        socket: &OwnedFd,
+        count: u32,
+        sum: &mut Sum,
+        depth: u32,
+    ) -> Result<(), Stop> {
         sum.held.kernel += in_socket(socket);
         if count == 0 {
             return Ok(());
@@ -365,63 +371,8 @@ fn kept(face: &Path) -> io::Result<u64> {
     Ok(bytes + number("Threads:").unwrap_or(0) * THREAD_BYTES)
 }
 
-/// What a pipe may hold, if it holds anything: a page for each little bit.
-fn in_pipe(pipe: &OwnedFd) -> u64 {
-    match rustix::io::ioctl_fionread(pipe) {
-        Ok(waiting) if waiting > 0 => {
-            rustix::pipe::fcntl_getpipe_size(pipe).map_or(0, |size| size as u64)
-        }
-        _ => 0,
-    }
-}
-
-fn in_socket(socket: &OwnedFd) -> u64 {
-    if rustix::io::ioctl_fionread(socket).is_ok_and(|waiting| waiting > 0) {
-        SOCKET_BYTES
-    } else {
-        0
-    }
-}
-
 fn of_rules(link: &Path) -> u64 {
     if fs::read_link(link).is_ok_and(|name| name == Path::new(RULES)) { RULES_BYTES } else { 0 }
-}
-
-/// How many descriptors wait in a socket; none if it is not one in which they can.
-fn on_their_way(about: &Path) -> Option<u32> {
-    let text = fs::read_to_string(about).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("scm_fds:")?.trim().parse().ok())
-}
-
-/// Copies of the descriptors that come with the next message of a socket, which stays there.
-fn first_of(socket: &OwnedFd) -> io::Result<Vec<OwnedFd>> {
-    const SPACE: usize = rustix::cmsg_space!(ScmRights(TOGETHER_MAX), ScmCredentials(1));
-    let mut space = [MaybeUninit::uninit(); SPACE];
-    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let mut byte = [0];
-    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags)?;
-    let mut descriptors = Vec::new();
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(some) = message {
-            descriptors.extend(some);
-        }
-    }
-    Ok(descriptors)
-}
-
-/// What waits in connections by TCP, whoever has them, of a process's network.
-fn in_connections(process: &Path) -> u64 {
-    let waiting = |line: &str| {
-        let (sent, received) = line.split_ascii_whitespace().nth(4)?.split_once(':')?;
-        let hex = |text| u64::from_str_radix(text, 16).ok();
-        // One that listens says there how many may wait for it.
-        let is_open = line.split_ascii_whitespace().nth(3) != Some("0A");
-        is_open.then(|| hex(sent)?.checked_add(hex(received)?)).flatten()
-    };
-    let of = |name| fs::read_to_string(process.join("net").join(name)).unwrap_or_default();
-    let sum = |text: String| text.lines().skip(1).filter_map(waiting).sum::<u64>();
-    sum(of("tcp")) + sum(of("tcp6"))
 }
 
 #[cfg(test)]
@@ -441,6 +392,7 @@ mod tests {
             own_network: false,
             peers: Peers::default(),
             unseen_since: None,
+            connections: Connections::default(),
         }
     }
 
@@ -462,21 +414,5 @@ mod tests {
         assert!(named.disk < 1 << 20 && held.disk >= 1 << 20, "{named:?} {held:?}");
         assert!(held.kernel > 0 && held.verdict.is_none(), "{held:?}");
         drop(copies);
-    }
-
-    #[test]
-    fn what_the_kernel_says_of_a_socket_is_understood() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let about = dir.path().join("about");
-        for (text, expect) in [("pos:\t0\nscm_fds: 3\n", Some(3)), ("pos:\t0\n", None)] {
-            fs::write(&about, text).expect("writes");
-            assert_eq!(on_their_way(&about), expect);
-        }
-        fs::create_dir(dir.path().join("net")).expect("makes it");
-        let text = "  sl  local rem st tx_queue:rx_queue\n\
-            0: 0100007F:1F90 00000000:0000 0A 00000000:00000080 00:00000000 0 0 0 1\n\
-            1: 0100007F:1F90 0100007F:9999 01 00001000:00000010 00:00000000 0 0 0 2\n";
-        fs::write(dir.path().join("net/tcp"), text).expect("writes");
-        assert_eq!(in_connections(dir.path()), 0x1010);
     }
 }

@@ -17,6 +17,8 @@ mod maps;
 mod peers;
 mod processes;
 mod time;
+#[cfg(target_os = "linux")]
+mod waiting;
 mod walk;
 
 use std::os::fd::OwnedFd;

@@ -14,12 +14,14 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use super::processes::Spent;
 
+/// A process by its id where it is and the time of its start.
+pub(super) type Id = (i32, u64);
+
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     /// The namespace in which they are, as the kernel names it.
     namespace: Option<OsString>,
-    /// By id and start.
-    known: HashMap<(i32, u64), OwnedFd>,
+    known: HashMap<Id, OwnedFd>,
     /// Whether those outside were looked through since it was last asked who is there.
     is_fresh: bool,
 }
@@ -34,7 +36,7 @@ impl Peers {
     /// Forgets who is not among these any more.
     pub(super) fn retain(&mut self, folder: &Path, pids: &[i32]) {
         self.is_fresh = false;
-        let is_there = |(pid, started): &(i32, u64)| {
+        let is_there = |(pid, started): &Id| {
             pids.contains(pid)
                 && Spent::read(folder, *pid).is_some_and(|now| now.started == *started)
         };
@@ -42,19 +44,18 @@ impl Peers {
     }
 
     /// A descriptor of a process's own. It is held only as long as it must be.
-    pub(super) fn take(&mut self, folder: &Path, pid: i32, number: i32) -> io::Result<OwnedFd> {
-        let started = Spent::read(folder, pid).ok_or(Errno::SRCH)?.started;
-        if !self.known.contains_key(&(pid, started)) {
-            self.find(folder, pid, started)?;
+    pub(super) fn take(&mut self, folder: &Path, id: Id, number: i32) -> io::Result<OwnedFd> {
+        if !self.known.contains_key(&id) {
+            self.find(folder, id)?;
         }
-        let process = self.known.get(&(pid, started)).ok_or(Errno::PERM)?;
+        let process = self.known.get(&id).ok_or(Errno::PERM)?;
         Ok(pidfd_getfd(process, number, PidfdGetfdFlags::empty())?)
     }
 
-    fn find(&mut self, folder: &Path, pid: i32, started: u64) -> io::Result<()> {
+    fn find(&mut self, folder: &Path, id: Id) -> io::Result<()> {
         let Some(namespace) = &self.namespace else {
-            let process = pidfd_open(Pid::from_raw(pid).ok_or(Errno::SRCH)?, PidfdFlags::empty())?;
-            self.known.insert((pid, started), process);
+            let pid = Pid::from_raw(id.0).ok_or(Errno::SRCH)?;
+            self.known.insert(id, pidfd_open(pid, PidfdFlags::empty())?);
             return Ok(());
         };
         if self.is_fresh {
