@@ -17,6 +17,7 @@ use rustix::fs::{FileType, Stat, fstat, fstatfs};
 use rustix::io::Errno;
 use wharf_vocab::Resource;
 
+use super::DESCRIPTORS_MAX;
 use super::held::Held;
 use super::maps::{Mapped, Place};
 use super::peers::{Id, Peers};
@@ -25,8 +26,6 @@ use super::waiting::{Connections, first_of, in_pipe, in_socket, on_their_way};
 use crate::sandbox::ARTIFACTS_DIR;
 use crate::shim::message::Order;
 
-/// Descriptors of all processes together, also those on their way.
-const DESCRIPTORS_MAX: u32 = 50_000;
 /// What cannot be looked at may be so for this long: a process ends, a descriptor is received.
 const UNSEEN_MAX: Duration = Duration::from_millis(600);
 /// What the kernel keeps for a descriptor, a mapping and a thread, about.
@@ -72,7 +71,7 @@ enum Stop {
 #[derive(Default)]
 struct Sum {
     held: Held,
-    descriptors: u32,
+    descriptors: u64,
     /// What was counted by a descriptor: in memory, on disk, and the rest.
     in_memory: HashSet<(u64, u64)>,
     on_disk: HashSet<u64>,
@@ -116,11 +115,6 @@ impl Look {
         let theirs: Vec<i32> =
             pids.iter().copied().filter(|pid| !self.source.is_ours(*pid)).collect();
         let (mut sum, mut mapped) = (Sum::default(), Mapped::default());
-        // To count them is quick; if there are too many, nothing else matters.
-        if theirs.iter().map(|pid| open_files(&folder, *pid)).sum::<u64>() > DESCRIPTORS_MAX.into()
-        {
-            return Held { verdict: Some(Resource::OpenFiles), ..sum.held };
-        }
         for pid in &theirs {
             let Some(face) = face(&folder, *pid) else { continue };
             match self.process(*pid, &face, &mut sum, &mut mapped) {
@@ -342,11 +336,6 @@ fn is(error: &io::Error, errno: Errno) -> bool {
 
 fn unseen(_: io::Error) -> Stop {
     Stop::Unseen
-}
-
-/// How many descriptors a process has; newer kernels tell it as the size of a folder.
-fn open_files(folder: &Path, pid: i32) -> u64 {
-    fs::metadata(folder.join(pid.to_string()).join("fd")).map_or(0, |data| data.len())
 }
 
 /// Whether a process is still there and lives.

@@ -44,6 +44,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// In between, a pause is this many times as long as the look before it.
 const IDLE_SHARE: u32 = 20;
+/// Descriptors of all processes together, also those on their way. To look at more takes too long.
+const DESCRIPTORS_MAX: u64 = 50_000;
 /// A little before most others, so that a program with many processes cannot keep it from looking.
 const PRIORITY: i32 = -5;
 
@@ -121,6 +123,9 @@ impl Meter {
         let refused = || self.group.as_deref().is_some_and(group::has_refused_processes);
         if most.is_some_and(|most| threads > most) || refused() {
             return Some(Resource::Processes);
+        }
+        if self.eye.is_some() && self.source.open_files(&pids) > DESCRIPTORS_MAX {
+            return Some(Resource::OpenFiles);
         }
         let held = self.eye.as_mut().map(|eye| eye.see(&pids)).unwrap_or_default();
         let memory = |most: &u64| self.memory_bytes(&processes, held, *most) > *most;
