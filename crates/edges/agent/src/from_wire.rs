@@ -153,6 +153,7 @@ pub(crate) fn question(
     NewAsk {
         escalates: None,
         detail: None,
+        by: Vec::new(),
         attempt_id,
         kind: AskKind::Question,
         key: question.ask_id.to_string(),

@@ -302,6 +302,7 @@ impl Cx {
         let ask = NewAsk {
             escalates: None,
             detail,
+            by: Vec::new(),
             attempt_id: self.attempt.dispatch().attempt_id.clone(),
             kind: AskKind::Question,
             key: key.to_owned(),

@@ -163,6 +163,8 @@ pub(crate) struct PolicyRuleInput {
     /// Who may give it: `person`, `any` or a seat.
     #[graphql(default = "person")]
     audience: String,
+    /// How long a seat is waited for before a person is asked; five minutes when absent.
+    patience_ms: Option<Int64>,
 }
 
 impl WorldSettingsInput {
@@ -208,6 +210,7 @@ fn rules(policy: Vec<PolicyRuleInput>) -> Result<Vec<Rule>, Fault> {
             approve: rule.approve,
             audience: Audience::try_from(rule.audience)
                 .map_err(|_| wrong("audience", "person, any or a seat"))?,
+            patience_ms: rule.patience_ms.map(|Int64(ms)| ms),
         })
     };
     policy.into_iter().enumerate().map(rule).collect()

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use wharf_vocab::limits::RECHECK_MS;
+
 /// Most fields an operation may select at the top; each is a look into the engine.
 pub(crate) const ROOT_FIELDS_MAX: usize = 20;
 /// Deepest nesting of selected fields, introspection aside.
@@ -72,7 +74,7 @@ impl Default for Limits {
             socket_idle: Duration::from_secs(10 * 60),
             socket_ping: Duration::from_secs(15),
             write: Duration::from_secs(30),
-            recheck: Duration::from_secs(1),
+            recheck: Duration::from_millis(RECHECK_MS),
         }
     }
 }

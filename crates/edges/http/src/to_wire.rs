@@ -222,6 +222,7 @@ fn policy_rule(rule: &wharf_domain::Rule) -> wire::PolicyRule {
         when: rule.when.to_string(),
         approve: rule.approve,
         audience: rule.audience.to_string(),
+        patience_ms: rule.patience_ms,
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use wharf_domain::run::AttemptError;
-use wharf_domain::{Ask, AuditRecord, Resolution};
+use wharf_domain::{Ask, Audience, AuditRecord, Resolution};
 use wharf_engine::AskNews;
 use wharf_vocab::{AskKind, Code, Executed, Fault, RunKey, SeatId};
 use wharf_wire::operator_v1::OperatorMessage;
@@ -67,7 +67,7 @@ pub(crate) async fn look_again(shared: &Arc<Shared>) {
 fn route(shared: &Arc<Shared>, ask: &Arc<Ask>, sent: bool) {
     let now = shared.options.handle.now();
     for desk in shared.desks() {
-        if concerns(shared, &desk, ask, now) {
+        if concerns(shared, &desk, ask) {
             shared.offer(&desk, &to_wire::ask_req_id(ask), Waiting::Ask(Arc::clone(ask)), sent);
         }
     }
@@ -91,18 +91,21 @@ fn escalate(shared: &Arc<Shared>, ask: &Arc<Ask>, after: Duration) {
     });
 }
 
-/// Whether a seat may decide an ask now.
-fn concerns(shared: &Shared, desk: &Desk, ask: &Ask, now: wharf_vocab::Timestamp) -> bool {
-    let (resolution, verb) = match ask.spec.kind {
-        AskKind::Question => {
-            (Resolution::Answered { value: Value::Null }, wharf_vocab::Verb::Answer)
-        }
-        AskKind::Approval => (Resolution::ALLOW, wharf_vocab::Verb::Approve),
+/// Whether a seat is asked now. A person may decide what is for another seat, and finds it in the
+/// inbox; nobody is asked instead of somebody else who is there.
+fn concerns(shared: &Shared, desk: &Desk, ask: &Ask) -> bool {
+    let handle = &shared.options.handle;
+    if let Audience::Seat(seat) = ask.spec.audience_at(handle.now())
+        && seat != desk.seat.id
+        && handle.seat(&seat).is_ok()
+    {
+        return false;
+    }
+    let resolution = match ask.spec.kind {
+        AskKind::Question => Resolution::Answered { value: Value::Null },
+        AskKind::Approval => Resolution::ALLOW,
     };
-    let caller = shared.options.handle.for_ask(&desk.caller(), ask);
-    caller.rights.check(verb, &ask.spec.run.world).is_ok()
-        && caller.rights.check_tool(&ask.spec.tool).is_ok()
-        && ask.may_resolve(&caller, &resolution, now).is_ok()
+    handle.may_resolve(&desk.caller, ask, &resolution).is_ok()
 }
 
 /// An ask is over: whoever still has it is told so.
@@ -110,28 +113,27 @@ fn over(shared: &Arc<Shared>, ask: &Ask) {
     let (req_id, task_id) = (to_wire::ask_req_id(ask), to_wire::ask_task_id(ask));
     let how = ask.resolved.as_ref().map_or("over", |(resolution, _)| resolution.as_str());
     for desk in shared.desks() {
-        desk.withdraw(&req_id, &task_id, &format!("decided elsewhere: {how}"));
+        desk.withdraw(&req_id, &task_id, &decided_elsewhere(how));
     }
 }
 
 /// Acts on a reply; an error is told to the operator and leaves the request open.
 pub(crate) async fn reply(
     shared: &Arc<Shared>,
-    desk: &Arc<Desk>,
+    (desk, epoch): (&Arc<Desk>, u64),
     message: OperatorMessage,
 ) -> Result<(), Fault> {
     let req_id = message.req_id().to_owned();
+    let decide = |resolution| decide(shared, (desk, epoch), &req_id, resolution);
+    // A token that was revoked a moment ago may not have ended its connections yet.
+    shared.options.handle.check_current(&desk.caller)?;
     match message {
-        OperatorMessage::Answer { value, .. } => {
-            decide(shared, desk, &req_id, Resolution::Answered { value }).await
-        }
-        OperatorMessage::HookAck { ok: true, .. } => {
-            decide(shared, desk, &req_id, Resolution::ALLOW).await
-        }
+        OperatorMessage::Answer { value, .. } => decide(Resolution::Answered { value }).await,
+        OperatorMessage::HookAck { ok: true, .. } => decide(Resolution::ALLOW).await,
         OperatorMessage::HookAck { reason, .. } => {
             let reason = reason.filter(|reason| !reason.is_empty());
             let reason = reason.unwrap_or_else(|| "rejected by operator".to_owned());
-            decide(shared, desk, &req_id, Resolution::Deny { reason }).await
+            decide(Resolution::Deny { reason }).await
         }
         OperatorMessage::SpawnAck { value, ok, error, stats, .. } => {
             let contradicts = !ok || error.is_some();
@@ -174,11 +176,7 @@ async fn task_of(shared: &Shared, desk: &Desk, req_id: &str) -> Result<(Found, S
         shared.tasks.recall(&shared.options.handle).await?;
     }
     let found = shared.tasks.find(&id).ok_or_else(unknown)?;
-    let seat = match &found {
-        Found::Task(task) => Some(task.seat.clone()),
-        Found::Past(past) => past.seat.clone(),
-    };
-    if seat.as_ref() != Some(&desk.seat.id) {
+    if found.seat() != Some(&desk.seat.id) {
         return Err(unknown());
     }
     Ok((found, id))
@@ -194,26 +192,28 @@ async fn contradicted(shared: &Shared, seat: &SeatId, past: &Past, task_id: &str
 
 async fn decide(
     shared: &Arc<Shared>,
-    desk: &Arc<Desk>,
+    (desk, epoch): (&Arc<Desk>, u64),
     req_id: &str,
     resolution: Resolution,
 ) -> Result<(), Fault> {
-    let Some(Waiting::Ask(ask)) = desk.remove(req_id) else {
+    // It stays where it is until it is decided, so that a connection that takes the seat meanwhile
+    // is sent it.
+    let Some(Waiting::Ask(ask)) = desk.decides(req_id, Some(epoch)) else {
         return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
     };
-    let decided = shared
-        .options
-        .handle
-        .resolve_ask(&desk.caller(), &ask.spec.ask_id, resolution)
-        .await
-        .map(drop);
+    let how = resolution.as_str();
+    let handle = &shared.options.handle;
+    let decided = handle.resolve_ask(&desk.caller, &ask.spec.ask_id, resolution).await.map(drop);
     match &decided {
-        Err(fault) if !fault.is(Code::AskDecided) => {
-            desk.add(req_id, Waiting::Ask(ask), true);
-        }
-        _ => {}
+        Err(fault) if fault.is(Code::AskDecided) => drop(desk.remove(req_id)),
+        Err(_) => drop(desk.decides(req_id, None)),
+        Ok(()) => desk.withdraw(req_id, &to_wire::ask_task_id(&ask), &decided_elsewhere(how)),
     }
     decided
+}
+
+fn decided_elsewhere(how: &str) -> String {
+    format!("decided elsewhere: {how}")
 }
 
 struct Ack {

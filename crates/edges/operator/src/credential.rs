@@ -96,6 +96,16 @@ pub(crate) enum Found {
     Past(Past),
 }
 
+impl Found {
+    /// The seat that executes it, or did.
+    pub(crate) fn seat(&self) -> Option<&SeatId> {
+        match self {
+            Self::Task(task) => Some(&task.seat),
+            Self::Past(past) => past.seat.as_ref(),
+        }
+    }
+}
+
 /// All tasks.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
@@ -260,6 +270,10 @@ impl Tasks {
             }
         };
         if grant.expire_at.saturating_mul(1_000) <= handle.now().0 {
+            return Err(unknown());
+        }
+        // A worker's right ends with the token that its seat was made with.
+        if found.seat().is_some_and(|seat| handle.check_seat_current(seat).is_err()) {
             return Err(unknown());
         }
         let allowed = match wanted {

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use wharf_domain::{Ask, Caller, Notice, Seat};
 use wharf_vocab::{AskId, RunKey, Timestamp};
 use wharf_wire::operator_v1::CoreMessage;
@@ -56,6 +57,8 @@ struct Request {
     sent: bool,
     /// Whether the operator has taken it, so that only its worker is waited for.
     taken: bool,
+    /// The connection whose decision is being written down.
+    decided_by: Option<u64>,
     parent: Option<String>,
 }
 
@@ -63,6 +66,10 @@ struct Request {
 #[derive(Debug)]
 pub(crate) struct Desk {
     pub(crate) seat: Seat,
+    /// The seat as a caller.
+    pub(crate) caller: Caller,
+    /// Set when the seat was given up and whoever sat there has had the time to hear of it.
+    pub(crate) gone: CancellationToken,
     state: Mutex<State>,
 }
 
@@ -102,6 +109,7 @@ pub(crate) struct Taken {
 
 /// A request as it is to be sent.
 #[derive(Debug)]
+#[must_use = "whoever sits there waits for it"]
 pub(crate) struct Due {
     pub(crate) waiting: Waiting,
     pub(crate) redelivered: bool,
@@ -111,16 +119,12 @@ pub(crate) struct Due {
 impl Desk {
     pub(crate) fn new(seat: Seat, now: Timestamp) -> Self {
         let state = State { last_seen: Some(now), ..State::default() };
-        Self { seat, state: Mutex::new(state) }
+        let caller = Caller::seat(&seat);
+        Self { seat, caller, gone: CancellationToken::new(), state: Mutex::new(state) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The seat as a caller.
-    pub(crate) fn caller(&self) -> Caller {
-        Caller::seat(&self.seat)
     }
 
     /// Lets a request wait. Gives it back as it is to be sent now, if somebody sits here; one
@@ -140,6 +144,7 @@ impl Desk {
             waiting: waiting.clone(),
             sent: sent || connected,
             taken: false,
+            decided_by: None,
             parent: parent.clone(),
         };
         state.requests.insert(req_id.to_owned(), request);
@@ -158,11 +163,23 @@ impl Desk {
         }
     }
 
+    /// A connection decides a request, or none does after all; gives it back if it waits.
+    pub(crate) fn decides(&self, req_id: &str, epoch: Option<u64>) -> Option<Waiting> {
+        let mut state = self.lock();
+        let request = state.requests.get_mut(req_id)?;
+        request.decided_by = epoch;
+        Some(request.waiting.clone())
+    }
+
     /// Nobody waits for a request any more. An operator that may have it is told so, now or when
-    /// it is back.
+    /// it is back, unless it is the one who decided it.
     pub(crate) fn withdraw(&self, req_id: &str, task_id: &str, reason: &str) {
-        let Some(request) = self.lock().requests.remove(req_id) else { return };
-        if !request.sent {
+        let (request, epoch) = {
+            let mut state = self.lock();
+            let Some(request) = state.requests.remove(req_id) else { return };
+            (request, state.epoch)
+        };
+        if !request.sent || request.decided_by == Some(epoch) {
             return;
         }
         self.send_or_keep(CoreMessage::Cancel {
@@ -321,6 +338,7 @@ mod tests {
             token: Digest::of(&[b"t"]),
             roles: Vec::new(),
             tools: Vec::new(),
+            person: false,
         };
         let by = Caller::owner().to_ref();
         let made = Seat::decide(None, &id, &SeatInput::Create(Box::new(new)), &by);

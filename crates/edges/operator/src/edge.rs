@@ -22,6 +22,10 @@ use crate::{asks, notices};
 
 /// How often seats that are away are looked at.
 const SWEEP: Duration = Duration::from_secs(60);
+/// How long an operator may take to hear that its seat was given up.
+const LEAVE: Duration = Duration::from_millis(500);
+/// Why a seat is given up whose maker is gone.
+const MAKER_GONE: &str = "the token that made the seat is not good any more";
 
 /// The edge that faces operators. Cloning it is cheap.
 #[derive(Debug, Clone)]
@@ -58,6 +62,7 @@ impl OperatorEdge {
         notices::look_again(&shared).await;
         tokio::spawn(asks::follow(Arc::clone(&shared), news));
         tokio::spawn(sweep(Arc::clone(&shared)));
+        tokio::spawn(recheck(Arc::clone(&shared)));
         Ok(Self { shared })
     }
 
@@ -99,7 +104,7 @@ impl Shared {
     pub(crate) async fn create(
         self: &Arc<Self>,
         caller: &Caller,
-        desc: String,
+        (desc, person): (String, bool),
         roles: Vec<String>,
         tools: impl FnOnce(&SeatId) -> Result<Vec<ToolDef>, Fault>,
     ) -> Result<(Seat, String), Fault> {
@@ -111,7 +116,8 @@ impl Shared {
             .map_err(|_| Fault::new(Code::CoreInternal, "The seat could not be named."))?;
         let token = random::hex(32)?;
         let tools = tools(&id)?;
-        let new = NewSeat { desc, token: Digest::of(&[token.as_bytes()]), roles, tools };
+        let token_digest = Digest::of(&[token.as_bytes()]);
+        let new = NewSeat { desc, token: token_digest, roles, tools, person };
         let seat = self.options.handle.create_seat(caller, id, new).await?;
         self.take_up(seat.clone()).await?;
         asks::look_again(self).await;
@@ -136,6 +142,8 @@ impl Shared {
         if known.tools.iter().any(|tool| tool.tool == def.tool) {
             return Ok(());
         }
+        // Nor does it execute what whoever made it may not use.
+        Caller::seat(&known).rights.check_tool(&def.tool)?;
         let mut tools = known.tools;
         tools.push(def);
         let seat = self.options.handle.set_seat_tools(seat, tools).await?;
@@ -148,17 +156,21 @@ impl Shared {
         self: &Arc<Self>,
         caller: &Caller,
         id: &SeatId,
-        reason: &str,
+        (code, reason): (u16, &str),
     ) -> Result<(), Fault> {
         self.options.handle.close_seat(caller, id, reason.to_owned()).await?;
         let desk = self.desks.write().unwrap_or_else(PoisonError::into_inner).remove(id);
         let Some(desk) = desk else { return Ok(()) };
         desk.drain();
         notices::forgive(self, &desk).await;
-        desk.tell(Order::Close { code: close::NORMAL, reason: reason.to_owned() });
+        desk.tell(Order::Close { code, reason: reason.to_owned() });
+        tokio::spawn(async move {
+            tokio::time::sleep(LEAVE).await;
+            desk.gone.cancel();
+        });
         for task in self.tasks.of_seat(id) {
-            let fault =
-                Fault::new(Code::ToolUnavailable, "The seat that worked on it was given up.");
+            let message = format!("The seat that worked on it was given up: {reason}.");
+            let fault = Fault::new(Code::ToolUnavailable, message);
             let failed = AttemptError::Failed(fault, Executed::Maybe);
             if let Err(fault) = task.fail(failed).await {
                 tracing::warn!(task = %task.id, code = %fault.code, "a task's end was not kept");
@@ -221,8 +233,31 @@ async fn sweep(shared: Arc<Shared>) {
                 continue;
             }
             let id = desk.seat.id.clone();
-            let reason = "nobody sat there for too long";
-            if let Err(fault) = shared.close(&Caller::core(), &id, reason).await {
+            let why = (close::NORMAL, "nobody sat there for too long");
+            if let Err(fault) = shared.close(&Caller::core(), &id, why).await {
+                tracing::warn!(seat = %id, code = %fault.code, "a seat could not be given up");
+            }
+        }
+    }
+}
+
+/// Gives up seats whose makers' tokens were revoked or have expired: whoever sits there has no
+/// rights any more, and nothing waits for them.
+async fn recheck(shared: Arc<Shared>) {
+    let mut look = tokio::time::interval(shared.options.recheck);
+    look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            _ = look.tick() => {}
+        }
+        for desk in shared.desks() {
+            if shared.options.handle.check_current(&desk.caller).is_ok() {
+                continue;
+            }
+            let id = &desk.seat.id;
+            let why = (close::POLICY, MAKER_GONE);
+            if let Err(fault) = shared.close(&Caller::core(), id, why).await {
                 tracing::warn!(seat = %id, code = %fault.code, "a seat could not be given up");
             }
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use wharf_engine::Handle;
 use wharf_protocol::operator::SeatLimits;
+use wharf_vocab::limits::RECHECK_MS;
 
 use crate::directive;
 
@@ -22,6 +23,8 @@ pub struct Options {
     pub away_max: Duration,
     /// Seats at once.
     pub seats_max: usize,
+    /// How often it is looked whether the tokens that seats were made with are still good.
+    pub recheck: Duration,
 }
 
 impl Options {
@@ -34,6 +37,7 @@ impl Options {
             limits: SeatLimits::default(),
             away_max: Duration::from_secs(24 * 60 * 60),
             seats_max: 4_096,
+            recheck: Duration::from_millis(RECHECK_MS),
         }
     }
 }

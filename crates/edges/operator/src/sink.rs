@@ -29,6 +29,8 @@ impl ProviderSink for Sink {
         let shared = self.shared.upgrade().ok_or_else(stopping)?;
         let gone = || Fault::new(Code::ToolUnavailable, "The seat was given up.");
         let desk = shared.desk(&self.seat).ok_or_else(gone)?;
+        let (seat, tool) = (&desk.seat, &dispatch.spec.tool);
+        shared.options.handle.check_seat(seat, &dispatch.run.world, tool).map_err(not_for_seat)?;
         let again = dispatch.reattach;
         let handle = shared.options.handle.clone();
         let task = Arc::new(Task::new(self.seat.clone(), handle, dispatch));
@@ -71,6 +73,13 @@ impl ProviderSink for Sink {
             shared.tasks.over(&shared.options.handle, &task);
         });
     }
+}
+
+/// A seat executes nothing that whoever made it could not use, nor anything once that token is not
+/// good any more.
+fn not_for_seat(fault: Fault) -> Fault {
+    let message = "The seat may not execute this run: the token that made it is not for it.";
+    Fault { message: message.to_owned(), ..fault }
 }
 
 /// What the worker gave when it failed, if the senior was asked about it before the core was

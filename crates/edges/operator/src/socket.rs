@@ -48,7 +48,11 @@ pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocke
         let message = shared.message(due);
         connection.session.send(&message);
     }
-    connection.run(socket, taken).await;
+    tokio::select! {
+        () = connection.run(socket, taken) => {}
+        // One that does not read is not waited for.
+        () = desk.gone.cancelled() => {}
+    }
     desk.leave(epoch, shared.options.handle.now());
 }
 
@@ -130,7 +134,7 @@ impl Connection {
             if !self.desk.is_current(self.epoch) {
                 return false;
             }
-            match asks::reply(&self.shared, &self.desk, reply).await {
+            match asks::reply(&self.shared, (&self.desk, self.epoch), reply).await {
                 Ok(()) => self.session.taken(&req_id),
                 Err(fault) if fault.is(Code::OperatorRequestUnknown) => {
                     self.session.unknown(&req_id, now);

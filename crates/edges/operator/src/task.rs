@@ -257,6 +257,7 @@ impl Task {
                 deadline: None,
                 escalates: Some(self.handle.now().plus_ms(SEAT_DEADLINE_MS)),
                 detail: Some(given.value.clone()),
+                by: Vec::new(),
             })
             .await
     }

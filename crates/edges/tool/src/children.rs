@@ -87,8 +87,7 @@ impl Children {
     }
 
     /// What an operative starts has the rights of whoever started the run it works on, as far as
-    /// its own token has them, too. Its token stands in the chain, so that it decides nothing
-    /// about what it started, and nothing is started with it once it is revoked.
+    /// its own token has them, too.
     fn caller(&self, attempt: &Attempt) -> Caller {
         let mut caller = attempt.caller(vec![ToolPattern::any()]);
         let own = &self.own;
@@ -103,11 +102,6 @@ impl Children {
             }
         }
         caller.rights = Arc::new(rights);
-        for link in &own.links {
-            if !caller.links.contains(link) {
-                caller.links.push(link.clone());
-            }
-        }
         caller
     }
 
@@ -176,6 +170,7 @@ impl Children {
             deadline: None,
             escalates: None,
             detail,
+            by: Vec::new(),
         };
         let raised = attempt.raise(ask).await;
         if raised.is_err() {

@@ -132,7 +132,7 @@ impl Operative {
         let input = form(tool.as_ref().map(|tool| &tool.def.input_schema));
         let output = form(tool.as_ref().and_then(|tool| tool.def.output_schema.as_ref()));
         let id = dispatch.attempt_id.to_string();
-        let attempt = Attempt::new(handle.clone(), dispatch);
+        let attempt = Attempt::new(handle.clone(), dispatch).worked_on_by(&self.caller);
         // Files are given as addresses that are good for this attempt.
         let inputs = match attempt.data().inputs_with_addresses().await {
             Ok(inputs) => inputs,

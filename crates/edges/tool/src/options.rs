@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use wharf_engine::Handle;
 use wharf_protocol::tool::Limits;
+use wharf_vocab::limits::RECHECK_MS;
 
 /// What the edge is made of.
 #[derive(Debug, Clone)]
@@ -52,7 +53,7 @@ impl Options {
             ping: Duration::from_secs(15),
             silence_max: Duration::from_secs(45),
             write_max: Duration::from_secs(20),
-            recheck: Duration::from_secs(2),
+            recheck: Duration::from_millis(RECHECK_MS),
             away: Duration::from_secs(30),
             unread: Duration::from_secs(30),
             keep_alive: Duration::from_secs(15),

@@ -24,8 +24,8 @@ pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
     Accepted, AskNews, AskView, Attempt, AttemptData, Collected, CostRequest, Costs, FilePage,
-    Handle, NewFile, NewRun, Options, Reach, RunEvent, RunSeats, Trace, UploadView, Watch,
-    WorldView,
+    Handle, NameLimit, NameLimits, NewFile, NewRun, Options, Reach, RunEvent, RunSeats, Trace,
+    UploadView, Watch, WorldView,
 };
 pub use redact::Redaction;
 pub use schema::check_schema;

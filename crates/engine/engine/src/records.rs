@@ -35,6 +35,11 @@ impl<K: Ord, V: Clone> Records<K, V> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(key).map(look)
     }
 
+    /// What `look` finds in all records, without copies of them.
+    pub(crate) fn find<T>(&self, look: impl FnMut(&V) -> Option<T>) -> Vec<T> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).values().filter_map(look).collect()
+    }
+
     pub(crate) fn all(&self) -> Vec<V> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }

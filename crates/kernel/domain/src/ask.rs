@@ -49,9 +49,12 @@ pub struct AskSpec {
     pub caller: CallerRef,
     /// When the ask expires.
     pub deadline: Timestamp,
-    /// When a seat's time is over and everybody who may answer asks of the world is asked.
+    /// When a seat's time is over and others are asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub escalates: Option<Timestamp>,
+    /// Whether only a person is asked then, and not everybody who may answer asks of the world.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub then_person: bool,
     /// The attempt that asks, or that waits to begin; older asks do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskRef>,
@@ -68,9 +71,29 @@ impl AskSpec {
     #[must_use]
     pub fn audience_at(&self, now: Timestamp) -> Audience {
         match (&self.audience, self.escalates) {
-            (Audience::Seat(_), Some(at)) if now >= at => Audience::Any,
+            (Audience::Seat(_), Some(at)) if now >= at => self.after_seat(),
             (audience, _) => audience.clone(),
         }
+    }
+
+    /// Who may decide when the seat that was named does not.
+    fn after_seat(&self) -> Audience {
+        if self.then_person { Audience::Person } else { Audience::Any }
+    }
+
+    /// Whether the caller stands in the chain of the run, or executes it. A seat that the launch
+    /// of a person named is asked for that person, also if the same person made it.
+    fn is_own(&self, caller: &Caller) -> bool {
+        let run = &self.caller;
+        let named = match &self.audience {
+            Audience::Seat(seat) => !self.then_person && caller.sits_on(seat),
+            Audience::Person | Audience::Any => false,
+        };
+        let own = run.links();
+        caller.links.iter().any(|link| {
+            let of_person = (run.person && *link == run.grant) || Some(link) == run.root.as_ref();
+            own.contains(link) || (*link == run.grant && !run.person) || (of_person && !named)
+        })
     }
 }
 
@@ -231,9 +254,7 @@ impl Ask {
             };
             return Err(Fault::new(Code::AskAnswerInvalid, message));
         }
-        let own = spec.caller.links();
-        let stands_in = |link| own.contains(link) || *link == spec.caller.grant;
-        if !caller.person && caller.links.iter().any(stands_in) {
+        if !caller.person && spec.is_own(caller) {
             let message = "A token cannot decide about a run in its own chain.";
             return Err(Fault::new(Code::PermissionDenied, message));
         }
@@ -248,7 +269,7 @@ impl Ask {
             Audience::Seat(seat)
                 if !caller.person
                     && !caller.sits_on(&seat)
-                    && caller.stands_in.as_ref() != Some(&seat) =>
+                    && (caller.stands_in.as_ref() != Some(&seat) || spec.then_person) =>
             {
                 Err(Fault::new(
                     Code::PermissionDenied,

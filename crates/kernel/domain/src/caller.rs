@@ -95,25 +95,58 @@ impl Caller {
         }
     }
 
-    /// An operator on its seat: what its maker may do, as far as it concerns asks and workers.
+    /// An operator on its seat: what its maker may do, as far as it concerns asks and workers. One
+    /// that is no person's stands in the chain of what its maker starts, also if that is a person.
     #[must_use]
     pub fn seat(seat: &Seat) -> Self {
-        let above = seat.by.clone().unwrap_or_else(|| Self::core().to_ref());
+        let above = maker(seat);
         let verbs = [Verb::Answer, Verb::Approve, Verb::Read, Verb::Operate];
         let narrowing =
             Narrowing { verbs: Some(verbs.into_iter().collect()), ..Narrowing::default() };
         let grant = seat_grant(&seat.id);
         let mut links = above.links();
+        if above.person && seat.person == Some(false) {
+            links.push(above.grant.clone());
+        }
         links.push(grant.clone());
         Self {
             grant,
             links,
             root: above.root.clone().or_else(|| above.person.then(|| above.grant.clone())),
-            person: false,
+            person: seat.person == Some(true),
             kind: CallerKind::Seat,
             account: None,
             rights: Arc::new(above.rights().narrowed(&narrowing)),
             stands_in: None,
+        }
+    }
+
+    /// Every grant that stands behind what this caller executes, its own among them.
+    #[must_use]
+    pub fn behind(&self) -> Vec<GrantId> {
+        joined(self.links.clone(), [&self.grant])
+    }
+
+    /// Every grant that stands behind what a seat executes: its own, and those it was made with.
+    #[must_use]
+    pub fn behind_seat(seat: &Seat) -> Vec<GrantId> {
+        let above = maker(seat);
+        joined(above.links(), [&above.grant, &seat_grant(&seat.id)])
+    }
+
+    /// The caller with more grants in its chain: those that stand behind whoever executes for it.
+    #[must_use]
+    pub fn executing_for(self, behind: &[GrantId]) -> Self {
+        Self { links: joined(self.links, behind), ..self }
+    }
+
+    /// Whose share of names this caller takes: a token has one together with all that were made
+    /// or narrowed from it. A person's own may have all.
+    #[must_use]
+    pub fn share(&self) -> Option<&GrantId> {
+        match self.person {
+            true => None,
+            false => Some(self.links.first().unwrap_or(&self.grant)),
         }
     }
 
@@ -151,6 +184,24 @@ impl Caller {
             rights: (!everything).then(|| Arc::clone(&self.rights)),
         }
     }
+}
+
+/// Whoever made a seat; of older ones it is not known.
+fn maker(seat: &Seat) -> CallerRef {
+    seat.by.clone().unwrap_or_else(|| Caller::core().to_ref())
+}
+
+/// Grants with others that are not among them yet.
+fn joined<'a>(
+    mut links: Vec<GrantId>,
+    more: impl IntoIterator<Item = &'a GrantId>,
+) -> Vec<GrantId> {
+    for link in more {
+        if !links.contains(link) {
+            links.push(link.clone());
+        }
+    }
+    links
 }
 
 /// The name under which a seat acts.
@@ -197,6 +248,21 @@ impl CallerRef {
             // Written before chains were remembered.
             (true, false) => vec![self.grant.clone()],
             _ => self.links.clone(),
+        }
+    }
+
+    /// The same with more grants in its chain.
+    #[must_use]
+    pub fn executed_by(&self, behind: &[GrantId]) -> Self {
+        Self { links: joined(self.links(), behind), ..self.clone() }
+    }
+
+    /// Whose share of names it takes; see [`Caller::share`].
+    #[must_use]
+    pub fn share(&self) -> Option<GrantId> {
+        match self.person {
+            true => None,
+            false => self.links().into_iter().next(),
         }
     }
 

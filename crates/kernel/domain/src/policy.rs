@@ -1,6 +1,7 @@
 //! The owner's rules about which runs need an approval.
 
 use serde::{Deserialize, Serialize};
+use wharf_vocab::limits::SEAT_DEADLINE_MS;
 use wharf_vocab::{Micro, SeatId};
 
 use crate::permission::ToolPattern;
@@ -27,6 +28,9 @@ pub struct Rule {
     pub approve: bool,
     /// Who may give it.
     pub audience: Audience,
+    /// How long a seat is waited for before a person is asked; five minutes when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience_ms: Option<u64>,
 }
 
 /// When a rule applies.
@@ -103,8 +107,11 @@ pub struct Gate {
 pub struct Patience {
     /// How long.
     pub ms: u64,
-    /// Whether everybody who may decide is asked then; otherwise the ask is over.
+    /// Whether others are asked then; otherwise the ask is over.
     pub escalate: bool,
+    /// Whether only a person is asked then, and not everybody who may decide.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub person: bool,
 }
 
 impl Gate {
@@ -151,6 +158,7 @@ impl Policy {
             let mut gate = rule.gate("A rule for");
             if let (Audience::Any, Some(here)) = (&gate.audience, asks_here) {
                 gate.audience = here.audience.clone();
+                gate.patience = here.patience();
             }
             return Some(gate);
         }
@@ -186,8 +194,16 @@ impl Rule {
             audience: self.audience.clone(),
             reason: format!("{whose} {} asks for an approval.", self.tool),
             remember: self.when == When::FirstUse,
-            patience: None,
+            patience: self.patience(),
         }
+    }
+
+    /// How long the seat is waited for that the rule names. What a rule demands is nobody's to
+    /// loosen: when the time is over a person is asked, and nobody else.
+    fn patience(&self) -> Option<Patience> {
+        let ms = self.patience_ms.unwrap_or(SEAT_DEADLINE_MS);
+        let named = matches!(self.audience, Audience::Seat(_));
+        named.then_some(Patience { ms, escalate: true, person: true })
     }
 }
 

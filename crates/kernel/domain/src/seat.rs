@@ -11,6 +11,8 @@ pub const SEAT_TEXT_BYTES_MAX: usize = 2_000;
 pub const SEAT_ROLES_MAX: usize = 32;
 /// Most tools that a seat executes.
 pub const SEAT_TOOLS_MAX: usize = 256;
+/// Most bytes of the tools that a seat executes, with their schemas, as JSON text.
+pub const SEAT_TOOLS_BYTES_MAX: usize = 1024 * 1024;
 
 /// What is written about a seat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -63,6 +65,9 @@ pub struct SeatCreated {
     /// Who made it; older seats do not know.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<CallerRef>,
+    /// Whether a person sits there; older seats do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<bool>,
 }
 
 /// A seat was given up.
@@ -101,6 +106,8 @@ pub struct NewSeat {
     pub roles: Vec<String>,
     /// The tools it executes, under its own id.
     pub tools: Vec<ToolDef>,
+    /// Whether a person sits there, who decides what is left to people.
+    pub person: bool,
 }
 
 /// A seat as its journal tells it.
@@ -120,6 +127,9 @@ pub struct Seat {
     pub tools: Vec<ToolDef>,
     /// Who made it.
     pub by: Option<CallerRef>,
+    /// Whether a person sits there. Seats of older cores do not say; they are asked about runs of
+    /// the person who made them, and about nothing that is left to people.
+    pub person: Option<bool>,
     /// Why it was given up, once it was.
     pub closed: Option<String>,
 }
@@ -148,23 +158,28 @@ impl Seat {
             (SeatInput::Create(new), None) => {
                 new.check()?;
                 by.rights().check_verb(Verb::Operate)?;
+                if new.person && !by.person {
+                    let message = "Only a person can make a seat for a person.";
+                    return Err(Fault::new(Code::PermissionDenied, message));
+                }
                 let created = SeatCreated {
                     desc: new.desc.clone(),
                     token: new.token.clone(),
                     roles: new.roles.clone(),
                     tools: new.tools.clone(),
                     by: Some(by.clone()),
+                    person: Some(new.person),
                 };
-                let record = record("seat.created").fact("roles", new.roles.len());
+                let record = record("seat.created")
+                    .fact("roles", new.roles.len())
+                    .fact("person", new.person);
                 Ok(Some((SeatEntry::Created(Box::new(created)), record)))
             }
             (SeatInput::Offer { .. } | SeatInput::Close { .. }, None) => Err(unknown(id)),
             (SeatInput::Offer { .. }, Some(seat)) if !seat.is_open() => Err(unknown(id)),
             (SeatInput::Offer { tools }, Some(seat)) if seat.tools == *tools => Ok(None),
             (SeatInput::Offer { tools }, Some(_)) => {
-                if tools.len() > SEAT_TOOLS_MAX {
-                    return Err(too_many_tools());
-                }
+                check_tools(tools)?;
                 let record = record("seat.tools_offered").fact("tools", tools.len());
                 let offered = SeatOffered { tools: tools.clone(), replaced: None };
                 Ok(Some((SeatEntry::Offered(offered), record)))
@@ -194,6 +209,7 @@ impl Seat {
                 roles: created.roles.clone(),
                 tools: created.tools.clone(),
                 by: created.by.clone(),
+                person: created.person,
                 closed: None,
             }),
             // A later entry says all that this one did.
@@ -223,15 +239,20 @@ impl NewSeat {
                  characters."
             ));
         }
-        if self.tools.len() > SEAT_TOOLS_MAX {
-            return Err(too_many_tools());
-        }
-        Ok(())
+        check_tools(&self.tools)
     }
 }
 
-fn too_many_tools() -> Fault {
-    Fault::new(Code::RequestInvalid, format!("A seat may execute {SEAT_TOOLS_MAX} tools."))
+/// All tools are written down whenever one of them changes.
+fn check_tools(tools: &[ToolDef]) -> Result<(), Fault> {
+    let bytes = || serde_json::to_vec(tools).map_or(usize::MAX, |text| text.len());
+    if tools.len() > SEAT_TOOLS_MAX || bytes() > SEAT_TOOLS_BYTES_MAX {
+        let message = format!(
+            "A seat may execute {SEAT_TOOLS_MAX} tools, of {SEAT_TOOLS_BYTES_MAX} bytes in all."
+        );
+        return Err(Fault::new(Code::RequestInvalid, message));
+    }
+    Ok(())
 }
 
 /// There is no such seat, and the name could not even be one.
@@ -258,6 +279,7 @@ mod tests {
             token: Digest::of(&[b"t"]),
             roles: vec!["senior".into()],
             tools: Vec::new(),
+            person: false,
         }))
     }
 
@@ -287,5 +309,19 @@ mod tests {
         let by = Caller::token("g-1", rights).to_ref();
         let refused = Seat::decide(None, &id, &new(), &by).expect_err("refused");
         assert!(refused.is(Code::PermissionDenied));
+    }
+
+    #[test]
+    fn o001_only_a_person_makes_a_seat_for_a_person() {
+        let id = SeatId::new("S-1").expect("valid");
+        let SeatInput::Create(mut seat) = new() else { panic!("a new seat") };
+        seat.person = true;
+        let made =
+            |by: &Caller| Seat::decide(None, &id, &SeatInput::Create(seat.clone()), &by.to_ref());
+        let token = Caller::token("g-1", crate::grant::Rights::all());
+        assert!(made(&token).expect_err("refused").is(Code::PermissionDenied));
+        let (entry, _) = made(&Caller::owner()).expect("may").expect("changes");
+        let seat = Seat::apply(None, &id, Timestamp(7), &entry).expect("a seat");
+        assert!(Caller::seat(&seat).person);
     }
 }

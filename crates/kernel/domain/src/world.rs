@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use wharf_vocab::limits::{REASON_BYTES_MAX, WORLD_RULES_MAX};
 use wharf_vocab::{
-    AccountId, AskId, Code, Digest, Fault, Micro, Publish, Timestamp, ToolId, UnknownCost, WorldId,
+    AccountId, AskId, Code, Digest, Fault, GrantId, Micro, Publish, Timestamp, ToolId, UnknownCost,
+    WorldId,
 };
 
 use crate::{AuditRecord, CallerRef, LedgerOp, Rule, Severity};
@@ -199,6 +200,8 @@ pub struct World {
     pub allowed: Arc<BTreeMap<ToolId, ToolAllowance>>,
     /// Whether it is there no more.
     pub removed: bool,
+    /// Whose share of names it takes, if it was not made by a person.
+    pub share: Option<GrantId>,
 }
 
 /// What follows from an input: what is written, money to move, and a record for the audit.
@@ -297,7 +300,7 @@ impl World {
             }
             (
                 before,
-                WorldEntry::Created { settings, .. } | WorldEntry::Changed { settings, .. },
+                WorldEntry::Created { settings, by } | WorldEntry::Changed { settings, by },
             ) => Some(Self {
                 id: id.clone(),
                 created_at: at,
@@ -305,6 +308,7 @@ impl World {
                 settings: settings.clone(),
                 allowed: Arc::default(),
                 removed: false,
+                share: by.share(),
             }),
             (
                 None,

@@ -187,6 +187,8 @@ codes! {
 
     /// There is no such grant.
     GrantNotFound = "grant.not_found", 404, false;
+    /// A token has made as many seats, names, worlds or tokens as one token may have.
+    GrantLimit = "grant.limit", 429, false;
     /// There is no such secret.
     SecretNotFound = "secret.not_found", 404, false;
     /// An approved host cannot be found or reached from here.

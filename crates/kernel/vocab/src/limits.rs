@@ -192,3 +192,18 @@ pub const LOG_LINES_SHOWN_MAX: usize = 10_000;
 pub const LOG_MEMORY_BYTES_MAX: usize = 1024 * 1024;
 /// Output of one launch that is taken per second; a faster writer is held up by its pipe.
 pub const LOG_BYTES_PER_SECOND_MAX: u64 = 8 * 1024 * 1024;
+
+/// Worlds that are there at once.
+pub const WORLDS_MAX: usize = 65_536;
+/// Worlds made with one token and those made from it.
+pub const GRANT_WORLDS_MAX: usize = 4_096;
+/// Tokens that are good at once.
+pub const TOKENS_MAX: usize = 65_536;
+/// Tokens made with one token and those made from it.
+pub const GRANT_TOKENS_MAX: usize = 4_096;
+/// Seats that one token and those made from it have, or had within the last minute.
+pub const GRANT_SEATS_MAX: usize = 256;
+/// Names that operatives of one token and those made from it serve.
+pub const GRANT_OPERATIVES_MAX: usize = 128;
+/// How often it is looked whether the token of an open connection is still good.
+pub const RECHECK_MS: u64 = 1_000;

@@ -24,7 +24,8 @@ use crate::failure::Result;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  wharf operator                                    sit down; type help to see what can be said
+  wharf operator --person                           sit down yourself; type help to see what can be said
+  wharf operator                                    a program sits there: not asked about your own runs
   wharf operator --approve-all                      let everything pass that asks this seat
   wharf operator --execute coder='python3 coder.py' carry out what is delegated to coder
   wharf operator --execute '*=./worker.sh' --jobs 2 any agent, two at a time
@@ -53,6 +54,9 @@ pub(crate) struct Args {
     /// A role of the seat; may be given several times
     #[arg(long = "role", value_name = "ROLE", conflicts_with = "seat")]
     roles: Vec<String>,
+    /// A person sits there, who also decides what is left to people and about your own runs
+    #[arg(long, conflicts_with = "seat")]
+    person: bool,
     /// Sit on a seat that exists
     #[arg(long, value_name = "SID", requires = "token_file")]
     seat: Option<String>,

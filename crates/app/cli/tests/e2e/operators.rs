@@ -18,7 +18,7 @@ fn o015_a_question_is_answered_by_a_typed_line() {
     let home = TestHome::new();
     let core = home.up();
     let api = Api::of(&core);
-    let mut operator = Operator::wharf(&home, &[]);
+    let mut operator = Operator::wharf(&home, &["--person"]);
     let run = api.start(&json!({"tool": "wharf/ask", "inputs": {"question": "Which color?",
         "schema": {"type": "string", "enum": ["red", "blue"]}}}));
     let asked = operator.wait("ask");
@@ -64,7 +64,7 @@ fn o013_a_gated_run_passes_or_is_refused_with_the_reason() {
 fn o013_a_rule_of_a_world_names_the_seat() {
     let home = TestHome::new();
     let core = home.up();
-    let mut operator = Operator::wharf(&home, &[]);
+    let mut operator = Operator::wharf(&home, &["--person"]);
     let audience = format!("seat:{}", operator.sid);
     let rules = json!([{"tool": "wharf/echo", "approve": true, "audience": audience}]);
     home.run(&["worlds", "create", "lab", "--policy", &rules.to_string()]).code(0);
@@ -230,7 +230,7 @@ fn a_question_is_answered_in_a_form_at_a_terminal() {
     let name = pty::ptsname(&terminal, Vec::new()).expect("a name");
     let name = name.to_str().expect("text");
     let side = || std::fs::File::options().read(true).write(true).open(name).expect("opened");
-    let mut command = home.wharf(&["operator"]);
+    let mut command = home.wharf(&["operator", "--person"]);
     command.stdin(side()).stdout(side()).stderr(side());
     let mut child = command.spawn().expect("it starts");
     drop(command);

@@ -26,6 +26,7 @@ pub(super) struct Rule {
     approve: bool,
     #[serde(default = "person", deserialize_with = "audience")]
     audience: Audience,
+    patience_ms: Option<u64>,
 }
 
 /// The rules in the order in which they stand.
@@ -35,6 +36,7 @@ pub(super) fn to_policy(approvals: &Approvals, rules: Vec<Rule>) -> Policy {
         when: rule.when,
         approve: rule.approve,
         audience: rule.audience,
+        patience_ms: rule.patience_ms,
     };
     Policy { rules: rules.into_iter().map(each).collect(), strict: approvals.strict }
 }

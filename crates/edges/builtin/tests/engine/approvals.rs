@@ -23,7 +23,7 @@ fn ask_of(run: &Run) -> AskId {
 
 fn rule(pattern: &str, when: When) -> Rule {
     let tool = ToolPattern::parse(pattern).expect("valid");
-    Rule { tool, when, approve: true, audience: Audience::Person }
+    Rule { tool, when, approve: true, audience: Audience::Person, patience_ms: None }
 }
 
 async fn allow(bench: &Bench, ask: &AskId) -> Result<Arc<Run>, Fault> {

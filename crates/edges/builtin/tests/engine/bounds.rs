@@ -28,6 +28,7 @@ fn question(attempt: &Attempt, schema: Value) -> NewAsk {
     NewAsk {
         escalates: None,
         detail: None,
+        by: Vec::new(),
         attempt_id: attempt.dispatch().attempt_id.clone(),
         kind: AskKind::Question,
         key: schema.to_string().len().to_string(),

@@ -16,6 +16,7 @@ mod life;
 mod lost;
 mod many;
 mod money;
+mod names;
 mod outputs;
 mod peer;
 mod proposals;

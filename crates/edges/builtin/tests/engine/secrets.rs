@@ -70,6 +70,7 @@ async fn t035_a_run_that_tells_its_addresses_everywhere_leaves_none_of_them() {
     let ask = NewAsk {
         escalates: None,
         detail: None,
+        by: Vec::new(),
         attempt_id: attempt.dispatch().attempt_id.clone(),
         kind: AskKind::Question,
         key: "q".to_owned(),

@@ -142,6 +142,7 @@ async fn a_worlds_own_rules_ask_for_approvals() {
         when: When::Always,
         approve: true,
         audience: Audience::Person,
+        patience_ms: None,
     };
     let settings = WorldSettings { policy: vec![rule], ..WorldSettings::default() };
     let (bench, peer) = with_world(settings).await;

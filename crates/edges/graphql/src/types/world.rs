@@ -51,6 +51,8 @@ pub(crate) struct PolicyRule {
     approve: bool,
     /// Who may give it: `person`, `any` or a seat.
     audience: String,
+    /// How long a seat is waited for before a person is asked; five minutes when absent.
+    patience_ms: Option<Int64>,
 }
 
 #[ComplexObject]
@@ -91,6 +93,7 @@ impl From<&Rule> for PolicyRule {
             when: rule.when.to_string(),
             approve: rule.approve,
             audience: rule.audience.to_string(),
+            patience_ms: rule.patience_ms.map(Int64),
         }
     }
 }

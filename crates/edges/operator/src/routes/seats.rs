@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 use wharf_domain::{Caller, ToolDef, WorkerKind};
 use wharf_vocab::limits::SOCKET_READ_BYTES;
 use wharf_vocab::{Code, Digest, Fault, SeatId, ToolId, Verb};
-use wharf_wire::operator_v1::{BEARER_SUBPROTOCOL, NewSeat, SUBPROTOCOL, Seat, SeatList, SeatMade};
+use wharf_wire::operator_v1::{
+    BEARER_SUBPROTOCOL, NewSeat, SUBPROTOCOL, Seat, SeatList, SeatMade, close,
+};
 
 use super::{Answer, bearer, read};
 use crate::desk::Desk;
@@ -57,7 +59,8 @@ pub(super) async fn create(
     }
     let manifest = new.capability_manifest.unwrap_or_default();
     let tools = |seat: &SeatId| tools(seat, &manifest);
-    let made = shared.create(&caller, new.desc.unwrap_or_default(), roles, tools).await;
+    let person = new.person.unwrap_or(false);
+    let made = shared.create(&caller, (new.desc.unwrap_or_default(), person), roles, tools).await;
     let (seat, token) = made?;
     Ok(Json(SeatMade { sid: seat.id.to_string(), token, roles: new.roles }).into_response())
 }
@@ -155,7 +158,8 @@ pub(super) async fn close(
     headers: HeaderMap,
 ) -> Answer {
     let (desk, caller) = desk_of(&shared, &sid, offered, &headers)?;
-    shared.close(&caller, &desk.seat.id, "the seat was given up").await?;
+    let why = (close::NORMAL, "the seat was given up");
+    shared.close(&caller, &desk.seat.id, why).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
@@ -233,5 +237,6 @@ fn seat(desk: &Arc<Desk>) -> Seat {
         connected: desk.is_taken(),
         last_seen,
         pending: desk.pending(),
+        person: desk.caller.person,
     }
 }

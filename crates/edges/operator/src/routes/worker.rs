@@ -284,6 +284,7 @@ pub(super) async fn ask(State(shared): State<Arc<Shared>>, call: Call) -> Answer
             deadline: None,
             escalates: None,
             detail: None,
+            by: Vec::new(),
         })
         .await?;
     let wait = Duration::from_millis(question.wait_ms.unwrap_or(WAIT_MAX_MS).min(WAIT_MAX_MS));

@@ -55,7 +55,7 @@ async fn o012_too_many_violations_end_the_connection_and_lose_nothing() {
 async fn o010_ask_hooks_and_spawn_name_one_task_and_one_agent_for_each_attempt() {
     let stage = Stage::start().await;
     let tools = json!({ "tools": [{ "name": "reader", "side_effects": false }] });
-    let key = stage.seat(json!({ "capability_manifest": tools })).await;
+    let key = stage.seat(json!({ "capability_manifest": tools, "person": true })).await;
     let mut seat = stage.open(&key).await;
     let (gate_key, mut gate) = stage.sit().await;
     let hooks = json!({ "spawn_hook_id": gate_key.sid });

@@ -25,6 +25,7 @@ async fn rule(stage: &Stage, tool: &str, key: &SeatKey) {
         when: When::Always,
         approve: true,
         audience: Audience::Seat(SeatId::new(&key.sid).expect("a seat")),
+        patience_ms: None,
     };
     let settings = WorldSettings { policy: vec![rule], ..WorldSettings::default() };
     let world = WorldId::new("default").expect("valid");

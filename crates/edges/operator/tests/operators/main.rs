@@ -1,5 +1,6 @@
 //! Operators and their workers over real sockets, with the memory store behind the core.
 
+mod chain;
 mod credentials;
 mod frames;
 mod gates;

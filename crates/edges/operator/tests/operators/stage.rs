@@ -156,9 +156,9 @@ impl Stage {
         SeatKey { sid: text("sid"), token: text("token") }
     }
 
-    /// Makes a seat and sits down on it.
+    /// Makes a seat, on which a person sits down.
     pub(crate) async fn sit(&self) -> (SeatKey, Seat) {
-        let key = self.seat(json!({ "desc": "night shift" })).await;
+        let key = self.seat(json!({ "desc": "night shift", "person": true })).await;
         let seat = self.open(&key).await;
         (key, seat)
     }

@@ -202,3 +202,46 @@ async fn k029_a_session_is_of_one_role_and_one_name() {
     stage.post(&query("operative&provider=browser"), genuine).await;
     assert_eq!(stage.until(&run, "succeeded").await["outputs"], json!({"genuine": true}));
 }
+
+#[tokio::test]
+async fn k019_whoever_serves_a_call_does_not_answer_what_it_asks_itself() {
+    let stage = Stage::start().await;
+    let verbs = ["serve", "approve", "answer", "read"];
+    let (token, _) = stage.token(json!({"verbs": verbs, "tools": ["flight/*"]})).await;
+    let mut page = stage.operative_as(&token, "flight", acting("search")).await;
+    let run = stage.run("flight/search", json!({})).await;
+    let (of, _) = page.request().await;
+    let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}});
+    let form = json!({"message": "May I?", "schema": schema});
+    page.ask_within(&of, "c1", "form", form).await;
+    let question = stage.question().await;
+    let line = format!("POST /v1/questions/{}/answer", question["ask_id"].as_str().expect("an id"));
+    let yes = json!({"value": {"ok": true}});
+    let refused = stage.call_as(&token, &line, &yes).await;
+    assert_eq!(refused.refused(), (403, "permission.denied"), "{refused:?}");
+    let (other, _) = stage.token(json!({"verbs": ["answer"]})).await;
+    assert_eq!(stage.call_as(&other, &line, &yes).await.status, 204, "somebody else may");
+    page.response("c1").await;
+    page.accept(&of, json!({})).await;
+    stage.until(&run, "succeeded").await;
+}
+
+#[tokio::test]
+async fn k032_whoever_serves_a_name_does_not_let_its_runs_pass() {
+    let stage = Stage::start().await;
+    let policy = json!([{"tool": "flight/search", "approve": true, "audience": "any"}]);
+    let world = json!({"world": "careful", "policy": policy});
+    assert_eq!(stage.call("POST /v1/worlds", &world).await.status, 201);
+    let verbs = ["serve", "approve", "read"];
+    let (token, _) = stage.token(json!({"verbs": verbs, "tools": ["flight/*"]})).await;
+    let _page = stage.operative_as(&token, "flight", acting("search")).await;
+    let body = json!({"tool": "flight/search", "inputs": {}, "world": "careful"});
+    assert_eq!(stage.call("POST /v1/runs", &body).await.status, 202);
+    let approval = stage.question().await;
+    let line = format!("POST /v1/approvals/{}/decide", approval["ask_id"].as_str().expect("an id"));
+    let allow = json!({"decision": "allow"});
+    let refused = stage.call_as(&token, &line, &allow).await;
+    assert_eq!(refused.refused(), (403, "permission.denied"), "{refused:?}");
+    let (other, _) = stage.token(json!({"verbs": ["approve"]})).await;
+    assert_eq!(stage.call_as(&other, &line, &allow).await.status, 204, "somebody else may");
+}

@@ -4,6 +4,7 @@ use wharf_domain::{Agent, AgentInput, AuditRecord, Caller};
 use wharf_vocab::{AgentId, Code, Fault, StreamId};
 
 use super::Handle;
+use super::names::{Named, Place};
 use crate::shard::{Input, Reply};
 
 impl Handle {
@@ -14,6 +15,11 @@ impl Handle {
         id: &AgentId,
         input: AgentInput,
     ) -> Result<Agent, Fault> {
+        let serves = matches!(&input, AgentInput::Add { manifest, .. } if manifest.operative);
+        let _place = match serves {
+            true => Some(self.name_operative(caller, id)?),
+            false => None,
+        };
         let shard = StreamId::Agent(id.clone()).shard();
         let input = match input {
             AgentInput::Offer { tools } => {
@@ -31,6 +37,16 @@ impl Handle {
             Reply::Agent(agent) => Ok(*agent),
             _ => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
         }
+    }
+
+    /// A place among the names that operatives serve.
+    fn name_operative(&self, caller: &Caller, id: &AgentId) -> Result<Place<'_>, Fault> {
+        let share = |agent: &Agent| {
+            let other = agent.manifest.operative && !agent.removed && agent.id != *id;
+            other.then(|| agent.makers.first().cloned())
+        };
+        let shares = self.inner.agents.find(share).into_iter();
+        self.inner.names.take(Named::Operatives, caller, shares)
     }
 
     /// All agents that have not been removed.

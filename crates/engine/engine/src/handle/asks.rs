@@ -51,10 +51,36 @@ impl Handle {
         .ok_or_else(|| Fault::new(Code::AskNotFound, format!("There is no ask {id}.")))
     }
 
+    /// Whether a caller may decide an ask this way now: it has the verb for the world and the
+    /// tool, it is whom the ask is for, and it neither stands in the chain of the run nor executes
+    /// it.
+    pub fn may_resolve(
+        &self,
+        caller: &Caller,
+        ask: &Ask,
+        resolution: &Resolution,
+    ) -> Result<(), Fault> {
+        let (spec, now) = (&ask.spec, self.now());
+        let verb = match spec.kind {
+            AskKind::Question => Verb::Answer,
+            AskKind::Approval => Verb::Approve,
+        };
+        self.authorise(caller, verb, &spec.run.world)?;
+        caller.rights.check_tool(&spec.tool)?;
+        ask.may_resolve(&self.for_ask(caller, ask), resolution, now)?;
+        // A seat that is asked by its name was chosen, whoever executes the run.
+        let open_to_all = spec.audience_at(now) == Audience::Any;
+        let behind = self.behind(&spec.tool.provider());
+        if !caller.person && open_to_all && caller.links.iter().any(|link| behind.contains(link)) {
+            let message = "Whoever executes a run does not decide about it.";
+            return Err(Fault::new(Code::PermissionDenied, message));
+        }
+        Ok(())
+    }
+
     /// The caller as it faces an ask: for a seat that is gone, everybody who may answer asks of
-    /// the world stands in.
-    #[must_use]
-    pub fn for_ask(&self, caller: &Caller, ask: &Ask) -> Caller {
+    /// the world stands in, unless a rule wants a person then.
+    fn for_ask(&self, caller: &Caller, ask: &Ask) -> Caller {
         match &ask.spec.audience {
             Audience::Seat(seat) if self.seat(seat).is_err() => caller.clone().standing_in(seat),
             _ => caller.clone(),
@@ -69,18 +95,12 @@ impl Handle {
         resolution: Resolution,
     ) -> Result<Arc<Run>, Fault> {
         let ask = self.find_ask(id).await?;
-        let caller = &self.for_ask(caller, &ask);
-        let verb = match ask.spec.kind {
-            AskKind::Question => Verb::Answer,
-            AskKind::Approval => Verb::Approve,
-        };
-        let allowed = self
-            .authorise(caller, verb, &ask.spec.run.world)
-            .and_then(|()| ask.may_resolve(caller, &resolution, self.now()));
+        let allowed = self.may_resolve(caller, &ask, &resolution);
         self.audited(caller, format!("ask:{id}"), allowed)?;
+        let caller = self.for_ask(caller, &ask);
         check_resolution(&ask, &resolution).await?;
         let key = ask.spec.run.clone();
-        let input = RunInput::ResolveAsk { ask_id: id.clone(), resolution, by: caller.clone() };
+        let input = RunInput::ResolveAsk { ask_id: id.clone(), resolution, by: caller };
         let input = Input::Run { key: key.clone(), input, ticket: None };
         match self.ask(key.shard(), input).await {
             Ok(Reply::Run { run, .. }) => Ok(run),

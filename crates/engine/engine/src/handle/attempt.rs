@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
-use wharf_domain::{Caller, Progress, Run};
+use wharf_domain::{Audience, Caller, Progress, Run};
 use wharf_ports::Dispatch;
-use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Micro, Object, RunKey};
+use wharf_vocab::{
+    AgentId, AttemptId, Code, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey,
+};
 
 use super::data::Work;
 use super::{Accepted, Handle, NewRun};
@@ -20,13 +22,21 @@ pub struct Attempt {
     handle: Handle,
     dispatch: Dispatch,
     work: Work,
+    /// Every grant that stands behind the connection that works on it.
+    by: Vec<GrantId>,
 }
 
 impl Attempt {
     /// Takes an attempt that was dispatched.
     #[must_use]
     pub fn new(handle: Handle, dispatch: Dispatch) -> Self {
-        Self { handle, dispatch, work: Work::default() }
+        Self { handle, dispatch, work: Work::default(), by: Vec::new() }
+    }
+
+    /// The attempt as one that is worked on over a connection of this caller's.
+    #[must_use]
+    pub fn worked_on_by(self, caller: &Caller) -> Self {
+        Self { by: caller.behind(), ..self }
     }
 
     /// What was dispatched.
@@ -90,6 +100,12 @@ impl Attempt {
         self.handed_over();
         self.work.given().ask(&mut ask);
         self.handle.inner.redactor.ask(&mut ask);
+        // Whoever works on it is no third party to what it asks; a seat that is asked by its name
+        // was chosen by somebody else.
+        if ask.audience == Audience::Any {
+            let caller = self.caller(Vec::new());
+            ask.by = caller.executing_for(&self.handle.behind(&self.provider())).links;
+        }
         if let Some(Err(flaw)) = ask.schema.as_ref().map(Schema::compile) {
             return Err(flaw.told(flaw.code(), "The schema of the question"));
         }
@@ -100,14 +116,24 @@ impl Attempt {
         self.handle.ask(key.shard(), input).await.map(drop)
     }
 
+    fn provider(&self) -> ProviderId {
+        self.dispatch.spec.tool.provider()
+    }
+
     /// Whoever works on the attempt, as a caller of these tools: the rights of whoever started
-    /// the run, or fewer.
+    /// the run, or fewer. A seat with those it was made with, and the token that a connection was
+    /// made with, stand in the chain of all that is started so: they decide nothing about it, and
+    /// nothing is started once one of them is revoked.
     #[must_use]
     pub fn caller(&self, tools: Vec<ToolPattern>) -> Caller {
-        let spec = &self.dispatch.spec;
-        let provider = spec.tool.provider();
+        let provider = self.provider();
         let id = AgentId::new(provider.as_str()).expect("a provider's id is an agent's id");
-        Caller::agent(&id, &spec.caller, tools)
+        let caller = Caller::agent(&id, &self.dispatch.spec.caller, tools);
+        let seat = match self.handle.is_seat(&provider) {
+            true => self.handle.behind(&provider),
+            false => Vec::new(),
+        };
+        caller.executing_for(&seat).executing_for(&self.by)
     }
 
     /// Starts a child run in the same world, under the same account or one below it. It needs a

@@ -1,7 +1,7 @@
 //! Whether a caller may do what it asks for, checked each time it asks.
 
-use wharf_domain::{AuditRecord, Caller, Run};
-use wharf_vocab::{Code, Fault, Verb, WorldId};
+use wharf_domain::{Agent, AuditRecord, Caller, Run};
+use wharf_vocab::{AgentId, Code, Fault, GrantId, ProviderId, SeatId, Verb, WorldId};
 
 use super::Handle;
 use crate::admission;
@@ -26,6 +26,19 @@ impl Handle {
             Some(id) => Err(admission::revoked(&id)),
             None => Ok(()),
         }
+    }
+
+    /// Every grant that stands behind a provider, as far as the records know: the seat's own and
+    /// those it was made with, or the provider's and those it was added and approved with. A
+    /// person's own stands behind a seat only.
+    pub(super) fn behind(&self, provider: &ProviderId) -> Vec<GrantId> {
+        let seat = SeatId::new(provider.as_str()).ok();
+        if let Some(behind) = seat.and_then(|id| self.inner.seats.look(&id, Caller::behind_seat)) {
+            return behind;
+        }
+        let id = AgentId::new(provider.as_str()).ok();
+        let makers = |agent: &Agent| agent.makers.clone();
+        id.and_then(|id| self.inner.agents.look(&id, makers)).unwrap_or_default()
     }
 
     /// Whether a caller may call a run off: whoever started it, and operators.

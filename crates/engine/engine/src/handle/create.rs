@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_domain::{Audience, Caller, Gate, Patience, Run, RunSpec, World};
+use wharf_domain::{Caller, Gate, Patience, Run, RunSpec, World};
 use wharf_ports::Claim;
 use wharf_vocab::limits::{RUN_DEPTH_MAX, SEAT_DEADLINE_MS, TIMEOUT_DEFAULT_MS, TIMEOUT_MAX_MS};
 use wharf_vocab::{
@@ -202,8 +202,9 @@ impl Handle {
         }
     }
 
-    /// The gate that the caller's own wish adds where there is none. A seat is waited for only so
-    /// long; then others may decide.
+    /// The gate that the caller's own wish adds where no rule asks for one. Its seat is waited for
+    /// only so long as the caller says; then others may decide. A rule's gate is not the caller's
+    /// to change.
     fn with_seats(
         &self,
         gate: Option<Gate>,
@@ -214,11 +215,8 @@ impl Handle {
             self.seat(seat)?;
         }
         let ms = seats.deadline_ms.unwrap_or(SEAT_DEADLINE_MS);
-        let patience = Patience { ms, escalate: true };
+        let patience = Patience { ms, escalate: true, person: false };
         Ok(match (gate, &seats.gate) {
-            (Some(gate), _) if matches!(gate.audience, Audience::Seat(_)) => {
-                Some(Gate { patience: gate.patience.or(Some(patience)), ..gate })
-            }
             (None, Some(seat)) if !approved => Some(Gate::of_seat(seat.clone(), patience)),
             (gate, _) => gate,
         })

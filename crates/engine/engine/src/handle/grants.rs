@@ -8,6 +8,7 @@ use wharf_domain::{Agent, Caller, CallerKind, Grant, GrantInput};
 use wharf_vocab::{AgentId, Code, Fault, GrantId, Object, StreamId, Verb};
 
 use super::Handle;
+use super::names::Named;
 use crate::clean::Clean;
 use crate::shard::{Input, Reply};
 
@@ -52,6 +53,13 @@ impl Handle {
         if let Some(world) = new.rights.only_world().filter(|_| new.budget_micro.is_some()) {
             self.world(world).await?;
         }
+        let now = self.now();
+        let good = |grant: &Grant| {
+            grant.revoked_at.is_none() && grant.rights.until.is_none_or(|until| until > now)
+        };
+        let share = |grant: &Grant| good(grant).then(|| grant.by.share());
+        let shares = self.inner.grants.find(share).into_iter();
+        let _place = self.inner.names.take(Named::Tokens, caller, shares)?;
         let id = GrantId::new(format!("g-{}", Uuid::now_v7().simple()))
             .map_err(|_| Fault::new(Code::CoreInternal, "The grant could not be named."))?;
         let grant = self.change_grant(caller, id, GrantInput::Make(Box::new(new))).await?;

@@ -15,6 +15,7 @@ mod files;
 mod gate;
 mod grants;
 mod in_use;
+mod names;
 mod offers;
 mod outputs;
 mod reads;
@@ -48,6 +49,7 @@ pub use collect::Collected;
 pub use costs::{CostRequest, Costs};
 pub use data::{AttemptData, Reach};
 pub use files::{FilePage, NewFile};
+pub use names::{NameLimit, NameLimits};
 pub use request::{NewRun, RunSeats};
 pub use runs::Accepted;
 pub use seats::AskNews;
@@ -69,6 +71,7 @@ use crate::storage;
 use children::Children;
 use denied::Denials;
 use in_use::InUse;
+use names::Names;
 use offers::Offers;
 
 /// Messages that may wait for the shell; beyond it, senders wait.
@@ -108,6 +111,8 @@ pub struct Options {
     pub input_checks: InputChecks,
     /// What open runs may take in memory.
     pub held_bytes_max: u64,
+    /// How many names there may be.
+    pub names: NameLimits,
 }
 
 impl Options {
@@ -128,6 +133,7 @@ impl Options {
             redaction: Redaction::default(),
             input_checks: InputChecks::default(),
             held_bytes_max: HELD_BYTES_MAX,
+            names: NameLimits::default(),
         }
     }
 }
@@ -167,6 +173,7 @@ struct Inner {
     children: Children,
     offers: Offers,
     in_use: InUse,
+    names: Names,
 }
 
 impl std::fmt::Debug for Handle {
@@ -234,6 +241,7 @@ impl Handle {
             children: Children::default(),
             offers: Offers::default(),
             in_use: InUse::default(),
+            names: Names::new(options.names),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -4,16 +4,23 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 use wharf_domain::seat::unknown;
-use wharf_domain::{Caller, Entry, NewSeat, Notice, NoticeEnd, Run, Seat, SeatInput, ToolDef};
+use wharf_domain::{
+    Caller, CallerRef, Entry, NewSeat, Notice, NoticeEnd, Run, Seat, SeatInput, ToolDef,
+};
 use wharf_ports::Stored;
 use wharf_vocab::limits::OFFER_BYTES_MAX;
 use wharf_vocab::{
-    AskId, Code, Digest, Fault, ProviderId, RunKey, SeatId, ShardId, StreamId, StreamKind, Verb,
+    AskId, Code, Digest, Fault, ProviderId, RunKey, SeatId, ShardId, StreamId, StreamKind, ToolId,
+    Verb, WorldId,
 };
 
 use super::Handle;
+use super::names::Named;
 pub use crate::hub::AskNews;
 use crate::shard::{Input, Reply};
+
+/// How long a seat that was given up counts among those of whoever made it.
+const SEAT_COUNTS_MS: u64 = 60_000;
 
 impl Handle {
     /// Makes a seat under an id that nobody can guess.
@@ -24,7 +31,23 @@ impl Handle {
         new: NewSeat,
     ) -> Result<Seat, Fault> {
         caller.rights.check_verb(Verb::Operate)?;
+        new.tools.iter().try_for_each(|def| caller.rights.check_tool(&def.tool))?;
+        let now = self.now();
+        // Each one is written down for good, so there are not many in a short time either.
+        let counts = |seat: &Seat| seat.is_open() || now.ms_since(seat.made_at) < SEAT_COUNTS_MS;
+        let whose = |seat: &Seat| seat.by.as_ref().and_then(CallerRef::share);
+        let shares = self.inner.seats.find(|seat| counts(seat).then(|| whose(seat))).into_iter();
+        let _place = self.inner.names.take(Named::Seats, caller, shares)?;
         self.change_seat(caller, id, SeatInput::Create(Box::new(new))).await
+    }
+
+    /// Whether a seat may be given work of a world, or of a tool, now: whoever made it still could
+    /// be.
+    pub fn check_seat(&self, seat: &Seat, world: &WorldId, tool: &ToolId) -> Result<(), Fault> {
+        let caller = Caller::seat(seat);
+        self.check_current(&caller)?;
+        caller.rights.check(Verb::Operate, world)?;
+        caller.rights.check_tool(tool)
     }
 
     /// Gives a seat up. A seat may be given up by whoever made it or sits on it, or by an
@@ -85,11 +108,17 @@ impl Handle {
             return Err(invalid());
         }
         let caller = Caller::seat(&seat);
-        let expired = caller.rights.until.is_some_and(|until| until <= self.now());
-        if expired || self.inner.grants.revoked(caller.links.iter()).is_some() {
-            return Err(invalid());
-        }
+        self.check_current(&caller).map_err(|_| invalid())?;
         Ok(caller)
+    }
+
+    /// Whether the token that a seat was made with is still good. Of a seat that was given up there
+    /// is nothing to say.
+    pub fn check_seat_current(&self, id: &SeatId) -> Result<(), Fault> {
+        match self.seat(id) {
+            Ok(seat) => self.check_current(&Caller::seat(&seat)),
+            Err(_) => Ok(()),
+        }
     }
 
     /// A run that is under way, as it was last committed.

@@ -5,6 +5,7 @@ use wharf_ports::FileQuery;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AccountId, Code, Fault, StreamId, Verb, WorldId};
 
+use super::names::Named;
 use super::{Handle, no_world};
 use crate::shard::Input;
 use crate::storage;
@@ -30,6 +31,9 @@ impl Handle {
         id: WorldId,
         settings: WorldSettings,
     ) -> Result<WorldView, Fault> {
+        let share = |world: &World| (!world.removed).then(|| world.share.clone());
+        let shares = self.inner.worlds.find(share).into_iter();
+        let _place = self.inner.names.take(Named::Worlds, caller, shares)?;
         let removed = || self.inner.worlds.get(&id).is_some_and(|world| world.removed);
         let _closed = match removed() {
             true => Some(self.inner.in_use.close(&id).ok_or_else(|| busy(&id))?),

@@ -362,6 +362,7 @@ pub fn question(ask: &AskId) -> AskSpec {
         caller: Caller::owner().to_ref(),
         deadline: Timestamp(9_000),
         escalates: None,
+        then_person: false,
         task: None,
     }
 }

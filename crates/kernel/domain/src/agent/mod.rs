@@ -17,7 +17,7 @@ mod wish;
 
 use std::collections::BTreeMap;
 
-use wharf_vocab::{AgentId, Digest, Timestamp, ToolId};
+use wharf_vocab::{AgentId, Digest, GrantId, Timestamp, ToolId};
 
 pub use decide::AgentInput;
 pub use entry::{
@@ -29,8 +29,8 @@ pub use manifest::{AgentManifest, Entrypoint};
 pub use server::{Serving, ToolServer};
 pub use wish::{Typed, Usual, Wish, Wished};
 
-use crate::ToolDef;
 use crate::permission::{Permission, permissions_hash};
+use crate::{CallerRef, ToolDef};
 
 /// Names that belong to the core. An agent under one of them could offer tools in the core's name.
 pub const RESERVED_IDS: [&str; 3] = ["wharf", "core", "owner"];
@@ -65,6 +65,8 @@ pub struct Agent {
     pub drift: Vec<String>,
     /// Whether it was removed.
     pub removed: bool,
+    /// Every grant that is not a person's own and with which it was added or approved.
+    pub makers: Vec<GrantId>,
 }
 
 /// What the owner approved.
@@ -100,6 +102,7 @@ impl Agent {
             AgentEntry::Approved(approved) => {
                 agent.repin(approved);
                 agent.drift.clear();
+                agent.makers = agent.approved_by(&approved.by);
                 agent.approval = Some(Approval {
                     manifest_hash: approved.manifest_hash.clone(),
                     permissions: approved.permissions.clone(),
@@ -200,7 +203,14 @@ impl Agent {
             pinned: BTreeMap::new(),
             drift: Vec::new(),
             removed: false,
+            makers: added.by.links(),
         }
+    }
+
+    fn approved_by(&self, by: &CallerRef) -> Vec<GrantId> {
+        let mut makers = self.makers.clone();
+        makers.extend(by.links().into_iter().filter(|link| !self.makers.contains(link)));
+        makers
     }
 
     /// Whether the manifest it has now, and what it asks for, is what the owner approved, and

@@ -1,7 +1,7 @@
 //! What can happen to a run, and the table of what is legal when.
 
 use serde_json::Value;
-use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, Micro, Object, Timestamp};
+use wharf_vocab::{AskId, AskKind, AttemptId, Executed, Fault, GrantId, Micro, Object, Timestamp};
 
 use super::{ChildrenAllowed, Run};
 use crate::scope::WorldPath;
@@ -118,6 +118,8 @@ pub struct NewAsk {
     pub escalates: Option<Timestamp>,
     /// What it is about, as far as the title cannot say it.
     pub detail: Option<Value>,
+    /// Every grant that stands behind whoever works on the attempt; none of them decides this.
+    pub by: Vec<GrantId>,
 }
 
 /// Where a run stands, as finely as the rules care.

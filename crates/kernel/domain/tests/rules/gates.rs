@@ -17,6 +17,7 @@ fn seat() -> Caller {
         token: Digest::of(&[b"t"]),
         roles: Vec::new(),
         tools: Vec::new(),
+        person: false,
     };
     let by = person("somebody").to_ref();
     let decided = Seat::decide(None, &seat_id(), &SeatInput::Create(Box::new(new)), &by);

@@ -231,6 +231,7 @@ fn input(stage: &Stage, step: &Step, former: &AttemptId) -> Option<RunInput> {
         Step::Ask(whose, kind, key, audience, until) => RunInput::RaiseAsk(NewAsk {
             escalates: None,
             detail: None,
+            by: Vec::new(),
             attempt_id: attempt(*whose),
             audience: audience.clone(),
             deadline: until.map(|ms| stage.now.plus_ms(ms)),

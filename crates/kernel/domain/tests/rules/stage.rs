@@ -292,6 +292,7 @@ impl Stage {
             kind,
             escalates: None,
             detail: None,
+            by: Vec::new(),
             key: key.to_owned(),
             title: format!("{CANARY} {key}?"),
             schema: Some(json!({ "const": CANARY })),

@@ -34,6 +34,7 @@ fn rule() -> Rule {
         when: When::FirstUse,
         approve: true,
         audience: Audience::Person,
+        patience_ms: None,
     }
 }
 

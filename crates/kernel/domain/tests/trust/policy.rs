@@ -16,6 +16,7 @@ fn rule(tool: &str, when: &str, approve: bool) -> Rule {
         when: When::parse(when).expect("valid"),
         approve,
         audience: Audience::Any,
+        patience_ms: None,
     }
 }
 

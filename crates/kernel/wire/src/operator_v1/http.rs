@@ -20,6 +20,10 @@ pub struct NewSeat {
     /// What it can do: tools it executes by name, with schemas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capability_manifest: Option<Value>,
+    /// Whether a person sits there, who decides what is left to people and about runs of whoever
+    /// made the seat. Only a person's own token makes such a seat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub person: Option<bool>,
 }
 
 /// The answer to [`NewSeat`]; the token is shown this once.
@@ -51,6 +55,9 @@ pub struct Seat {
     pub last_seen: Option<String>,
     /// Requests that wait for an answer.
     pub pending: Vec<String>,
+    /// Whether a person sits there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub person: bool,
 }
 
 /// `POST /v1/tasks`

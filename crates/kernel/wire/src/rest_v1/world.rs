@@ -54,6 +54,9 @@ pub struct PolicyRule {
     /// Who may give it: `person`, `any` or a seat; `person` when absent.
     #[serde(default = "person")]
     pub audience: String,
+    /// How long a seat is waited for before a person is asked; five minutes when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience_ms: Option<u64>,
 }
 
 fn always() -> String {

@@ -40,6 +40,7 @@ pub(super) async fn take(args: &Args, client: &Client) -> Result<Taken> {
         roles: (!args.roles.is_empty()).then(|| args.roles.clone()),
         exclusive_roles: None,
         capability_manifest: (!named.is_empty()).then(|| json!({ "tools": named })),
+        person: args.person.then_some(true),
     };
     let made: Result<SeatMade> = client.send_json(Method::POST, &["v1", "operators"], &new).await;
     let made = match (made, file) {

@@ -130,7 +130,8 @@ mod tests {
     fn rules_are_told_in_words() {
         let told = |when: &str, approve, audience: &str| {
             let (when, audience) = (when.to_owned(), audience.to_owned());
-            rule_in_words(&PolicyRule { tool: "a/*".to_owned(), when, approve, audience })
+            let (tool, patience_ms) = ("a/*".to_owned(), None);
+            rule_in_words(&PolicyRule { tool, when, approve, audience, patience_ms })
         };
         assert_eq!(told("always", true, "person"), "a/* needs a person's approval");
         assert_eq!(told("first-use", true, "any"), "a/* when first used needs anybody's approval");

@@ -109,6 +109,19 @@ impl RawSocket {
         }
     }
 
+    /// The next message.
+    #[track_caller]
+    pub(crate) fn next(&mut self) -> Value {
+        loop {
+            match self.0.read() {
+                Ok(Message::Text(text)) => return serde_json::from_str(&text).expect("JSON"),
+                Ok(Message::Close(frame)) => panic!("closed: {frame:?}"),
+                Ok(_) => {}
+                Err(error) => panic!("ended: {error}"),
+            }
+        }
+    }
+
     /// The code with which it is closed; nothing if it just ends.
     pub(crate) fn closed(&mut self) -> Option<u16> {
         loop {

@@ -51,7 +51,9 @@ impl Scene {
     fn new(deadly: Point) -> Self {
         let home = TestHome::new();
         let core = home.up();
-        let made = Api::of(&core).ask("POST", "/v1/operators", &json!({"desc": "crashes"}));
+        // A person, who also answers what its own worker asks.
+        let seat = json!({"desc": "crashes", "person": true});
+        let made = Api::of(&core).ask("POST", "/v1/operators", &seat);
         assert_eq!(made.0, 200, "{made:?}");
         let (sid, token) = (word(&made.1, "sid").to_owned(), word(&made.1, "token").to_owned());
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -108,7 +108,12 @@ pub(super) fn python(core: &Core, variables: &[(&str, &str)]) -> Operator {
     let program = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../examples/operators/python/operator.py");
     let mut command = Command::new("python3");
-    command.arg("-B").arg(program).env("WHARF_URL", core.url()).env("WHARF_TOKEN", core.token());
+    // It is a program, so it is asked about runs of others.
+    let verbs = json!({"verbs": ["operate", "run", "read", "answer", "approve"]});
+    let (status, made) = Api::of(core).ask("POST", "/v1/tokens", &verbs);
+    assert_eq!(status, 201, "{made}");
+    let token = made["token"].as_str().expect("a token");
+    command.arg("-B").arg(program).env("WHARF_URL", core.url()).env("WHARF_TOKEN", token);
     command.envs(variables.iter().copied());
     Operator::start(command)
 }

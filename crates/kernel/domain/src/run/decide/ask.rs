@@ -49,9 +49,10 @@ pub(super) fn decide(draft: &mut Draft<'_, '_>, new: &NewAsk) -> Result<(), Faul
         tool_hash: approval.then(|| spec.tool_hash.clone()),
         files: if approval { spec.files() } else { BTreeMap::new() },
         audience: new.audience.clone(),
-        caller: spec.caller.clone(),
+        caller: spec.caller.executed_by(&new.by),
         deadline: new.deadline.unwrap_or(draft.cx.now.plus_ms(QUESTION_DEADLINE_MS)),
         escalates: new.escalates,
+        then_person: false,
         task: Some(draft.run.task(draft.run.attempt)),
     };
     let actor = format!("provider:{}", spec.provider());

@@ -61,13 +61,14 @@ impl Draft<'_, '_> {
             audience: gate.audience,
             caller: spec.caller.clone(),
             deadline: self.cx.now.plus_ms(match gate.patience {
-                Some(Patience { ms, escalate: false }) => ms,
+                Some(Patience { ms, escalate: false, .. }) => ms,
                 _ => APPROVAL_DEADLINE_MS,
             }),
             escalates: gate
                 .patience
                 .filter(|patience| patience.escalate)
                 .map(|patience| self.cx.now.plus_ms(patience.ms)),
+            then_person: gate.patience.is_some_and(|patience| patience.person),
             task: Some(self.run.task(next)),
         };
         let actor = self.caller();

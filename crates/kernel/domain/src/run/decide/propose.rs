@@ -93,6 +93,7 @@ fn raise(draft: &mut Draft<'_, '_>, key: String, title: Option<String>, proposal
         caller: spec.caller.clone(),
         deadline: draft.cx.now.plus_ms(APPROVAL_DEADLINE_MS),
         escalates: None,
+        then_person: false,
         task: Some(draft.run.task(draft.run.attempt)),
     };
     let actor = format!("provider:{}", spec.provider());

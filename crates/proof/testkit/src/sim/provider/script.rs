@@ -283,6 +283,7 @@ impl Sim {
                 work.waiting = Some(NewAsk {
                     escalates: None,
                     detail: None,
+                    by: Vec::new(),
                     attempt_id: attempt.clone(),
                     kind,
                     key: key.to_owned(),

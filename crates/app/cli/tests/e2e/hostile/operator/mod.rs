@@ -2,6 +2,7 @@
 
 mod chain;
 mod costs;
+mod names;
 mod pings;
 mod revoked;
 mod strangers;
