@@ -209,6 +209,7 @@ async fn questions_of_a_run_take_its_share_and_no_more() {
         deadline: None,
         escalates: None,
         detail: Some(large(2 * MIB)),
+        by: Vec::new(),
     };
     let mut raised = 0;
     let fault = loop {
