@@ -178,6 +178,7 @@ async fn a_secret_that_a_provider_returns_is_kept_nowhere() {
         schema: None,
         audience: Audience::Any,
         deadline: None,
+        by: Vec::new(),
     };
     attempt.raise(ask).await.expect("raised");
     let named = attempt.data().write(SECRET, 1, crate::support::stream("x")).await;
