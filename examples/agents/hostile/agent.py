@@ -27,7 +27,8 @@ def offered():
     tools = [definition(name, tool.__doc__) for name, tool in ATTEMPTS.items()]
     own = {"innocent": "Says hello.", "swap_tool": swap_tool.__doc__,
            "replay_token": replay_token.__doc__, "call_tool": call_tool.__doc__,
-           "flood_frames": flood_frames.__doc__}
+           "flood_frames": flood_frames.__doc__, "register_flood": register_flood.__doc__,
+           "child_flood": child_flood.__doc__}
     return tools + [definition(name, text) for name, text in own.items()]
 
 
@@ -64,6 +65,25 @@ def call_tool(call, payload):
     if result.get("status") != "succeeded":
         raise PermissionError(1, result["error"]["code"])
     return {"output": result["output"]}
+
+
+def register_flood(call, _):
+    """Offers other tools again and again, so that the core writes each of them down."""
+    for number in range(call["times"]):
+        other = definition("other", "%d %s" % (number, "x" * call["bytes"]))
+        WIRE.send("agent.tools.register", {"tools": offered() + [other], "replace": True})
+    return {"sent": call["times"]}
+
+
+def child_flood(call, payload):
+    """Starts runs with large inputs until it is stopped."""
+    started = 0
+    while True:
+        try:
+            call_tool({"tool_id": "wharf/echo", "input": {"text": "x" * call["bytes"]}}, payload)
+        except PermissionError as error:
+            return {"started": started, "how": error.strerror}
+        started += 1
 
 
 def flood_frames(_, payload):

@@ -21,7 +21,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const ANCHOR_EVERY: Duration = Duration::from_secs(2);
 
 /// Writes anchors whenever the audit has grown, and once more at the end. It holds the lock on
-/// the home, because it lives as long as anything writes there.
+/// the home and sees to it that others find it held, because it lives as long as anything writes
+/// there.
 #[derive(Debug)]
 pub(crate) struct Anchoring {
     ended: CancellationToken,
@@ -29,7 +30,7 @@ pub(crate) struct Anchoring {
 }
 
 impl Anchoring {
-    pub(crate) fn begin(home: Home, store: Arc<SqliteStore>, lock: HomeLock) -> Self {
+    pub(crate) fn begin(home: Home, store: Arc<SqliteStore>, mut lock: HomeLock) -> Self {
         let ended = CancellationToken::new();
         let is_ended = ended.clone();
         let task = tokio::spawn(async move {
@@ -44,6 +45,9 @@ impl Anchoring {
                 }
                 if last {
                     return lock;
+                }
+                if let Err(error) = lock.keep(&home) {
+                    tracing::debug!(%error, "the lock of the home is not held");
                 }
                 // Woken at the end, it writes once more.
                 let _ = tokio::time::timeout(LOOK_EVERY, is_ended.cancelled()).await;

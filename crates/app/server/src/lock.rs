@@ -3,8 +3,9 @@
 //! The system drops the lock with the process, whatever ends it, so there is nothing to clean up
 //! after a crash. The file says who holds it, for messages only.
 
-use std::fs::File;
-use std::io::{Read, Seek, Write};
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -52,13 +53,32 @@ impl HomeLock {
                 Err(error) => return Err(home.unwritable(&error.into())),
             }
         }
-        let written = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| write!(file, "{}", std::process::id()));
-        written.map_err(|error| home.unwritable(&error))?;
+        sign(&mut file).map_err(|error| home.unwritable(&error))?;
         Ok(Self { file })
     }
+
+    /// Takes the lock again if somebody has removed its file, or put another one in its place.
+    /// Without that others could neither see that the home is in use nor be kept out.
+    pub(crate) fn keep(&mut self, home: &Home) -> io::Result<()> {
+        let held = self.file.metadata()?;
+        let same = |found: &Metadata| (found.dev(), found.ino()) == (held.dev(), held.ino());
+        if std::fs::metadata(home.lock_file()).is_ok_and(|found| same(&found)) {
+            return Ok(());
+        }
+        let mut file = files::open_private(&home.lock_file())?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        sign(&mut file)?;
+        tracing::warn!("the lock of the home was removed; it is held again");
+        self.file = file;
+        Ok(())
+    }
+}
+
+/// Says in the file who holds it.
+fn sign(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    write!(file, "{}", std::process::id())
 }
 
 impl Drop for HomeLock {
@@ -116,6 +136,27 @@ mod tests {
         drop(held);
         assert_eq!(holder(&home), Holder::Nobody);
         HomeLock::take(&home).expect("free again");
+    }
+
+    #[test]
+    fn a_lock_that_was_removed_is_taken_again() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
+        home.make().expect("made");
+        let mut held = HomeLock::take(&home).expect("taken");
+        held.keep(&home).expect("it is there");
+        std::fs::remove_file(home.lock_file()).expect("removed");
+        assert_eq!(holder(&home), Holder::Unknown);
+        held.keep(&home).expect("taken again");
+        assert_eq!(holder(&home), Holder::Somebody);
+        HomeLock::take(&home).expect_err("held");
+
+        std::fs::remove_file(home.lock_file()).expect("removed");
+        let other = HomeLock::take(&home).expect("nobody keeps it out for a moment");
+        held.keep(&home).expect_err("another core has it");
+        drop(other);
+        held.keep(&home).expect("it is gone");
+        assert_eq!(holder(&home), Holder::Somebody);
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub const HELD_PER_PROVIDER: u64 = 2;
 /// What one run and all that it starts may take of it, as a fraction: a quarter.
 pub const HELD_PER_FAMILY: u64 = 4;
 /// What one run and all that it starts may make the journal keep.
-pub const FAMILY_JOURNAL_BYTES_MAX: u64 = 128 * 1024 * 1024;
+pub const FAMILY_JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// What may wait for the engine to take it; beyond it, senders wait.
 pub const MESSAGES_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What may be on its way to the store; beyond it, nothing more is taken.

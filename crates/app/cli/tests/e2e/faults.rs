@@ -1,6 +1,6 @@
 //! Homes and databases that are not as they should be.
 
-use crate::support::TestHome;
+use crate::support::{TestHome, wait_for};
 
 #[test]
 fn a_second_core_is_kept_out_and_the_first_goes_on() {
@@ -63,4 +63,53 @@ fn migrations_go_down_and_up_again_with_data() {
     let busy = home.run(&["migrate", "down", "--to", "0"]);
     assert_ne!(busy.code, Some(0), "not while a core is up: {busy:#?}");
     core.stop().code(0);
+}
+
+/// How many records the anchors of a home vouch for.
+fn anchored(home: &TestHome) -> u64 {
+    let text = std::fs::read(home.path().join("run/audit.anchors")).unwrap_or_default();
+    let anchors: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    let heads = anchors["heads"].as_array().cloned().unwrap_or_default();
+    heads.iter().filter_map(|head| head["n"].as_u64()).sum()
+}
+
+#[test]
+fn what_is_cut_off_the_log_of_a_killed_core_is_found() {
+    let home = TestHome::new();
+    home.up().stop().code(0);
+    let core = home.up();
+    let before = std::fs::metadata(home.path().join("wharf.db-wal")).map_or(0, |log| log.len());
+    for _ in 0..3 {
+        home.run(&["run", "wharf/echo"]).code(0);
+    }
+    let records = home.run(&["audit", "export"]).code(0).stdout.lines().count() as u64;
+    wait_for("the audit to be anchored", || (anchored(&home) >= records).then_some(()));
+    core.kill();
+    home.run(&["audit", "verify"]).code(0);
+    let log = std::fs::File::options().write(true).open(home.path().join("wharf.db-wal"));
+    log.expect("a log").set_len(before).expect("cut off");
+    let found = home.run(&["audit", "verify"]);
+    assert!(found.code != Some(0) && found.stdout.contains("anchor"), "{found:#?}");
+    // Also after a core has started on what is left.
+    home.up().stop().code(0);
+    let found = home.run(&["audit", "verify"]);
+    assert!(found.code != Some(0), "{found:#?}");
+}
+
+#[test]
+fn a_second_core_that_does_not_come_up_leaves_the_first_one_to_be_found() {
+    let home = TestHome::new();
+    let core = home.up();
+    let address = core.url().trim_start_matches("http://").to_owned();
+    std::fs::remove_file(home.path().join("run/lock")).expect("removed");
+    let second = home.run(&["up", "--listen", &address]);
+    assert!(second.code != Some(0), "the address is taken: {second:#?}");
+    assert_eq!(core.url(), format!("http://{address}"), "clients are still told where it is");
+    wait_for("the first one to be found", || {
+        (home.run(&["run", "wharf/echo"]).code == Some(0)).then_some(())
+    });
+    let third = home.run(&["up", "--listen", "127.0.0.1:0"]);
+    assert!(third.stderr.contains("home.locked"), "it holds its lock again: {third:#?}");
+    core.stop().code(0);
+    assert!(!home.path().join("run/core.json").exists(), "it takes back its own word");
 }

@@ -1,7 +1,7 @@
 //! Operators with the real program: asked, gating and executing, by hand, by script, in Python.
 
 mod crashes;
-mod driver;
+pub(crate) mod driver;
 
 use std::io::{Read as _, Write as _};
 

@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::support::{Api, Core, LONG, TestHome};
 
 /// An operator that is driven line by line; it is killed when the test ends.
-pub(super) struct Operator {
+pub(crate) struct Operator {
     child: Child,
     stdin: Option<ChildStdin>,
     events: Receiver<Value>,
     /// Its seat.
-    pub(super) sid: String,
+    pub(crate) sid: String,
 }
 
 impl Operator {
@@ -42,13 +42,13 @@ impl Operator {
     }
 
     /// `wharf operator` with these arguments.
-    pub(super) fn wharf(home: &TestHome, arguments: &[&str]) -> Self {
+    pub(crate) fn wharf(home: &TestHome, arguments: &[&str]) -> Self {
         Self::start(home.wharf(&[&["operator", "--json"], arguments].concat()))
     }
 
     /// The next event of this kind.
     #[track_caller]
-    pub(super) fn wait(&self, kind: &str) -> Value {
+    pub(crate) fn wait(&self, kind: &str) -> Value {
         loop {
             let event = self.events.recv_timeout(LONG);
             let event = event.unwrap_or_else(|error| panic!("waiting for {kind}: {error}"));
@@ -61,7 +61,7 @@ impl Operator {
 
     /// The next event, which says that something was wrong.
     #[track_caller]
-    pub(super) fn wait_error(&self) -> Value {
+    pub(crate) fn wait_error(&self) -> Value {
         loop {
             let event = self.events.recv_timeout(LONG).expect("an error");
             if event["type"] == "error" {
@@ -72,7 +72,7 @@ impl Operator {
 
     /// The next job for this agent.
     #[track_caller]
-    pub(super) fn wait_spawn(&self, agent: &str) -> Value {
+    pub(crate) fn wait_spawn(&self, agent: &str) -> Value {
         loop {
             let spawn = self.wait("spawn");
             if spawn["agent"] == agent {
@@ -82,17 +82,17 @@ impl Operator {
     }
 
     /// Types a line.
-    pub(super) fn type_line(&mut self, line: &str) {
+    pub(crate) fn type_line(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("open");
         writeln!(stdin, "{line}").expect("it reads");
     }
 
-    pub(super) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("it runs");
     }
 
     /// Waits for its end.
-    pub(super) fn code(mut self) -> Option<i32> {
+    pub(crate) fn code(mut self) -> Option<i32> {
         self.child.wait().expect("it ends").code()
     }
 }
@@ -104,7 +104,7 @@ impl Drop for Operator {
     }
 }
 
-pub(super) fn python(core: &Core, variables: &[(&str, &str)]) -> Operator {
+pub(crate) fn python(core: &Core, variables: &[(&str, &str)]) -> Operator {
     let program = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../examples/operators/python/operator.py");
     let mut command = Command::new("python3");
@@ -120,14 +120,14 @@ pub(super) fn python(core: &Core, variables: &[(&str, &str)]) -> Operator {
 
 /// Starts a task without waiting for its end, and gives its run.
 #[track_caller]
-pub(super) fn detached(api: &Api, mut task: Value) -> String {
+pub(crate) fn detached(api: &Api, mut task: Value) -> String {
     task["detach"] = true.into();
     let (status, answer) = api.ask("POST", "/v1/tasks", &task);
     assert_eq!(status, 202, "{answer}");
     answer["run_id"].as_str().expect("a run").to_owned()
 }
 
-pub(super) fn gated(operator: &Operator, text: &str) -> Value {
+pub(crate) fn gated(operator: &Operator, text: &str) -> Value {
     json!({"agent": "wharf/echo", "input": {"text": text},
         "operator": {"spawn_hook_id": operator.sid}})
 }
