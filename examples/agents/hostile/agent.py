@@ -80,7 +80,7 @@ def child_flood(call, payload):
     started = 0
     while True:
         try:
-            call_tool({"tool_id": "wharf/echo", "input": {"text": "x" * call["bytes"]}}, payload)
+            call_tool({"tool_id": "wharf/echo", "input": {"many": [1] * call["numbers"]}}, payload)
         except PermissionError as error:
             return {"started": started, "how": error.strerror}
         started += 1

@@ -85,12 +85,13 @@ fn offers_more_than_a_provider_may() {
 #[test]
 fn starts_children_with_large_inputs_without_end() {
     let stage = stage();
-    let ended = attempt(&stage, "child_flood", &json!({"bytes": 3_500_000}));
+    // Small values take more than their text, so few of them are enough.
+    let ended = attempt(&stage, "child_flood", &json!({"numbers": 300_000}));
     let outputs = &ended["outputs"];
     assert_eq!(outputs["how"], "tool.limit", "{ended}");
     assert!(outputs["started"].as_u64().is_some_and(|started| started < 20), "{ended}");
     let bytes = database_bytes(&stage);
-    assert!(bytes < 160_000_000, "{bytes} bytes for one run");
+    assert!(bytes < 40_000_000, "{bytes} bytes for one run");
     tried(
         Peer::Agent,
         "starts runs with large inputs without end",
