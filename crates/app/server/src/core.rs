@@ -124,6 +124,7 @@ impl Core {
             policy: settings.policy.clone(),
             redaction: settings.redaction.compile()?,
             input_checks: settings.agent_rules.input_checks(),
+            held_bytes_max: settings.runs.memory_bytes,
             home: std::env::var("HOME").ok().filter(|home| home.starts_with('/')),
             ..wharf_engine::Options::new(node, store.clone(), clock, seed)
         };

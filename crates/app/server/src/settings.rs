@@ -8,6 +8,7 @@ mod origins;
 mod policy;
 mod redaction;
 mod rules;
+mod runs;
 mod tools;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -60,6 +61,8 @@ pub(crate) struct Settings {
     pub(crate) operators: operators::Operators,
     /// Which tool completes prompts.
     pub(crate) models: models::Models,
+    /// What open runs may take.
+    pub(crate) runs: runs::Runs,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -97,6 +100,7 @@ struct File {
     tools: tools::File,
     operators: operators::File,
     models: models::File,
+    runs: runs::File,
     log: LogFile,
 }
 
@@ -168,6 +172,7 @@ impl Settings {
             tools: file.tools.into(),
             operators: file.operators.read()?,
             models: file.models.read()?,
+            runs: file.runs.read()?,
             log: Log {
                 format: format.unwrap_or_default(),
                 filter: filter.unwrap_or_else(|| LEVEL_DEFAULT.to_owned()),

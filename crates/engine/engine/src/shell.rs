@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use wharf_domain::run::RunInput;
 use wharf_domain::{Availability, Entry, Run, RunEntry};
 use wharf_ports::{Batch, Body, Clock, CommitError, ObjectStore, Store, StoreError, WeakLifeline};
-use wharf_vocab::limits::{COMMITS_BYTES_MAX, LEASE_MS, PROGRESS_BYTES_MAX};
+use wharf_vocab::limits::{COMMITS_BYTES_MAX, LEASE_MS, MESSAGES_BYTES_MAX, PROGRESS_BYTES_MAX};
 use wharf_vocab::{
     AttemptId, Code, CommitNo, Epoch, Fault, NodeId, ProviderId, RunKey, ShardId, StreamId,
     Timestamp,
@@ -58,6 +58,9 @@ pub(crate) type Answer = oneshot::Sender<Result<Reply, Fault>>;
 
 /// What a large message takes of the room for messages that wait, until it is taken.
 pub(crate) type Room = OwnedSemaphorePermit;
+
+/// What a large message takes room in units of; smaller ones are bounded by their number.
+pub(crate) const ROOM_BYTES: usize = 4096;
 
 /// What the shell is made of.
 pub(crate) struct Parts {
@@ -226,29 +229,30 @@ impl Shell {
         first: Message,
         messages: &mut mpsc::Receiver<Message>,
     ) -> Option<oneshot::Sender<()>> {
-        let mut next = Some(first);
+        let (mut next, mut bytes) = (Some(first), 0);
         for _ in 0..MESSAGES_AT_ONCE_MAX {
-            match next.take() {
-                Some(Message::Stop(stop)) => return Some(stop),
-                Some(message) => self.take(message),
-                None => break,
-            }
-            next = messages.try_recv().ok();
+            let Some(message) = next else { break };
+            bytes += match message {
+                Message::Stop(stop) => return Some(stop),
+                message => self.take(message),
+            };
+            // What a message made room for may be taken up by the next one at once.
+            next = if bytes < MESSAGES_BYTES_MAX { messages.try_recv().ok() } else { None };
         }
         match next {
-            Some(Message::Stop(stop)) => Some(stop),
-            Some(message) => {
-                self.take(message);
-                None
-            }
-            None => None,
+            Some(Message::Stop(stop)) => return Some(stop),
+            Some(message) => drop(self.take(message)),
+            None => {}
         }
+        None
     }
 
-    fn take(&mut self, message: Message) {
+    /// Takes a message; says how much room it took.
+    fn take(&mut self, message: Message) -> usize {
+        let mut bytes = 0;
         match message {
             Message::Input { shard, mut input, answer, room } => {
-                drop(room);
+                bytes = room.map_or(0, |room| room.num_permits() * ROOM_BYTES);
                 self.bound_progress(&mut input);
                 if let Some(answer) = answer {
                     if let Input::Create(create) = &*input
@@ -256,7 +260,7 @@ impl Shell {
                     {
                         // Whoever asked may have left.
                         let _ = answer.send(Err(fault));
-                        return;
+                        return bytes;
                     }
                     self.last_ticket += 1;
                     let ticket = Ticket(self.last_ticket);
@@ -273,6 +277,7 @@ impl Shell {
             }
             Message::Stop(_) => {}
         }
+        bytes
     }
 
     /// A store that takes nothing must not make the core hold all that is written meanwhile.

@@ -47,6 +47,8 @@ pub const SHARD_PROGRESS_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// What everything that is open may take in memory, unless the owner says otherwise: runs, their
 /// asks, attempts with their inputs, and histories of runs that no store has.
 pub const HELD_BYTES_MAX: u64 = 96 * 1024 * 1024;
+/// The least that an owner can say instead.
+pub const HELD_BYTES_MIN: u64 = 16 * 1024 * 1024;
 /// What runs of one caller may take of it, as a fraction: a half.
 pub const HELD_PER_CALLER: u64 = 2;
 /// What runs of one provider may take of it, as a fraction: a half.

@@ -228,6 +228,52 @@ async fn questions_of_a_run_take_its_share_and_no_more() {
 }
 
 #[tokio::test]
+async fn what_waits_for_the_engine_is_bounded_in_bytes() {
+    const RUNS: usize = 30;
+    const PIECES: usize = 4;
+    let bench = Bench::new().await;
+    let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/talk")]).await;
+    let mut attempts = Vec::new();
+    for _ in 0..RUNS {
+        bench.start("acme/talk", json!({})).await.expect("accepted");
+        attempts.push(peer.next().await);
+    }
+    bench.store.hold_commits();
+    let taken = Arc::new(AtomicU64::new(0));
+    let writers: Vec<_> = attempts
+        .into_iter()
+        .map(|attempt| {
+            let taken = Arc::clone(&taken);
+            tokio::spawn(async move {
+                for _ in 0..PIECES {
+                    let text = "x".repeat(MIB);
+                    let piece = wharf_domain::Progress::Text { channel: "out".into(), text };
+                    attempt.progress(vec![piece]).await.expect("told");
+                    taken.fetch_add(1, Ordering::SeqCst);
+                }
+                succeed(&attempt, 0).await;
+            })
+        })
+        .collect();
+    // Nothing more is taken: what is counted does not change any more.
+    let mut before = u64::MAX;
+    while taken.load(Ordering::SeqCst) != before {
+        before = taken.load(Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    assert!((8..=80).contains(&before), "{before} of {} mebibytes were taken", RUNS * PIECES);
+    bench.store.release_commits();
+    for writer in writers {
+        writer.await.expect("nobody is turned away");
+    }
+    let deadline = tokio::time::Instant::now() + LONG;
+    while bench.handle.open_runs() > 0 {
+        assert!(tokio::time::Instant::now() < deadline, "they go on");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
 async fn watchers_see_what_is_large_like_everything_else() {
     let bench = Bench::new().await;
     let peer = Peer::join(&bench.handle, "acme", vec![tool("acme/talk")]).await;

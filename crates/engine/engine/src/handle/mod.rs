@@ -66,7 +66,7 @@ use crate::prices::Prices;
 use crate::records::{Agents, Grants, Seats, Worlds};
 use crate::redact::{Redaction, Redactor};
 use crate::shard::{Input, Reply};
-use crate::shell::{Message, Parts, Room, Shell};
+use crate::shell::{Message, Parts, ROOM_BYTES, Room, Shell};
 use crate::storage;
 use children::Children;
 use denied::Denials;
@@ -76,9 +76,6 @@ use offers::Offers;
 
 /// Messages that may wait for the shell; beyond it, senders wait.
 const MESSAGES_WAITING_MAX: usize = 4096;
-
-/// What a large message takes room in units of; smaller ones are bounded by their number.
-const ROOM_BYTES: usize = 4096;
 
 /// How long a stop waits for the store.
 const STOP_MAX: Duration = Duration::from_secs(10);
