@@ -87,6 +87,12 @@ impl Backend {
         info.ok_or_else(|| s3_error!(NoSuchKey))
     }
 
+    async fn info_of(&self, key: String, version: String) -> S3Result<ObjectInfo> {
+        let found = Arc::clone(&self.files).look_at(key, version).await;
+        let found = found.map_err(|error| refusal(&error))?;
+        found.ok_or_else(|| s3_error!(NoSuchVersion))
+    }
+
     /// The version that a signed address stands for, if whoever holds it may read it now; none
     /// if the address names none and nobody is there to say so.
     async fn version(
@@ -97,9 +103,8 @@ impl Backend {
     ) -> S3Result<Option<ObjectVersion>> {
         let Some(gate) = self.gate.get() else {
             let Some(version) = version.cloned() else { return Ok(None) };
-            let found = Arc::clone(&self.files).look_at(key.to_owned(), version).await;
-            let found = found.map_err(|error| refusal(&error))?;
-            return found.map(Some).ok_or_else(|| s3_error!(NoSuchVersion));
+            let info = self.info_of(key.to_owned(), version).await?;
+            return Ok(Some(ObjectVersion::of(key.to_owned(), info)));
         };
         let bound = version.zip(holder(query)).and_then(|(version, holder)| {
             let bound = gate.may_read(key, version, &holder)?;
@@ -162,6 +167,7 @@ impl S3 for Backend {
             content_type: Some(body.info.media_type),
             e_tag: Some(ETag::Strong(body.info.tag)),
             last_modified: Some(moment(body.info.written_at)),
+            version_id: body.info.version,
             ..GetObjectOutput::default()
         };
         Ok(S3Response::new(output))
@@ -172,7 +178,13 @@ impl S3 for Backend {
         req: S3Request<HeadObjectInput>,
     ) -> S3Result<S3Response<HeadObjectOutput>> {
         let input = req.input;
-        let info = self.info(&input.bucket, input.key).await?;
+        let info = match input.version_id {
+            None => self.info(&input.bucket, input.key).await?,
+            Some(version) => {
+                check_bucket(&input.bucket)?;
+                self.info_of(input.key, version).await?
+            }
+        };
         check_conditions(&info, input.if_match.as_ref(), input.if_none_match.as_ref())?;
         let output = HeadObjectOutput {
             accept_ranges: Some("bytes".to_owned()),
@@ -180,6 +192,7 @@ impl S3 for Backend {
             content_type: Some(info.media_type),
             e_tag: Some(ETag::Strong(info.tag)),
             last_modified: Some(moment(info.written_at)),
+            version_id: info.version,
             ..HeadObjectOutput::default()
         };
         Ok(S3Response::new(output))

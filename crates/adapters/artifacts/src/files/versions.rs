@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use wharf_ports::{ObjectBody, ObjectError, ObjectVersion};
+use wharf_ports::{ObjectBody, ObjectError, ObjectInfo, ObjectVersion};
 use wharf_vocab::{B3, Timestamp};
 
 use super::disk::{self, trouble};
@@ -59,7 +59,7 @@ impl FileObjects {
         self: Arc<Self>,
         key: String,
         version: String,
-    ) -> Result<Option<ObjectVersion>, ObjectError> {
+    ) -> Result<Option<ObjectInfo>, ObjectError> {
         blocking(move || {
             let folder = self.layout.place(&key).folder;
             let look = || {
@@ -69,8 +69,9 @@ impl FileObjects {
                 let current = head.as_ref().filter(|head| head.version == version);
                 let b3 = current.map(|head| head.b3.clone());
                 let media_type = head.map(|head| head.media_type).unwrap_or_default();
-                let (version, tag) = (Some(version), None);
-                Ok(Some(ObjectVersion { key, bytes, b3, media_type, version, tag }))
+                let written_at = Timestamp(head::written_ms(&version).unwrap_or_default());
+                let (tag, version) = (version.clone(), Some(version));
+                Ok(Some(ObjectInfo { bytes, b3, media_type, written_at, tag, version }))
             };
             look().map_err(|error: io::Error| trouble("look at a version", &error))
         })

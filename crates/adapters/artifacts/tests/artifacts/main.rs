@@ -9,3 +9,4 @@ mod heads;
 mod seaweed;
 mod support;
 mod trouble;
+mod versions;
