@@ -103,6 +103,7 @@ impl CreateRunInput {
             budget_micro: self.budget_micro.map(|micro| micro.0),
             durability: self.durability.map(Into::into),
             parent: None,
+            handed_on: std::collections::BTreeMap::new(),
             seats: wharf_engine::RunSeats::default(),
             context: self.context.unwrap_or_default().read()?,
         })

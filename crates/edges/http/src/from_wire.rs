@@ -52,6 +52,7 @@ pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
         budget_micro: request.budget_micro,
         durability: request.durability,
         parent: None,
+        handed_on: std::collections::BTreeMap::new(),
         seats: seats(request.operator)?,
         context: context(request.context)?,
     })

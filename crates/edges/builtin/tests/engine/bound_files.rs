@@ -100,6 +100,13 @@ async fn a_child_reads_what_it_was_started_with_and_not_what_its_parent_was() {
     bench.put("/order.txt", "something else again").await;
     assert_eq!(read(&bench, &child).await.expect("there"), (OTHER.to_owned(), OTHER.to_owned()));
     assert_eq!(read(&bench, &parent).await.expect("there"), approved());
+    // An address that is handed on stands for the file that the parent was given.
+    let address = parent.data().inputs_with_addresses().await.expect("made")["f"].clone();
+    let child = crate::support::new("acme/work", json!({"f": address}));
+    let accepted = parent.invoke(&caller, child).await.expect("accepted");
+    assert_eq!(accepted.run.spec.inputs["f"], "world://default/order.txt");
+    let child = peer.next().await;
+    assert_eq!(read(&bench, &child).await.expect("there"), approved());
 }
 
 /// A store that keeps no versions: the run ends before its tool is asked anything.

@@ -142,6 +142,7 @@ impl Attempt {
         let parent = self.dispatch.run.clone();
         let mut new = NewRun { world: parent.world.clone(), parent: Some(parent), ..new };
         // An address that is handed on stands for its file again, so that it can be traced.
+        new.handed_on = self.work.handed_on(&self.dispatch.spec, &new.inputs);
         let given = self.work.given();
         given.object(&mut new.inputs);
         given.object(&mut new.outputs);

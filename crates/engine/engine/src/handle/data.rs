@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
 use wharf_domain::scope::{Bound, ReadObject, Target, WorldPath};
 use wharf_domain::{Metered, Progress, RunSpec};
 use wharf_ports::{
@@ -87,6 +88,22 @@ impl Work {
     /// The addresses that were given out.
     pub(super) fn given(&self) -> Given {
         self.lock().given.clone()
+    }
+
+    /// Which of these inputs are addresses of files that were given out, and of which.
+    pub(super) fn handed_on(
+        &self,
+        spec: &RunSpec,
+        inputs: &Object,
+    ) -> BTreeMap<String, ReadObject> {
+        let inner = self.lock();
+        let Some(given) = &inner.inputs else { return BTreeMap::new() };
+        let file = |value: &Value| {
+            let mut files = spec.bindings.files();
+            files.find(|(name, _)| value.is_string() && given.get(*name) == Some(value))
+        };
+        let handed = inputs.iter().filter_map(|(name, value)| Some((name, file(value)?.1)));
+        handed.map(|(name, read)| (name.clone(), read.clone())).collect()
     }
 
     /// Takes addresses that were given out, and secrets, from progress before anybody sees it.

@@ -1,8 +1,10 @@
 //! A request for a run, and what can be said about it without looking anything up but the tool.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use wharf_domain::run::RunContext;
-use wharf_domain::scope::{is_uri, without_secrets};
+use wharf_domain::scope::{ReadObject, is_uri, without_secrets};
 use wharf_vocab::{
     Code, Digest, Durability, Fault, Micro, Mode, Object, RunId, RunKey, SeatId, ToolId, WorldId,
 };
@@ -45,6 +47,9 @@ pub struct NewRun {
     pub context: RunContext,
     /// Seats that have a say in the run.
     pub seats: RunSeats,
+    /// Files that whoever starts it was given and hands on, by the names of the inputs: the
+    /// versions that it was given, whatever is there now.
+    pub handed_on: BTreeMap<String, ReadObject>,
 }
 
 /// Seats that have a say in a run, as whoever starts it wants.
@@ -79,6 +84,7 @@ impl NewRun {
             parent: None,
             context: RunContext::default(),
             seats: RunSeats::default(),
+            handed_on: BTreeMap::new(),
         }
     }
 

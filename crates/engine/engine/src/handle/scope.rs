@@ -241,6 +241,9 @@ impl Handle {
         name: String,
         path: WorldPath,
     ) -> Result<(String, Bound), Fault> {
+        if let Some(given) = new.handed_on.get(&name).filter(|given| given.path == path) {
+            return Ok((name, Bound::Object(given.clone())));
+        }
         let here = self.here_now(&new.world, &path).await;
         let here = here.map_err(|fault| fault.with("key", key_of(&new.inputs, &name)))?;
         let Some((file, info)) = here else { return Err(missing(&new.inputs, &name)) };
