@@ -389,4 +389,42 @@ mod tests {
         assert!(again.owed.iter().all(|owed| owed.sent), "now all were");
         assert_eq!(desk.forgive().len(), NOTICES_MAX - 1);
     }
+
+    fn ask() -> Waiting {
+        let run = RunKey {
+            world: WorldId::new("w").expect("valid"),
+            run: RunId::new("r").expect("valid"),
+        };
+        let spec = serde_json::json!({
+            "ask_id": AskId::in_shard(run.shard(), "a1"), "kind": "approval", "run": run,
+            "tool": "acme/work", "key": "dispatch", "title": "May it?", "audience": "seat:S-1",
+            "caller": { "grant": "g-1", "person": false }, "deadline": 9,
+        });
+        let spec = serde_json::from_value(spec).expect("an ask");
+        Waiting::Ask(Arc::new(Ask::raised(spec, Timestamp(1))))
+    }
+
+    #[test]
+    fn o005_an_ask_that_is_being_decided_is_sent_to_whoever_takes_the_seat_meanwhile() {
+        let desk = desk();
+        let (first, _) = desk.take(Timestamp(2));
+        assert!(desk.add("h-1", ask(), false).is_some(), "it is sent");
+        assert!(desk.decides("h-1", Some(first.epoch)).is_some());
+        let (mut second, due) = desk.take(Timestamp(3));
+        assert_eq!(due.len(), 1, "and again, since nothing is decided yet");
+        // What the first said could not be kept.
+        assert!(desk.decides("h-1", None).is_some());
+        assert_eq!(desk.pending(), ["h-1"]);
+        // The first tries again and is faster: the second is told, and nobody else.
+        assert!(desk.decides("h-1", Some(first.epoch)).is_some());
+        desk.withdraw("h-1", "ST-1", "decided elsewhere");
+        let told = second.orders.try_recv().expect("it is told");
+        assert!(
+            matches!(told, Order::Send(message) if matches!(*message, CoreMessage::Cancel { .. }))
+        );
+        assert!(desk.add("h-2", ask(), false).is_some());
+        assert!(desk.decides("h-2", Some(second.epoch)).is_some());
+        desk.withdraw("h-2", "ST-1", "decided elsewhere");
+        assert!(second.orders.try_recv().is_err(), "whoever decided it knows");
+    }
 }

@@ -312,6 +312,20 @@ mod tests {
     }
 
     #[test]
+    fn o001_what_a_seat_executes_is_bounded_in_bytes() {
+        let id = SeatId::new("S-1").expect("valid");
+        let with = |bytes: usize| {
+            let SeatInput::Create(mut seat) = new() else { panic!("a new seat") };
+            let schema = serde_json::json!({ "description": "x".repeat(bytes) });
+            seat.tools = vec![ToolDef::new("S-1/a".parse().expect("valid"), "", schema)];
+            Seat::decide(None, &id, &SeatInput::Create(seat), &Caller::owner().to_ref())
+        };
+        assert!(with(SEAT_TOOLS_BYTES_MAX / 2).is_ok());
+        let refused = with(SEAT_TOOLS_BYTES_MAX).expect_err("too much");
+        assert!(refused.is(Code::RequestInvalid), "{refused}");
+    }
+
+    #[test]
     fn o001_only_a_person_makes_a_seat_for_a_person() {
         let id = SeatId::new("S-1").expect("valid");
         let SeatInput::Create(mut seat) = new() else { panic!("a new seat") };
