@@ -48,6 +48,10 @@ impl Extension for Counter {
         info: ResolveInfo<'_>,
         next: NextResolve<'_>,
     ) -> ServerResult<Option<Value>> {
+        if self.0.load(Ordering::Relaxed) > ANSWER_BYTES_MAX {
+            // Nothing more is looked up for an answer that is not given.
+            return Err(too_large());
+        }
         let named = info.alias.unwrap_or(info.name).len() + FIELD_BYTES;
         // What has fields of its own was counted by them.
         let is_leaf = info.field.selection_set.node.items.is_empty();

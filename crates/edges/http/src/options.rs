@@ -151,7 +151,7 @@ impl Default for Limits {
             head_bytes_max: 16 * 1024,
             headers_max: 64,
             body_bytes_max: BODY_BYTES_MAX,
-            bodies_bytes_max: 256 * 1024 * 1024,
+            bodies_bytes_max: 64 * 1024 * 1024,
             answers_bytes_max: 128 * 1024 * 1024,
             head_read: Duration::from_secs(10),
             body_read: Duration::from_secs(60),

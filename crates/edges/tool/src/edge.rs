@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wharf_domain::agent::{AgentLimits, Entrypoint};
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) shares: Shares,
     /// Whoever follows a run for a peer.
     pub(crate) followers: TaskTracker,
+    /// Room for messages that wait for their sessions, in KiB.
+    pub(crate) posted: Arc<Semaphore>,
     /// Principals are told to go.
     pub(crate) draining: CancellationToken,
     /// Everybody is told to go.
@@ -51,6 +54,7 @@ impl ToolEdge {
             sessions: Sessions::default(),
             shares: Shares::new(options.peers_max, options.peers_each_max),
             followers: TaskTracker::new(),
+            posted: Arc::new(Semaphore::new(options.posts_bytes_max / 1024)),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
             stations: RwLock::default(),

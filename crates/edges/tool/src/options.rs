@@ -33,6 +33,8 @@ pub struct Options {
     pub events_bytes_max: usize,
     /// Bytes of the events that are kept for all sessions of one token.
     pub events_bytes_each_max: usize,
+    /// Bytes of all messages that wait for their sessions.
+    pub posts_bytes_max: usize,
     /// Frames that nobody can read before a connection is ended.
     pub unreadable_max: u64,
     /// Connections and sessions at once.
@@ -60,6 +62,7 @@ impl Options {
             events_max: 4_096,
             events_bytes_max: 16 * 1024 * 1024,
             events_bytes_each_max: 64 * 1024 * 1024,
+            posts_bytes_max: 64 * 1024 * 1024,
             unreadable_max: 100,
             peers_max: 1_024,
             peers_each_max: 256,

@@ -13,6 +13,7 @@ use axum::routing::{delete, get};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::{AuditRecord, Caller};
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, Fault, ProviderId, Timestamp, Verb};
@@ -174,7 +175,10 @@ async fn post(
             return Err(Fault::new(Code::RequestInvalid, message).into());
         }
         Ok(Message::Unknown) if is_farewell(&text) => Post::Leaves,
-        _ => Post::Message(text),
+        _ => {
+            let room = room(&shared, text.len())?;
+            Post::Message(text, room)
+        }
     };
     let key = Key::new(&caller, &wanted.role, wanted.session.clone());
     let entry = match post {
@@ -186,6 +190,16 @@ async fn post(
         _ => session(&shared, &caller, wanted, &key).await?,
     };
     Ok(entry.post(shared.options.write_max, post).await?)
+}
+
+/// Room for a message that waits for its session; a small one needs none.
+fn room(shared: &Shared, bytes: usize) -> Result<Option<OwnedSemaphorePermit>, Fault> {
+    if bytes <= SOCKET_READ_BYTES {
+        return Ok(None);
+    }
+    let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+    let full = |_| Fault::new(Code::CoreBusy, "Too much waits to be read; try again in a moment.");
+    Arc::clone(&shared.posted).try_acquire_many_owned(kib).map(Some).map_err(full)
 }
 
 /// Whether a client says that it will not come back.

@@ -10,7 +10,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::Stream;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::{Instant, MissedTickBehavior};
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault, GrantId};
@@ -57,8 +57,8 @@ pub(crate) struct Entry {
 /// What reaches a session from its client.
 #[derive(Debug)]
 pub(crate) enum Post {
-    /// A message.
-    Message(String),
+    /// A message, and the room that it takes until it was read.
+    Message(String, Option<OwnedSemaphorePermit>),
     /// The client says that it will not come back.
     Leaves,
     /// Somebody wants to read: which requests are open?
@@ -150,7 +150,7 @@ async fn pump(
         }
         let done = tokio::select! {
             post = posts.recv() => match post {
-                Some(Post::Message(text)) => peer.receive(&text).await,
+                Some(Post::Message(text, _room)) => peer.receive(&text).await,
                 // Others who read the same session stay.
                 Some(Post::Leaves) if outlet.readers() > 1 => Ok(()),
                 Some(Post::Leaves) => Err(Closing::new(close::NORMAL, "the client left")),
@@ -323,18 +323,19 @@ mod tests {
         let entry =
             Entry { outlet: Arc::new(Outlet::new(Room::of(1, 1), Arc::default())), posts: sender };
         let patience = Duration::from_millis(10);
-        let answer = entry.post(patience, Post::Message("hello".to_owned())).await.expect("room");
+        let answer =
+            entry.post(patience, Post::Message("hello".to_owned(), None)).await.expect("room");
         assert_eq!(answer.status(), StatusCode::ACCEPTED);
         let mut body = answer.into_body().into_data_stream();
         assert_eq!(body.next().await.expect("a piece").expect("bytes"), "{}");
         assert!(posts.try_recv().is_err(), "the answer is not written yet");
         assert!(body.next().await.is_none());
-        assert!(matches!(posts.try_recv(), Ok(Post::Message(text)) if text == "hello"));
+        assert!(matches!(posts.try_recv(), Ok(Post::Message(text, None)) if text == "hello"));
         // One whose reader went away in between is handed on as well.
-        drop(entry.post(patience, Post::Message("again".to_owned())).await.expect("room"));
+        drop(entry.post(patience, Post::Message("again".to_owned(), None)).await.expect("room"));
         let full = entry.post(patience, Post::Leaves).await.expect_err("full");
         assert!(full.is(Code::CoreBusy), "{full}");
-        assert!(matches!(posts.try_recv(), Ok(Post::Message(text)) if text == "again"));
+        assert!(matches!(posts.try_recv(), Ok(Post::Message(text, None)) if text == "again"));
         drop(posts);
         let gone = entry.post(patience, Post::Leaves).await.expect_err("gone");
         assert!(gone.is(Code::TransportLost), "{gone}");

@@ -258,3 +258,19 @@ async fn whoever_is_refused_early_is_told_that_the_connection_ends() {
         assert!(head.contains("connection: close"), "{request:?}: {answer}");
     }
 }
+
+#[tokio::test]
+async fn what_is_sent_ahead_waits_in_the_peers_own_buffers() {
+    let edge = Edge::start().await;
+    // A request that is not answered for long, and more behind it than is ever read ahead.
+    let run = edge.begin("wharf/sleep", json!({"ms": 600_000})).await;
+    let waits = edge.call("GET", &format!("/v1/runs/{run}/events")).head();
+    let ahead = edge.call("GET", "/healthz").head();
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_send_buffer_size(16 * 1024).expect("set");
+    let mut stream = socket.connect(edge.server.addr()).await.expect("connects");
+    stream.write_all(waits.as_bytes()).await.expect("sends");
+    let ahead = ahead.repeat(100_000);
+    let sent = timeout(SHORT * 5, stream.write_all(ahead.as_bytes())).await;
+    assert!(sent.is_err(), "the core read {} bytes ahead", ahead.len());
+}

@@ -120,6 +120,12 @@ async fn o023_an_artifact_is_streamed_into_the_runs_world() {
     assert_eq!(stage.worker(handle, line, &large).await.status, 204);
     let unnamed = stage.worker(handle, "POST /v1/worker/artifact", "x").await;
     assert_eq!(unnamed.refused(), (400, "request.invalid"));
+    for name in ["..", "a//b", "../c4nary", "%00"] {
+        let line = format!("POST /v1/worker/artifact?name={name}");
+        let refused = stage.worker(handle, &line, "x").await;
+        assert_eq!(refused.refused(), (400, "request.invalid"), "{name}: {refused:?}");
+        assert!(!refused.text.contains("c4nary"), "{refused:?}");
+    }
     assert_eq!(stage.submit(&spawn, r#"{"n":1}"#).await.status, 204);
     let ended = stage.until(&run, "succeeded").await;
     assert!(ended["outputs"]["report"].is_string(), "it is among the outputs: {ended}");

@@ -280,3 +280,18 @@ async fn a_flood_of_pings_ends_the_connection() {
         assert!(answered <= SOCKET_PINGS_MAX && code == 1008, "{answered} {code}");
     }
 }
+
+#[tokio::test]
+async fn k030_messages_that_wait_for_their_session_share_a_bounded_memory() {
+    let stage = Stage::with(|options| options.posts_bytes_max = 64 * 1024).await;
+    let query = "role=principal&session=a-session-of-mine";
+    let _events = stage.events(query, "").await;
+    let message = |bytes: usize| {
+        let payload = json!({"text": "x".repeat(bytes)});
+        json!({"id": "r1", "kind": "elicit", "type": "wharf/echo", "payload": payload})
+    };
+    let large = stage.post(query, message(100_000)).await;
+    assert_eq!(large.refused(), (503, "core.busy"));
+    assert_eq!(stage.post(query, message(40_000)).await.status, 202);
+    assert_eq!(stage.post(query, message(10)).await.status, 202, "what is small needs no room");
+}

@@ -4,4 +4,5 @@ mod files;
 mod frames;
 mod inputs;
 mod pings;
+mod reading;
 mod seats;
