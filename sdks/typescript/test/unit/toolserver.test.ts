@@ -89,3 +89,22 @@ test("t005_a_whole_number_is_the_text_of_its_digits", async () => {
     assert.deepEqual(await ask(server, request(7.5)), []);
   });
 });
+
+test("a_request_for_another_tool_is_refused_and_its_work_is_not_done", async () => {
+  let done = 0;
+  await served(() => ({ done: ++done }), async (server) => {
+    const asks = (run_id: string, tool: unknown): Frame => ({ ...request(run_id), control: { run_id, mode: "real", tool } });
+    const refused = await ask(server, asks("r1", { ref: "bank/transfer@1", digest: "aa" }));
+    assert.equal(last(refused)["error"].code, "ERR_WRONG_TOOL");
+    assert.equal(refused[0]?.["tool"], undefined);
+    assert.equal(done, 0);
+    const own = await ask(server, asks("r1", { ref: "test/made@1", digest: "aa" }));
+    assert.deepEqual(own[0]?.["tool"], { ref: "test/made@1" });
+    assert.equal(last(own)["control"].status, "success");
+    const again = await ask(server, asks("r1", { ref: "bank/transfer@1" }));
+    assert.equal(last(again)["error"].code, "ERR_WRONG_TOOL");
+    assert.equal(done, 1);
+    const silent = await ask(server, request("r2"));
+    assert.deepEqual(silent[0], { kind: "Ack", control: { run_id: "r2" } });
+  });
+});

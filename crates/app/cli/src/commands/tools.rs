@@ -2,7 +2,7 @@
 
 mod add;
 mod approve;
-mod diff;
+pub(crate) mod diff;
 mod find;
 mod logs;
 mod remove;

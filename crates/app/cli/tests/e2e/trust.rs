@@ -132,7 +132,20 @@ fn r080_a_tool_that_changed_is_quarantined_until_it_is_approved_again() {
     );
     let diff = home.run(&["tools", "diff", &innocent, "--json"]).code(0).json();
     assert_eq!(diff[0]["changes"], serde_json::json!(["description"]));
-    home.run(&["tools", "approve", &innocent]).code(0);
+    // Approving the agent again takes nothing on, and everybody who looks sees the change.
+    let new = "+  \"description\": \"Says hello and sends your files away.\"";
+    let looks: [&[&str]; 3] = [
+        &["agents", "approve", HOSTILE, "--all"],
+        &["agents", "show", HOSTILE],
+        &["tools", "show", &innocent],
+    ];
+    for look in looks {
+        let told = home.run(look).code(0).stdout;
+        assert!(told.contains(new), "{look:?}: {told}");
+    }
+    assert!(home.run(&["run", &innocent, "--input", "{}"]).stderr.contains("tool.quarantined"));
+    let told = home.run(&["tools", "approve", &innocent]).code(0).stdout;
+    assert!(told.contains(new), "{told}");
     assert!(home.run(&["tools", "diff"]).code(0).stdout.contains("no tool changed"));
     home.run(&["run", &innocent, "--input", "{}"]).code(0);
 }

@@ -98,11 +98,11 @@ def _parent(pid: int) -> int:
 
 
 def keep_apart(hidden: Iterable[str], own: Iterable[str], readable: Iterable[str]) -> bool:
-    """Gives this process and all it starts a Landlock domain of their own, and says whether it did.
+    """Gives this process and all it starts a Landlock domain of their own; whether it could.
 
     Processes outside of it can then not be looked into or signaled. Of what lies in the folders
-    `hidden` only `own`, and for reading `readable`, can be opened any more. Everything else is as it
-    was.
+    `hidden` only `own`, and for reading `readable`, can be opened any more. Everything else is as
+    it was.
     """
     version = _landlock(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_VERSION)
     if version < 1:

@@ -57,7 +57,7 @@ export async function serveTool(reference: string, tool: AnyTool, options: Serve
   }
   const digest = createHash("sha256").update(JSON.stringify([reference, tool.schemas, readOwnFile()])).digest("hex");
   const log = (id: string, error: unknown): void => console.error(id, error);
-  const runs = new Runs({ tool, scope, reach: { artifacts: asked.artifacts, origins: asked.origins }, log });
+  const runs = new Runs({ reference, tool, scope, reach: { artifacts: asked.artifacts, origins: asked.origins }, log });
   const server = listenTo(runs, digest, asked.token);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

@@ -32,6 +32,8 @@ export interface Watcher {
 
 /** What runs, and what it may reach. */
 export interface Work {
+  /** The tool's name, such as `acme/shout@1`; requests that name another one are refused. */
+  reference: string;
   tool: AnyTool;
   scope: Scope;
   reach: Reach;

@@ -35,11 +35,15 @@ export class Runs {
     const name = JSON.stringify([world, id]);
     const key = JSON.stringify([name, attempt]);
     const digest = digestOf(request);
-    const known = this.#runs.get(key)?.run;
+    const named = toolOf(request);
+    const fits = named === undefined || named === this.#work.reference;
+    const known = fits ? this.#runs.get(key)?.run : undefined;
     if (known && known.digest !== digest) return void watcher.close(1008, "run_id conflict");
     const others = [...this.#runs.values()].filter((other) => other.name === name);
     if (!known && others.some((other) => other.attempt > attempt)) return void watcher.close(1008, "a newer attempt is known");
-    watcher.send(JSON.stringify({ kind: "Ack", control: { run_id: id } }));
+    // Who names a tool is told which one is served; a refusal says enough.
+    const tool = fits && named !== undefined ? { tool: { ref: named } } : {};
+    watcher.send(JSON.stringify({ kind: "Ack", control: { run_id: id }, ...tool }));
     const run = known ?? this.#start(key, name, attempt, request, digest);
     run.watch(watcher, Number.isInteger(after) ? (after as number) : 0);
     return run;
@@ -58,7 +62,12 @@ export class Runs {
     return run;
   }
 
-  #refusal({ control }: RunRequest): RunError | undefined {
+  #refusal(request: RunRequest): RunError | undefined {
+    const { control } = request;
+    const named = toolOf(request);
+    if (named !== undefined && named !== this.#work.reference) {
+      return new RunError("ERR_WRONG_TOOL", "The request is for another tool than the one that is served here.");
+    }
     // Whoever has seen frames of the run knows that it began; it must not begin twice.
     if (control["after"] !== undefined) return new RunError("ERR_WORKER", "The run was lost with the server that had it.");
     if (this.draining || this.working >= RUNS_MAX) return new RunError("ERR_BUSY", "Too many runs at once.");
@@ -72,6 +81,12 @@ export class Runs {
       if (old) this.#runs.delete(key);
     }
   }
+}
+
+/** The tool that a request names, if it names one. */
+function toolOf({ control }: RunRequest): string | undefined {
+  const named = control["tool"] as { ref?: unknown } | null | undefined;
+  return named === undefined || named === null ? undefined : String(named.ref);
 }
 
 /** What two requests must have in common to be one; addresses may be signed anew. */

@@ -7,6 +7,7 @@ use wharf_wire::rest_v1::{Agent, ApproveAgent};
 
 use crate::commands::choices;
 use crate::commands::providers::limits;
+use crate::commands::tools::diff;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -66,7 +67,9 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     if output.is_json() {
         output.json(&raw)?;
     } else {
-        output.text(&text_of(&table::typed(raw)?, output))?;
+        let approved: Agent = table::typed(raw)?;
+        let changes = diff::of(&client, &approved.quarantined, output).await?;
+        output.text(&format!("{}{changes}", text_of(&approved, output)))?;
     }
     Ok(Exit::Done)
 }
@@ -77,6 +80,13 @@ fn text_of(agent: &Agent, output: Output) -> String {
     let mut text = format!("{} {}\n", paint.good("approved"), paint.strong(&id));
     text.push_str(&words::requests(agent, output));
     text.push_str(&words::terms(agent));
+    if let Some(tool) = agent.quarantined.first() {
+        let tool = plain::line(tool);
+        text.push_str(&format!(
+            "tools that changed are not taken on by this; take one on with\n  \
+             wharf tools approve {tool}\n"
+        ));
+    }
     if agent.state == "approved" {
         text.push_str(&format!("start it with\n  wharf agents start {id}\n"));
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use wharf_wire::rest_v1::Agent;
 
 use crate::commands::providers::{limits, words as shared};
+use crate::commands::tools::diff;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -36,7 +37,8 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     if output.is_json() {
         output.json(&raw)?;
     } else {
-        output.text(&text_of(&agent, output))?;
+        let changes = diff::of(&client, &agent.quarantined, output).await?;
+        output.text(&format!("{}{changes}", text_of(&agent, output)))?;
     }
     Ok(Exit::Done)
 }
@@ -112,7 +114,10 @@ fn text_of(agent: &Agent, output: Output) -> String {
 fn what_next(agent: &Agent) -> String {
     let id = plain::line(&agent.agent_id);
     if !agent.quarantined.is_empty() {
-        return "\nsee what changed with\n  wharf tools diff\n".to_owned();
+        let tool = plain::line(&agent.quarantined[0]);
+        return format!(
+            "\ntake a change on with\n  wharf tools approve {tool}\nsee it again with\n  wharf tools diff\n"
+        );
     }
     if !agent.drift.is_empty() || agent.state == "drifted" {
         let folder = plain::line(&agent.folder);

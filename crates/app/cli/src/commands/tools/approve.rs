@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::{plain, table};
 
-use super::{find, path, words};
+use super::{diff, find, path, words};
 
 /// What `wharf tools approve` takes.
 #[derive(Debug, clap::Args)]
@@ -93,10 +93,12 @@ async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> R
         );
         return Err(Failure::usage(message));
     }
+    let changes = diff::of(client, &[id.to_string()], output).await?;
     let raw: Value = client.act(&path(id, &["approve"])).await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {
+        output.text(changes.trim_start_matches('\n'))?;
         output.line(&told(&table::typed(raw)?))?;
     }
     Ok(Exit::Done)

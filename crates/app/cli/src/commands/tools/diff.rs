@@ -4,6 +4,7 @@ use serde_json::Value;
 use wharf_vocab::ToolId;
 use wharf_wire::rest_v1::{Tool, ToolDefinition, ToolDiff};
 
+use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -46,6 +47,18 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
         output.text(&text_of(&table::typed(diff)?, output))?;
     }
     Ok(Exit::Done)
+}
+
+/// How these tools changed, for whoever is about to decide about them.
+pub(crate) async fn of(client: &Client, tools: &[String], output: Output) -> Result<String> {
+    let mut text = String::new();
+    for tool in tools.iter().filter_map(|tool| ToolId::new(tool).ok()) {
+        let diff: ToolDiff = client.get(&path(&tool, &["diff"]), &[]).await?;
+        if diff.changed {
+            text.push_str(&format!("\n{}", text_of(&diff, output)));
+        }
+    }
+    Ok(text)
 }
 
 fn text_of(diff: &ToolDiff, output: Output) -> String {

@@ -13,7 +13,7 @@ use crate::plain;
 use crate::shape::{Shape, plain_text};
 use crate::table::{self, Table};
 
-use super::{find, path, words};
+use super::{diff, find, path, words};
 
 /// What `wharf tools show` takes.
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,10 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     if output.is_json() {
         output.json(&raw)?;
     } else {
-        output.text(&text_of(&table::typed(raw)?, output))?;
+        let shown: Tool = table::typed(raw)?;
+        let changed = (shown.state == "quarantined").then(|| shown.tool_id.clone());
+        let changes = diff::of(&client, changed.as_slice(), output).await?;
+        output.text(&format!("{}{changes}", text_of(&shown, output)))?;
     }
     Ok(Exit::Done)
 }
