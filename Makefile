@@ -4,6 +4,7 @@ CARGO ?= cargo
 SEED ?= 1
 STEPS ?= 10000
 FRAMES ?= 1000000
+KILLS ?= 40
 
 # The crates that have fuzz targets.
 FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-http
@@ -12,7 +13,7 @@ FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-h
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up build test check fmt-check clippy tidy specs unit skipped bench sim fuzz security-page
+.PHONY: help up build test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,6 +78,12 @@ fuzz: ## spoilt messages after the handshake: make fuzz FRAMES=1000000 SEED=7 WI
 	@echo "==> fuzz, seed $(SEED), $(FRAMES) frames for each wire"
 	@WHARF_FUZZ_FRAMES=$(FRAMES) WHARF_FUZZ_SEED=$(SEED) $(CARGO) test --quiet --release --locked \
 		$(FUZZED) fuzz_$(WIRE) -- --nocapture
+
+torture: ## kill -9 under mixed load, a ledger outside: make torture SEED=7 KILLS=100
+	@scripts/setup.sh build
+	@echo "==> torture, seed $(SEED), $(KILLS) kills"
+	@WHARF_TORTURE_SEED=$(SEED) WHARF_TORTURE_KILLS=$(KILLS) $(CARGO) test --quiet --release \
+		--locked -p wharf-cli --test e2e torture:: -- --nocapture
 
 sim: ## drive the real engine through faults: make sim SEED=7 STEPS=50000
 	@scripts/setup.sh build

@@ -3,6 +3,7 @@
 import signal
 import sys
 import threading
+import time
 import uuid
 
 import attempts
@@ -28,7 +29,7 @@ def offered():
     own = {"innocent": "Says hello.", "swap_tool": swap_tool.__doc__,
            "replay_token": replay_token.__doc__, "call_tool": call_tool.__doc__,
            "flood_frames": flood_frames.__doc__, "register_flood": register_flood.__doc__,
-           "child_flood": child_flood.__doc__}
+           "child_flood": child_flood.__doc__, "flood_journal": flood_journal.__doc__}
     return tools + [definition(name, text) for name, text in own.items()]
 
 
@@ -93,6 +94,16 @@ def flood_frames(_, payload):
         number += 1
         WIRE.send("agent.tool.stream", {"call_id": payload["call_id"], "seq": number,
                                         "channel": "stdout", "data": {"text": "x" * 32768}})
+
+
+def flood_journal(_, __):
+    """Offers large tools again and again, each time others."""
+    until, number = time.monotonic() + 5, 0
+    while time.monotonic() < until:
+        number += 1
+        large = [definition(f"large{n}", f"{number} " + "x" * 60000) for n in range(40)]
+        WIRE.send("agent.tools.register", {"tools": offered() + large, "replace": True})
+    return {"offers": number}
 
 
 def make(message):

@@ -1,8 +1,10 @@
 //! Which ask goes to which desk, and what becomes of replies.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -21,20 +23,26 @@ use crate::{notices, to_wire, usage};
 /// Asks that are read at once.
 const PAGE: usize = 200;
 
-/// Follows what is asked and decided.
+/// Follows what is asked and decided. A panic over one ask must not make every seat deaf.
 pub(crate) async fn follow(shared: Arc<Shared>, mut news: broadcast::Receiver<AskNews>) {
+    while AssertUnwindSafe(follow_news(&shared, &mut news)).catch_unwind().await.is_err() {
+        tracing::error!("an ask could not be told to the seats; the next ones are");
+    }
+}
+
+async fn follow_news(shared: &Arc<Shared>, news: &mut broadcast::Receiver<AskNews>) {
     loop {
         let next = tokio::select! {
             () = shared.stop.cancelled() => return,
             next = news.recv() => next,
         };
         match next {
-            Ok(AskNews::Raised(ask)) => route(&shared, &Arc::new(*ask), false),
-            Ok(AskNews::Over(ask)) => over(&shared, &ask),
-            Ok(AskNews::Notice(notice, run)) => notices::owe(&shared, *notice, &run).await,
+            Ok(AskNews::Raised(ask)) => route(shared, &Arc::new(*ask), false),
+            Ok(AskNews::Over(ask)) => over(shared, &ask),
+            Ok(AskNews::Notice(notice, run)) => notices::owe(shared, *notice, &run).await,
             Err(RecvError::Lagged(_)) => {
-                look_again(&shared).await;
-                notices::look_again(&shared).await;
+                look_again(shared).await;
+                notices::look_again(shared).await;
             }
             Err(RecvError::Closed) => return,
         }

@@ -4,7 +4,6 @@ mod agents;
 mod backups;
 mod canary;
 mod costs;
-mod crash;
 mod data_faults;
 mod echoes;
 mod examples;
@@ -28,6 +27,8 @@ mod security_page;
 mod support;
 mod tokens;
 mod tool_servers;
+#[cfg(target_os = "linux")]
+mod torture;
 mod trust;
 mod typescript_sdk;
 mod worlds;

@@ -99,6 +99,18 @@ impl Audit {
     }
 }
 
+/// Facts that differ from run to run.
+const DIFFERENT: [&str; 8] = [
+    "run_id",
+    "attempt_id",
+    "call_id",
+    "request_id",
+    "correlation_id",
+    "duration_ms",
+    "launch_id",
+    "port",
+];
+
 /// A record without what differs from run to run.
 fn line(record: &Value) -> String {
     let mut shown = serde_json::Map::new();
@@ -109,11 +121,7 @@ fn line(record: &Value) -> String {
     }
     let mut record = Value::Object(shown);
     if let Some(facts) = record["facts"].as_object_mut() {
-        for key in
-            ["run_id", "attempt_id", "call_id", "request_id", "duration_ms", "launch_id", "port"]
-        {
-            facts.remove(key);
-        }
+        facts.retain(|key, _| !DIFFERENT.contains(&key.as_str()));
     }
     for key in ["actor", "subject"] {
         if record[key].as_str().is_some_and(|text| text.starts_with("run:")) {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::security_page::{Audit, Peer, tried_and_audited};
 use crate::support::{Core, TestHome, wait_for};
 
-pub(super) const HOSTILE: &str = "dev.wharf.hostile";
+pub(crate) const HOSTILE: &str = "dev.wharf.hostile";
 
 /// Everything outside that the attempts aim at. All of it is real and would answer.
 struct Targets {
@@ -50,7 +50,7 @@ impl Targets {
     }
 }
 
-pub(super) fn start(home: &TestHome, folder: &str, id: &str) {
+pub(crate) fn start(home: &TestHome, folder: &str, id: &str) {
     let examples = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../examples/agents");
     let folder = examples.join(folder);
     home.run(&["agents", "add", folder.to_str().expect("text")]).code(0);
@@ -58,7 +58,7 @@ pub(super) fn start(home: &TestHome, folder: &str, id: &str) {
     home.run(&["agents", "start", id]).code(0);
 }
 
-pub(super) fn running(home: &TestHome, id: &str) -> i64 {
+pub(crate) fn running(home: &TestHome, id: &str) -> i64 {
     wait_for("the agent to run", || {
         let agent = home.run(&["agents", "show", id, "--json"]).code(0).json();
         (agent["state"] == "running").then(|| agent["pid"].as_i64())?

@@ -1,5 +1,5 @@
 //! A hostile agent.
 
 mod bombs;
-mod fence;
+pub(crate) mod fence;
 mod journal;
