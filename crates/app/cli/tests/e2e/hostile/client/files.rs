@@ -14,14 +14,14 @@ const OTHER: &str = "pay 1000000 to mallory";
 /// Reads its file, and gives away the address it was given in a form that nobody recognises. Its
 /// first attempt dies once it was told to.
 const PAYS: &str = r#"
-import os, tempfile, time
+import os, time
 from libs.runtime_common.hydration import hydrate_inputs
 
 def entry(payload, emit, ctrl):
     inputs = payload["inputs"]
     address = inputs["f"] if inputs["f"].startswith("http") else ""
     text = hydrate_inputs(inputs)["f"].decode()
-    died = os.path.join(tempfile.gettempdir(), "died")
+    died = "/dev/shm/died"
     if inputs.get("dies") and not os.path.exists(died):
         open(died, "w").close()
         print("the first attempt has read", text, flush=True)
