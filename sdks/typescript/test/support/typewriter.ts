@@ -28,4 +28,4 @@ const Typewriter = tool({
   },
 });
 
-await serveTool("text/typewriter@1", Typewriter);
+await serveTool("text/typewriter-ts@1", Typewriter);

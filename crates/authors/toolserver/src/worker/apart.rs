@@ -64,8 +64,8 @@ impl Walls {
 }
 
 /// What stands in the root of a fence beside what is mounted there.
-const USUAL: [&str; 11] =
-    ["bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "usr"];
+const USUAL: [&str; 12] =
+    ["bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "run", "sbin", "usr"];
 
 /// Everything there is but what lies in these folders.
 ///

@@ -22,7 +22,7 @@ LANDLOCK_RIGHTS = ((5, 16), (3, 15), (2, 14), (1, 13))
 # Signals and abstract sockets.
 LANDLOCK_SCOPED = 3
 # What stands in the root of a fence beside what is mounted there.
-USUAL = ("bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "usr")
+USUAL = tuple("bin dev etc lib lib32 lib64 libx32 opt proc run sbin usr".split())
 # Execute, read a file, list a folder.
 READ = 0b1101
 # Execute, write, read, truncate, control a device: all that concerns a file by itself.
