@@ -54,7 +54,7 @@ specs: check
 unit: specs
 	@echo "==> tests"
 	@rm -f "$(SKIPPED)"
-	@WHARF_SKIPPED_TESTS="$(SKIPPED)" $(CARGO) test --quiet --locked --workspace
+	@WHARF_SKIPPED_TESTS="$(SKIPPED)" $(CARGO) test --quiet --locked --no-fail-fast --workspace
 
 skipped: unit
 	@echo "==> tests that could not be made here"

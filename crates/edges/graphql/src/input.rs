@@ -211,7 +211,8 @@ fn rules(policy: Vec<PolicyRuleInput>) -> Result<Vec<Rule>, Fault> {
             approve: rule.approve,
             audience: Audience::try_from(rule.audience)
                 .map_err(|_| wrong("audience", "person, any or a seat"))?,
-            patience_ms: rule.patience_ms.map(|Int64(ms)| ms),
+            patience_ms: Rule::patience_of(rule.patience_ms.map(|Int64(ms)| ms))
+                .map_err(|error| wrong("patienceMs", &error.to_string()))?,
         })
     };
     policy.into_iter().enumerate().map(rule).collect()

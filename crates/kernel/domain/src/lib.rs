@@ -35,7 +35,7 @@ pub use ledger::{Account, Funds, Ledger, LedgerOp, OpenHold, Price};
 pub use notice::{Notice, NoticeEnd, NoticeEntry, NoticeOver};
 pub use outcome::Outcome;
 pub use permission::Permission;
-pub use policy::{Gate, Patience, Policy, Rule, When, WhenError};
+pub use policy::{Gate, Patience, PatienceError, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};

@@ -33,6 +33,14 @@ pub struct Rule {
     pub patience_ms: Option<u64>,
 }
 
+/// What a rule may say of its patience: up to 30 days.
+const PATIENCE_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1000;
+
+/// A rule's patience is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a number of milliseconds from 1 to {PATIENCE_MS_MAX}, which are 30 days")]
+pub struct PatienceError;
+
 /// When a rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -186,6 +194,14 @@ impl Rule {
             When::Always => true,
             When::FirstUse => !allowed,
             When::CostAbove(limit) => hold_micro > limit,
+        }
+    }
+
+    /// The patience that somebody wrote into a rule.
+    pub fn patience_of(written_ms: Option<u64>) -> Result<Option<u64>, PatienceError> {
+        match written_ms {
+            Some(ms) if !(1..=PATIENCE_MS_MAX).contains(&ms) => Err(PatienceError),
+            written => Ok(written),
         }
     }
 

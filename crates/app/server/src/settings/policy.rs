@@ -26,6 +26,7 @@ pub(super) struct Rule {
     approve: bool,
     #[serde(default = "person", deserialize_with = "audience")]
     audience: Audience,
+    #[serde(default, deserialize_with = "patience")]
     patience_ms: Option<u64>,
 }
 
@@ -51,6 +52,11 @@ fn yes() -> bool {
 
 fn person() -> Audience {
     Audience::Person
+}
+
+fn patience<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    wharf_domain::Rule::patience_of(Some(u64::deserialize(from)?))
+        .map_err(|error| D::Error::custom(format!("the key `patience_ms` must be {error}")))
 }
 
 fn tool<'de, D: Deserializer<'de>>(from: D) -> Result<ToolPattern, D::Error> {

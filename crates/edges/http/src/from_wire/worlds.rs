@@ -86,7 +86,9 @@ fn policy_rule(number: usize, rule: &PolicyRule) -> Result<Rule, Fault> {
         .map_err(|_| wrong("when", "always, first-use or cost>N with N in micro-dollars"))?;
     let audience = Audience::try_from(rule.audience.clone())
         .map_err(|_| wrong("audience", "person, any, or seat: and the name of a seat"))?;
-    Ok(Rule { tool, when, approve: rule.approve, audience, patience_ms: rule.patience_ms })
+    let patience_ms = Rule::patience_of(rule.patience_ms)
+        .map_err(|error| wrong("patience_ms", &error.to_string()))?;
+    Ok(Rule { tool, when, approve: rule.approve, audience, patience_ms })
 }
 
 #[cfg(test)]

@@ -49,6 +49,8 @@ async fn a_setting_that_does_not_fit_is_named_and_nothing_changes() {
         (rule("when", json!("often")), "policy[0].when"),
         (rule("audience", json!("me")), "policy[0].audience"),
         (rule("approve", json!("yes")), "policy[0].approve"),
+        (rule("patience_ms", json!(0)), "policy[0].patience_ms"),
+        (rule("patience_ms", json!(u64::MAX)), "policy[0].patience_ms"),
         (json!({"retention_days": 0}), "retention_days"),
         (json!({"retention_days": -1}), "retention_days"),
         (json!({"limit_micro": -1}), "limit_micro"),

@@ -44,13 +44,17 @@ impl Stage {
         Api::with_token(&self.core, &self.token(options))
     }
 
-    /// What the core has taken of memory at most so far, in MiB.
+    /// What the core has taken of memory at most so far, in MiB, without the pages of its own
+    /// program: those no peer can fill, and a program with its checks has many.
     pub(crate) fn peak_mib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.core.pid()));
         let status = status.expect("the core runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()).expect("its peak");
-        kib.parse::<u64>().expect("a number") / 1024
+        let mib = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.and_then(|line| line.split_whitespace().next()).expect("it is told");
+            kib.parse::<u64>().expect("a number") / 1024
+        };
+        mib("VmHWM:").saturating_sub(mib("RssFile:"))
     }
 }
 
