@@ -142,18 +142,17 @@ pub(super) fn wish(wish: &Wish) -> wire::AgentWish {
             ("sandbox", asked.to_string(), usual.to_string(), meaning.to_owned())
         }
         Wished::Limit { name, asked, usual } => {
-            let of = match *name {
-                "memory_bytes" => "bytes of memory",
-                "disk_bytes" => "bytes of disk",
-                "processes" => "processes and threads at once",
-                "open_files" => "open files in each process",
-                "calls_max" => "calls at once",
-                "cpu_ms" => "milliseconds of processor time",
-                "call_ms" => "milliseconds for a call",
+            let meaning = match *name {
+                "memory_bytes" => "Use more memory than is usual",
+                "disk_bytes" => "Use more disk than is usual",
+                "processes" => "Have more processes and threads at once than is usual",
+                "open_files" => "Have more open files in each process than is usual",
+                "calls_max" => "Take more calls at once than is usual",
+                "cpu_ms" => "Use more processor time than is usual",
+                "call_ms" => "Take longer for a call than is usual",
                 other => other,
             };
-            let meaning = format!("Use up to {asked} {of}");
-            (*name, asked.to_string(), usual.to_string(), meaning)
+            (*name, asked.to_string(), usual.to_string(), meaning.to_owned())
         }
     };
     wire::AgentWish { what: what.to_owned(), asked, usual, meaning, granted: wish.granted }

@@ -43,9 +43,9 @@ pub(crate) fn wishes(asked: &[AgentWish], decided: bool, output: Output) -> Stri
     for wish in asked {
         let words = format!("  {}", begun_small(&wish.meaning));
         let verdict = match (decided, wish.granted) {
-            (false, _) => format!("usual: {}", wish.usual),
+            (false, _) => format!("usual: {}", amount(wish, &wish.usual)),
             (true, true) => "given".to_owned(),
-            (true, false) => format!("not given: {}", wish.usual),
+            (true, false) => format!("not given: {}", amount(wish, &wish.usual)),
         };
         table.row([&words, &typed(wish), &verdict]);
     }
@@ -54,17 +54,26 @@ pub(crate) fn wishes(asked: &[AgentWish], decided: bool, output: Output) -> Stri
 
 /// What one types to give it.
 fn typed(wish: &AgentWish) -> String {
-    let size = || wish.asked.parse().map_or_else(|_| wish.asked.clone(), size::shown);
-    match wish.what.as_str() {
-        "sandbox" => format!("--sandbox {}", wish.asked),
-        "memory_bytes" => format!("--memory {}", size()),
-        "disk_bytes" => format!("--disk {}", size()),
-        "processes" => format!("--processes {}", wish.asked),
-        "open_files" => format!("--open-files {}", wish.asked),
-        "calls_max" => format!("--calls {}", wish.asked),
-        "call_ms" => format!("--call-time {}ms", wish.asked),
-        "cpu_ms" => format!("--cpu-time {}ms", wish.asked),
-        other => format!("{other} {}", wish.asked),
+    let option = match wish.what.as_str() {
+        "sandbox" => "--sandbox",
+        "memory_bytes" => "--memory",
+        "disk_bytes" => "--disk",
+        "processes" => "--processes",
+        "open_files" => "--open-files",
+        "calls_max" => "--calls",
+        "call_ms" => "--call-time",
+        "cpu_ms" => "--cpu-time",
+        other => other,
+    };
+    format!("{option} {}", amount(wish, &wish.asked))
+}
+
+/// How much of what is wished for, with its unit.
+fn amount(wish: &AgentWish, number: &str) -> String {
+    match wish.what.rsplit_once('_') {
+        Some((_, "bytes")) => number.parse().map_or_else(|_| number.to_owned(), size::shown),
+        Some((_, "ms")) => format!("{number}ms"),
+        _ => number.to_owned(),
     }
 }
 
