@@ -119,6 +119,9 @@ pub(super) fn all(home: &TestHome, core: &Core, load: &Load, place: &Place) -> F
     found
 }
 
+/// How often a run is tried.
+const ATTEMPTS: u64 = 5;
+
 /// How one run ended, and whether it acted.
 fn judge(found: &mut Found, id: &str, kind: Kind, run: &Value, executed: bool) {
     let acts = kind == Kind::Acts;
@@ -129,7 +132,9 @@ fn judge(found: &mut Found, id: &str, kind: Kind, run: &Value, executed: bool) {
         return;
     }
     let said = run["error"]["details"]["executed"].as_str().unwrap_or("?").to_owned();
-    assert!(kind.may_be_lost() && run["status"] == "failed", "{id}: {run}");
+    // Whatever is under way when the core is killed that often is given up.
+    let given_up = run["attempt"] == ATTEMPTS && run["error"]["code"] == "tool.agent_lost";
+    assert!((kind.may_be_lost() || given_up) && run["status"] == "failed", "{id}: {run}");
     assert!(["no", "maybe"].contains(&said.as_str()), "{id}: {run}");
     assert!(said == "maybe" || !executed, "{id} was executed and says it was not: {run}");
     *found.lost.entry(said).or_default() += 1;
