@@ -1,5 +1,5 @@
-//! What the engine holds in memory, in bytes, and for whom: a caller, a provider, a run with all
-//! that it starts, and all together.
+//! Memory budgets: what the engine holds, in bytes, and for whom: a caller, a provider, a run with
+//! all that it starts, and all together.
 //!
 //! Numbers bound how many things there are; this bounds how much they take. Whoever wants to add
 //! something asks first and is told to come back later; what is there already is counted as it

@@ -1,4 +1,4 @@
-//! How often a peer may ask for a sign of life.
+//! A rate limit on pings: how often a peer may ask for a sign of life.
 //!
 //! Every ping is answered, and whoever reads no answers makes the other end keep them. So pings are
 //! counted, on every socket and at both ends alike. Pongs are not: they ask for nothing.

@@ -1,4 +1,4 @@
-//! Keeping the workers of different runs apart.
+//! Isolation between runs: keeping their workers apart.
 //!
 //! A worker gets a Landlock domain of its own inside whatever fence the server has. The kernel then
 //! lets it look into processes of that domain only, so that no run reads the memory of another one,

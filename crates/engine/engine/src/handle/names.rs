@@ -1,4 +1,4 @@
-//! How many names one token may take, so that none leaves nothing to others.
+//! Quotas: how many names one token may take, so that none leaves nothing to others.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,5 +1,5 @@
-//! How often what a provider offers may change. Each change is written down and audited, so a
-//! peer that changes its tools in a loop would fill the disk.
+//! A rate limit on registrations: how often what a provider offers may change. Each change is
+//! written down and audited, so a peer that changes its tools in a loop would fill the disk.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! A clock that goes on evenly when somebody sets the machine's clock.
+//! A monotonic clock: it goes on evenly when somebody sets the machine's clock.
 //!
 //! Deadlines, leases and pauses are moments, so a machine whose clock is set forward by an hour
 //! would end every attempt that has less than an hour left. This clock begins with the machine's
