@@ -43,13 +43,6 @@ fn is_there(pid: u32) -> bool {
 mod tests {
     use super::*;
 
-    fn home() -> (tempfile::TempDir, Home) {
-        let dir = tempfile::tempdir().expect("a folder");
-        let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
-        home.make().expect("made");
-        (dir, home)
-    }
-
     fn info(pid: u32) -> CoreInfo {
         CoreInfo {
             http: "http://127.0.0.1:1".into(),
@@ -67,7 +60,7 @@ mod tests {
 
     #[test]
     fn only_what_a_core_left_behind_that_is_gone_is_cleared() {
-        let (_dir, home) = home();
+        let (_dir, home) = Home::in_a_test();
         clear(&home).expect("nothing is there");
         // The process that runs the tests was started by one that is still there.
         let other = std::os::unix::process::parent_id();
@@ -86,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_core_takes_back_only_its_own_word() {
-        let (_dir, home) = home();
+        let (_dir, home) = Home::in_a_test();
         write(&home, &info(7));
         withdraw(&home, &info(8)).expect("looked at");
         assert!(home.core_file().exists());

@@ -78,6 +78,15 @@ impl Home {
         }
     }
 
+    /// A home of its own for a test; it is gone with the folder.
+    #[cfg(test)]
+    pub(crate) fn in_a_test() -> (tempfile::TempDir, Self) {
+        let dir = tempfile::tempdir().expect("a folder");
+        let home = Self::resolve(Some(dir.path().to_owned())).expect("a home");
+        home.make().expect("made");
+        (dir, home)
+    }
+
     /// Makes the folders of the home, for their owner's eyes only.
     pub(crate) fn make(&self) -> Result<(), Fault> {
         crate::backup::refuse_half_restored(self)?;

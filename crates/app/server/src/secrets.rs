@@ -109,16 +109,9 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn home() -> (tempfile::TempDir, Home) {
-        let dir = tempfile::tempdir().expect("a folder");
-        let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
-        home.make().expect("made");
-        (dir, home)
-    }
-
     #[test]
     fn secrets_are_made_once_kept_and_private() {
-        let (_dir, home) = home();
+        let (_dir, home) = Home::in_a_test();
         let token = owner_token(&home).expect("made");
         assert_eq!(token.len(), 64);
         assert_eq!(home.read_owner_token(), Ok(token.clone()));
@@ -134,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_was_spoiled_is_not_replaced_in_silence() {
-        let (_dir, home) = home();
+        let (_dir, home) = Home::in_a_test();
         for path in [home.owner_token_file(), home.audit_key_file(), home.node_file()] {
             std::fs::write(&path, "??").expect("written");
         }

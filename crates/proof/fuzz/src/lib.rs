@@ -1,5 +1,6 @@
 //! What the fuzz targets of all wires share: seeded dice, a stock of valid messages that are
-//! spoilt one by one, and a count of what became of them.
+//! spoilt one by one, and a count of what became of them. Beside it, a flood of pings for those
+//! that have sockets.
 //!
 //! A target is a test named `fuzz_<wire>`. It shakes hands, hands every frame to a session that is
 //! alive, shakes hands again when that was cut, and checks after each frame what must always hold.
@@ -7,12 +8,14 @@
 //! what `make fuzz FRAMES=1000000` tries; the same seed makes the same frames.
 
 mod dice;
+mod flood;
 mod stock;
 
 use std::fmt;
 use std::io::Write as _;
 
 pub use dice::Dice;
+pub use flood::flood_pings;
 pub use stock::Stock;
 
 /// Frames for each wire when nothing else is said: a tenth of a million.

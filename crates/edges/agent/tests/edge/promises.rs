@@ -29,6 +29,17 @@ async fn offered(stage: &Stage, agent: &mut Agent, definition: Value) {
     stage.until(|_| stage.handle.tool(&id).is_ok()).await;
 }
 
+/// An agent with two tools, of which the first declares a capability.
+async fn one_of_two(stage: &mut Stage, (able, capability): (&str, &str), other: &str) -> Agent {
+    let launch = stage.started().await;
+    let mut agent = Agent::join(&launch, &["tools"]).await;
+    let mut definition = tool(able);
+    definition["capabilities"] = json!([capability]);
+    agent.offer(&[definition, tool(other)]).await;
+    stage.until(|view| view.agent.tools.len() == 2 && view.state == AgentState::Running).await;
+    agent
+}
+
 /// All progress of a run, up to its end.
 async fn progress_of(stage: &Stage, key: &RunKey) -> Vec<Progress> {
     stage.end_of(key).await;
@@ -64,12 +75,7 @@ async fn r068_tags_and_capabilities_of_a_tool_are_kept() {
 #[tokio::test]
 async fn r085_a_tool_that_can_pretend_is_called_so_and_another_is_not() {
     let mut stage = Stage::new().await;
-    let launch = stage.started().await;
-    let mut agent = Agent::join(&launch, &["tools"]).await;
-    let mut definition = tool("act");
-    definition["capabilities"] = json!(["mock"]);
-    agent.offer(&[definition, tool("real")]).await;
-    stage.until(|view| view.agent.tools.len() == 2 && view.state == AgentState::Running).await;
+    let mut agent = one_of_two(&mut stage, ("act", "mock"), "real").await;
     let pretend = |name: &str| NewRun { mode: Mode::Mock, ..new(name, object(json!({}))) };
     let refused = stage.handle.create_run(&owner(), pretend("real")).await.expect_err("real only");
     assert!(refused.is(Code::RunModeUnsupported), "{refused}");
@@ -84,12 +90,7 @@ async fn r085_a_tool_that_can_pretend_is_called_so_and_another_is_not() {
 #[tokio::test]
 async fn r068_only_a_tool_that_says_so_is_free() {
     let mut stage = Stage::new().await;
-    let launch = stage.started().await;
-    let mut agent = Agent::join(&launch, &["tools"]).await;
-    let mut definition = tool("look");
-    definition["capabilities"] = json!(["free"]);
-    agent.offer(&[definition, tool("buy")]).await;
-    stage.until(|view| view.agent.tools.len() == 2 && view.state == AgentState::Running).await;
+    let _agent = one_of_two(&mut stage, ("look", "free"), "buy").await;
     let is_free = |name: &str| {
         let id = ToolId::new(format!("dev.example.hello/{name}")).expect("valid");
         stage.handle.tool(&id).expect("known").def.free

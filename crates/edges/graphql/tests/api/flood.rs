@@ -1,37 +1,13 @@
 //! Peers that ping without reading, and those that want something before they have greeted.
 
-use futures::{SinkExt, StreamExt};
+use futures::SinkExt;
 use serde_json::json;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use wharf_fuzz::flood_pings;
 use wharf_graphql::Limits;
 use wharf_vocab::limits::{SOCKET_PINGS_FIRST_MAX, SOCKET_PINGS_MAX};
 
-use crate::support::{OWNER, PATIENCE, Stage};
-
-/// Sends pings and reads nothing meanwhile; then how many were answered, and the code of the end.
-async fn flood(stream: &mut WebSocketStream<TcpStream>) -> (u32, u16) {
-    for _ in 0..2_000 {
-        // Whoever has hung up is sent nothing more.
-        if stream.send(Message::Ping(vec![7; 125].into())).await.is_err() {
-            break;
-        }
-    }
-    let mut answered = 0;
-    loop {
-        match timeout(PATIENCE, stream.next()).await.expect("in time") {
-            Some(Ok(Message::Pong(_))) => answered += 1,
-            Some(Ok(Message::Close(frame))) => {
-                return (answered, frame.map_or(0, |frame| frame.code.into()));
-            }
-            Some(Ok(_)) => {}
-            // It was in no state to hear why.
-            Some(Err(_)) | None => return (answered, 1008),
-        }
-    }
-}
+use crate::support::{OWNER, Stage};
 
 #[tokio::test]
 async fn a_flood_of_pings_ends_the_socket() {
@@ -41,7 +17,7 @@ async fn a_flood_of_pings_ends_the_socket() {
         let mut socket = stage.connect(&token, protocol).await.expect("opens");
         socket.say(json!({"type": "connection_init"})).await;
         assert_eq!(socket.hear().await["type"], "connection_ack");
-        let (answered, code) = flood(&mut socket.stream).await;
+        let (answered, code) = flood_pings(&mut socket.stream).await;
         assert!(answered <= SOCKET_PINGS_MAX && code == 1008, "{answered} {code}");
     }
     let mut socket = stage.socket(&token).await;
@@ -63,7 +39,7 @@ async fn without_a_greeting_there_are_few_pongs_and_nothing_else() {
     let stage = Stage::start().await;
     for token in [OWNER, ""] {
         let mut socket = stage.connect(token, "graphql-transport-ws").await.expect("opens");
-        let (answered, code) = flood(&mut socket.stream).await;
+        let (answered, code) = flood_pings(&mut socket.stream).await;
         assert!(answered <= SOCKET_PINGS_FIRST_MAX && code == 1008, "{answered} {code}");
     }
     for early in [

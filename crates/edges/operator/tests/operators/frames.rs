@@ -1,12 +1,10 @@
 //! What operators send that cannot be used.
 
-use crate::stage::{PATIENCE, Stage, word};
-use futures::{SinkExt, StreamExt};
+use crate::stage::{Stage, word};
+use futures::SinkExt;
 use serde_json::json;
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use wharf_fuzz::flood_pings;
 use wharf_vocab::limits::SOCKET_PINGS_MAX;
 
 #[tokio::test]
@@ -110,35 +108,13 @@ async fn o010_a_reply_counts_within_its_own_seat_only() {
     assert_eq!(stage.run(&run).await["status"], "running");
 }
 
-/// Sends pings and reads nothing meanwhile; then how many were answered, and the code of the end.
-async fn flood(stream: &mut WebSocketStream<TcpStream>) -> (u32, u16) {
-    for _ in 0..2_000 {
-        // Whoever has hung up is sent nothing more.
-        if stream.send(Message::Ping(vec![7; 125].into())).await.is_err() {
-            break;
-        }
-    }
-    let mut answered = 0;
-    loop {
-        match timeout(PATIENCE, stream.next()).await.expect("in time") {
-            Some(Ok(Message::Pong(_))) => answered += 1,
-            Some(Ok(Message::Close(frame))) => {
-                return (answered, frame.map_or(0, |frame| frame.code.into()));
-            }
-            Some(Ok(_)) => {}
-            // It was in no state to hear why.
-            Some(Err(_)) | None => return (answered, 1008),
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_flood_of_pings_ends_the_connection_and_loses_nothing() {
     let stage = Stage::start().await;
     let (key, mut seat) = stage.sit().await;
     stage.task(&key.sid, json!({})).await;
     let spawn = seat.hear("spawn").await;
-    let (answered, code) = flood(&mut seat.stream).await;
+    let (answered, code) = flood_pings(&mut seat.stream).await;
     assert!(answered <= SOCKET_PINGS_MAX && code == 1008, "{answered} {code}");
     let mut seat = stage.open(&key).await;
     assert_eq!(seat.hear("spawn").await["req_id"], spawn["req_id"]);

@@ -1,15 +1,13 @@
 //! Peers that want too much: what they get, and that others do not notice.
 
-use futures::{SinkExt, StreamExt};
+use futures::SinkExt;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
+use wharf_fuzz::flood_pings;
 use wharf_vocab::limits::SOCKET_PINGS_MAX;
 
 use crate::reader::Events;
-use crate::stage::{PATIENCE, Stage, acting, eventually};
+use crate::stage::{Stage, acting, eventually};
 
 #[tokio::test]
 async fn k030_progress_beyond_what_a_run_may_have_ends_that_run_only() {
@@ -247,28 +245,6 @@ async fn k032_tools_that_are_offered_no_more_are_not_asked_for() {
     stage.until(&run, "succeeded").await;
 }
 
-/// Sends pings and reads nothing meanwhile; then how many were answered, and the code of the end.
-async fn flood(stream: &mut WebSocketStream<TcpStream>) -> (u32, u16) {
-    for _ in 0..2_000 {
-        // Whoever has hung up is sent nothing more.
-        if stream.send(Message::Ping(vec![7; 125].into())).await.is_err() {
-            break;
-        }
-    }
-    let mut answered = 0;
-    loop {
-        match timeout(PATIENCE, stream.next()).await.expect("in time") {
-            Some(Ok(Message::Pong(_))) => answered += 1,
-            Some(Ok(Message::Close(frame))) => {
-                return (answered, frame.map_or(0, |frame| frame.code.into()));
-            }
-            Some(Ok(_)) => {}
-            // It was in no state to hear why.
-            Some(Err(_)) | None => return (answered, 1008),
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_flood_of_pings_ends_the_connection() {
     let stage = Stage::start().await;
@@ -276,7 +252,7 @@ async fn a_flood_of_pings_ends_the_connection() {
     let mut caller = stage.connect("role=principal", &token, "").await.expect("connects");
     let mut page = stage.operative("browser", acting("a")).await;
     for peer in [&mut caller, &mut page] {
-        let (answered, code) = flood(&mut peer.stream).await;
+        let (answered, code) = flood_pings(&mut peer.stream).await;
         assert!(answered <= SOCKET_PINGS_MAX && code == 1008, "{answered} {code}");
     }
 }

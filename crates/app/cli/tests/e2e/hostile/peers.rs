@@ -58,6 +58,16 @@ impl Stage {
     }
 }
 
+/// A handler that reads the file it is told to, if it may.
+pub(crate) const READS: &str = r#"
+def entry(payload, emit, ctrl):
+    try:
+        with open(payload["inputs"]["path"]) as file:
+            return {"cost_micro": 0, "read": file.read()}
+    except OSError as error:
+        return {"cost_micro": 0, "refused": type(error).__name__}
+"#;
+
 /// A WebSocket client that does with frames what it likes.
 pub(crate) struct RawSocket(WebSocket<TcpStream>);
 

@@ -93,7 +93,7 @@ fn t046_a_video_of_a_tool_server_tells_how_far_it_is_and_ends_in_a_file() {
     let id = run["run_id"].as_str().expect("an id");
     let told = home.run(&["runs", "watch", id, "--json"]).code(0).stdout;
     let at = |text: &str| told.find(text).unwrap_or_else(|| panic!("no {text} in {told}"));
-    let order = ["\"started\"", "Loading model", "0.5", "\"finished\""].map(at);
+    let order = ["\"started\"", "Loading model", "\"fraction\":0.5,", "\"finished\""].map(at);
     assert!(order.is_sorted(), "{told}");
     assert!(printed[3].contains("media/video@1"), "{}", printed[3]);
 }

@@ -3,17 +3,8 @@
 use serde_json::json;
 
 use crate::agents::has_python;
-use crate::hostile::peers::{Stage, tool_server};
+use crate::hostile::peers::{READS, Stage, tool_server};
 use crate::security_page::{Peer, tried};
-
-const READS: &str = r#"
-def entry(payload, emit, ctrl):
-    try:
-        with open(payload["inputs"]["path"]) as file:
-            return {"cost_micro": 0, "read": file.read()}
-    except OSError as error:
-        return {"cost_micro": 0, "refused": type(error).__name__}
-"#;
 
 #[test]
 fn a_handler_reads_the_owners_token() {

@@ -3,18 +3,9 @@
 use serde_json::json;
 
 use crate::agents::has_python;
-use crate::hostile::peers::Stage;
+use crate::hostile::peers::{READS, Stage};
 use crate::security_page::{Peer, tried};
 use crate::tool_servers::handler;
-
-const READS: &str = r#"
-def entry(payload, emit, ctrl):
-    try:
-        with open(payload["inputs"]["path"]) as file:
-            return {"cost_micro": 0, "read": file.read()}
-    except OSError as error:
-        return {"cost_micro": 0, "refused": type(error).__name__}
-"#;
 
 #[test]
 fn a_manifest_takes_off_its_own_fence() {
