@@ -40,6 +40,8 @@
 //! - A folder belongs to one program at a time.
 //! - Runs have no files here, and there are no agents, tool servers or operators.
 
+#![warn(missing_docs)]
+
 mod ask;
 mod core;
 mod desk;

@@ -3,6 +3,8 @@
 //! `wharf tool serve` is this library with a handler in Python or any program; a Rust author
 //! serves a [`Handler`] of their own.
 
+#![warn(missing_docs)]
+
 mod handler;
 pub mod server;
 pub mod transfer;
