@@ -216,8 +216,14 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
                 let terms = &approval.terms;
                 json!([terms.sandbox, terms.isolation, approval.files])
             });
+            let kind = match &agent.manifest.server {
+                Some(server) => json!(["tool_server", server]),
+                None if agent.manifest.operative => json!(["operative"]),
+                None => json!(["agent"]),
+            };
             json!({
                 "id": agent.id,
+                "kind": kind,
                 "folder": agent.folder,
                 "manifest_hash": agent.manifest_hash,
                 "approved": agent.approval.as_ref().map(|approval| &approval.permissions),
