@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use tokio::time::timeout;
-use wharf_domain::agent::Usage;
+use wharf_domain::provider::Usage;
 use wharf_ports::launcher::{Achieved, Fence};
 use wharf_vocab::limits::LAUNCH_START_MS;
 use wharf_vocab::{Keeping, SandboxLevel};

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{Access, access};
-use wharf_domain::agent::Usage;
+use wharf_domain::provider::Usage;
 
 /// What a group must be able to count.
 const NEEDED: [&str; 2] = ["memory", "pids"];

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use wharf_domain::agent::Usage;
+use wharf_domain::provider::Usage;
 use wharf_ports::launcher::{Achieved, LaunchSpec, Launched, Launcher, LogLine};
 use wharf_vocab::limits::LAUNCH_START_MS;
 use wharf_vocab::{Code, Fault, SandboxLevel};

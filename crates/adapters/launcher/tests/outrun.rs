@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::{Bench, can, ended, mark_of, marked, output, tell};
-use wharf_domain::agent::Usage;
+use wharf_domain::provider::Usage;
 use wharf_ports::launcher::{ExitHow, LaunchSpec};
 use wharf_vocab::Resource;
 use wharf_vocab::SandboxLevel::Standard;

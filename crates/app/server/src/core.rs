@@ -8,7 +8,7 @@ use std::time::Duration;
 use wharf_agent::AgentEdge;
 use wharf_domain::{Caller, WorldSettings};
 use wharf_engine::Handle;
-use wharf_engine::agents::AgentControl;
+use wharf_engine::providers::ProviderControl;
 use wharf_engine::vault::Vault;
 use wharf_http::{CoreInfo, Doctor, Finding, Limits, Listener, Mount, OwnerToken, Server};
 use wharf_journal::audit::AuditKey;
@@ -154,8 +154,8 @@ impl Core {
         let peers = ToolEdge::start(wharf_tool::Options::new(handle.clone())).await;
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
-        let steered: Arc<dyn AgentControl> = Arc::new(agents.clone());
-        let served: Arc<dyn AgentControl> = Arc::new(tools.clone());
+        let steered: Arc<dyn ProviderControl> = Arc::new(agents.clone());
+        let served: Arc<dyn ProviderControl> = Arc::new(tools.clone());
         let edge = wharf_http::Options {
             hosts: settings.hosts,
             origins: settings.origins,

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use wharf_agent::AgentEdge;
 use wharf_domain::Caller;
-use wharf_engine::agents::{AgentControl, AgentState, AgentView, Approve};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState, ProviderView};
 use wharf_run::RunEdge;
-use wharf_vocab::{AgentId, Code, Fault};
+use wharf_vocab::{Code, Fault, ProviderId};
 
 use crate::{Home, files};
 
@@ -88,7 +88,10 @@ pub(crate) async fn furnish(home: &Home, agents: &AgentEdge, tools: &RunEdge) {
 }
 
 /// Adds and approves an example, unless it was before; which one it is now.
-async fn approved(edge: &impl AgentControl, folder: PathBuf) -> Result<Option<AgentId>, Fault> {
+async fn approved(
+    edge: &impl ProviderControl,
+    folder: PathBuf,
+) -> Result<Option<ProviderId>, Fault> {
     let owner = Caller::owner();
     let view = match edge.add(owner.clone(), folder.clone()).await {
         Err(fault) if fault.is(Code::AgentRunning) => {
@@ -105,10 +108,12 @@ async fn approved(edge: &impl AgentControl, folder: PathBuf) -> Result<Option<Ag
 
 async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
     let Some(id) = approved(agents, folder).await? else { return Ok(()) };
-    AgentControl::start(agents, Caller::owner(), id.clone()).await?;
+    ProviderControl::start(agents, Caller::owner(), id.clone()).await?;
     // Their tools are to be there when the core says that it is ready.
     let deadline = tokio::time::Instant::now() + READY_WITHIN;
-    while agents.show(&id)?.state != AgentState::Running && tokio::time::Instant::now() < deadline {
+    while agents.show(&id)?.state != ProviderState::Running
+        && tokio::time::Instant::now() < deadline
+    {
         tokio::time::sleep(LOOK_AGAIN).await;
     }
     Ok(())
@@ -116,9 +121,9 @@ async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
 
 /// The example in a folder that runs since the last start, if it is not the same any more: this
 /// program brings its examples with it, so a newer one brings others.
-async fn changed(edge: &impl AgentControl, folder: &Path) -> Result<Option<AgentId>, Fault> {
+async fn changed(edge: &impl ProviderControl, folder: &Path) -> Result<Option<ProviderId>, Fault> {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let in_folder = |view: &AgentView| Path::new(&view.agent.folder) == folder;
+    let in_folder = |view: &ProviderView| Path::new(&view.agent.folder) == folder;
     let Some(view) = edge.list().into_iter().find(in_folder) else { return Ok(None) };
     let id = view.agent.id;
     let differs = !edge.drift(id.clone()).await?.is_empty();

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use wharf_domain::Policy;
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::provider::ProviderLimits;
 use wharf_vocab::{Code, Fault, SandboxLevel};
 
 use crate::Home;
@@ -46,7 +46,7 @@ pub(crate) struct Settings {
     /// The least an agent must be fenced in, if the owner says so.
     pub(crate) sandbox_min: Option<SandboxLevel>,
     /// The owner's limits for all agents.
-    pub(crate) agent_limits: AgentLimits,
+    pub(crate) agent_limits: ProviderLimits,
     /// What holds for agents on the wire, and when they are started again.
     pub(crate) agent_rules: rules::Rules,
     /// What is cut out of what providers write.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use wharf_hosting::{Command, Live, Places};
 use wharf_protocol::agent::{HelloReceived, Refusal};
-use wharf_vocab::{AgentId, LaunchId};
+use wharf_vocab::{LaunchId, ProviderId};
 
 use crate::control::{Shared, is_agent};
 
@@ -35,7 +35,7 @@ pub(crate) struct Process {
 /// A launch that a connection can only belong to.
 #[derive(Debug, Clone)]
 pub(crate) struct Own {
-    pub(crate) agent: AgentId,
+    pub(crate) agent: ProviderId,
     pub(crate) launch: LaunchId,
     /// Whether the process has the connection from its start, which proves who it is.
     pub(crate) inherited: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Own {
 /// Who was let in.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    pub(crate) agent: AgentId,
+    pub(crate) agent: ProviderId,
     pub(crate) launch: LaunchId,
     pub(crate) live: Arc<Live>,
     pub(crate) places: Arc<Places>,
@@ -70,7 +70,7 @@ pub(crate) async fn admit(
         _ => by_token(shared, origin, hello).await?,
     };
     let unknown = (Refusal::Unauthorized, "agent unknown");
-    let agent = AgentId::new(&hello.agent_id).map_err(|_| unknown)?;
+    let agent = ProviderId::new(&hello.agent_id).map_err(|_| unknown)?;
     let known = shared.options.handle.agent(&agent).map_err(|_| unknown)?;
     if !is_agent(&known) {
         return Err(unknown);
@@ -105,7 +105,7 @@ async fn by_token(
         if process.uid != rustix::process::geteuid().as_raw() {
             return Err(unfit("process of another user"));
         }
-        let live = AgentId::new(&hello.agent_id).ok().and_then(|agent| shared.host.live(&agent));
+        let live = ProviderId::new(&hello.agent_id).ok().and_then(|agent| shared.host.live(&agent));
         let launched = match live {
             Some(live) => live.process(&launch, LAUNCH_PATIENCE).await,
             None => None,

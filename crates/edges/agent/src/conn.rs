@@ -22,7 +22,7 @@ use wharf_engine::{Attempt, Reach, check_schema};
 use wharf_hosting::{Command, Gate, Live, Meter, Places, Rooms, Tie, random_hex};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
-use wharf_vocab::{AgentId, AttemptId, Code, Fault, LaunchId};
+use wharf_vocab::{AttemptId, Code, Fault, LaunchId, ProviderId};
 use wharf_wire::agent_v1::{CallId, IdempotencyPromise, QuestionId, SessionId, ToolDefinition};
 
 use crate::admit::Origin;
@@ -68,7 +68,7 @@ pub(crate) struct Connection {
 
 /// Who is at the other end, once it was let in.
 struct Peer {
-    agent: AgentId,
+    agent: ProviderId,
     launch: LaunchId,
     live: Arc<Live>,
     keys: Option<IdempotencyPromise>,

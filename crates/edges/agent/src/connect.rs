@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::Agent;
+use wharf_domain::Provider;
 use wharf_engine::launcher::LaunchSpec;
 use wharf_hosting::{Kept, Places, Sockets, bind_unix};
 use wharf_vocab::Fault;
@@ -20,7 +20,7 @@ use crate::options::Transport;
 /// What every agent finds in its environment.
 pub(crate) fn environment(
     shared: &Shared,
-    agent: &Agent,
+    agent: &Provider,
     places: &Places,
     spec: &LaunchSpec,
 ) -> [(&'static str, String); 5] {
@@ -37,7 +37,7 @@ pub(crate) fn environment(
 /// Gives the launch its way to the core; what must stay as long as the launch.
 pub(crate) fn connect(
     shared: &Arc<Shared>,
-    agent: &Agent,
+    agent: &Provider,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,
 ) -> Result<Kept, Fault> {

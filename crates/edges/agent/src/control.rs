@@ -1,4 +1,4 @@
-//! The edge as others hold it: agents are steered through [`AgentControl`].
+//! The edge as others hold it: agents are steered through [`ProviderControl`].
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::{Agent, Caller};
-use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
+use wharf_domain::{Caller, Provider};
 use wharf_engine::launcher::{LaunchSpec, LogLine, RestartPolicy};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
 use wharf_hosting::{Control, Gates, Host, Kept, Kind, ManifestFile, Places, Sockets};
-use wharf_vocab::{AgentId, Fault, LaunchId, ToolId};
+use wharf_vocab::{Fault, LaunchId, ProviderId, ToolId};
 
 use crate::listen::Listener;
 use crate::options::Options;
@@ -38,7 +38,7 @@ pub(crate) struct Shared {
 }
 
 /// Whether a record is of an agent, and not of something that speaks another wire.
-pub(crate) fn is_agent(agent: &Agent) -> bool {
+pub(crate) fn is_agent(agent: &Provider) -> bool {
     agent.manifest.is_agent()
 }
 
@@ -51,7 +51,7 @@ impl Kind for Shared {
         "agent"
     }
 
-    fn owns(&self, agent: &Agent) -> bool {
+    fn owns(&self, agent: &Provider) -> bool {
         is_agent(agent)
     }
 
@@ -65,7 +65,7 @@ impl Kind for Shared {
 
     fn equip<'a>(
         self: Arc<Self>,
-        agent: &'a Agent,
+        agent: &'a Provider,
         places: &'a Places,
         spec: &'a mut LaunchSpec,
         sockets: &'a mut Sockets,
@@ -76,7 +76,7 @@ impl Kind for Shared {
         futures::future::ready(connect::connect(&self, agent, spec, sockets)).boxed()
     }
 
-    fn restart(&self, id: &AgentId) -> RestartPolicy {
+    fn restart(&self, id: &ProviderId) -> RestartPolicy {
         self.options.rule_of(id).restart.unwrap_or(self.options.restart)
     }
 
@@ -115,16 +115,16 @@ impl AgentEdge {
     }
 }
 
-impl AgentControl for AgentEdge {
-    fn list(&self) -> Vec<AgentView> {
+impl ProviderControl for AgentEdge {
+    fn list(&self) -> Vec<ProviderView> {
         self.control.list()
     }
 
-    fn show(&self, id: &AgentId) -> Result<AgentView, Fault> {
+    fn show(&self, id: &ProviderId) -> Result<ProviderView, Fault> {
         self.control.show(id)
     }
 
-    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.add(caller, folder)
     }
 
@@ -132,55 +132,59 @@ impl AgentControl for AgentEdge {
         self.control.scan(folder)
     }
 
-    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+    fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
         self.control.drift(id)
     }
 
     fn approve(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         approve: Approve,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.approve(caller, id, approve)
     }
 
-    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn revoke(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.revoke(caller, id)
     }
 
     fn approve_tools(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         tools: Vec<ToolId>,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.approve_tools(caller, id, tools)
     }
 
-    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn start(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.start(caller, id)
     }
 
-    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
-        AgentControl::stop(&self.control, caller, id)
+    fn stop(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+        ProviderControl::stop(&self.control, caller, id)
     }
 
-    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn restart(
+        &self,
+        caller: Caller,
+        id: ProviderId,
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.restart(caller, id)
     }
 
-    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
+    fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>> {
         self.control.remove(caller, id)
     }
 
-    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+    fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
         self.control.logs(id, lines)
     }
 
     fn follow_logs(
         &self,
-        id: AgentId,
+        id: ProviderId,
         lines: usize,
     ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
         self.control.follow_logs(id, lines)

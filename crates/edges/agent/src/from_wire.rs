@@ -4,7 +4,7 @@ use serde_json::Value;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, KeysKept, Level, Progress, ToolDef, json_weight};
 use wharf_engine::Handle;
-use wharf_engine::agents::AgentHealth;
+use wharf_engine::providers::ProviderHealth;
 use wharf_protocol::agent::{CallEnd, CallOutcome, QuestionReceived};
 use wharf_vocab::{
     AskKind, AttemptId, Code, Durability, Executed, Fault, Object, Timestamp, ToolId,
@@ -74,7 +74,7 @@ pub(crate) fn health(
     status: HealthStatus,
     (uptime_ms, inflight_calls): (u64, u64),
     mut details: Object,
-) -> AgentHealth {
+) -> ProviderHealth {
     if json_weight(&details) > DETAILS_BYTES_MAX {
         details = Object::from_iter([("truncated".to_owned(), true.into())]);
     }
@@ -84,7 +84,7 @@ pub(crate) fn health(
         HealthStatus::Degraded => "degraded",
         HealthStatus::Unhealthy => "unhealthy",
     };
-    AgentHealth { status, uptime_ms, inflight_calls, details }
+    ProviderHealth { status, uptime_ms, inflight_calls, details }
 }
 
 /// A piece of output, after the hole before it.

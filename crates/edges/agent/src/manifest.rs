@@ -7,10 +7,10 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde_json::Value;
-use wharf_domain::agent::{AgentLimits, AgentManifest, Entrypoint, Usage, quantity};
 use wharf_domain::permission::Permission;
+use wharf_domain::provider::{Entrypoint, Manifest, ProviderLimits, Usage, quantity};
 use wharf_hosting::{ManifestFile, ReadManifest, open_plain};
-use wharf_vocab::{AgentId, Code, Digest, Fault, Isolation, Object};
+use wharf_vocab::{Code, Digest, Fault, Isolation, Object, ProviderId};
 
 use crate::json;
 
@@ -77,7 +77,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<ReadManifest, Fault> {
     version_of_manifest(&fields)?;
     shown_only(&fields)?;
     let id = id(&fields)?;
-    let manifest = AgentManifest {
+    let manifest = Manifest {
         name: optional_text(&fields, "name", NAME_BYTES_MAX)?.unwrap_or_else(|| id.to_string()),
         version: text(&fields, "version", VERSION_BYTES_MAX)?,
         description: optional_text(&fields, "description", TEXT_BYTES_MAX)?.unwrap_or_default(),
@@ -115,11 +115,11 @@ fn shown_only(fields: &Object) -> Result<(), Fault> {
 }
 
 /// The id, which older manifests call `agent_id`.
-fn id(fields: &Object) -> Result<AgentId, Fault> {
+fn id(fields: &Object) -> Result<ProviderId, Fault> {
     let older = !fields.contains_key("id") && fields.contains_key("agent_id");
     let name = if older { "agent_id" } else { "id" };
     let id = text(fields, name, ID_BYTES_MAX)?;
-    match AgentId::new(&id) {
+    match ProviderId::new(&id) {
         // A reference belongs to a tool server.
         Ok(_) if id.contains('/') => Err(wrong(name, "it must not contain a slash")),
         id => id.map_err(|error| wrong(name, &error.to_string())),
@@ -176,8 +176,8 @@ fn permissions(fields: &Object) -> Result<Vec<String>, Fault> {
     Ok(permissions)
 }
 
-fn limits(fields: &Object) -> Result<AgentLimits, Fault> {
-    let mut limits = AgentLimits::default();
+fn limits(fields: &Object) -> Result<ProviderLimits, Fault> {
+    let mut limits = ProviderLimits::default();
     if let Some(given) = object(fields, "execution_limits")? {
         let name = |field: &str| format!("execution_limits.{field}");
         limits.call_ms = quantity(

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::provider::ProviderLimits;
 use wharf_engine::egress::Egress;
 use wharf_engine::launcher::{Launcher, RestartPolicy};
 use wharf_engine::vault::Vault;
 use wharf_engine::{Handle, InputCheck};
 use wharf_protocol::agent::{CoreLimits, OversizePolicy, SessionRules};
-use wharf_vocab::{AgentId, SandboxLevel};
+use wharf_vocab::{ProviderId, SandboxLevel};
 
 /// How the edge is set up.
 #[derive(Debug, Clone)]
@@ -51,11 +51,11 @@ pub struct Options {
     /// The least an agent must be fenced in; what its approval says when absent.
     pub sandbox_min: Option<SandboxLevel>,
     /// The owner's limits for all agents.
-    pub agent_limits: AgentLimits,
+    pub agent_limits: ProviderLimits,
     /// What holds on the wire for agents of which nothing else is said.
     pub rule: AgentRule,
     /// What holds for single agents.
-    pub rules: BTreeMap<AgentId, AgentRule>,
+    pub rules: BTreeMap<ProviderId, AgentRule>,
 }
 
 /// What holds for an agent on the wire, where the owner can choose.
@@ -78,12 +78,12 @@ pub struct AgentRule {
 
 impl Options {
     /// What holds for an agent.
-    pub(crate) fn rule_of(&self, id: &AgentId) -> &AgentRule {
+    pub(crate) fn rule_of(&self, id: &ProviderId) -> &AgentRule {
         self.rules.get(id).unwrap_or(&self.rule)
     }
 
     /// The same, as a session is told of it.
-    pub(crate) fn session_rules(&self, id: &AgentId) -> SessionRules {
+    pub(crate) fn session_rules(&self, id: &ProviderId) -> SessionRules {
         let (rule, usual) = (self.rule_of(id), SessionRules::new(&self.limits));
         SessionRules {
             frame_bytes_max: rule.frame_bytes_max.unwrap_or(usual.frame_bytes_max),

@@ -1,7 +1,7 @@
 //! From the engine's words to the agent wire.
 
 use serde_json::Value;
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::provider::ProviderLimits;
 use wharf_domain::{Outcome, Progress, Resolution};
 use wharf_engine::{Attempt, Dispatch, RunEvent};
 use wharf_hosting::Room;
@@ -17,7 +17,7 @@ use crate::conn::CallData;
 /// What caused the call is the approval it runs under, else the run that started it.
 pub(crate) fn call(
     attempt: &Attempt,
-    limits: &AgentLimits,
+    limits: &ProviderLimits,
     data: CallData,
     room: Option<&Room>,
 ) -> Result<CallRequest, Fault> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use wharf_hosting::random_hex;
-use wharf_vocab::{AgentId, Digest, Fault, LaunchId};
+use wharf_vocab::{Digest, Fault, LaunchId, ProviderId};
 use wharf_wire::agent_v1::SessionToken;
 
 const TOKEN_BYTES: usize = 32;
@@ -20,7 +20,7 @@ pub(crate) struct Tokens(Mutex<HashMap<Digest, Issued>>);
 
 #[derive(Debug)]
 struct Issued {
-    agent: AgentId,
+    agent: ProviderId,
     launch: LaunchId,
     until: Instant,
 }
@@ -47,7 +47,7 @@ impl Tokens {
     /// A fresh token for a launch.
     pub(crate) fn issue(
         &self,
-        agent: &AgentId,
+        agent: &ProviderId,
         launch: &LaunchId,
         life: Duration,
     ) -> Result<String, Fault> {
@@ -101,8 +101,8 @@ fn digest(token: &str) -> Digest {
 mod tests {
     use super::*;
 
-    fn agent(id: &str) -> AgentId {
-        AgentId::new(id).expect("valid")
+    fn agent(id: &str) -> ProviderId {
+        ProviderId::new(id).expect("valid")
     }
 
     fn launch(id: &str) -> LaunchId {

@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use wharf_domain::AuditRecord;
 use wharf_domain::permission::HostPattern;
-use wharf_vocab::{AgentId, Code};
+use wharf_vocab::{Code, ProviderId};
 
 use crate::refusal::Refusal;
 use crate::target::{Host, Target};
@@ -19,7 +19,7 @@ const ADDRESSES_MAX: usize = 8;
 /// What one agent may reach.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    agent: AgentId,
+    agent: ProviderId,
     allowed: Vec<HostPattern>,
     shared: Arc<Shared>,
 }
@@ -34,7 +34,7 @@ enum Reach {
 }
 
 impl Gate {
-    pub(crate) fn new(agent: AgentId, allowed: Vec<HostPattern>, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(agent: ProviderId, allowed: Vec<HostPattern>, shared: Arc<Shared>) -> Self {
         Self { agent, allowed, shared }
     }
 
@@ -42,7 +42,7 @@ impl Gate {
         &self.shared.limits
     }
 
-    pub(crate) fn agent(&self) -> &AgentId {
+    pub(crate) fn agent(&self) -> &ProviderId {
         &self.agent
     }
 

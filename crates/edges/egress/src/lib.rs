@@ -37,7 +37,7 @@ use futures::future::BoxFuture;
 use wharf_domain::permission::HostPattern;
 use wharf_engine::Handle;
 use wharf_engine::egress::{Egress, EgressDoor};
-use wharf_vocab::{AgentId, Fault};
+use wharf_vocab::{Fault, ProviderId};
 
 use crate::door::Door;
 use crate::gate::Gate;
@@ -126,7 +126,7 @@ fn target_of(origin: &str) -> Option<Target> {
 impl Egress for EgressProxy {
     fn open(
         &self,
-        agent: AgentId,
+        agent: ProviderId,
         socket: PathBuf,
         allowed: Vec<HostPattern>,
     ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>> {

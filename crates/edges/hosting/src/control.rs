@@ -10,11 +10,11 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::oneshot;
-use wharf_domain::{Agent, AgentInput, Caller};
+use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_engine::Handle;
-use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
 use wharf_engine::launcher::LogLine;
-use wharf_vocab::{AgentId, Code, Fault, ToolId};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
+use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
 use crate::host::{Entry, blocking, provider};
 use crate::kind::Kind;
@@ -69,7 +69,7 @@ impl Control {
     }
 
     /// Gives a provider its place: a supervisor, and its tools in the catalog.
-    async fn take_up(&self, agent: &Agent) -> Result<(), Fault> {
+    async fn take_up(&self, agent: &Provider) -> Result<(), Fault> {
         let (id, host) = (agent.id.clone(), self.kind.host());
         if host.live(&id).is_some() {
             return Ok(());
@@ -96,25 +96,25 @@ impl Control {
     }
 
     /// A provider of this kind.
-    fn known(&self, id: &AgentId) -> Result<Agent, Fault> {
+    fn known(&self, id: &ProviderId) -> Result<Provider, Fault> {
         let agent = self.handle().agent(id);
         agent.ok().filter(|agent| self.kind.owns(agent)).ok_or_else(|| self.kind.unknown(id))
     }
 
-    fn view(&self, agent: Agent) -> AgentView {
+    fn view(&self, agent: Provider) -> ProviderView {
         let usual = self.kind.host().options().usual();
         let (limits, wishes) = (usual.limits(&agent), usual.wishes(&agent));
         let view = match self.kind.host().live(&agent.id) {
             Some(live) => live.view(agent, limits),
             None => Live::default().view(agent, limits),
         };
-        AgentView { wishes, ..view }
+        ProviderView { wishes, ..view }
     }
 
     /// Tells a supervisor something and waits until it is so.
     async fn order(
         &self,
-        id: &AgentId,
+        id: &ProviderId,
         order: impl FnOnce(oneshot::Sender<()>) -> Order,
     ) -> Result<(), Fault> {
         let entry = self.kind.host().entry(id).ok_or_else(|| self.kind.unknown(id))?;
@@ -127,14 +127,14 @@ impl Control {
     async fn change(
         &self,
         caller: &Caller,
-        id: &AgentId,
-        input: AgentInput,
-    ) -> Result<Agent, Fault> {
+        id: &ProviderId,
+        input: ProviderInput,
+    ) -> Result<Provider, Fault> {
         self.known(id)?;
         self.handle().change_agent(caller, id, input).await
     }
 
-    async fn add_folder(&self, caller: &Caller, folder: PathBuf) -> Result<AgentView, Fault> {
+    async fn add_folder(&self, caller: &Caller, folder: PathBuf) -> Result<ProviderView, Fault> {
         let file = self.kind.manifest_file();
         let canonical = tokio::fs::canonicalize(&folder).await.map_err(|_| {
             Fault::new(file.invalid, format!("There is no folder {}.", folder.display()))
@@ -142,7 +142,7 @@ impl Control {
         let folder = canonical.clone();
         let read = blocking(move || (file.read)(&folder)).await?;
         self.kind.check(&read)?;
-        let input = AgentInput::Add {
+        let input = ProviderInput::Add {
             folder: canonical.display().to_string(),
             manifest_hash: read.hash,
             manifest: read.manifest,
@@ -157,13 +157,13 @@ impl Control {
         Ok(self.view(agent))
     }
 
-    async fn stop_one(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
-        let agent = self.change(caller, id, AgentInput::Stop { reason: None }).await?;
+    async fn stop_one(&self, caller: &Caller, id: &ProviderId) -> Result<ProviderView, Fault> {
+        let agent = self.change(caller, id, ProviderInput::Stop { reason: None }).await?;
         self.order(id, stop_for("it was stopped")).await?;
         Ok(self.view(agent))
     }
 
-    async fn start_one(&self, caller: &Caller, id: &AgentId) -> Result<AgentView, Fault> {
+    async fn start_one(&self, caller: &Caller, id: &ProviderId) -> Result<ProviderView, Fault> {
         if let Ok(agent) = self.known(id)
             && agent.is_approved()
             && !agent.wanted
@@ -174,7 +174,7 @@ impl Control {
         if self.kind.host().live(id).is_some_and(|live| live.blocked().is_some()) {
             self.order(id, stop_for("it is started again")).await?;
         }
-        let agent = self.change(caller, id, AgentInput::Want).await?;
+        let agent = self.change(caller, id, ProviderInput::Want).await?;
         self.order(id, Order::Start).await?;
         Ok(self.view(agent))
     }
@@ -195,26 +195,26 @@ fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> Order {
     move |done| Order::Stop { reason, again: false, done }
 }
 
-impl AgentControl for Control {
-    fn list(&self) -> Vec<AgentView> {
+impl ProviderControl for Control {
+    fn list(&self) -> Vec<ProviderView> {
         let own = self.handle().agents().into_iter().filter(|agent| self.kind.owns(agent));
         own.map(|agent| self.view(agent)).collect()
     }
 
-    fn show(&self, id: &AgentId) -> Result<AgentView, Fault> {
+    fn show(&self, id: &ProviderId) -> Result<ProviderView, Fault> {
         Ok(self.view(self.known(id)?))
     }
 
-    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move { self.add_folder(&caller, folder).await }.boxed()
     }
 
     fn approve(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         approve: Approve,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
             let agent = self.approve_one(&caller, &id, approve).await?;
             Ok(self.view(agent))
@@ -227,7 +227,7 @@ impl AgentControl for Control {
         blocking(move || kind.scan(&folder)).boxed()
     }
 
-    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+    fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
         async move {
             let (agent, file) = (self.known(&id)?, self.kind.manifest_file());
             blocking(move || Ok(files::differences(file, &agent))).await
@@ -235,33 +235,37 @@ impl AgentControl for Control {
         .boxed()
     }
 
-    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn revoke(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move { self.revoke_one(&caller, &id).await }.boxed()
     }
 
     fn approve_tools(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         tools: Vec<ToolId>,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
-            let agent = self.change(&caller, &id, AgentInput::ApproveTools { tools }).await?;
+            let agent = self.change(&caller, &id, ProviderInput::ApproveTools { tools }).await?;
             self.kind.host().quarantine(&agent);
             Ok(self.view(agent))
         }
         .boxed()
     }
 
-    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn start(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move { self.start_one(&caller, &id).await }.boxed()
     }
 
-    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn stop(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move { self.stop_one(&caller, &id).await }.boxed()
     }
 
-    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn restart(
+        &self,
+        caller: Caller,
+        id: ProviderId,
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
             let reason = "it is started again".to_owned();
             self.order(&id, |done| Order::Stop { reason, again: true, done }).await?;
@@ -273,9 +277,9 @@ impl AgentControl for Control {
         .boxed()
     }
 
-    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
+    fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>> {
         async move {
-            self.change(&caller, &id, AgentInput::Remove).await?;
+            self.change(&caller, &id, ProviderInput::Remove).await?;
             self.order(&id, stop_for("it was removed")).await?;
             self.kind.host().with(|providers| providers.remove(&id));
             self.handle().remove_provider(provider(&id)?).await
@@ -283,7 +287,7 @@ impl AgentControl for Control {
         .boxed()
     }
 
-    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+    fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
         async move {
             self.known(&id)?;
             let options = self.kind.host().options();
@@ -295,7 +299,7 @@ impl AgentControl for Control {
 
     fn follow_logs(
         &self,
-        id: AgentId,
+        id: ProviderId,
         lines: usize,
     ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
         async move {

@@ -15,8 +15,8 @@ use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use wharf_domain::Agent;
-use wharf_domain::agent::{Approval, Entrypoint};
+use wharf_domain::Provider;
+use wharf_domain::provider::{Approval, Entrypoint};
 use wharf_vocab::{Digest, Fault};
 
 use crate::kind::ManifestFile;
@@ -130,7 +130,7 @@ fn digest(path: &Path, left: &mut u64) -> Result<Digest, &'static str> {
 
 /// How an agent's files differ from what was approved, one line each, and not too many of them.
 /// It blocks.
-pub(crate) fn differences(file: ManifestFile, agent: &Agent) -> Vec<String> {
+pub(crate) fn differences(file: ManifestFile, agent: &Provider) -> Vec<String> {
     let Some(approval) = &agent.approval else { return Vec::new() };
     let folder = Path::new(&agent.folder);
     let mut lines = manifest_differences(file, agent, approval, folder);
@@ -179,7 +179,7 @@ fn file_differences(
 
 fn manifest_differences(
     file: ManifestFile,
-    agent: &Agent,
+    agent: &Provider,
     approval: &Approval,
     folder: &Path,
 ) -> Vec<String> {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
-use wharf_domain::{Agent, AgentInput, Caller};
-use wharf_vocab::{AgentId, Code, Fault, ProviderId};
+use wharf_domain::{Caller, Provider, ProviderInput};
+use wharf_vocab::{Code, Fault, ProviderId};
 
 use crate::fence::Ground;
 use crate::kind::Kind;
@@ -19,7 +19,7 @@ use crate::{launch, places};
 #[derive(Debug)]
 pub struct Host {
     options: Options,
-    providers: Mutex<BTreeMap<AgentId, Entry>>,
+    providers: Mutex<BTreeMap<ProviderId, Entry>>,
 }
 
 /// One provider's place.
@@ -47,12 +47,12 @@ impl Host {
 
     /// What is known of a provider besides the journal.
     #[must_use]
-    pub fn live(&self, id: &AgentId) -> Option<Arc<Live>> {
+    pub fn live(&self, id: &ProviderId) -> Option<Arc<Live>> {
         self.with(|providers| providers.get(id).map(|entry| Arc::clone(&entry.live)))
     }
 
     /// Marks the tools of a provider that are not what was taken on.
-    pub fn quarantine(&self, agent: &Agent) {
+    pub fn quarantine(&self, agent: &Provider) {
         let Ok(provider) = provider(&agent.id) else { return };
         let why = "its definition is not the one that was approved; compare and approve it again";
         let changed = agent.quarantined().map(|def| (def.tool.clone(), why.to_owned()));
@@ -68,21 +68,21 @@ impl Host {
         }
     }
 
-    pub(crate) fn entry(&self, id: &AgentId) -> Option<Entry> {
+    pub(crate) fn entry(&self, id: &ProviderId) -> Option<Entry> {
         self.with(|providers| providers.get(id).cloned())
     }
 
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<AgentId, Entry>) -> T) -> T {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<ProviderId, Entry>) -> T) -> T {
         work(&mut self.providers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Stops a provider that must not go on, without waiting for its end.
-pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &AgentId, reason: String) {
+pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &ProviderId, reason: String) {
     let (kind, id) = (Arc::clone(kind), id.clone());
     tokio::spawn(async move {
         let host = kind.host();
-        let input = AgentInput::Stop { reason: None };
+        let input = ProviderInput::Stop { reason: None };
         let changed = host.options.handle.change_agent(&Caller::core(), &id, input).await;
         if let Err(fault) = changed {
             tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
@@ -97,7 +97,7 @@ pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &AgentId, reason: String) {
 }
 
 /// The provider that an agent or a tool server is.
-pub fn provider(agent: &AgentId) -> Result<ProviderId, Fault> {
+pub fn provider(agent: &ProviderId) -> Result<ProviderId, Fault> {
     ProviderId::new(agent.as_str())
         .map_err(|error| Fault::new(Code::RequestInvalid, format!("{error}.")))
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wharf_domain::{AuditRecord, Severity};
 use wharf_engine::launcher::{Exit, ExitHow, Launched};
-use wharf_vocab::{AgentId, Fault, LaunchId, Resource, StreamId};
+use wharf_vocab::{Fault, LaunchId, ProviderId, Resource, StreamId};
 
 use crate::command::{Closed, Command};
 use crate::kind::{Kind, Process};
@@ -30,7 +30,7 @@ pub(crate) enum End {
 /// A process and whoever looks after it.
 pub(crate) struct Instance {
     pub(crate) kind: Arc<dyn Kind>,
-    pub(crate) id: AgentId,
+    pub(crate) id: ProviderId,
     pub(crate) live: Arc<Live>,
     pub(crate) launch: LaunchId,
     pub(crate) begun: Begun,
@@ -206,7 +206,7 @@ impl Instance {
         let record = AuditRecord::new(event, "core", format!("agent:{}", self.id))
             .severity(severity)
             .fact("launch_id", self.launch.as_str());
-        let stream = StreamId::Agent(self.id.clone());
+        let stream = StreamId::Provider(self.id.clone());
         // When the engine is gone nothing can be written any more.
         let _ = self.kind.host().options().handle.record(&stream, facts(record)).await;
     }

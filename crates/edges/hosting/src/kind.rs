@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use wharf_domain::{Agent, AgentManifest};
-use wharf_engine::agents::Scan;
+use wharf_domain::{Manifest, Provider};
 use wharf_engine::launcher::{LaunchSpec, Launched, RestartPolicy};
-use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId};
+use wharf_engine::providers::Scan;
+use wharf_vocab::{Code, Digest, Fault, LaunchId, ProviderId};
 
 use crate::host::Host;
 use crate::launch::Sockets;
@@ -23,11 +23,11 @@ pub type Kept = Option<Box<dyn fmt::Debug + Send + Sync>>;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadManifest {
     /// Who it is.
-    pub id: AgentId,
+    pub id: ProviderId,
     /// The digest of the file.
     pub hash: Digest,
     /// What it says.
-    pub manifest: AgentManifest,
+    pub manifest: Manifest,
 }
 
 /// Where a kind's manifests stand, and how they are read.
@@ -57,7 +57,7 @@ pub enum Upkeep {
 #[derive(Debug, Clone)]
 pub struct Process {
     /// The provider as it was when it was started.
-    pub agent: Agent,
+    pub agent: Provider,
     /// The launch.
     pub launch: LaunchId,
     /// The process; `None` if it runs elsewhere.
@@ -77,7 +77,7 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     fn word(&self) -> &'static str;
 
     /// Whether a record is of a provider of this kind.
-    fn owns(&self, agent: &Agent) -> bool;
+    fn owns(&self, agent: &Provider) -> bool;
 
     /// Where manifests stand.
     fn manifest_file(&self) -> ManifestFile;
@@ -86,7 +86,7 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     fn scan(&self, folder: &Path) -> Result<Scan, Fault>;
 
     /// What is said when there is no such provider.
-    fn unknown(&self, id: &AgentId) -> Fault {
+    fn unknown(&self, id: &ProviderId) -> Fault {
         Fault::new(Code::AgentNotFound, format!("There is no {} {id}.", self.word()))
     }
 
@@ -96,17 +96,17 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     }
 
     /// When its processes are there.
-    fn upkeep(&self, _agent: &Agent) -> Upkeep {
+    fn upkeep(&self, _agent: &Provider) -> Upkeep {
         Upkeep::Always
     }
 
     /// When a process of it that crashed is started again.
-    fn restart(&self, _id: &AgentId) -> RestartPolicy {
+    fn restart(&self, _id: &ProviderId) -> RestartPolicy {
         self.host().options().restart
     }
 
     /// Whether it runs on this machine, as a process of this core.
-    fn has_process(&self, _agent: &Agent) -> bool {
+    fn has_process(&self, _agent: &Provider) -> bool {
         true
     }
 
@@ -114,7 +114,7 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
     /// its fence already.
     fn equip<'a>(
         self: Arc<Self>,
-        agent: &'a Agent,
+        agent: &'a Provider,
         places: &'a Places,
         spec: &'a mut LaunchSpec,
         sockets: &'a mut Sockets,

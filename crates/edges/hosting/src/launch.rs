@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::net::UnixListener;
-use wharf_domain::{Agent, AgentInput, Caller};
+use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_engine::egress::EgressDoor;
 use wharf_engine::launcher::{Fence, LaunchSpec, Launched, LogSpec, Secret};
-use wharf_vocab::{AgentId, Code, Digest, Fault, LaunchId, SandboxLevel, SecretName};
+use wharf_vocab::{Code, Digest, Fault, LaunchId, ProviderId, SandboxLevel, SecretName};
 
 use crate::fence::{self, Given};
 use crate::host::blocking;
@@ -27,7 +27,7 @@ const SOCKET_BYTES_MAX: usize = 103;
 /// A process that was started, and what must stay as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Running {
-    pub(crate) agent: Agent,
+    pub(crate) agent: Provider,
     /// `None` if it runs elsewhere.
     pub(crate) launched: Option<Arc<dyn Launched>>,
     pub(crate) places: Arc<Places>,
@@ -97,7 +97,7 @@ impl Drop for Sockets {
 pub(crate) async fn start(
     kind: &Arc<dyn Kind>,
     live: &Live,
-    id: &AgentId,
+    id: &ProviderId,
     launch: &LaunchId,
 ) -> Result<Running, Fault> {
     let agent = approved(kind, id).await?;
@@ -140,7 +140,7 @@ pub(crate) async fn start(
 
 /// The provider, if it is approved and its files are those that were approved. Files that are not
 /// are written down.
-pub(crate) async fn approved(kind: &Arc<dyn Kind>, id: &AgentId) -> Result<Agent, Fault> {
+pub(crate) async fn approved(kind: &Arc<dyn Kind>, id: &ProviderId) -> Result<Provider, Fault> {
     let agent = kind.host().options().handle.agent(id)?;
     if !agent.is_approved() && agent.drift.is_empty() {
         let message = format!("The {} {id} is not approved.", kind.word());
@@ -160,11 +160,11 @@ pub(crate) async fn approved(kind: &Arc<dyn Kind>, id: &AgentId) -> Result<Agent
 /// Writes down that a provider's files are not those that were approved.
 pub(crate) async fn record_drift(
     kind: &Arc<dyn Kind>,
-    id: &AgentId,
+    id: &ProviderId,
     difference: Vec<String>,
 ) -> Fault {
     let fault = drifted(id, &difference);
-    let input = AgentInput::Drift { difference };
+    let input = ProviderInput::Drift { difference };
     let handle = &kind.host().options().handle;
     if let Err(fault) = handle.change_agent(&Caller::core(), id, input).await {
         tracing::warn!(agent = %id, code = %fault.code, "a provider's drift was not recorded");
@@ -172,7 +172,7 @@ pub(crate) async fn record_drift(
     fault
 }
 
-fn drifted(id: &AgentId, difference: &[String]) -> Fault {
+fn drifted(id: &ProviderId, difference: &[String]) -> Fault {
     let message = format!(
         "The files of {id} are not the ones that were approved: {}. Look at it and approve it \
          again.",
@@ -199,7 +199,7 @@ fn environment(places: &Places, given: &Given) -> BTreeMap<String, String> {
     approved.chain(fixed.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
-fn fence(options: &Options, agent: &Agent, given: &Given) -> Fence {
+fn fence(options: &Options, agent: &Provider, given: &Given) -> Fence {
     let terms = agent.approval.as_ref().map(|approval| &approval.terms);
     let level = terms.map_or(SandboxLevel::Standard, |terms| terms.sandbox);
     let mut fence = Fence::default();
@@ -246,7 +246,7 @@ async fn give_secrets(kind: &dyn Kind, given: &Given, spec: &mut LaunchSpec) -> 
 /// Opens the way out to approved hosts, which is there as long as the launch.
 async fn open_door(
     options: &Options,
-    agent: &Agent,
+    agent: &Provider,
     given: &Given,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,

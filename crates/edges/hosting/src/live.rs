@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
-use wharf_domain::agent::AgentLimits;
-use wharf_domain::{Agent, Availability};
-use wharf_engine::agents::{AgentHealth, AgentState, AgentView};
+use wharf_domain::provider::ProviderLimits;
+use wharf_domain::{Availability, Provider};
 use wharf_engine::launcher::Launched;
+use wharf_engine::providers::{ProviderHealth, ProviderState, ProviderView};
 use wharf_engine::{Dispatch, Handle};
-use wharf_vocab::{AgentId, AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
+use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, ProviderId, Timestamp, WorldId};
 
 use crate::command::{Closed, Command};
 use crate::files::Watch;
@@ -164,7 +164,7 @@ impl Live {
     }
 
     /// A process gave a sign of life, and said how it feels.
-    pub fn heartbeat(&self, launch: &LaunchId, now: Timestamp, health: AgentHealth) {
+    pub fn heartbeat(&self, launch: &LaunchId, now: Timestamp, health: ProviderHealth) {
         if let Some(slot) = self.lock().pool.slot(launch) {
             slot.last_heartbeat = Some(now);
             slot.health = Some(health);
@@ -311,7 +311,7 @@ impl Live {
     }
 
     /// Tells the catalog whether calls can be made now.
-    pub async fn announce(&self, handle: &Handle, id: &AgentId) {
+    pub async fn announce(&self, handle: &Handle, id: &ProviderId) {
         let Ok(provider) = provider(id) else { return };
         let mut told = self.told.lock().await;
         let availability = self.availability();
@@ -342,23 +342,23 @@ impl Live {
     }
 
     /// The agent as others see it.
-    pub(crate) fn view(&self, agent: Agent, limits: AgentLimits) -> AgentView {
+    pub(crate) fn view(&self, agent: Provider, limits: ProviderLimits) -> ProviderView {
         let state = self.lock();
         let slots = || state.pool.slots.iter().filter(|slot| slot.closed.is_none());
         let rank = |slot: &&Slot| (slot.leaving, slot.phase != Phase::Running, !slot.is_usable());
         let front = slots().min_by_key(rank);
         let shown = match (front.map(|slot| slot.phase), &state.rest) {
-            (Some(Phase::Starting), _) => AgentState::Starting,
-            (Some(Phase::Running), _) => AgentState::Running,
-            (Some(Phase::Unhealthy), _) => AgentState::Unhealthy,
-            (None, Rest::Coming) if state.pool.upkeep() != Upkeep::Always => AgentState::Running,
-            (None, Rest::BackingOff) => AgentState::BackingOff,
-            (None, Rest::Coming) => AgentState::Starting,
+            (Some(Phase::Starting), _) => ProviderState::Starting,
+            (Some(Phase::Running), _) => ProviderState::Running,
+            (Some(Phase::Unhealthy), _) => ProviderState::Unhealthy,
+            (None, Rest::Coming) if state.pool.upkeep() != Upkeep::Always => ProviderState::Running,
+            (None, Rest::BackingOff) => ProviderState::BackingOff,
+            (None, Rest::Coming) => ProviderState::Starting,
             (None, Rest::Unknown | Rest::Down(_)) => at_rest(&agent, state.last.is_some()),
         };
         let process = front.and_then(Slot::process);
         let drift = (!agent.drift.is_empty()).then(|| agent.drift.join("; "));
-        AgentView {
+        ProviderView {
             state: shown,
             reason: state.reason.clone().or(drift).or_else(|| agent.stop_reason.clone()),
             pid: process.as_ref().map(|launched| launched.pid()),
@@ -378,13 +378,13 @@ impl Live {
     }
 }
 
-fn at_rest(agent: &Agent, was_launched: bool) -> AgentState {
+fn at_rest(agent: &Provider, was_launched: bool) -> ProviderState {
     match &agent.approval {
-        Some(_) if !agent.is_approved() => AgentState::Drifted,
-        _ if agent.stop_reason.is_some() => AgentState::Crashed,
-        None => AgentState::Added,
-        Some(_) if was_launched || !agent.tools.is_empty() => AgentState::Stopped,
-        Some(_) => AgentState::Approved,
+        Some(_) if !agent.is_approved() => ProviderState::Drifted,
+        _ if agent.stop_reason.is_some() => ProviderState::Crashed,
+        None => ProviderState::Added,
+        Some(_) if was_launched || !agent.tools.is_empty() => ProviderState::Stopped,
+        Some(_) => ProviderState::Approved,
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::agent::{AgentLimits, Usual};
+use wharf_domain::provider::{ProviderLimits, Usual};
 use wharf_engine::Handle;
 use wharf_engine::egress::Egress;
 use wharf_engine::launcher::{Launcher, RestartPolicy};
@@ -46,7 +46,7 @@ pub struct Options {
     /// The least a process must be fenced in; what its approval says when absent.
     pub sandbox_min: Option<SandboxLevel>,
     /// The owner's limits for all providers.
-    pub limits: AgentLimits,
+    pub limits: ProviderLimits,
 }
 
 impl Options {

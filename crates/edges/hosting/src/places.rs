@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use wharf_vocab::{AgentId, Digest, Isolation, LaunchId};
+use wharf_vocab::{Digest, Isolation, LaunchId, ProviderId};
 
 use crate::options::Options;
 use crate::{remove, workdir};
@@ -38,7 +38,7 @@ pub struct Places {
 impl Places {
     pub(crate) fn new(
         agents_dir: &Path,
-        id: &AgentId,
+        id: &ProviderId,
         launch: &LaunchId,
         isolation: Isolation,
     ) -> Self {
@@ -71,13 +71,13 @@ impl Drop for Places {
 }
 
 /// Short names, since ids may be long and socket paths may not.
-fn folder(agents_dir: &Path, id: &AgentId) -> PathBuf {
+fn folder(agents_dir: &Path, id: &ProviderId) -> PathBuf {
     let digest = Digest::of(&[id.as_str().as_bytes()]);
     agents_dir.join(&digest.as_str()[..16])
 }
 
 /// Where a provider's log lies.
-pub(crate) fn log(agents_dir: &Path, id: &AgentId) -> PathBuf {
+pub(crate) fn log(agents_dir: &Path, id: &ProviderId) -> PathBuf {
     folder(agents_dir, id).join("log")
 }
 
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn r054_what_worlds_and_runs_keep_is_the_launchs_own_and_goes_with_it() {
         let dir = tempfile::tempdir().expect("a folder");
-        let id = AgentId::new("dev.example.hello").expect("valid");
+        let id = ProviderId::new("dev.example.hello").expect("valid");
         let launch = |name: &str| LaunchId::new(name).expect("valid");
         let new = |name, isolation| Places::new(dir.path(), &id, &launch(name), isolation);
         for isolation in [Isolation::World, Isolation::Run] {

@@ -13,8 +13,8 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use wharf_engine::Dispatch;
-use wharf_engine::agents::AgentHealth;
 use wharf_engine::launcher::Launched;
+use wharf_engine::providers::ProviderHealth;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
 use crate::command::{Closed, Command};
@@ -78,7 +78,7 @@ pub(crate) struct Slot {
     pub(crate) notes: Vec<String>,
     pub(crate) last_heartbeat: Option<Timestamp>,
     /// What it said of itself then.
-    pub(crate) health: Option<AgentHealth>,
+    pub(crate) health: Option<ProviderHealth>,
     pub(crate) conn: Option<mpsc::Sender<Command>>,
     /// Why its connection has ended.
     pub(crate) closed: Option<Closed>,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use wharf_domain::Resolution;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink, RoomFor};
-use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId};
 
 use crate::command::Command;
 use crate::files::{self, Watch};
@@ -17,12 +17,12 @@ use crate::live::Live;
 /// The way to one provider. The engine keeps it, so it must not keep the engine.
 pub(crate) struct Sink {
     kind: Weak<dyn Kind>,
-    id: AgentId,
+    id: ProviderId,
     live: Arc<Live>,
 }
 
 impl Sink {
-    pub(crate) fn new(kind: &Arc<dyn Kind>, id: AgentId, live: Arc<Live>) -> Self {
+    pub(crate) fn new(kind: &Arc<dyn Kind>, id: ProviderId, live: Arc<Live>) -> Self {
         Self { kind: Arc::downgrade(kind), id, live }
     }
 }
@@ -69,7 +69,7 @@ impl ProviderSink for Sink {
 }
 
 /// Reads files again that look different, and hands the attempt over if they are the same.
-async fn look_then_place(kind: &Arc<dyn Kind>, id: &AgentId, live: &Live, dispatch: Dispatch) {
+async fn look_then_place(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live, dispatch: Dispatch) {
     let looked = recheck(kind, id, live).await;
     if live.release(&dispatch.attempt_id) {
         return canceled(&kind.host().options().handle, dispatch).await;
@@ -83,7 +83,7 @@ async fn look_then_place(kind: &Arc<dyn Kind>, id: &AgentId, live: &Live, dispat
 
 /// Compares a provider's files with what was approved. If they differ it is written down, no call
 /// is taken any more, and it is stopped.
-async fn recheck(kind: &Arc<dyn Kind>, id: &AgentId, live: &Live) -> Result<(), Fault> {
+async fn recheck(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live) -> Result<(), Fault> {
     let _alone = live.rechecking.lock().await;
     if let Some(fault) = live.blocked() {
         return Err(fault);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use wharf_domain::Agent;
+use wharf_domain::Provider;
 use wharf_domain::permission::Permission;
 use wharf_engine::Reach;
 use wharf_vocab::SandboxLevel;
@@ -10,7 +10,7 @@ use wharf_vocab::SandboxLevel;
 /// How a provider reaches the files of its calls: by addresses if nothing keeps it from the
 /// network or its permissions cover where they lead, else as files.
 #[must_use]
-pub fn reach(agent: &Agent, origin: Option<&str>) -> Reach {
+pub fn reach(agent: &Provider, origin: Option<&str>) -> Reach {
     let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
     if level.is_some_and(|level| level <= SandboxLevel::Basic) {
         return Reach::Storage;

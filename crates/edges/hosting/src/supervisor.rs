@@ -11,10 +11,10 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
-use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
+use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
 use wharf_engine::launcher::{Backoff, Verdict};
 use wharf_engine::{Attempt, Handle};
-use wharf_vocab::{AgentId, Code, Executed, Fault, Isolation, LaunchId, StreamId};
+use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId, StreamId};
 
 use crate::files::Watch;
 use crate::host::{blocking, random_hex};
@@ -40,7 +40,7 @@ pub(crate) enum Order {
 
 pub(crate) struct Supervisor {
     kind: Arc<dyn Kind>,
-    id: AgentId,
+    id: ProviderId,
     live: Arc<Live>,
     orders: mpsc::Receiver<Order>,
     backoff: Backoff,
@@ -54,7 +54,11 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    pub(crate) fn spawn(kind: &Arc<dyn Kind>, id: AgentId, live: Arc<Live>) -> mpsc::Sender<Order> {
+    pub(crate) fn spawn(
+        kind: &Arc<dyn Kind>,
+        id: ProviderId,
+        live: Arc<Live>,
+    ) -> mpsc::Sender<Order> {
         let (sender, orders) = mpsc::channel(16);
         let supervisor = Self {
             backoff: Backoff::new(kind.restart(&id)),
@@ -225,7 +229,7 @@ impl Supervisor {
         self.stop(&reason, Quit::Stop).await;
         // Drift is written down already, and says more than a reason could.
         let reason = (!fault.is(Code::AgentDrifted)).then_some(reason);
-        let input = AgentInput::Stop { reason };
+        let input = ProviderInput::Stop { reason };
         let changed = self.handle().change_agent(&Caller::core(), &self.id, input).await;
         if let Err(fault) = changed {
             tracing::warn!(agent = %self.id, code = %fault.code, "a provider's end was not recorded");
@@ -248,7 +252,7 @@ impl Supervisor {
     ) {
         let record =
             AuditRecord::new(event, "core", format!("agent:{}", self.id)).severity(severity);
-        let stream = StreamId::Agent(self.id.clone());
+        let stream = StreamId::Provider(self.id.clone());
         // When the engine is gone nothing can be written any more.
         let _ = self.handle().record(&stream, facts(record)).await;
     }

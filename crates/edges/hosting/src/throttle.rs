@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
-use wharf_domain::Agent;
-use wharf_domain::agent::{AgentLimits, Rate, Usage, Usual};
-use wharf_vocab::{AgentId, Code, Executed, Fault, SandboxLevel};
+use wharf_domain::Provider;
+use wharf_domain::provider::{ProviderLimits, Rate, Usage, Usual};
+use wharf_vocab::{Code, Executed, Fault, ProviderId, SandboxLevel};
 
 /// What a process may use up when nobody says anything about it.
 const MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
@@ -23,12 +23,12 @@ const DISK_BYTES: u64 = 1024 * 1024 * 1024;
 /// it with, and what holds for all agents; and where neither of the latter says anything, at most
 /// what is usual.
 #[must_use]
-pub fn limits(agent: &Agent, of_all: &AgentLimits) -> AgentLimits {
+pub fn limits(agent: &Provider, of_all: &ProviderLimits) -> ProviderLimits {
     usual(SandboxLevel::Standard, of_all).limits(agent)
 }
 
 /// What holds for whatever is launched, unless its owner says something else about it.
-pub(crate) fn usual(sandbox: SandboxLevel, of_all: &AgentLimits) -> Usual {
+pub(crate) fn usual(sandbox: SandboxLevel, of_all: &ProviderLimits) -> Usual {
     let usage = Usage {
         memory_bytes: Some(MEMORY_BYTES),
         processes: Some(PROCESSES),
@@ -36,7 +36,7 @@ pub(crate) fn usual(sandbox: SandboxLevel, of_all: &AgentLimits) -> Usual {
         disk_bytes: Some(DISK_BYTES),
         ..Usage::default()
     };
-    let limits = AgentLimits { usage, ..AgentLimits::default() };
+    let limits = ProviderLimits { usage, ..ProviderLimits::default() };
     Usual { sandbox, of_all: of_all.clone(), limits }
 }
 
@@ -94,12 +94,12 @@ impl Throttle {
 
 /// The gates of all agents.
 #[derive(Debug, Default)]
-pub struct Gates(Mutex<HashMap<AgentId, Arc<Gate>>>);
+pub struct Gates(Mutex<HashMap<ProviderId, Arc<Gate>>>);
 
 impl Gates {
     /// The gate of one provider.
     #[must_use]
-    pub fn of(&self, id: &AgentId) -> Arc<Gate> {
+    pub fn of(&self, id: &ProviderId) -> Arc<Gate> {
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(gates.entry(id.clone()).or_insert_with(|| Arc::new(Gate::new())))
     }
@@ -216,7 +216,7 @@ mod tests {
     #[tokio::test]
     async fn a_place_is_given_back_when_its_call_is_over() {
         let gates = Gates::default();
-        let id = AgentId::new("dev.example.hello").expect("valid");
+        let id = ProviderId::new("dev.example.hello").expect("valid");
         let (one, other) = (gates.of(&id), gates.of(&id));
         let first = one.enter(2).expect("free");
         let second = other.enter(2).expect("free");
@@ -226,6 +226,6 @@ mod tests {
         one.freed().await;
         assert!(one.enter(2).is_some());
         drop(second);
-        assert!(gates.of(&AgentId::new("dev.example.other").expect("valid")).enter(0).is_some());
+        assert!(gates.of(&ProviderId::new("dev.example.other").expect("valid")).enter(0).is_some());
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use wharf_domain::{Ask, Caller, Grant, Run};
 use wharf_engine::Handle;
-use wharf_engine::agents::AgentView;
+use wharf_engine::providers::ProviderView;
 use wharf_vocab::{AskId, Code, Fault, RunKey, ToolId, Verb, WorldId};
 
 use crate::answer::Refused;
@@ -64,9 +64,9 @@ pub(crate) fn still(handle: &Handle, caller: Caller, verb: Verb, world: WorldId)
 
 /// A provider as a caller may see it. Which start of its process is current tells where its sockets
 /// and folders lie, and so concerns only those who administer it.
-pub(crate) fn seen_by(caller: &Caller, view: AgentView) -> AgentView {
+pub(crate) fn seen_by(caller: &Caller, view: ProviderView) -> ProviderView {
     let administers = caller.rights.check_verb(Verb::Admin).is_ok();
-    AgentView { launch: view.launch.filter(|_| administers), ..view }
+    ProviderView { launch: view.launch.filter(|_| administers), ..view }
 }
 
 /// Whether a caller may have to do with a tool.

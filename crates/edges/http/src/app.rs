@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
-use wharf_engine::agents::AgentControl;
+use wharf_engine::providers::ProviderControl;
 use wharf_engine::vault::Vault;
 
 use crate::auth::OwnerToken;
@@ -21,8 +21,8 @@ pub(crate) struct App {
     pub(crate) handle: Handle,
     pub(crate) owner: OwnerToken,
     pub(crate) hosts: Hosts,
-    pub(crate) agents: Option<Arc<dyn AgentControl>>,
-    pub(crate) tools: Option<Arc<dyn AgentControl>>,
+    pub(crate) agents: Option<Arc<dyn ProviderControl>>,
+    pub(crate) tools: Option<Arc<dyn ProviderControl>>,
     pub(crate) vault: Option<Arc<dyn Vault>>,
     pub(crate) doctor: Option<Doctor>,
     pub(crate) mounts: Vec<Mount>,

@@ -10,7 +10,7 @@ use wharf_domain::run::RunContext;
 use wharf_domain::{Resolution, Scope};
 use wharf_engine::{NewRun, RunSeats};
 use wharf_vocab::{
-    AgentId, AskId, Code, Fault, IdError, Mode, Object, RunId, RunKey, SeatId, ToolId, WorldId,
+    AskId, Code, Fault, IdError, Mode, Object, ProviderId, RunId, RunKey, SeatId, ToolId, WorldId,
 };
 use wharf_wire::rest_v1::{self as wire, AnswerQuestion, CreateRun, DecideApproval};
 
@@ -124,8 +124,8 @@ pub(crate) fn tool_id(provider: &str, name: &str) -> Result<ToolId, Fault> {
 }
 
 /// The agent that a path names.
-pub(crate) fn agent_id(text: &str) -> Result<AgentId, Fault> {
-    field("agent_id", AgentId::new(text))
+pub(crate) fn agent_id(text: &str) -> Result<ProviderId, Fault> {
+    field("agent_id", ProviderId::new(text).map_err(|_| IdError { what: "an agent id" }))
 }
 
 /// The world that a path or a body names.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use wharf_engine::agents::AgentControl;
+use wharf_engine::providers::ProviderControl;
 use wharf_engine::vault::Vault;
 use wharf_vocab::limits::{BODY_BYTES_MAX, FILE_BYTES_MAX};
 use wharf_wire::rest_v1::Finding;
@@ -22,9 +22,9 @@ pub struct Options {
     /// Origins of pages that may call besides the core's own, such as `http://localhost:5173`.
     pub origins: Vec<String>,
     /// Who steers agents; a core without has none and takes none.
-    pub agents: Option<Arc<dyn AgentControl>>,
+    pub agents: Option<Arc<dyn ProviderControl>>,
     /// Who steers tool servers; a core without has none and takes none.
-    pub tools: Option<Arc<dyn AgentControl>>,
+    pub tools: Option<Arc<dyn ProviderControl>>,
     /// Who keeps secrets and keys; a core without has none and takes none.
     pub vault: Option<Arc<dyn Vault>>,
     /// What the rest of the process has to say when a core is asked how it fares.

@@ -1,4 +1,4 @@
-//! The edge as others hold it: tool servers are steered through [`AgentControl`].
+//! The edge as others hold it: tool servers are steered through [`ProviderControl`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use wharf_domain::{Agent, AgentInput, Caller};
-use wharf_engine::agents::{AgentControl, AgentView, Approve, Scan};
+use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_engine::launcher::LogLine;
+use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
 use wharf_hosting::{Control, Kind, provider};
-use wharf_vocab::{AgentId, Fault, ToolId};
+use wharf_vocab::{Fault, ProviderId, ToolId};
 
 use crate::options::Options;
 use crate::tools::{Tools, server_of};
@@ -44,22 +44,22 @@ impl RunEdge {
     async fn approve_one(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         approve: Approve,
-    ) -> Result<AgentView, Fault> {
+    ) -> Result<ProviderView, Fault> {
         let approved = self.control.approve(caller.clone(), id.clone(), approve).await?;
         self.offer(&approved.agent).await?;
         self.control.start(caller, id).await
     }
 
     /// Takes the one tool on that the manifest describes.
-    async fn offer(&self, agent: &Agent) -> Result<(), Fault> {
+    async fn offer(&self, agent: &Provider) -> Result<(), Fault> {
         let (host, tools) = (&self.tools.host, [server_of(agent)?.offered()]);
         let handle = &host.options().handle;
-        let input = AgentInput::Offer { tools: tools.to_vec() };
+        let input = ProviderInput::Offer { tools: tools.to_vec() };
         handle.change_agent(&Caller::core(), &agent.id, input).await?;
         // The manifest that was approved is the tool's definition.
-        let input = AgentInput::ApproveTools { tools: vec![tools[0].tool.clone()] };
+        let input = ProviderInput::ApproveTools { tools: vec![tools[0].tool.clone()] };
         let known = handle.change_agent(&Caller::core(), &agent.id, input).await?;
         // What changed is set apart before it can be seen.
         host.quarantine(&known);
@@ -67,16 +67,16 @@ impl RunEdge {
     }
 }
 
-impl AgentControl for RunEdge {
-    fn list(&self) -> Vec<AgentView> {
+impl ProviderControl for RunEdge {
+    fn list(&self) -> Vec<ProviderView> {
         self.control.list()
     }
 
-    fn show(&self, id: &AgentId) -> Result<AgentView, Fault> {
+    fn show(&self, id: &ProviderId) -> Result<ProviderView, Fault> {
         self.control.show(id)
     }
 
-    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.add(caller, folder)
     }
 
@@ -84,55 +84,59 @@ impl AgentControl for RunEdge {
         self.control.scan(folder)
     }
 
-    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+    fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
         self.control.drift(id)
     }
 
     fn approve(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         approve: Approve,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.approve_one(caller, id, approve).boxed()
     }
 
-    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn revoke(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.revoke(caller, id)
     }
 
     fn approve_tools(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         tools: Vec<ToolId>,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.approve_tools(caller, id, tools)
     }
 
-    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn start(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.start(caller, id)
     }
 
-    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
-        AgentControl::stop(&self.control, caller, id)
+    fn stop(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+        ProviderControl::stop(&self.control, caller, id)
     }
 
-    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn restart(
+        &self,
+        caller: Caller,
+        id: ProviderId,
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         self.control.restart(caller, id)
     }
 
-    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
+    fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>> {
         self.control.remove(caller, id)
     }
 
-    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+    fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
         self.control.logs(id, lines)
     }
 
     fn follow_logs(
         &self,
-        id: AgentId,
+        id: ProviderId,
         lines: usize,
     ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
         self.control.follow_logs(id, lines)

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use wharf_domain::permission::Permission;
 use wharf_engine::launcher::Secret;
 use wharf_hosting::Kind as _;
-use wharf_vocab::{AgentId, Code, Fault, SecretName};
+use wharf_vocab::{Code, Fault, ProviderId, SecretName};
 
 use crate::link::{self, Endpoint};
 use crate::tools::{Tools, server_of};
@@ -17,7 +17,7 @@ use crate::tools::{Tools, server_of};
 /// The way to one start of a tool server.
 pub(crate) struct Doors {
     tools: Arc<Tools>,
-    id: AgentId,
+    id: ProviderId,
     endpoint: Endpoint,
     /// The secret that holds its bearer token.
     token: Option<SecretName>,
@@ -34,7 +34,7 @@ impl fmt::Debug for Doors {
 impl Doors {
     pub(crate) fn new(
         tools: Arc<Tools>,
-        id: AgentId,
+        id: ProviderId,
         endpoint: Endpoint,
         token: Option<SecretName>,
     ) -> Self {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use tokio::net::UnixListener;
-use wharf_domain::Agent;
-use wharf_domain::agent::{Serving, ToolServer};
+use wharf_domain::Provider;
 use wharf_domain::permission::Permission;
+use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::Reach;
 use wharf_engine::launcher::{Inbound, LaunchSpec, Secret};
 use wharf_hosting::{Places, Sockets, bind_unix, random_hex};
@@ -44,7 +44,7 @@ pub(crate) struct Way {
 /// Makes a launch one of a tool server; the way there.
 pub(crate) fn equip(
     options: &Options,
-    (agent, server): (&Agent, &ToolServer),
+    (agent, server): (&Provider, &ToolServer),
     places: &Places,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,
@@ -107,7 +107,11 @@ pub(crate) fn equip(
 }
 
 /// How a launched server reaches the files of its runs.
-pub(crate) fn reach(options: &Options, agent: &Agent, server: &ToolServer) -> Result<Reach, Fault> {
+pub(crate) fn reach(
+    options: &Options,
+    agent: &Provider,
+    server: &ToolServer,
+) -> Result<Reach, Fault> {
     let is_image = matches!(server.how, Serving::Image { .. });
     if is_image && options.container.iter().any(|word| word.contains(ARTIFACTS)) {
         return Ok(Reach::Folder);
@@ -135,7 +139,7 @@ pub(crate) fn no_container() -> Fault {
 }
 
 /// The arguments of the program that serves a handler.
-fn serve(options: &Options, agent: &Agent, handler: &Path, artifacts: &Path) -> Vec<String> {
+fn serve(options: &Options, agent: &Provider, handler: &Path, artifacts: &Path) -> Vec<String> {
     let mut args: Vec<String> = ["tool", "serve", "--handler"].map(str::to_owned).into();
     args.push(handler.display().to_string());
     args.extend(["--listen", "fd:3"].map(str::to_owned));
@@ -147,7 +151,7 @@ fn serve(options: &Options, agent: &Agent, handler: &Path, artifacts: &Path) -> 
 
 /// What a handler may see and reach beside the usual: variables by their names, and hosts by the
 /// way out that a fence opens and names in the environment.
-fn approved(agent: &Agent, spec: &LaunchSpec) -> Vec<String> {
+fn approved(agent: &Provider, spec: &LaunchSpec) -> Vec<String> {
     let mut args = Vec::new();
     let is_fenced = spec.fence.level > SandboxLevel::Basic;
     let permissions = agent.permissions();

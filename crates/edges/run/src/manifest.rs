@@ -12,11 +12,11 @@ use std::path::Path;
 
 use toml::Table;
 use wharf_domain::ToolDef;
-use wharf_domain::agent::{
-    AgentLimits, AgentManifest, Entrypoint, RESERVED_IDS, Serving, ToolServer, Usage, quantity,
-};
 use wharf_domain::permission::Permission;
-use wharf_vocab::{AgentId, Code, Digest, Fault, Isolation, SandboxLevel, SecretName, ToolId};
+use wharf_domain::provider::{
+    Entrypoint, Manifest, ProviderLimits, RESERVED_IDS, Serving, ToolServer, Usage, quantity,
+};
+use wharf_vocab::{Code, Digest, Fault, Isolation, ProviderId, SandboxLevel, SecretName, ToolId};
 
 use fields::Fields;
 
@@ -65,11 +65,11 @@ const OF_A_PROCESS: &[&str] = &["secrets", "permissions", "sandbox", "isolation"
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Read {
     /// The tool's reference, which is the server's id.
-    pub(crate) id: AgentId,
+    pub(crate) id: ProviderId,
     /// The hash of all that was read: the manifest, and the schemas that stand beside it.
     pub(crate) hash: Digest,
     /// What it says.
-    pub(crate) manifest: AgentManifest,
+    pub(crate) manifest: Manifest,
 }
 
 /// Reads the manifest in a folder, and the schemas it names. It blocks, but only on plain files.
@@ -86,10 +86,10 @@ pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
     if !how.is_launched() {
         fields.none_of(OF_A_PROCESS, "it is for servers that this core starts")?;
     }
-    let id = AgentId::new(tool.tool.as_str())
+    let id = ProviderId::new(tool.tool.as_str())
         .map_err(|error| fields.wrong("ref", &error.to_string()))?;
     let token_secret = secret(&fields, "token_secret")?;
-    let manifest = AgentManifest {
+    let manifest = Manifest {
         name: id.to_string(),
         version: tool.tool.as_str().rsplit_once('@').map_or("", |(_, version)| version).to_owned(),
         description: tool.description.clone(),
@@ -221,8 +221,8 @@ fn calls_max(fields: &Fields<'_>) -> Result<Option<u32>, Fault> {
     Ok(calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)))
 }
 
-fn limits(fields: &Fields<'_>) -> Result<AgentLimits, Fault> {
-    let mut limits = AgentLimits { calls_max: calls_max(fields)?, ..AgentLimits::default() };
+fn limits(fields: &Fields<'_>) -> Result<ProviderLimits, Fault> {
+    let mut limits = ProviderLimits { calls_max: calls_max(fields)?, ..ProviderLimits::default() };
     let Some(table) = fields.table("resources")? else { return Ok(limits) };
     let given = Fields::new(table, "resources.");
     given.only(RESOURCES)?;

@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::Agent;
-use wharf_domain::agent::{Serving, ToolServer};
+use wharf_domain::Provider;
+use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::launcher::{Launched, LogSource};
 use wharf_engine::{Attempt, Dispatch, Handle, Reach};
 use wharf_hosting::{Closed, Command, Phase, Process, Tie, fail};
@@ -365,7 +365,7 @@ fn settings(server: &ToolServer, calls_max: usize) -> Settings {
 fn shelf(
     tools: &Tools,
     process: &Process,
-    agent: &Agent,
+    agent: &Provider,
     server: &ToolServer,
 ) -> Result<Option<Arc<Shelf>>, Fault> {
     if process.launched.is_none() || equip::reach(&tools.options, agent, server)? == Reach::Storage

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use wharf_domain::Agent;
-use wharf_domain::agent::{Serving, ToolServer};
-use wharf_engine::agents::Scan;
+use wharf_domain::Provider;
+use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::launcher::LaunchSpec;
+use wharf_engine::providers::Scan;
 use wharf_hosting::{
     Host, Kept, Kind, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
 };
-use wharf_vocab::{AgentId, Code, Fault, LaunchId};
+use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
 use crate::equip::Way;
 use crate::link::{Address, Endpoint};
@@ -43,11 +43,11 @@ fn read(folder: &Path) -> Result<ReadManifest, Fault> {
 }
 
 /// What a record says of its tool server.
-pub(crate) fn server_of(agent: &Agent) -> Result<&ToolServer, Fault> {
+pub(crate) fn server_of(agent: &Provider) -> Result<&ToolServer, Fault> {
     agent.manifest.server.as_deref().ok_or_else(|| unknown(&agent.id))
 }
 
-pub(crate) fn unknown(id: &AgentId) -> Fault {
+pub(crate) fn unknown(id: &ProviderId) -> Fault {
     Fault::new(Code::ToolNotFound, format!("There is no tool server {id}."))
 }
 
@@ -108,7 +108,7 @@ impl Kind for Tools {
         "tool server"
     }
 
-    fn owns(&self, agent: &Agent) -> bool {
+    fn owns(&self, agent: &Provider) -> bool {
         agent.manifest.server.is_some()
     }
 
@@ -121,7 +121,7 @@ impl Kind for Tools {
         Err(Fault::new(Code::RequestInvalid, message))
     }
 
-    fn unknown(&self, id: &AgentId) -> Fault {
+    fn unknown(&self, id: &ProviderId) -> Fault {
         unknown(id)
     }
 
@@ -136,17 +136,17 @@ impl Kind for Tools {
         }
     }
 
-    fn upkeep(&self, _agent: &Agent) -> Upkeep {
+    fn upkeep(&self, _agent: &Provider) -> Upkeep {
         Upkeep::OnDemand { idle: self.options.idle }
     }
 
-    fn has_process(&self, agent: &Agent) -> bool {
+    fn has_process(&self, agent: &Provider) -> bool {
         agent.manifest.server.as_ref().is_some_and(|server| server.how.is_launched())
     }
 
     fn equip<'a>(
         self: Arc<Self>,
-        agent: &'a Agent,
+        agent: &'a Provider,
         places: &'a Places,
         spec: &'a mut LaunchSpec,
         sockets: &'a mut Sockets,

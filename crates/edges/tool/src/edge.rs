@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use wharf_domain::agent::{AgentLimits, Entrypoint};
-use wharf_domain::{AgentInput, AgentManifest, Caller, ToolDef};
-use wharf_vocab::{AgentId, Code, Digest, Fault, ProviderId};
+use wharf_domain::provider::{Entrypoint, ProviderLimits};
+use wharf_domain::{Caller, Manifest, ProviderInput, ToolDef};
+use wharf_vocab::{Code, Digest, Fault, ProviderId};
 use wharf_wire::tool_v1::close;
 
 use crate::options::Options;
@@ -131,7 +131,7 @@ impl Shared {
     }
 
     /// Takes up an operative of an earlier core.
-    async fn take_up(self: &Arc<Self>, id: &AgentId, tools: Vec<ToolDef>) -> Result<(), Fault> {
+    async fn take_up(self: &Arc<Self>, id: &ProviderId, tools: Vec<ToolDef>) -> Result<(), Fault> {
         let name = ProviderId::new(id.as_str())
             .map_err(|_| Fault::new(Code::CoreInternal, "The name does not fit."))?;
         let station = self.station_or_new(&name)?;
@@ -167,7 +167,7 @@ impl Shared {
     async fn make(
         self: &Arc<Self>,
         caller: &Caller,
-        id: &AgentId,
+        id: &ProviderId,
         station: &Arc<Station>,
     ) -> Result<(), Fault> {
         let handle = &self.options.handle;
@@ -216,7 +216,7 @@ impl Shared {
         let unknown = || Fault::new(Code::AgentNotFound, format!("There is no operative {name}."));
         let station = self.station(name).ok_or_else(unknown)?;
         let handle = &self.options.handle;
-        handle.change_agent(caller, &query::record(name)?, AgentInput::Remove).await?;
+        handle.change_agent(caller, &query::record(name)?, ProviderInput::Remove).await?;
         station.forget();
         self.remove_station(&station);
         handle.remove_provider(name.clone()).await
@@ -224,15 +224,15 @@ impl Shared {
 }
 
 /// What the journal keeps of a name.
-fn record(id: &AgentId) -> AgentInput {
-    let manifest = AgentManifest {
+fn record(id: &ProviderId) -> ProviderInput {
+    let manifest = Manifest {
         name: id.to_string(),
         version: String::new(),
         description: "An operative: it connects by itself.".to_owned(),
         entrypoint: Entrypoint { program: String::new(), args: Vec::new() },
         permissions: Vec::new(),
         capabilities: Vec::new(),
-        limits: AgentLimits::default(),
+        limits: ProviderLimits::default(),
         isolation: None,
         inherits_connection: false,
         source: None,
@@ -240,7 +240,7 @@ fn record(id: &AgentId) -> AgentInput {
         operative: true,
     };
     let manifest_hash = Digest::of(&[b"operative", id.as_str().as_bytes()]);
-    AgentInput::Add { folder: String::new(), manifest_hash, manifest }
+    ProviderInput::Add { folder: String::new(), manifest_hash, manifest }
 }
 
 fn taken(name: &ProviderId) -> Fault {

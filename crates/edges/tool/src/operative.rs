@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wharf_domain::run::{AttemptError, AttemptReport};
-use wharf_domain::{AgentInput, Caller, Progress, Resolution, ToolDef};
+use wharf_domain::{Caller, Progress, ProviderInput, Resolution, ToolDef};
 use wharf_engine::{Attempt, Dispatch};
 use wharf_protocol::tool::value::Form;
 use wharf_protocol::tool::{Answer, CallError, Incoming, Session};
@@ -110,7 +110,7 @@ impl Operative {
     async fn keep(&self, before: Vec<ToolDef>, defs: Vec<ToolDef>) -> Result<(), Fault> {
         let (handle, name) = (&self.shared.options.handle, &self.station.name);
         handle.set_tools(name, defs.clone())?;
-        let offered = AgentInput::Offer { tools: defs };
+        let offered = ProviderInput::Offer { tools: defs };
         let kept = handle.change_agent(&self.caller, &query::record(name)?, offered).await;
         if let Err(fault) = kept {
             handle.set_tools(name, before)?;

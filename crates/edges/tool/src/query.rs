@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use wharf_domain::Caller;
-use wharf_domain::agent::RESERVED_IDS;
 use wharf_domain::permission::ToolPattern;
-use wharf_vocab::{AgentId, Code, Fault, ProviderId, ToolId, Verb, WorldId};
+use wharf_domain::provider::RESERVED_IDS;
+use wharf_vocab::{Code, Fault, ProviderId, ToolId, Verb, WorldId};
 use wharf_wire::tool_v1::SUBPROTOCOL;
 
 /// Shortest name of a session that a client chooses.
@@ -133,8 +133,8 @@ fn check_name(caller: &Caller, provider: &ProviderId) -> Result<(), Fault> {
 }
 
 /// The record under which a name is kept.
-pub(crate) fn record(provider: &ProviderId) -> Result<AgentId, Fault> {
-    AgentId::new(provider.as_str())
+pub(crate) fn record(provider: &ProviderId) -> Result<ProviderId, Fault> {
+    ProviderId::new(provider.as_str())
         .map_err(|_| Fault::new(Code::CoreInternal, "The name does not fit."))
 }
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use wharf_domain::agent::RESERVED_IDS;
+use wharf_domain::provider::RESERVED_IDS;
 use wharf_domain::run::RunContext;
-use wharf_domain::{Agent, Permission, json_weight};
+use wharf_domain::{Permission, Provider, json_weight};
 use wharf_ports::Dispatch;
-use wharf_vocab::{AgentId, Code, Fault, GrantId, ProviderId, ToolId};
+use wharf_vocab::{Code, Fault, GrantId, ProviderId, ToolId};
 
 use crate::catalog::{Catalog, CatalogTool, not_found};
 use crate::records::{Agents, Grants};
@@ -36,13 +36,13 @@ pub struct InputChecks {
     /// Of agents of which nothing else is said.
     pub agents: InputCheck,
     /// Of single agents.
-    pub by_id: BTreeMap<AgentId, InputCheck>,
+    pub by_id: BTreeMap<ProviderId, InputCheck>,
 }
 
 impl InputChecks {
     /// How an agent's inputs are checked.
     #[must_use]
-    pub fn of_agent(&self, id: &AgentId) -> InputCheck {
+    pub fn of_agent(&self, id: &ProviderId) -> InputCheck {
         self.by_id.get(id).copied().unwrap_or(self.agents)
     }
 
@@ -52,8 +52,9 @@ impl InputChecks {
             return InputCheck::Enforce;
         }
         let provider = tool.provider();
-        let Ok(id) = AgentId::new(provider.as_str()) else { return InputCheck::Enforce };
-        let is_agent = |agent: &Agent| agent.manifest.server.is_none() && !agent.manifest.operative;
+        let Ok(id) = ProviderId::new(provider.as_str()) else { return InputCheck::Enforce };
+        let is_agent =
+            |agent: &Provider| agent.manifest.server.is_none() && !agent.manifest.operative;
         match agents.look(&id, is_agent) {
             Some(true) => self.of_agent(&id),
             _ => InputCheck::Enforce,
@@ -108,7 +109,7 @@ pub(crate) fn context(
     if context.is_empty() {
         return Ok(context);
     }
-    let Some(permissions) = of_agent(agents, provider, Agent::permissions) else {
+    let Some(permissions) = of_agent(agents, provider, Provider::permissions) else {
         return Ok(RunContext::default());
     };
     if context.resource_paths.len() > PATHS_MAX {
@@ -138,16 +139,16 @@ pub(crate) fn revoked(id: &GrantId) -> Fault {
 fn of_agent<T>(
     agents: &Agents,
     provider: &ProviderId,
-    look: impl FnOnce(&Agent) -> T,
+    look: impl FnOnce(&Provider) -> T,
 ) -> Option<T> {
-    let id = AgentId::new(provider.as_str()).ok()?;
+    let id = ProviderId::new(provider.as_str()).ok()?;
     if RESERVED_IDS.contains(&id.as_str()) {
         return None;
     }
     agents.look(&id, |agent| (!agent.removed).then(|| look(agent)))?
 }
 
-fn check_agent(agent: &Agent) -> Result<(), Fault> {
+fn check_agent(agent: &Provider) -> Result<(), Fault> {
     // An operative is let in by its token, and that is all the approval there is.
     if agent.manifest.operative || agent.is_approved() {
         return Ok(());

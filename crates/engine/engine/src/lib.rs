@@ -33,6 +33,6 @@ pub use schema::check_schema;
 pub use wharf_ports::{
     ByteStream, CostBy, CostKey, CostRow, CostSum, Dispatch, EffectId, FileQuery, FileRecord,
     HistoryItem, Lifeline, ObjectBody, ObjectError, ObjectErrorKind, ObjectInfo, ProviderSink,
-    RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, UploadPart, Usage, agents, egress,
-    launcher, vault,
+    RoomFor, RunPage, RunPlace, RunQuery, SealedRecord, UploadPart, Usage, egress, launcher,
+    providers, vault,
 };

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use wharf_domain::{Agent, Grant, Seat, World};
-use wharf_vocab::{AgentId, GrantId, SeatId, WorldId};
+use wharf_domain::{Grant, Provider, Seat, World};
+use wharf_vocab::{GrantId, ProviderId, SeatId, WorldId};
 
 /// Records by their ids, for readers that must not wait for the shell.
 #[derive(Debug)]
 pub(crate) struct Records<K, V>(RwLock<BTreeMap<K, V>>);
 
 pub(crate) type Worlds = Records<WorldId, World>;
-pub(crate) type Agents = Records<AgentId, Agent>;
+pub(crate) type Agents = Records<ProviderId, Provider>;
 pub(crate) type Grants = Records<GrantId, Grant>;
 pub(crate) type Seats = Records<SeatId, Seat>;
 
@@ -62,7 +62,7 @@ impl Worlds {
 }
 
 impl Agents {
-    pub(crate) fn set(&self, agent: Agent) {
+    pub(crate) fn set(&self, agent: Provider) {
         self.insert(agent.id.clone(), agent);
     }
 }

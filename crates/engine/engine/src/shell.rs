@@ -272,7 +272,7 @@ impl Shell {
             Message::Provider { provider, availability } => {
                 for shard in ShardId::all() {
                     let (provider, availability) = (provider.clone(), availability.clone());
-                    self.queue.push_back((shard, Input::Provider { provider, availability }));
+                    self.queue.push_back((shard, Input::Availability { provider, availability }));
                 }
             }
             Message::Stop(_) => {}
@@ -413,7 +413,7 @@ impl Shell {
                 self.publish(batch, &run);
             }
             Effect::WorldChanged(world) => self.parts.worlds.set(world),
-            Effect::AgentChanged(agent) => self.parts.agents.set(*agent),
+            Effect::ProviderChanged(agent) => self.parts.agents.set(*agent),
             Effect::GrantChanged(grant) => self.parts.grants.set(*grant),
             Effect::SeatChanged(seat) => self.parts.seats.set(*seat),
             Effect::Dispatch(dispatch) => self.dispatch(shard, dispatch),

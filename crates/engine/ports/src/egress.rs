@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use wharf_domain::permission::HostPattern;
-use wharf_vocab::{AgentId, Fault};
+use wharf_vocab::{Fault, ProviderId};
 
 /// Opens ways out.
 pub trait Egress: Send + Sync + fmt::Debug + 'static {
@@ -14,7 +14,7 @@ pub trait Egress: Send + Sync + fmt::Debug + 'static {
     /// patterns fits, refuses the rest with a clear error and audits it.
     fn open(
         &self,
-        agent: AgentId,
+        agent: ProviderId,
         socket: PathBuf,
         allowed: Vec<HostPattern>,
     ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>>;

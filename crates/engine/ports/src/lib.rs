@@ -3,7 +3,6 @@
 //! Adapters and edges implement these traits; the engine knows nothing else of them. The fakes
 //! in [`memory`] keep the same promises, and [`contract`] is the suite every store must pass.
 
-pub mod agents;
 mod artifacts;
 mod batch;
 mod clock;
@@ -15,6 +14,7 @@ mod lifeline;
 pub mod memory;
 mod objects;
 mod provider;
+pub mod providers;
 mod store;
 pub mod vault;
 mod verify;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::{AccountId, AgentId, Digest, GrantId, IdError, SeatId, Verb};
+use wharf_vocab::{AccountId, Digest, GrantId, IdError, ProviderId, SeatId, Verb};
 
 use crate::Seat;
 use crate::grant::{Narrowing, Rights};
@@ -77,7 +77,7 @@ impl Caller {
     /// An agent that works on a run started by `above`: the same rights or fewer, and only the
     /// tools that the agent's own permissions name.
     #[must_use]
-    pub fn agent(id: &AgentId, above: &CallerRef, tools: Vec<ToolPattern>) -> Self {
+    pub fn agent(id: &ProviderId, above: &CallerRef, tools: Vec<ToolPattern>) -> Self {
         let narrowing = Narrowing { tools: Some(tools), ..Narrowing::default() };
         let rights = above.rights();
         let grant = agent_grant(id);
@@ -214,7 +214,7 @@ fn seat_grant(id: &SeatId) -> GrantId {
 }
 
 /// The name under which an agent acts.
-fn agent_grant(id: &AgentId) -> GrantId {
+fn agent_grant(id: &ProviderId) -> GrantId {
     let named = GrantId::new(format!("agent.{id}"));
     named.unwrap_or_else(|_| {
         let digest = Digest::of(&[id.as_str().as_bytes()]);

@@ -4,7 +4,7 @@ use wharf_vocab::StreamKind;
 
 use crate::run::Created;
 use crate::{
-    AgentEntry, AskEntry, GrantEntry, NoticeEntry, RunEntry, RunSpec, SeatEntry, WorldEntry,
+    AskEntry, GrantEntry, NoticeEntry, ProviderEntry, RunEntry, RunSpec, SeatEntry, WorldEntry,
 };
 
 /// One entry of any stream.
@@ -17,7 +17,7 @@ pub enum Entry {
     /// Of a world.
     World(WorldEntry),
     /// Of an agent.
-    Agent(Box<AgentEntry>),
+    Provider(Box<ProviderEntry>),
     /// Of a seat.
     Seat(SeatEntry),
     /// Of a grant.
@@ -44,7 +44,7 @@ impl Entry {
     #[must_use]
     pub fn replaces_earlier(&self) -> bool {
         match self {
-            Self::Agent(entry) => entry.replaces_earlier(),
+            Self::Provider(entry) => entry.replaces_earlier(),
             Self::Seat(SeatEntry::Offered(offered)) => offered.replaced.is_none(),
             _ => false,
         }
@@ -54,7 +54,7 @@ impl Entry {
     #[must_use]
     pub fn is_replaced(&self) -> bool {
         match self {
-            Self::Agent(entry) => entry.is_replaced(),
+            Self::Provider(entry) => entry.is_replaced(),
             Self::Seat(SeatEntry::Offered(offered)) => offered.replaced.is_some(),
             _ => false,
         }
@@ -64,7 +64,7 @@ impl Entry {
     #[must_use]
     pub fn replaced(&self) -> Option<Self> {
         match self {
-            Self::Agent(entry) => entry.replaced().map(|entry| Self::Agent(Box::new(entry))),
+            Self::Provider(entry) => entry.replaced().map(|entry| Self::Provider(Box::new(entry))),
             Self::Seat(entry) => entry.replaced().map(Self::Seat),
             _ => None,
         }
@@ -77,7 +77,7 @@ impl Entry {
             Self::Run(_) => StreamKind::Run,
             Self::Ask(_) => StreamKind::Ask,
             Self::World(_) => StreamKind::World,
-            Self::Agent(_) => StreamKind::Agent,
+            Self::Provider(_) => StreamKind::Provider,
             Self::Seat(_) => StreamKind::Seat,
             Self::Grant(_) => StreamKind::Grant,
             Self::Notice(_) => StreamKind::Notice,

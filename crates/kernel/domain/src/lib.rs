@@ -4,7 +4,6 @@
 //! answer an input with a decision: entries to append, money to move, effects to perform. The
 //! same `apply` builds the state live and when it is read back, so that replay equals live.
 
-pub mod agent;
 mod artifact;
 mod ask;
 mod audit;
@@ -17,6 +16,7 @@ mod outcome;
 pub mod permission;
 mod policy;
 mod progress;
+pub mod provider;
 pub mod run;
 pub mod scope;
 pub mod seat;
@@ -24,7 +24,6 @@ mod tool;
 mod weight;
 mod world;
 
-pub use agent::{Agent, AgentEntry, AgentInput, AgentManifest};
 pub use artifact::{Artifact, ArtifactOp, Delivery, Metered, Move, is_written};
 pub use ask::{Ask, AskEntry, AskSpec, Resolution, Scope};
 pub use audit::{AuditRecord, Severity};
@@ -37,6 +36,7 @@ pub use outcome::Outcome;
 pub use permission::Permission;
 pub use policy::{Gate, Patience, PatienceError, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
+pub use provider::{Manifest, Provider, ProviderEntry, ProviderInput};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};
 pub use tool::{Availability, KeysKept, ToolDef, WorkerKind};

@@ -4,11 +4,11 @@
 use serde_json::Value;
 use wharf_vocab::Object;
 
-use crate::agent::ToolsOffered;
+use crate::provider::ToolsOffered;
 use crate::run::{Addresses, NewAsk, RunEntry};
 use crate::scope::Bindings;
 use crate::{
-    AgentEntry, Ask, AskEntry, AskSpec, Entry, Outcome, Resolution, Run, RunSpec, SeatEntry,
+    Ask, AskEntry, AskSpec, Entry, Outcome, ProviderEntry, Resolution, Run, RunSpec, SeatEntry,
     ToolDef,
 };
 
@@ -150,8 +150,8 @@ impl Entry {
         let more = match self {
             Self::Run(entry) => entry.weight(),
             Self::Ask(AskEntry::Raised(spec)) => spec.weight(),
-            Self::Agent(entry) => match &**entry {
-                AgentEntry::ToolsOffered(ToolsOffered { tools, .. }) => {
+            Self::Provider(entry) => match &**entry {
+                ProviderEntry::ToolsOffered(ToolsOffered { tools, .. }) => {
                     tools.iter().map(ToolDef::weight).sum()
                 }
                 _ => 0,

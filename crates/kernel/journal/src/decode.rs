@@ -4,7 +4,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wharf_domain::{
-    AgentEntry, AskEntry, Entry, GrantEntry, NoticeEntry, Progress, RunEntry, SeatEntry, WorldEntry,
+    AskEntry, Entry, GrantEntry, NoticeEntry, Progress, ProviderEntry, RunEntry, SeatEntry,
+    WorldEntry,
 };
 
 use crate::shape::{
@@ -109,15 +110,15 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
             let WorldGone { by } = piece.read()?;
             Entry::World(WorldEntry::Removed { by })
         }
-        Kind::AgentAdded => agent(AgentEntry::Added(piece.read()?)),
-        Kind::AgentApproved => agent(AgentEntry::Approved(piece.read()?)),
-        Kind::AgentWanted => agent(AgentEntry::Wanted(piece.read()?)),
-        Kind::AgentStopped => agent(AgentEntry::Stopped(piece.read()?)),
-        Kind::AgentToolsOffered => agent(AgentEntry::ToolsOffered(piece.read()?)),
-        Kind::AgentRevoked => agent(AgentEntry::Revoked(piece.read()?)),
-        Kind::AgentDrifted => agent(AgentEntry::Drifted(piece.read()?)),
-        Kind::AgentToolsApproved => agent(AgentEntry::ToolsApproved(piece.read()?)),
-        Kind::AgentRemoved => agent(AgentEntry::Removed(piece.read()?)),
+        Kind::AgentAdded => agent(ProviderEntry::Added(piece.read()?)),
+        Kind::AgentApproved => agent(ProviderEntry::Approved(piece.read()?)),
+        Kind::AgentWanted => agent(ProviderEntry::Wanted(piece.read()?)),
+        Kind::AgentStopped => agent(ProviderEntry::Stopped(piece.read()?)),
+        Kind::AgentToolsOffered => agent(ProviderEntry::ToolsOffered(piece.read()?)),
+        Kind::AgentRevoked => agent(ProviderEntry::Revoked(piece.read()?)),
+        Kind::AgentDrifted => agent(ProviderEntry::Drifted(piece.read()?)),
+        Kind::AgentToolsApproved => agent(ProviderEntry::ToolsApproved(piece.read()?)),
+        Kind::AgentRemoved => agent(ProviderEntry::Removed(piece.read()?)),
         Kind::SeatCreated => Entry::Seat(SeatEntry::Created(Box::new(piece.read()?))),
         Kind::SeatToolsOffered => Entry::Seat(SeatEntry::Offered(piece.read()?)),
         Kind::SeatClosed => Entry::Seat(SeatEntry::Closed(piece.read()?)),
@@ -133,8 +134,8 @@ fn entry(piece: Piece<'_>) -> Result<Entry, Error> {
     })
 }
 
-fn agent(entry: AgentEntry) -> Entry {
-    Entry::Agent(Box::new(entry))
+fn agent(entry: ProviderEntry) -> Entry {
+    Entry::Provider(Box::new(entry))
 }
 
 fn progress(piece: Piece<'_>) -> Result<Progress, Error> {

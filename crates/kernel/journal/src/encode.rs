@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use wharf_domain::{
-    AgentEntry, AskEntry, Entry, GrantEntry, NoticeEntry, Progress, RunEntry, SeatEntry, WorldEntry,
+    AskEntry, Entry, GrantEntry, NoticeEntry, Progress, ProviderEntry, RunEntry, SeatEntry,
+    WorldEntry,
 };
 
 use crate::Kind;
@@ -22,7 +23,7 @@ pub fn encode(entries: &[Entry]) -> Vec<u8> {
             Entry::Run(entry) => run(&mut row, entry),
             Entry::Ask(entry) => ask(&mut row, entry),
             Entry::World(entry) => world(&mut row, entry),
-            Entry::Agent(entry) => agent(&mut row, entry),
+            Entry::Provider(entry) => agent(&mut row, entry),
             Entry::Seat(entry) => seat(&mut row, entry),
             Entry::Grant(entry) => grant(&mut row, entry),
             Entry::Notice(entry) => notice(&mut row, entry),
@@ -99,17 +100,17 @@ fn world(row: &mut Row, entry: &WorldEntry) {
     }
 }
 
-fn agent(row: &mut Row, entry: &AgentEntry) {
+fn agent(row: &mut Row, entry: &ProviderEntry) {
     match entry {
-        AgentEntry::Added(entry) => row.push(Kind::AgentAdded, entry),
-        AgentEntry::Approved(entry) => row.push(Kind::AgentApproved, entry),
-        AgentEntry::Wanted(entry) => row.push(Kind::AgentWanted, entry),
-        AgentEntry::Stopped(entry) => row.push(Kind::AgentStopped, entry),
-        AgentEntry::ToolsOffered(entry) => row.push(Kind::AgentToolsOffered, entry),
-        AgentEntry::Revoked(entry) => row.push(Kind::AgentRevoked, entry),
-        AgentEntry::Drifted(entry) => row.push(Kind::AgentDrifted, entry),
-        AgentEntry::ToolsApproved(entry) => row.push(Kind::AgentToolsApproved, entry),
-        AgentEntry::Removed(entry) => row.push(Kind::AgentRemoved, entry),
+        ProviderEntry::Added(entry) => row.push(Kind::AgentAdded, entry),
+        ProviderEntry::Approved(entry) => row.push(Kind::AgentApproved, entry),
+        ProviderEntry::Wanted(entry) => row.push(Kind::AgentWanted, entry),
+        ProviderEntry::Stopped(entry) => row.push(Kind::AgentStopped, entry),
+        ProviderEntry::ToolsOffered(entry) => row.push(Kind::AgentToolsOffered, entry),
+        ProviderEntry::Revoked(entry) => row.push(Kind::AgentRevoked, entry),
+        ProviderEntry::Drifted(entry) => row.push(Kind::AgentDrifted, entry),
+        ProviderEntry::ToolsApproved(entry) => row.push(Kind::AgentToolsApproved, entry),
+        ProviderEntry::Removed(entry) => row.push(Kind::AgentRemoved, entry),
     }
 }
 

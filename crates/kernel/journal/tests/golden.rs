@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf_domain::{
-    Agent, Ask, AskEntry, Audience, Entry, Grant, Notice, Run, RunEntry, Seat, World,
+    Ask, AskEntry, Audience, Entry, Grant, Notice, Provider, Run, RunEntry, Seat, World,
 };
 use wharf_journal::{Kind, decode, decode_progress, encode, encode_progress};
 use wharf_vocab::{StreamId, Timestamp};
@@ -206,9 +206,11 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
                 "allowed": world.allowed, "removed": world.removed,
             })
         }
-        StreamId::Agent(id) => {
+        StreamId::Provider(id) => {
             let agent = entries.iter().fold(None, |agent, (at, entry)| match entry {
-                Entry::Agent(entry) => Some(Agent::apply(agent, id, *at, entry).expect("follows")),
+                Entry::Provider(entry) => {
+                    Some(Provider::apply(agent, id, *at, entry).expect("follows"))
+                }
                 other => panic!("{other:?} in an agent"),
             });
             let agent = agent.expect("an agent");

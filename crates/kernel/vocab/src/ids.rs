@@ -98,11 +98,6 @@ string_id!(
     AskId, "an ask id", |text| is_id(text) && shard_prefix(text).is_some()
 );
 string_id!(
-    /// The id of a provider that the core looks after: an agent's, or the reference of a tool
-    /// server such as `llm/litellm@1`.
-    AgentId, "an agent id", |text| is_id(text) || is_reference(text)
-);
-string_id!(
     /// The id of a launch: one start of a provider's process.
     LaunchId, "a launch id", is_id
 );
@@ -272,8 +267,10 @@ pub enum StreamKind {
     World,
     /// One ask.
     Ask,
-    /// One agent.
-    Agent,
+    /// One provider: an agent, a tool server or an operative. Its name is of the time when there
+    /// were only agents.
+    #[serde(rename = "agent")]
+    Provider,
     /// One seat.
     Seat,
     /// One grant.
@@ -290,7 +287,7 @@ impl StreamKind {
             Self::Run => "run",
             Self::World => "world",
             Self::Ask => "ask",
-            Self::Agent => "agent",
+            Self::Provider => "agent",
             Self::Seat => "seat",
             Self::Grant => "grant",
             Self::Notice => "notice",
@@ -307,8 +304,9 @@ pub enum StreamId {
     World(WorldId),
     /// One ask; it lives in the shard of the run that raised it.
     Ask(AskId),
-    /// One agent.
-    Agent(AgentId),
+    /// One provider.
+    #[serde(rename = "Agent")]
+    Provider(ProviderId),
     /// One seat.
     Seat(SeatId),
     /// One grant.
@@ -326,7 +324,7 @@ impl StreamId {
             Self::Run(_) => StreamKind::Run,
             Self::World(_) => StreamKind::World,
             Self::Ask(_) => StreamKind::Ask,
-            Self::Agent(_) => StreamKind::Agent,
+            Self::Provider(_) => StreamKind::Provider,
             Self::Seat(_) => StreamKind::Seat,
             Self::Grant(_) => StreamKind::Grant,
             Self::Notice(_) => StreamKind::Notice,
@@ -340,7 +338,7 @@ impl StreamId {
             Self::Run(key) => key.to_string(),
             Self::World(id) => id.to_string(),
             Self::Ask(id) => id.to_string(),
-            Self::Agent(id) => id.to_string(),
+            Self::Provider(id) => id.to_string(),
             Self::Seat(id) => id.to_string(),
             Self::Grant(id) => id.to_string(),
             Self::Notice(id) => id.to_string(),
@@ -356,7 +354,7 @@ impl StreamId {
             }
             "world" => Ok(Self::World(WorldId::new(key)?)),
             "ask" => Ok(Self::Ask(AskId::new(key)?)),
-            "agent" => Ok(Self::Agent(AgentId::new(key)?)),
+            "agent" => Ok(Self::Provider(ProviderId::new(key)?)),
             "seat" => Ok(Self::Seat(SeatId::new(key)?)),
             "grant" => Ok(Self::Grant(GrantId::new(key)?)),
             "notice" => Ok(Self::Notice(AskId::new(key)?)),
@@ -471,12 +469,12 @@ mod tests {
         let tool = ToolId::new("llm/litellm@1").expect("valid");
         assert!(tool.is_reference());
         assert_eq!((tool.provider().as_str(), tool.name()), ("llm/litellm@1", "litellm@1"));
-        assert!(AgentId::new("llm/litellm@1").is_ok() && ProviderId::new("a_b/c-d@12").is_ok());
+        assert!(ProviderId::new("llm/litellm@1").is_ok() && ProviderId::new("a_b/c-d@12").is_ok());
         for bad in ["Llm/a@1", "llm/A@1", "llm.x/a@1", "llm/a@", "llm/a@-1", "llm/a@1.0", "a@1"] {
             assert!(ToolId::new(bad).is_err() && ProviderId::new(bad).is_err(), "{bad}");
         }
         for bad in ["llm/a", "/a@1", "llm/@1", "llm/a@1234567890", "llm/a/b@1"] {
-            assert!(AgentId::new(bad).is_err(), "{bad}");
+            assert!(ProviderId::new(bad).is_err(), "{bad}");
         }
     }
 

@@ -18,9 +18,9 @@ pub use code::Code;
 pub use digest::Digest;
 pub use fault::{Executed, Fault, FaultCode};
 pub use ids::{
-    AccountId, AgentId, AskId, AttemptId, CommitNo, Epoch, GrantId, HoldId, IdError, LaunchId,
-    NodeId, ProviderId, RunId, RunKey, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind,
-    ToolId, WorldId,
+    AccountId, AskId, AttemptId, CommitNo, Epoch, GrantId, HoldId, IdError, LaunchId, NodeId,
+    ProviderId, RunId, RunKey, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind, ToolId,
+    WorldId,
 };
 pub use status::{
     AskKind, Direction, Durability, Isolation, Keeping, Mode, Publish, Resource, RunStatus,

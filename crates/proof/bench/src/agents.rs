@@ -10,9 +10,9 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use wharf_domain::Caller;
 use wharf_engine::Handle;
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_server::{Core, CoreOptions, Home};
-use wharf_vocab::{AgentId, Durability, RunStatus};
+use wharf_vocab::{Durability, ProviderId, RunStatus};
 
 use crate::report::{Report, median_us, per_second};
 use crate::{Scale, core};
@@ -75,10 +75,10 @@ async fn start(dir: &tempfile::TempDir) -> anyhow::Result<Core> {
         "entrypoint": {"type": "command", "value": beside("hello-agent")?},
     });
     std::fs::write(folder.join("opensentience.agent.json"), manifest.to_string())?;
-    let (agents, owner, id) = (core.agents(), Caller::owner(), AgentId::new(AGENT)?);
+    let (agents, owner, id) = (core.agents(), Caller::owner(), ProviderId::new(AGENT)?);
     agents.add(owner.clone(), folder).await?;
     agents.approve(owner.clone(), id.clone(), Approve::default()).await?;
-    AgentControl::start(agents, owner, id).await?;
+    ProviderControl::start(agents, owner, id).await?;
     running(&core, None).await?;
     Ok(core)
 }
@@ -86,10 +86,10 @@ async fn start(dir: &tempfile::TempDir) -> anyhow::Result<Core> {
 /// Waits until the agent runs as another process than before.
 async fn running(core: &Core, not: Option<u32>) -> anyhow::Result<u32> {
     let deadline = Instant::now() + LONG;
-    let id = AgentId::new(AGENT)?;
+    let id = ProviderId::new(AGENT)?;
     loop {
         let view = core.agents().show(&id)?;
-        if let (AgentState::Running, Some(pid)) = (view.state, view.pid)
+        if let (ProviderState::Running, Some(pid)) = (view.state, view.pid)
             && Some(pid) != not
         {
             return Ok(pid);

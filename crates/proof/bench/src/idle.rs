@@ -17,16 +17,16 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use wharf_agent::{AgentEdge, AgentRule, CoreLimits, Options, Transport};
 use wharf_domain::Caller;
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::provider::ProviderLimits;
 use wharf_egress::EgressProxy;
 use wharf_engine::Handle;
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_engine::launcher::RestartPolicy;
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
 use wharf_ports::memory::MemoryStore;
 use wharf_vault::FileVault;
-use wharf_vocab::{AgentId, NodeId, SandboxLevel};
+use wharf_vocab::{NodeId, ProviderId, SandboxLevel};
 
 use crate::played::Played;
 use crate::process::resident_mib;
@@ -62,7 +62,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
         hidden: Vec::new(),
         sandbox: SandboxLevel::Standard,
         sandbox_min: None,
-        agent_limits: AgentLimits::default(),
+        agent_limits: ProviderLimits::default(),
         rule: AgentRule::default(),
         rules: BTreeMap::new(),
         storage_origin: None,
@@ -103,7 +103,7 @@ async fn add_all(
     for n in 0..count {
         let folder = dir.join(n.to_string());
         std::fs::create_dir(&folder)?;
-        let id = AgentId::new(format!("idle-{n}"))?;
+        let id = ProviderId::new(format!("idle-{n}"))?;
         let manifest = json!({
             "id": id, "version": "0.1.0", "permissions": [],
             "entrypoint": {"type": "command", "value": "played"},
@@ -111,7 +111,7 @@ async fn add_all(
         std::fs::write(folder.join("opensentience.agent.json"), manifest.to_string())?;
         edge.add(Caller::owner(), folder).await?;
         edge.approve(Caller::owner(), id.clone(), Approve::default()).await?;
-        AgentControl::start(edge, Caller::owner(), id).await?;
+        ProviderControl::start(edge, Caller::owner(), id).await?;
         tokens.push(launches.recv().await.context("no launch came")?);
     }
     Ok(tokens)
@@ -120,7 +120,8 @@ async fn add_all(
 async fn connected(edge: &AgentEdge, count: usize) -> anyhow::Result<()> {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
-        let running = edge.list().iter().filter(|view| view.state == AgentState::Running).count();
+        let running =
+            edge.list().iter().filter(|view| view.state == ProviderState::Running).count();
         if running == count {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use wharf_domain::agent::Usage;
+use wharf_domain::provider::Usage;
 
 /// Open files of a program that nobody gave a number.
 const OPEN_FILES: u64 = 1_024;

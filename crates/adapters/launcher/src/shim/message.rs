@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, Lines, Take};
 use tokio::net::unix::OwnedReadHalf;
-use wharf_domain::agent::Usage;
+use wharf_domain::provider::Usage;
 use wharf_vocab::limits::LAUNCH_ORDER_BYTES_MAX;
 use wharf_vocab::{Resource, SandboxLevel};
 

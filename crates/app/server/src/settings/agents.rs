@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use wharf_domain::agent::{AgentLimits, Rate, Usage};
+use wharf_domain::provider::{ProviderLimits, Rate, Usage};
 use wharf_vocab::SandboxLevel;
 
 use super::rules;
@@ -57,7 +57,7 @@ pub(super) struct Limits {
     disk_bytes: Option<u64>,
 }
 
-impl From<Limits> for AgentLimits {
+impl From<Limits> for ProviderLimits {
     fn from(limits: Limits) -> Self {
         Self {
             calls_max: limits.calls_max,
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn limits_are_read_and_mistakes_are_named() {
         let agents = read("[limits]\nrate = \"60/minute\"\nmemory_bytes = 5\n").expect("fits");
-        let limits = AgentLimits::from(agents.limits);
+        let limits = ProviderLimits::from(agents.limits);
         assert_eq!(limits.rate, Some(Rate { count: 60, per_ms: 60_000 }));
         assert_eq!(limits.usage.memory_bytes, Some(5));
         for (text, said) in [

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use wharf_agent::AgentRule;
 use wharf_engine::launcher::RestartPolicy;
 use wharf_engine::{InputCheck, InputChecks};
-use wharf_vocab::{AgentId, Code, Fault};
+use wharf_vocab::{Code, Fault, ProviderId};
 
 /// Smaller frames would not hold what the protocol itself needs.
 const FRAME_BYTES_MIN: u32 = 64 * 1024;
@@ -20,7 +20,7 @@ const INFLIGHT_MAX: usize = 65_536;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) all: AgentRule,
-    pub(crate) only: BTreeMap<AgentId, AgentRule>,
+    pub(crate) only: BTreeMap<ProviderId, AgentRule>,
 }
 
 impl Rules {
@@ -74,7 +74,7 @@ pub(super) fn read(all: &File, only: &BTreeMap<String, File>) -> Result<Rules, F
     let mut rules = Rules { all, only: BTreeMap::new() };
     for (id, file) in only {
         let place = format!("agents.only.{id:?}");
-        let id = AgentId::new(id)
+        let id = ProviderId::new(id)
             .map_err(|_| invalid(format!("{place} in wharf.toml names no agent's id.")))?;
         rules.only.insert(id, file.over(all, &place)?);
     }
@@ -166,7 +166,7 @@ mod tests {
         )
         .expect("fits");
         assert_eq!((rules.all.input_check, rules.all.reject_oversize), (InputCheck::Warn, false));
-        let id = AgentId::new("dev.example.hello").expect("valid");
+        let id = ProviderId::new("dev.example.hello").expect("valid");
         let own = rules.only[&id];
         assert_eq!((own.input_check, own.calls_open_max), (InputCheck::Warn, Some(3)));
         assert!(own.reject_oversize && own.strict);

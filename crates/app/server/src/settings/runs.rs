@@ -1,7 +1,7 @@
 //! `[runs]`: what open runs may take.
 
 use serde::Deserialize;
-use wharf_domain::agent::quantity;
+use wharf_domain::provider::quantity;
 use wharf_vocab::limits::{HELD_BYTES_MAX, HELD_BYTES_MIN};
 use wharf_vocab::{Code, Fault};
 

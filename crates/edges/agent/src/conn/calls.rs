@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::provider::ProviderLimits;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, Dispatch, InputCheck, Reach};
 use wharf_hosting::{Gate, Live, Place, Room, Rooms};
 use wharf_protocol::agent::{CallEnd, Cancel};
-use wharf_vocab::{AgentId, AttemptId, Code, Executed, Fault, Micro, Object, SandboxLevel};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, ProviderId, SandboxLevel};
 use wharf_wire::agent_v1::CallId;
 
 use super::deliver::{self, Delivering};
@@ -33,21 +33,21 @@ pub(super) struct Call {
 
 /// What an agent may be asked, and whether it is fenced in.
 pub(super) struct Bounds {
-    limits: AgentLimits,
+    limits: ProviderLimits,
     fenced: bool,
     read_at: Instant,
 }
 
 impl Bounds {
     /// Lets the engine keep what the agent has no place for.
-    pub(super) fn announce(&self, shared: &Shared, id: &AgentId, live: &Live) {
+    pub(super) fn announce(&self, shared: &Shared, id: &ProviderId, live: &Live) {
         let most = shared.options.session_rules(id).calls_open_max;
         let most = u32::try_from(most).unwrap_or(u32::MAX);
         let calls_max = self.limits.calls_max.map_or(most, |max| max.min(most));
         live.limit_calls(usize::try_from(calls_max).unwrap_or(usize::MAX));
     }
 
-    pub(super) fn read(shared: &Shared, id: &AgentId) -> Self {
+    pub(super) fn read(shared: &Shared, id: &ProviderId) -> Self {
         let (limits, fenced) = match shared.options.handle.agent(id) {
             Ok(agent) => {
                 let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
@@ -179,7 +179,7 @@ impl Connection {
     async fn send_prepared(&mut self, coming: Coming) {
         let Coming { attempt, room, place, .. } = coming;
         let now = self.now();
-        let unlimited = AgentLimits::default();
+        let unlimited = ProviderLimits::default();
         let reach = self.peer.as_ref().map_or(Reach::Folder, |peer| peer.reach);
         let data = prepare::data_of(&attempt, reach, room.as_ref()).await;
         let limits = self.peer.as_ref().map_or(&unlimited, |peer| &peer.bounds.limits);

@@ -2,14 +2,14 @@
 
 use tokio::time::Instant;
 use wharf_domain::permission::Permission;
-use wharf_domain::{AgentInput, AuditRecord, Caller, Severity};
+use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
 use wharf_engine::Reach;
 use wharf_hosting::{Closed, Phase, Tie, provider};
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
 };
-use wharf_vocab::{AgentId, Code, Fault, StreamId};
+use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
 
 use super::{Bounds, Connection, Peer};
@@ -97,7 +97,7 @@ impl Connection {
         };
         let (refusal, check) = refused;
         let _ = self.session.refuse(now, refusal);
-        let subject = AgentId::new(&hello.agent_id).ok();
+        let subject = ProviderId::new(&hello.agent_id).ok();
         let event = match refusal {
             Refusal::ManifestDrift => "agent.manifest_drift_detected",
             Refusal::Unauthorized | Refusal::Conflict => "agent.handshake_failed",
@@ -148,7 +148,7 @@ impl Connection {
             return;
         }
         let offered = async {
-            let input = AgentInput::Offer { tools: tools.clone() };
+            let input = ProviderInput::Offer { tools: tools.clone() };
             let known = handle.change_agent(&Caller::core(), &agent, input).await?;
             // What changed is set apart before it can be seen.
             self.shared.host.quarantine(&known);
@@ -285,12 +285,12 @@ impl Connection {
 
     async fn audit_about(
         &self,
-        agent: Option<AgentId>,
+        agent: Option<ProviderId>,
         event: &str,
         severity: Severity,
         facts: impl FnOnce(AuditRecord) -> AuditRecord,
     ) {
-        let agent = agent.unwrap_or_else(|| AgentId::new("unknown").expect("a valid id"));
+        let agent = agent.unwrap_or_else(|| ProviderId::new("unknown").expect("a valid id"));
         let mut record =
             AuditRecord::new(event, "core", format!("agent:{agent}")).severity(severity);
         if let Some(peer) = &self.peer {
@@ -298,7 +298,7 @@ impl Connection {
         }
         let record = facts(record);
         // When the engine is gone nothing can be written any more.
-        let _ = self.shared.options.handle.record(&StreamId::Agent(agent), record).await;
+        let _ = self.shared.options.handle.record(&StreamId::Provider(agent), record).await;
     }
 }
 

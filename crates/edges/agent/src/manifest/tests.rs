@@ -1,7 +1,7 @@
 //! What a manifest may say, and that what it may not say is named.
 
 use serde_json::json;
-use wharf_domain::agent::Rate;
+use wharf_domain::provider::Rate;
 
 use super::*;
 

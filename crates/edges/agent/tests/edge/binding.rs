@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use wharf_engine::agents::AgentState;
+use wharf_engine::providers::ProviderState;
 
 use crate::agent::Agent;
 use crate::launcher::Launch;
@@ -44,7 +44,7 @@ async fn r050_a_strangers_try_does_not_use_the_token_up() {
     turned_away(&stage, Agent::connect(&launch).await, &token(&launch), check).await;
     launch.own();
     stage.join(&launch, &["echo"]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
 }
 
 #[tokio::test]
@@ -59,7 +59,7 @@ async fn r050_a_launch_is_let_in_by_its_own_socket_only() {
     let check = "token of another launch";
     turned_away(&stage, Agent::at(foreign).await, &token(&launch), check).await;
     stage.join(&launch, &["echo"]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use wharf_engine::agents::{AgentState, Approve};
+use wharf_engine::providers::{Approve, ProviderState};
 use wharf_vocab::{Isolation, RunStatus};
 
 use crate::agent::{Agent, LONG};
@@ -51,7 +51,7 @@ async fn joined(stage: &mut Stage, isolation: Isolation) -> (Launch, Agent, Burn
     let burner = Burner::start();
     launch.is_really(burner.child.id().expect("it runs"));
     let agent = stage.join(&launch, &["burn"]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
     (launch, agent, burner)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use wharf_domain::{Outcome, Run};
-use wharf_engine::agents::Approve;
+use wharf_engine::providers::Approve;
 use wharf_ports::ObjectStore as _;
 use wharf_vocab::{Code, Fault, Object, RunStatus, SandboxLevel};
 

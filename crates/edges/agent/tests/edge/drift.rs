@@ -1,7 +1,7 @@
 //! Approvals hold for the files they were given for, and end when they are taken back.
 
 use serde_json::json;
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, RunStatus};
 
 use crate::stage::{Stage, id, owner};
@@ -19,7 +19,7 @@ async fn r084_changed_files_refuse_the_start_and_say_what_changed() {
     assert!(fault.is(Code::AgentDrifted), "{fault}");
     assert!(fault.message.contains("agent.py was changed"), "{fault}");
     let view = stage.edge.show(&id()).expect("known");
-    assert_eq!(view.state, AgentState::Drifted);
+    assert_eq!(view.state, ProviderState::Drifted);
     assert!(view.reason.expect("a reason").contains("agent.py was changed"));
     stage.audited("agent.manifest_drift_detected").await;
     // What was looked at and approved again may start.
@@ -85,7 +85,7 @@ async fn r084_drift_while_it_runs_refuses_the_next_call_and_stops_the_agent() {
     let said = agent.receive().await;
     assert_eq!(said["type"], "core.goodbye", "nothing was sent of the call: {said}");
     launch.over().await;
-    let view = stage.until(|view| view.state == AgentState::Drifted && !view.agent.wanted).await;
+    let view = stage.until(|view| view.state == ProviderState::Drifted && !view.agent.wanted).await;
     assert!(view.reason.expect("a reason").contains("agent.py was changed"));
     assert_eq!(stage.audited("agent.manifest_drift_detected").await.len(), 1);
     let later = stage.run("echo", json!({})).await;
@@ -128,7 +128,7 @@ async fn a_file_that_was_only_touched_changes_nothing() {
         agent.succeed(&call, json!({})).await;
         assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
     }
-    assert_eq!(stage.edge.show(&id()).expect("known").state, AgentState::Running);
+    assert_eq!(stage.edge.show(&id()).expect("known").state, ProviderState::Running);
 }
 
 #[tokio::test]
@@ -137,7 +137,7 @@ async fn r084_a_crashed_agent_whose_files_changed_is_not_started_again() {
     let launch = stage.started().await;
     stage.write("hello", "something else");
     launch.exit(1);
-    let view = stage.until(|view| view.state == AgentState::Drifted && !view.agent.wanted).await;
+    let view = stage.until(|view| view.state == ProviderState::Drifted && !view.agent.wanted).await;
     assert!(view.reason.expect("a reason").contains("hello was changed"));
 }
 
@@ -150,7 +150,7 @@ async fn r084_an_approval_that_is_taken_back_refuses_the_next_call_and_stops_the
     let goodbye = agent.receive().await;
     assert_eq!(goodbye["type"], "core.goodbye", "{goodbye}");
     let view = revoking.await.expect("no panic").expect("revoked");
-    assert_eq!(view.state, AgentState::Added);
+    assert_eq!(view.state, ProviderState::Added);
     assert!(launch.is_over());
     let fault = match stage.run("echo", json!({})).await {
         Ok(run) => stage.failure_of(&run).await,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_agent::AgentRule;
 use wharf_domain::{AuditRecord, Outcome};
-use wharf_engine::agents::AgentState;
+use wharf_engine::providers::ProviderState;
 use wharf_vocab::{Code, RunStatus};
 
 use crate::agent::Agent;
@@ -21,7 +21,7 @@ async fn quick() -> Stage {
 async fn r141_r142_a_silent_agent_is_unhealthy_and_well_again_with_its_next_heartbeat() {
     let mut stage = quick().await;
     let (_launch, mut agent) = stage.joined(&["echo"]).await;
-    stage.until(|view| view.state == AgentState::Unhealthy).await;
+    stage.until(|view| view.state == ProviderState::Unhealthy).await;
     stage.audited("agent.heartbeat_missed").await;
     stage.audited("agent.marked_unhealthy").await;
     let run = stage.run("echo", json!({})).await.expect("accepted");
@@ -29,7 +29,7 @@ async fn r141_r142_a_silent_agent_is_unhealthy_and_well_again_with_its_next_hear
     let error = run.outcome.as_ref().and_then(Outcome::error).expect("failed at once").clone();
     assert!(error.is(Code::ToolAgentUnhealthy), "{error}");
     agent.heartbeat("ok").await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
 }
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn r143_going_silent_does_not_fail_what_is_under_way_but_disconnecting_doe
     let (_launch, mut agent) = stage.joined(&["echo"]).await;
     let run = stage.run("echo", json!({})).await.expect("accepted");
     let _call = agent.call().await;
-    stage.until(|view| view.state == AgentState::Unhealthy).await;
+    stage.until(|view| view.state == ProviderState::Unhealthy).await;
     assert!(!stage.handle.run(&run.key).await.expect("known").is_over());
     drop(agent);
     let run = stage.end_of(&run.key).await;
@@ -84,7 +84,7 @@ async fn r145_degraded_keeps_routing_and_unhealthy_stops_it() {
     agent.succeed(&call, json!({})).await;
     stage.end_of(&run.key).await;
     agent.heartbeat("unhealthy").await;
-    stage.until(|view| view.state == AgentState::Unhealthy).await;
+    stage.until(|view| view.state == ProviderState::Unhealthy).await;
     let run = stage.run("echo", json!({})).await.expect("accepted");
     let run = stage.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(Outcome::error).expect("failed at once");
@@ -186,7 +186,7 @@ async fn r147_an_idle_agent_is_pinged_and_is_well_as_long_as_it_answers() {
         agent.send("agent.pong", json!({}), json!({"in_reply_to": ping["id"]})).await;
         pings += 1;
     }
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
     // It beats on and no longer hears.
     let deaf = async {
         loop {
@@ -196,7 +196,7 @@ async fn r147_an_idle_agent_is_pinged_and_is_well_as_long_as_it_answers() {
     };
     tokio::select! {
         () = deaf => unreachable!("it beats for ever"),
-        _ = stage.until(|view| view.state == AgentState::Unhealthy) => {}
+        _ = stage.until(|view| view.state == ProviderState::Unhealthy) => {}
     }
 }
 

@@ -1,7 +1,7 @@
 //! Coming in without a token, or faster than anybody could know.
 
 use serde_json::{Value, json};
-use wharf_engine::agents::AgentState;
+use wharf_engine::providers::ProviderState;
 
 use crate::agent::Agent;
 use crate::stage::Stage;
@@ -31,7 +31,7 @@ async fn r050_an_inherited_connection_needs_no_token_and_there_is_none_to_steal(
     let welcome = agent.receive().await;
     assert_eq!(welcome["error"], Value::Null, "{welcome}");
     agent.offer(&[crate::agent::tool("echo")]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
     stage.run("echo", json!({})).await.expect("accepted");
     agent.call().await;
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use wharf_domain::{Availability, Outcome, Progress, Resolution, ToolDef};
-use wharf_engine::agents::{AgentControl as _, Approve};
+use wharf_engine::providers::{Approve, ProviderControl as _};
 use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink};
-use wharf_vocab::{AgentId, AttemptId, Fault, Object, ProviderId, RunStatus, ToolId};
+use wharf_vocab::{AttemptId, Fault, Object, ProviderId, RunStatus, ToolId};
 
 use crate::agent::{Agent, LONG};
 use crate::stage::{Stage, new, object, owner};
@@ -139,7 +139,7 @@ async fn r083_r084_an_agent_calls_only_what_its_owner_allows_at_that_moment() {
     // The owner takes one of them back while the agent runs.
     let permissions = Some(vec!["tool:invoke:dev.example.other/say".to_owned()]);
     let approve = Approve { permissions, ..Approve::default() };
-    let id = AgentId::new(CALLER).expect("valid");
+    let id = ProviderId::new(CALLER).expect("valid");
     stage.edge.approve(owner(), id, approve).await.expect("approved");
     invoke(&mut a, "i-3", &outer, ECHO, json!({})).await;
     assert_eq!(result(&mut a).await["error"]["code"], "permission.denied", "not any more");

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_engine::launcher::ExitHow;
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, Isolation, RunStatus};
 
 use crate::agent::Agent;
@@ -16,7 +16,7 @@ async fn started(stage: &mut Stage, isolation: Isolation) -> (Launch, Agent) {
     let approve = Approve { isolation: Some(isolation), ..Approve::default() };
     let launch = stage.started_with(approve).await;
     let agent = stage.join(&launch, &["echo"]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
     (launch, agent)
 }
 
@@ -120,7 +120,7 @@ async fn r054_worlds_and_runs_see_no_folder_of_another_and_leave_none_behind() {
             assert_eq!(run.status(), RunStatus::Succeeded, "{isolation}: {run:?}");
         }
         drop((a, b));
-        AgentControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
+        ProviderControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
         for folder in firsts.iter().chain(&seconds) {
             crate::files::gone(folder).await;
         }
@@ -187,7 +187,7 @@ async fn an_agent_that_ignores_a_cancel_is_replaced_and_its_other_calls_may_end(
         a.succeed(&others_call, json!({})).await;
         assert_eq!(stage.end_of(&other.key).await.status(), RunStatus::Succeeded);
         first.over().await;
-        stage.until(|view| view.state == AgentState::Running).await;
+        stage.until(|view| view.state == ProviderState::Running).await;
     }
 }
 
@@ -222,14 +222,14 @@ async fn an_agent_has_no_more_processes_than_it_may() {
         kept.push((launch, agent));
     }
     let view = stage.until(|view| view.instances == 64).await;
-    assert_eq!(view.state, AgentState::Running);
+    assert_eq!(view.state, ProviderState::Running);
     let mut new = crate::stage::new("echo", wharf_vocab::Object::new());
     new.timeout_ms = Some(2_000);
     let run = stage.handle.create_run(&owner(), new).await.expect("accepted").run;
     let fault = stage.failure_of(&run).await;
     assert!(fault.is(Code::ToolBusy) || fault.is(Code::ToolTimeout), "{fault}");
     assert_eq!(stage.edge.show(&id()).expect("known").instances, 64);
-    AgentControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
+    ProviderControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
     assert_eq!(stage.edge.show(&id()).expect("known").instances, 0);
     for (launch, _) in &kept {
         assert!(launch.is_over());

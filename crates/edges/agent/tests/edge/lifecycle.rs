@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, RunStatus};
 
 use crate::agent::{Agent, tool};
@@ -13,23 +13,23 @@ use crate::stage::{Stage, id, owner};
 async fn r063_an_agent_is_added_approved_started_and_stopped_with_a_goodbye() {
     let mut stage = Stage::new().await;
     let added = stage.edge.add(owner(), stage.folder()).await.expect("added");
-    assert_eq!(added.state, AgentState::Added);
+    assert_eq!(added.state, ProviderState::Added);
     let fault = stage.edge.start(owner(), id()).await.expect_err("not approved");
     assert!(fault.is(Code::AgentNotApproved));
     let approved = stage.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
-    assert_eq!(approved.state, AgentState::Approved);
+    assert_eq!(approved.state, ProviderState::Approved);
     let (launch, mut agent) = stage.joined(&["echo"]).await;
     let fault = stage.edge.remove(owner(), id()).await.expect_err("running");
     assert!(fault.is(Code::AgentRunning));
     let edge = stage.edge.clone();
-    let stopping = tokio::spawn(async move { AgentControl::stop(&edge, owner(), id()).await });
+    let stopping = tokio::spawn(async move { ProviderControl::stop(&edge, owner(), id()).await });
     let goodbye = agent.receive().await;
     assert_eq!(goodbye["type"], "core.goodbye");
     assert_eq!(goodbye["payload"]["reason"], "core.stop");
     assert_eq!(agent.next().await, None, "the connection is closed");
     let stopped = stopping.await.expect("no panic").expect("stopped");
     assert!(launch.is_over());
-    assert_eq!(stage.edge.show(&id()).expect("known").state, AgentState::Stopped);
+    assert_eq!(stage.edge.show(&id()).expect("known").state, ProviderState::Stopped);
     assert_eq!(stopped.agent.tools.len(), 1, "its tools keep their place");
     stage.edge.remove(owner(), id()).await.expect("removed");
     assert!(stage.edge.show(&id()).expect_err("gone").is(Code::AgentNotFound));
@@ -172,7 +172,7 @@ async fn r146_crashes_are_followed_by_new_launches_with_new_tokens_until_it_is_t
         launch = stage.launch().await;
     }
     launch.exit(3);
-    let crashed = stage.until(|view| view.state == AgentState::Crashed).await;
+    let crashed = stage.until(|view| view.state == ProviderState::Crashed).await;
     assert!(crashed.reason.expect("a reason").contains("exit code 3"));
     stage.until(|view| !view.agent.wanted).await;
     stage.audited("agent.run_crashed").await;
@@ -201,7 +201,7 @@ async fn r086_a_stopped_agent_fails_runs_at_once_with_the_reason() {
     let mut stage = Stage::new().await;
     let (_launch, agent) = stage.joined(&["echo"]).await;
     drop(agent);
-    AgentControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
+    ProviderControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
     let run = stage.run("echo", json!({})).await.expect("accepted");
     let run = stage.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("failed").clone();
@@ -219,7 +219,7 @@ async fn a_changed_manifest_needs_a_new_approval() {
     let fault = stage.edge.add(owner(), stage.folder()).await.expect_err("running");
     assert!(fault.is(Code::AgentRunning));
     drop(agent);
-    AgentControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
+    ProviderControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
     stage.edge.add(owner(), stage.folder()).await.expect("added again");
     let fault = stage.edge.start(owner(), id()).await.expect_err("another manifest");
     assert!(fault.is(Code::AgentNotApproved));

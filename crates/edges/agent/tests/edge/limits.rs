@@ -2,14 +2,14 @@
 
 use serde_json::json;
 use wharf_domain::Outcome;
-use wharf_domain::agent::{AgentLimits, Rate};
-use wharf_engine::agents::Approve;
+use wharf_domain::provider::{ProviderLimits, Rate};
+use wharf_engine::providers::Approve;
 use wharf_vocab::{Code, Fault, RunStatus};
 
 use crate::stage::{Stage, owner};
 use crate::troupe::{CALLER, Part};
 
-fn approve(limits: AgentLimits) -> Approve {
+fn approve(limits: ProviderLimits) -> Approve {
     Approve { limits, ..Approve::default() }
 }
 
@@ -46,7 +46,7 @@ async fn r093_calls_beyond_what_the_agent_takes_wait_for_a_place() {
 async fn r093_no_call_fails_because_the_agent_has_no_place_for_it() {
     let mut stage = Stage::new().await;
     let mut part = Part::new(CALLER, &["echo"]);
-    part.approve = approve(AgentLimits { calls_max: Some(1), ..AgentLimits::default() });
+    part.approve = approve(ProviderLimits { calls_max: Some(1), ..ProviderLimits::default() });
     let (_, mut agent) = part.enter(&mut stage).await;
     let mut runs = Vec::new();
     for _ in 0..514 {
@@ -84,7 +84,7 @@ async fn an_agent_that_is_called_too_often_is_not_called_and_the_caller_knows_wh
     let mut stage = Stage::new().await;
     let mut part = Part::new(CALLER, &["echo"]);
     let rate = Some(Rate { count: 2, per_ms: 3_600_000 });
-    part.approve = approve(AgentLimits { rate, ..AgentLimits::default() });
+    part.approve = approve(ProviderLimits { rate, ..ProviderLimits::default() });
     let (_, mut agent) = part.enter(&mut stage).await;
     for _ in 0..2 {
         let run = stage.run("echo", json!({})).await.expect("accepted");
@@ -107,12 +107,12 @@ async fn an_agent_that_is_called_too_often_is_not_called_and_the_caller_knows_wh
 
 #[tokio::test]
 async fn r096_the_shortest_of_all_limits_on_a_call_holds() {
-    let ms = |call_ms| AgentLimits { call_ms: Some(call_ms), ..AgentLimits::default() };
+    let ms = |call_ms| ProviderLimits { call_ms: Some(call_ms), ..ProviderLimits::default() };
     for (manifest, terms, options, sent) in [
         ("2s", ms(3_000), ms(4_000), 2_000),
         ("4s", ms(2_500), ms(3_000), 2_500),
-        ("4s", AgentLimits::default(), ms(1_500), 1_500),
-        ("90s", AgentLimits::default(), AgentLimits::default(), 60_000),
+        ("4s", ProviderLimits::default(), ms(1_500), 1_500),
+        ("90s", ProviderLimits::default(), ProviderLimits::default(), 60_000),
     ] {
         let mut stage = Stage::with(|edge| edge.agent_limits = options).await;
         let mut part = Part::new(CALLER, &["echo"]);
@@ -128,11 +128,11 @@ async fn r096_the_shortest_of_all_limits_on_a_call_holds() {
 async fn r095_r114_r125_sizes_are_limited_in_both_directions() {
     let mut stage = Stage::new().await;
     let mut part = Part::new(CALLER, &["echo"]);
-    part.approve = approve(AgentLimits {
+    part.approve = approve(ProviderLimits {
         input_bytes: Some(100),
         output_bytes: Some(100),
         stream_bytes: Some(100),
-        ..AgentLimits::default()
+        ..ProviderLimits::default()
     });
     let (_, mut agent) = part.enter(&mut stage).await;
     let large = json!({"text": "x".repeat(101)});

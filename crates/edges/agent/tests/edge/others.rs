@@ -1,17 +1,17 @@
 //! Records of providers that are not agents.
 
 use serde_json::json;
-use wharf_domain::agent::{AgentLimits, AgentManifest, Entrypoint, Serving, ToolServer};
-use wharf_domain::{AgentInput, ToolDef};
-use wharf_engine::agents::AgentControl as _;
-use wharf_vocab::{AgentId, Code, Digest, ToolId};
+use wharf_domain::provider::{Entrypoint, Manifest, ProviderLimits, Serving, ToolServer};
+use wharf_domain::{ProviderInput, ToolDef};
+use wharf_engine::providers::ProviderControl as _;
+use wharf_vocab::{Code, Digest, ProviderId, ToolId};
 
 use crate::stage::{Stage, owner};
 
 const REFERENCE: &str = "example/upper@1";
 
 /// A tool server as another edge would add it.
-fn tool_server() -> AgentInput {
+fn tool_server() -> ProviderInput {
     let tool = ToolId::new(REFERENCE).expect("valid");
     let server = ToolServer {
         how: Serving::Handler { file: "tool.py".into(), cold: false },
@@ -22,17 +22,17 @@ fn tool_server() -> AgentInput {
         https_only: false,
         sandbox: None,
     };
-    AgentInput::Add {
+    ProviderInput::Add {
         folder: "/nowhere".into(),
         manifest_hash: Digest::of(&[b"manifest"]),
-        manifest: AgentManifest {
+        manifest: Manifest {
             name: REFERENCE.into(),
             version: "1".into(),
             description: String::new(),
             entrypoint: Entrypoint { program: "tool.py".into(), args: Vec::new() },
             permissions: Vec::new(),
             capabilities: Vec::new(),
-            limits: AgentLimits::default(),
+            limits: ProviderLimits::default(),
             isolation: None,
             inherits_connection: false,
             source: None,
@@ -45,7 +45,7 @@ fn tool_server() -> AgentInput {
 #[tokio::test]
 async fn t042_a_tool_server_is_no_agent_and_is_left_alone() {
     let stage = Stage::new().await;
-    let id = AgentId::new(REFERENCE).expect("valid");
+    let id = ProviderId::new(REFERENCE).expect("valid");
     stage.handle.change_agent(&owner(), &id, tool_server()).await.expect("added");
     // A core that starts with such a record does not take it up either.
     let stage = stage.restarted().await;
@@ -56,7 +56,9 @@ async fn t042_a_tool_server_is_no_agent_and_is_left_alone() {
         stage.edge.show(&id).map(drop),
         approve.map(drop),
         stage.edge.start(owner(), id.clone()).await.map(drop),
-        wharf_engine::agents::AgentControl::stop(&stage.edge, owner(), id.clone()).await.map(drop),
+        wharf_engine::providers::ProviderControl::stop(&stage.edge, owner(), id.clone())
+            .await
+            .map(drop),
         stage.edge.restart(owner(), id.clone()).await.map(drop),
         stage.edge.revoke(owner(), id.clone()).await.map(drop),
         stage.edge.approve_tools(owner(), id.clone(), Vec::new()).await.map(drop),

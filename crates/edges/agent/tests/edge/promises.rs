@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use wharf_agent::AgentRule;
 use wharf_domain::grant::{Keyring, NewGrant, Rights};
 use wharf_domain::{Level, Outcome, Progress};
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
 use wharf_engine::launcher::{RestartPolicy, Secret};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_engine::vault::Vault as _;
 use wharf_engine::{HistoryItem, InputCheck, NewRun, Redaction};
 use wharf_vocab::{Code, Mode, RunKey, RunStatus, SecretName, Seq, ToolId};
@@ -25,7 +25,7 @@ const SECRET: &str = "hunter2-hunter2";
 async fn offered(stage: &Stage, agent: &mut Agent, definition: Value) {
     let id = ToolId::new(definition["tool_id"].as_str().expect("text")).expect("valid");
     agent.offer(&[definition]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
     stage.until(|_| stage.handle.tool(&id).is_ok()).await;
 }
 
@@ -36,7 +36,7 @@ async fn one_of_two(stage: &mut Stage, (able, capability): (&str, &str), other: 
     let mut definition = tool(able);
     definition["capabilities"] = json!([capability]);
     agent.offer(&[definition, tool(other)]).await;
-    stage.until(|view| view.agent.tools.len() == 2 && view.state == AgentState::Running).await;
+    stage.until(|view| view.agent.tools.len() == 2 && view.state == ProviderState::Running).await;
     agent
 }
 
@@ -128,7 +128,7 @@ async fn r034_r170_a_child_belongs_to_what_its_parent_belongs_to() {
     let launch = stage.started().await;
     let mut agent = Agent::join(&launch, &["tools", "invoke"]).await;
     agent.offer(&[tool("parent"), tool("child")]).await;
-    stage.until(|view| view.agent.tools.len() == 2 && view.state == AgentState::Running).await;
+    stage.until(|view| view.agent.tools.len() == 2 && view.state == ProviderState::Running).await;
     let mut traced = new("parent", object(json!({})));
     traced.traceparent = Some(TRACE.to_owned());
     let run = stage.handle.create_run(&owner(), traced).await.expect("accepted").run;
@@ -241,7 +241,7 @@ async fn r146_one_agent_may_have_a_restart_policy_of_its_own() {
     let mut stage = Stage::with(|options| options.rules = BTreeMap::from([(id(), rule)])).await;
     let (_launch, agent) = stage.joined(&["echo"]).await;
     drop(agent);
-    let view = stage.until(|view| view.state == AgentState::Crashed).await;
+    let view = stage.until(|view| view.state == ProviderState::Crashed).await;
     assert!(view.reason.is_some_and(|reason| reason.contains("1 times")), "given up at once");
 }
 
@@ -260,7 +260,7 @@ async fn r063_an_agent_that_is_started_again_is_told_so() {
     let mut agent = Agent::join(&next, &["tools"]).await;
     restarting.await.expect("no panic").expect("restarted");
     let edge = stage.edge.clone();
-    let stopping = tokio::spawn(async move { AgentControl::stop(&edge, owner(), id()).await });
+    let stopping = tokio::spawn(async move { ProviderControl::stop(&edge, owner(), id()).await });
     let goodbye = agent.receive().await;
     assert_eq!(goodbye["payload"]["reason"], "core.stop");
     assert_eq!(goodbye["payload"].get("retry_after_ms"), None, "nobody knows whether and when");

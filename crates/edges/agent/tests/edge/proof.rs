@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wharf_domain::Outcome;
-use wharf_engine::agents::AgentState;
+use wharf_engine::providers::ProviderState;
 use wharf_vocab::Code;
 
 use crate::agent::Agent;
@@ -54,7 +54,7 @@ async fn r124_an_output_that_is_no_object_or_does_not_fit_the_schema_fails_the_c
     let tool = json!({"tool_id": "dev.example.hello/count", "name": "count", "description": "Counts.",
                       "input_schema": {"type": "object"}, "output_schema": schema});
     agent.offer(&[tool]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
     for wrong in [json!([1]), json!("one"), json!({}), json!({"n": "one"}), json!({"n": 1, "m": 2})]
     {
         let run = stage.run("count", json!({})).await.expect("accepted");

@@ -1,7 +1,7 @@
 //! Tool definitions are pinned when they are first offered under an approval.
 
 use serde_json::json;
-use wharf_engine::agents::{AgentControl, AgentState};
+use wharf_engine::providers::{ProviderControl, ProviderState};
 use wharf_vocab::{Code, RunStatus, ToolId};
 
 use crate::agent::{Agent, tool};
@@ -36,7 +36,7 @@ async fn r080_a_changed_definition_is_listed_not_callable_and_callable_once_appr
     let launch = stage.launch().await;
     let mut agent = Agent::join(&launch, &["tools"]).await;
     agent.offer(&[changed, tool("other")]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
     let fault = stage.run("echo", json!({})).await.expect_err("quarantined");
     assert!(fault.is(Code::ToolQuarantined), "{fault}");
 

@@ -10,17 +10,17 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_agent::{AgentEdge, AgentRule, Options};
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::provider::ProviderLimits;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{AuditRecord, Caller, Run, WorldSettings};
-use wharf_engine::agents::{AgentControl as _, AgentState, AgentView, Approve};
 use wharf_engine::launcher::RestartPolicy;
+use wharf_engine::providers::{Approve, ProviderControl as _, ProviderState, ProviderView};
 use wharf_engine::{Handle, NewFile, NewRun};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
 use wharf_ports::memory::MemoryStore;
 use wharf_protocol::agent::CoreLimits;
-use wharf_vocab::{AgentId, Fault, NodeId, Object, RunKey, SandboxLevel, ToolId, WorldId};
+use wharf_vocab::{Fault, NodeId, Object, ProviderId, RunKey, SandboxLevel, ToolId, WorldId};
 
 use crate::agent::{Agent, LONG, tool};
 use crate::launcher::{Launch, Played};
@@ -159,7 +159,7 @@ impl Stage {
         let mut agent = Agent::join(&launch, &["tools"]).await;
         let tools: Vec<Value> = tools.iter().map(|name| tool(name)).collect();
         agent.offer(&tools).await;
-        self.until(|view| view.state == AgentState::Running).await;
+        self.until(|view| view.state == ProviderState::Running).await;
         (launch, agent)
     }
 
@@ -237,7 +237,7 @@ impl Stage {
     }
 
     /// Waits until the agent is as wanted.
-    pub(crate) async fn until(&self, wanted: impl Fn(&AgentView) -> bool) -> AgentView {
+    pub(crate) async fn until(&self, wanted: impl Fn(&ProviderView) -> bool) -> ProviderView {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
             let view = self.edge.show(&id()).expect("known");
@@ -283,7 +283,7 @@ pub(crate) fn options(handle: &Handle, dir: &Path) -> Options {
         hidden: vec![dir.join("wharf")],
         sandbox: SandboxLevel::Standard,
         sandbox_min: None,
-        agent_limits: AgentLimits::default(),
+        agent_limits: ProviderLimits::default(),
         storage_origin: None,
         rule: AgentRule::default(),
         rules: BTreeMap::new(),
@@ -294,8 +294,8 @@ pub(crate) fn owner() -> Caller {
     Caller::owner()
 }
 
-pub(crate) fn id() -> AgentId {
-    AgentId::new("dev.example.hello").expect("valid")
+pub(crate) fn id() -> ProviderId {
+    ProviderId::new("dev.example.hello").expect("valid")
 }
 
 pub(crate) fn object(value: Value) -> Object {

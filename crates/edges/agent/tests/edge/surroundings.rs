@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use wharf_domain::agent::{AgentLimits, Usage};
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
+use wharf_domain::provider::{ProviderLimits, Usage};
 use wharf_engine::launcher::Secret;
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_engine::vault::Vault as _;
 use wharf_vocab::{Code, Resource, SandboxLevel, SecretName};
 
@@ -72,7 +72,7 @@ async fn limits_of_manifest_owner_and_approval_hold_where_they_are_strictest() {
         open_files: files,
         ..Usage::default()
     };
-    let limits = |usage| AgentLimits { usage, ..AgentLimits::default() };
+    let limits = |usage| ProviderLimits { usage, ..ProviderLimits::default() };
     let mut stage = Stage::with(|options| {
         options.agent_limits = limits(usage(Some(1 << 30), Some(10), None));
     })
@@ -100,12 +100,12 @@ async fn where_nobody_sets_a_limit_there_is_one_all_the_same_and_it_is_shown() {
     assert_eq!(stage.edge.show(&id()).expect("known").limits.usage, unless_said);
     // Each may raise what nobody else has set lower.
     let said = Usage { memory_bytes: Some(8 << 30), processes: Some(999), ..Usage::default() };
-    let limits = |usage| AgentLimits { usage, ..AgentLimits::default() };
+    let limits = |usage| ProviderLimits { usage, ..ProviderLimits::default() };
     for by_settings in [true, false] {
         let (settings, terms) = if by_settings {
-            (limits(said.clone()), AgentLimits::default())
+            (limits(said.clone()), ProviderLimits::default())
         } else {
-            (AgentLimits::default(), limits(said.clone()))
+            (ProviderLimits::default(), limits(said.clone()))
         };
         let mut stage = Stage::with(|options| options.agent_limits = settings).await;
         let launch = stage.started_with(Approve { limits: terms, ..Approve::default() }).await;
@@ -186,7 +186,7 @@ async fn a_secret_that_is_gone_ends_the_restarts() {
     let launch = stage.started().await;
     stage.vault.remove(name("API_KEY")).await.expect("removed");
     launch.exit(1);
-    let view = stage.until(|view| view.state == AgentState::Crashed).await;
+    let view = stage.until(|view| view.state == ProviderState::Crashed).await;
     assert!(view.reason.expect("a reason").contains("API_KEY"));
 }
 
@@ -234,7 +234,7 @@ async fn a_launch_that_goes_over_a_limit_is_named_and_started_again() {
         next.exceed(Resource::Memory);
         stage.launch().await.exceed(Resource::Memory);
     }
-    let view = stage.until(|view| view.state == AgentState::Crashed).await;
+    let view = stage.until(|view| view.state == ProviderState::Crashed).await;
     let reason = view.reason.expect("a reason");
     assert!(reason.contains("it went over its limit of memory"), "{reason}");
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use wharf_engine::agents::{AgentControl as _, AgentState, Approve};
-use wharf_vocab::AgentId;
+use wharf_engine::providers::{Approve, ProviderControl as _, ProviderState};
+use wharf_vocab::ProviderId;
 
 use crate::agent::{Agent, LONG};
 use crate::launcher::Launch;
@@ -55,7 +55,7 @@ impl<'a> Part<'a> {
             .expect("writes");
         // What the entrypoint names is part of what is approved.
         std::fs::write(folder.join("agent"), "#!/bin/sh\n").expect("writes");
-        let id = AgentId::new(self.id).expect("valid");
+        let id = ProviderId::new(self.id).expect("valid");
         stage.edge.add(owner(), folder).await.expect("added");
         stage.edge.approve(owner(), id.clone(), self.approve).await.expect("approved");
         stage.edge.start(owner(), id.clone()).await.expect("started");
@@ -63,7 +63,7 @@ impl<'a> Part<'a> {
         let mut agent = Agent::join_as(&launch, self.id, self.capabilities).await;
         agent.offer(&self.tools).await;
         let deadline = Instant::now() + LONG;
-        while stage.edge.show(&id).expect("known").state != AgentState::Running {
+        while stage.edge.show(&id).expect("known").state != ProviderState::Running {
             assert!(Instant::now() < deadline, "{id} never ran");
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use wharf_agent::{AgentEdge, Transport};
-use wharf_engine::agents::AgentState;
+use wharf_engine::providers::ProviderState;
 use wharf_vocab::Code;
 
 use crate::stage::{self, Stage};
@@ -34,6 +34,6 @@ async fn r050_over_tcp_nobody_knows_the_process_so_the_token_alone_decides() {
     assert_eq!(launch.spec.fence.tcp_port, port, "it may reach the core and nothing else");
     assert!(launch.spec.fence.sockets.is_empty());
     stage.join(&launch, &["echo"]).await;
-    stage.until(|view| view.state == AgentState::Running).await;
+    stage.until(|view| view.state == ProviderState::Running).await;
     launch.own();
 }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf_domain::agent::{AgentLimits, Entrypoint, Terms};
 use wharf_domain::grant::{Narrowing, NewGrant, token};
 use wharf_domain::permission::ToolPattern;
+use wharf_domain::provider::{Entrypoint, ProviderLimits, Terms};
 use wharf_domain::run::RunContext;
-use wharf_domain::{AgentInput, AgentManifest, Caller, Resolution, Rights};
-use wharf_vocab::{AgentId, Code, Digest, GrantId, RunStatus, Timestamp, ToolId, Verb, WorldId};
+use wharf_domain::{Caller, Manifest, ProviderInput, Resolution, Rights};
+use wharf_vocab::{Code, Digest, GrantId, ProviderId, RunStatus, Timestamp, ToolId, Verb, WorldId};
 
 use crate::peer::{Peer, succeed, tool};
 use crate::support::{Bench, new, object, owner};
@@ -179,17 +179,17 @@ async fn r136_only_whoever_started_a_run_or_an_operator_can_cancel_it() {
 }
 
 /// An agent that may read `/srv/data/**` and runs as `dev.agent`.
-async fn agent(bench: &Bench) -> AgentId {
-    let id = AgentId::new("dev.agent").expect("valid");
+async fn agent(bench: &Bench) -> ProviderId {
+    let id = ProviderId::new("dev.agent").expect("valid");
     let permissions = vec!["filesystem:read:/srv/data/**".to_owned()];
-    let manifest = AgentManifest {
+    let manifest = Manifest {
         name: "Agent".into(),
         version: "1.0.0".into(),
         description: String::new(),
         entrypoint: Entrypoint { program: "./agent".into(), args: vec![] },
         permissions: permissions.clone(),
         capabilities: vec![],
-        limits: AgentLimits::default(),
+        limits: ProviderLimits::default(),
         isolation: None,
         inherits_connection: false,
         source: None,
@@ -197,9 +197,9 @@ async fn agent(bench: &Bench) -> AgentId {
         operative: false,
     };
     let manifest_hash = Digest::of(&[b"manifest"]);
-    let add = AgentInput::Add { folder: "agent".into(), manifest_hash, manifest };
+    let add = ProviderInput::Add { folder: "agent".into(), manifest_hash, manifest };
     let (files, terms) = (BTreeMap::new(), Terms::default());
-    for input in [add, AgentInput::Approve { manifest_hash: None, permissions, files, terms }] {
+    for input in [add, ProviderInput::Approve { manifest_hash: None, permissions, files, terms }] {
         bench.handle.change_agent(&owner(), &id, input).await.expect("taken");
     }
     id
@@ -215,12 +215,12 @@ async fn r084_an_agent_that_drifted_or_lost_its_approval_gets_no_more_calls() {
 
     let difference = vec!["agent.py changed".to_owned()];
     let steps = [
-        (AgentInput::Drift { difference }, Code::AgentDrifted),
-        (AgentInput::Revoke, Code::AgentNotApproved),
+        (ProviderInput::Drift { difference }, Code::AgentDrifted),
+        (ProviderInput::Revoke, Code::AgentNotApproved),
     ];
     for (input, code) in steps {
         bench.handle.change_agent(&owner(), &id, input).await.expect("taken");
-        let drift_gone = AgentInput::Drift { difference: vec![] };
+        let drift_gone = ProviderInput::Drift { difference: vec![] };
         let fault = bench.start("dev.agent/work", json!({})).await.expect_err("refused");
         assert!(fault.is(code), "{fault}");
         bench.handle.change_agent(&owner(), &id, drift_gone).await.expect("taken");

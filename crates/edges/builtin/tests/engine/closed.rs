@@ -3,36 +3,36 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use wharf_domain::agent::{AgentLimits, Entrypoint, Terms};
 use wharf_domain::grant::NewGrant;
-use wharf_domain::{AgentInput, AgentManifest, Resolution, Rights};
+use wharf_domain::provider::{Entrypoint, ProviderLimits, Terms};
+use wharf_domain::{Manifest, ProviderInput, Resolution, Rights};
 use wharf_ports::StoreErrorKind;
-use wharf_vocab::{AgentId, Code, Digest, Fault, RunStatus};
+use wharf_vocab::{Code, Digest, Fault, ProviderId, RunStatus};
 
 use crate::peer::{Peer, guarded, tool};
 use crate::support::{Bench, new, owner};
 
-pub(crate) fn add() -> AgentInput {
-    let manifest = AgentManifest {
+pub(crate) fn add() -> ProviderInput {
+    let manifest = Manifest {
         name: "Agent".into(),
         version: "1.0.0".into(),
         description: String::new(),
         entrypoint: Entrypoint { program: "./agent".into(), args: vec![] },
         permissions: vec![],
         capabilities: vec![],
-        limits: AgentLimits::default(),
+        limits: ProviderLimits::default(),
         isolation: None,
         inherits_connection: false,
         source: None,
         server: None,
         operative: false,
     };
-    AgentInput::Add { folder: "agent".into(), manifest_hash: Digest::of(&[b"m"]), manifest }
+    ProviderInput::Add { folder: "agent".into(), manifest_hash: Digest::of(&[b"m"]), manifest }
 }
 
-fn approve() -> AgentInput {
+fn approve() -> ProviderInput {
     let (permissions, files, terms) = (vec![], BTreeMap::new(), Terms::default());
-    AgentInput::Approve { manifest_hash: None, permissions, files, terms }
+    ProviderInput::Approve { manifest_hash: None, permissions, files, terms }
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn r155_without_an_audit_nothing_privileged_happens() {
         let bench = Bench::new().await;
         let peer =
             Peer::join(&bench.handle, "acme", vec![tool("acme/work"), guarded("acme/act")]).await;
-        let id = AgentId::new("dev.agent").expect("valid");
+        let id = ProviderId::new("dev.agent").expect("valid");
         bench.handle.change_agent(&owner(), &id, add()).await.expect("added");
         let gated = bench.start("acme/act", json!({})).await.expect("accepted");
         let ask = gated.asks[0].ask.spec.ask_id.clone();
@@ -73,7 +73,7 @@ async fn r155_without_an_audit_nothing_privileged_happens() {
         bench.store.fail_commits(0, kind);
         bench.handle.change_agent(&who, &id, approve()).await.expect("approved");
         bench.store.fail_commits(usize::MAX, kind);
-        closed("start", handle.change_agent(&who, &id, AgentInput::Want).await.map(drop));
+        closed("start", handle.change_agent(&who, &id, ProviderInput::Want).await.map(drop));
         assert!(!handle.agent(&id).expect("known").wanted);
 
         bench.store.fail_commits(0, kind);

@@ -74,7 +74,7 @@ async fn worlds_and_agents_are_as_the_store_has_them_after_a_change_that_was_den
     let changed = bench.handle.set_world(&owner(), world.clone(), settings(200)).await;
     assert_eq!(changed.expect("it goes on from there").world.settings.limit_micro, Some(200));
 
-    let id = wharf_vocab::AgentId::new("dev.example.helper").expect("valid");
+    let id = wharf_vocab::ProviderId::new("dev.example.helper").expect("valid");
     bench.store.deny_commits(1);
     let denied = bench.handle.change_agent(&owner(), &id, crate::closed::add()).await;
     assert!(denied.expect_err("denied").is(Code::StoreUnavailable));
@@ -82,6 +82,6 @@ async fn worlds_and_agents_are_as_the_store_has_them_after_a_change_that_was_den
         assert!(tokio::time::Instant::now() < deadline, "the agent is not known");
         tokio::task::yield_now().await;
     }
-    let want = wharf_domain::AgentInput::Stop { reason: None };
+    let want = wharf_domain::ProviderInput::Stop { reason: None };
     bench.handle.change_agent(&owner(), &id, want).await.expect("it goes on from there");
 }

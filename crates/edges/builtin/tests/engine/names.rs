@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use wharf_domain::grant::{Keyring, NewGrant};
-use wharf_domain::{AgentInput, Caller, Rights, WorldSettings};
+use wharf_domain::{Caller, ProviderInput, Rights, WorldSettings};
 use wharf_engine::{Handle, NameLimit, NameLimits, Options};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
 use wharf_ports::memory::{MemoryState, MemoryStore};
-use wharf_vocab::{AgentId, Code, Fault, GrantId, NodeId, WorldId};
+use wharf_vocab::{Code, Fault, GrantId, NodeId, ProviderId, WorldId};
 
 use crate::closed::add;
 
@@ -91,12 +91,12 @@ async fn one_token_cannot_serve_all_names() {
     let handle = few().await;
     let (token, narrowed) = greedy();
     let serve = async |caller: &Caller, name: &str| -> Result<(), Fault> {
-        let AgentInput::Add { folder, manifest_hash, mut manifest } = add() else {
+        let ProviderInput::Add { folder, manifest_hash, mut manifest } = add() else {
             panic!("it adds an agent");
         };
         manifest.operative = true;
-        let id = AgentId::new(name).expect("valid");
-        let input = AgentInput::Add { folder, manifest_hash, manifest };
+        let id = ProviderId::new(name).expect("valid");
+        let input = ProviderInput::Add { folder, manifest_hash, manifest };
         handle.change_agent(caller, &id, input).await.map(drop)
     };
     serve(&token, "one").await.expect("free");

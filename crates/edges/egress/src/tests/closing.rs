@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use wharf_engine::egress::Egress;
-use wharf_vocab::{AgentId, Code};
+use wharf_vocab::{Code, ProviderId};
 
 use super::servers::Server;
 use super::{Stage, read_all, within};
@@ -92,7 +92,7 @@ async fn a_door_that_cannot_be_opened_is_told_and_removes_nothing() {
     let mut stage = Stage::open(&[]).await;
     stage.door = None;
     std::fs::write(stage.socket(), "not a socket").expect("written");
-    let agent = AgentId::new("sneaky").expect("an id");
+    let agent = ProviderId::new("sneaky").expect("an id");
     for path in
         [stage.socket(), stage.dir.path().join("no/such"), stage.dir.path().join("x".repeat(120))]
     {

@@ -26,7 +26,7 @@ use wharf_engine::egress::{Egress, EgressDoor};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
 use wharf_ports::memory::MemoryStore;
-use wharf_vocab::{AgentId, NodeId};
+use wharf_vocab::{NodeId, ProviderId};
 
 use crate::resolve::Resolve;
 use crate::{EgressProxy, Limits};
@@ -68,7 +68,7 @@ impl Stage {
 
     async fn another(&self, allowed: &[&str]) -> Arc<dyn EgressDoor> {
         let parse = |text: &&str| HostPattern::parse(text).expect("a pattern");
-        let agent = AgentId::new("sneaky").expect("an id");
+        let agent = ProviderId::new("sneaky").expect("an id");
         let allowed = allowed.iter().map(parse).collect();
         self.proxy.open(agent, self.socket(), allowed).await.expect("opens")
     }

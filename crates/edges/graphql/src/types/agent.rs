@@ -27,8 +27,8 @@ pub(crate) struct Agent {
     tools: Vec<String>,
 }
 
-impl From<&wharf_domain::Agent> for Agent {
-    fn from(agent: &wharf_domain::Agent) -> Self {
+impl From<&wharf_domain::Provider> for Agent {
+    fn from(agent: &wharf_domain::Provider) -> Self {
         let approval = agent.approval.as_ref();
         Self {
             agent_id: agent.id.to_string(),

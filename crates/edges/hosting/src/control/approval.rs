@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use wharf_domain::agent::{Approval, Typed};
 use wharf_domain::permission::Permission;
-use wharf_domain::{Agent, AgentInput, Caller};
-use wharf_engine::agents::{AgentView, Approve};
-use wharf_vocab::{AgentId, Code, Fault};
+use wharf_domain::provider::{Approval, Typed};
+use wharf_domain::{Caller, Provider, ProviderInput};
+use wharf_engine::providers::{Approve, ProviderView};
+use wharf_vocab::{Code, Fault, ProviderId};
 
 use super::{Control, stop_for};
 use crate::host::blocking;
@@ -17,9 +17,9 @@ impl Control {
     pub(super) async fn approve_one(
         &self,
         caller: &Caller,
-        id: &AgentId,
+        id: &ProviderId,
         approve: Approve,
-    ) -> Result<Agent, Fault> {
+    ) -> Result<Provider, Fault> {
         let (known, host) = (self.known(id)?, self.kind.host());
         let (manifest, before) = (known.manifest, known.approval);
         let permissions = approve.permissions.unwrap_or_else(|| manifest.permissions.clone());
@@ -38,7 +38,8 @@ impl Control {
             }
             files::digests(file, &ground.folder, &manifest.entrypoint)
         });
-        let input = AgentInput::Approve { manifest_hash, permissions, files: files.await?, terms };
+        let input =
+            ProviderInput::Approve { manifest_hash, permissions, files: files.await?, terms };
         let agent = self.change(caller, id, input).await?;
         host.quarantine(&agent);
         if needs_restart(before.as_ref(), agent.approval.as_ref()) {
@@ -48,7 +49,7 @@ impl Control {
     }
 
     /// Refuses a start that cannot succeed, while there is somebody to tell.
-    pub(super) async fn check_start(&self, agent: &Agent) -> Result<(), Fault> {
+    pub(super) async fn check_start(&self, agent: &Provider) -> Result<(), Fault> {
         launch::approved(&self.kind, &agent.id).await?;
         let host = self.kind.host();
         let ground = host.ground(&agent.folder);
@@ -64,7 +65,7 @@ impl Control {
     }
 
     /// Brings what runs under an approval that is no more to its end, and starts it anew.
-    async fn renew(&self, agent: &Agent) -> Result<(), Fault> {
+    async fn renew(&self, agent: &Provider) -> Result<(), Fault> {
         if !agent.wanted {
             return Ok(());
         }
@@ -75,15 +76,15 @@ impl Control {
     pub(super) async fn revoke_one(
         &self,
         caller: &Caller,
-        id: &AgentId,
-    ) -> Result<AgentView, Fault> {
+        id: &ProviderId,
+    ) -> Result<ProviderView, Fault> {
         let live = self.kind.host().live(id);
         // Blocked first: a call that comes while this is written down is refused already.
         if let Some(live) = &live {
             let message = format!("The approval of {id} was taken back.");
             live.block(Fault::new(Code::PermissionDenied, message));
         }
-        let agent = match self.change(caller, id, AgentInput::Revoke).await {
+        let agent = match self.change(caller, id, ProviderInput::Revoke).await {
             Ok(agent) => agent,
             Err(fault) => {
                 if let Some(live) = &live {

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::kind::ReadManifest;
-use wharf_domain::agent::{AgentEntry, AgentInput, AgentLimits, AgentManifest, Terms};
+use wharf_domain::provider::{Manifest, ProviderEntry, ProviderInput, ProviderLimits, Terms};
 use wharf_domain::{Caller, Severity};
-use wharf_vocab::{AgentId, Code, Timestamp};
+use wharf_vocab::{Code, ProviderId, Timestamp};
 
 /// Manifests as these tests write them: as much as pins have to do with.
 const FILE: ManifestFile =
@@ -20,9 +20,9 @@ fn read(folder: &Path) -> Result<ReadManifest, Fault> {
     };
     let entrypoint = &value["entrypoint"];
     Ok(ReadManifest {
-        id: AgentId::new(text(&value["id"])).map_err(|_| invalid())?,
+        id: ProviderId::new(text(&value["id"])).map_err(|_| invalid())?,
         hash: Digest::of_bytes(&bytes),
-        manifest: AgentManifest {
+        manifest: Manifest {
             name: text(&value["id"]),
             version: text(&value["version"]),
             description: String::new(),
@@ -32,7 +32,7 @@ fn read(folder: &Path) -> Result<ReadManifest, Fault> {
             },
             permissions: list(&value["permissions"]),
             capabilities: Vec::new(),
-            limits: AgentLimits::default(),
+            limits: ProviderLimits::default(),
             isolation: None,
             inherits_connection: false,
             source: None,
@@ -43,15 +43,15 @@ fn read(folder: &Path) -> Result<ReadManifest, Fault> {
 }
 
 /// An agent's folder on disk, added and approved as it lies there.
-fn approved(folder: &Path) -> Agent {
+fn approved(folder: &Path) -> Provider {
     let read = read(folder).expect("valid");
     let files = digests(FILE, folder, &read.manifest.entrypoint).expect("readable");
-    let add = AgentInput::Add {
+    let add = ProviderInput::Add {
         folder: folder.display().to_string(),
         manifest_hash: read.hash,
         manifest: read.manifest,
     };
-    let approve = AgentInput::Approve {
+    let approve = ProviderInput::Approve {
         manifest_hash: None,
         permissions: Vec::new(),
         files,
@@ -60,11 +60,11 @@ fn approved(folder: &Path) -> Agent {
     let by = Caller::owner().to_ref();
     [add, approve]
         .iter()
-        .fold(None, |agent: Option<Agent>, input| {
-            let decided = Agent::decide(agent.as_ref(), &read.id, input, &by).expect("legal");
-            let (entry, record): (AgentEntry, _) = decided.expect("a change");
+        .fold(None, |agent: Option<Provider>, input| {
+            let decided = Provider::decide(agent.as_ref(), &read.id, input, &by).expect("legal");
+            let (entry, record): (ProviderEntry, _) = decided.expect("a change");
             assert_eq!(record.severity, Severity::Info);
-            Agent::apply(agent, &read.id, Timestamp(1), &entry)
+            Provider::apply(agent, &read.id, Timestamp(1), &entry)
         })
         .expect("known")
 }

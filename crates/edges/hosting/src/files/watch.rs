@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use wharf_domain::Agent;
+use wharf_domain::Provider;
 
 use super::folder::{self, Identity};
 use super::{FOLDER, is_whole, named};
@@ -41,7 +41,7 @@ struct Rest {
 impl Watch {
     /// Looks at the files of an approval. It must be made before they are compared, so that a
     /// change in between is seen. It blocks.
-    pub(crate) fn of(file: ManifestFile, agent: &Agent) -> Self {
+    pub(crate) fn of(file: ManifestFile, agent: &Provider) -> Self {
         let folder = Path::new(&agent.folder);
         let whole = agent.approval.as_ref().is_some_and(is_whole);
         let rest = whole.then(|| Rest {

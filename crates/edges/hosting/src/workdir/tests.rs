@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use wharf_vocab::{AgentId, Isolation, LaunchId};
+use wharf_vocab::{Isolation, LaunchId, ProviderId};
 
 use super::*;
 
@@ -24,7 +24,7 @@ fn stage() -> Stage {
 }
 
 fn places(agents: &Path, isolation: Isolation) -> Places {
-    let id = AgentId::new("dev.example.hello").expect("valid");
+    let id = ProviderId::new("dev.example.hello").expect("valid");
     Places::new(agents, &id, &LaunchId::new("l-1").expect("valid"), isolation)
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use wharf_domain::agent::{AgentLimits, Rate, Usage};
-use wharf_engine::agents::Approve;
+use wharf_domain::provider::{ProviderLimits, Rate, Usage};
+use wharf_engine::providers::Approve;
 use wharf_vocab::{Digest, Fault};
 use wharf_wire::rest_v1::{self as wire, AddTool, ApproveAgent};
 
@@ -54,7 +54,7 @@ pub(crate) fn approval(request: ApproveAgent) -> Result<Approve, Fault> {
         permissions: permissions(request.permissions, request.all.unwrap_or(false))?,
         sandbox: request.sandbox,
         isolation: request.isolation,
-        limits: request.limits.as_ref().map_or_else(|| Ok(AgentLimits::default()), limits)?,
+        limits: request.limits.as_ref().map_or_else(|| Ok(ProviderLimits::default()), limits)?,
     })
 }
 
@@ -89,7 +89,7 @@ fn permissions(named: Option<Vec<String>>, all: bool) -> Result<Option<Vec<Strin
 }
 
 /// An owner's limits. A limit of nothing at all would stop an agent for ever, so there is none.
-fn limits(limits: &wire::AgentLimits) -> Result<AgentLimits, Fault> {
+fn limits(limits: &wire::AgentLimits) -> Result<ProviderLimits, Fault> {
     let numbers = [
         ("calls_max", limits.calls_max.map(u64::from)),
         ("rate", limits.rate.map(|rate| u64::from(rate.count).min(rate.per_ms))),
@@ -108,7 +108,7 @@ fn limits(limits: &wire::AgentLimits) -> Result<AgentLimits, Fault> {
         let name = format!("limits.{name}");
         return Err(invalid(&name, format!("The field `{name}` must be more than 0.")));
     }
-    Ok(AgentLimits {
+    Ok(ProviderLimits {
         calls_max: limits.calls_max,
         rate: limits.rate.map(|rate| Rate { count: rate.count, per_ms: rate.per_ms }),
         call_ms: limits.call_ms,

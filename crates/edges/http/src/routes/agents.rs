@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use wharf_domain::Caller;
-use wharf_engine::agents::{AgentControl, AgentView};
+use wharf_engine::providers::{ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, ErrorBody, Page};
 
@@ -247,11 +247,11 @@ pub(super) async fn remove(
 }
 
 /// Who steers agents.
-pub(super) fn control(app: &App) -> Result<Arc<dyn AgentControl>, Fault> {
+pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {
     let none = || Fault::new(Code::AgentNotFound, "This core has no agents and takes none.");
     app.agents.clone().ok_or_else(none)
 }
 
-fn shown(caller: &Caller, view: AgentView) -> Answer {
+fn shown(caller: &Caller, view: ProviderView) -> Answer {
     Ok(answer::json(StatusCode::OK, &to_wire::agent(&access::seen_by(caller, view))))
 }

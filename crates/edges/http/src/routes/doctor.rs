@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_engine::RunQuery;
-use wharf_engine::agents::{AgentControl, AgentState};
+use wharf_engine::providers::{ProviderControl, ProviderState};
 use wharf_wire::rest_v1::{Diagnosis, ErrorBody, Finding};
 
 use crate::answer::{self, Answer};
@@ -56,10 +56,10 @@ async fn database(app: &App) -> Finding {
 }
 
 /// Which of the providers that should be up are not well.
-fn providers(name: &str, control: Option<&dyn AgentControl>) -> Finding {
-    let known = control.map_or_else(Vec::new, AgentControl::list);
-    let ill = |state: AgentState| {
-        use AgentState::{BackingOff, Crashed, Drifted, Unhealthy};
+fn providers(name: &str, control: Option<&dyn ProviderControl>) -> Finding {
+    let known = control.map_or_else(Vec::new, ProviderControl::list);
+    let ill = |state: ProviderState| {
+        use ProviderState::{BackingOff, Crashed, Drifted, Unhealthy};
         matches!(state, BackingOff | Crashed | Drifted | Unhealthy)
     };
     let ill = known.iter().filter(|view| ill(view.state));

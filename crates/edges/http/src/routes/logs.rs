@@ -8,9 +8,9 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use futures::StreamExt;
 use wharf_domain::Caller;
-use wharf_engine::agents::AgentControl;
 use wharf_engine::launcher::LogLine;
-use wharf_vocab::{AgentId, Verb};
+use wharf_engine::providers::ProviderControl;
+use wharf_vocab::{ProviderId, Verb};
 use wharf_wire::rest_v1::{AgentLogLine, ErrorBody, Page};
 
 use super::agents::control;
@@ -87,8 +87,8 @@ pub(super) async fn of_tool(
 async fn told(
     app: &App,
     caller: Caller,
-    control: &dyn AgentControl,
-    id: AgentId,
+    control: &dyn ProviderControl,
+    id: ProviderId,
     params: &Params,
 ) -> Answer {
     let lines = params.lines()?;

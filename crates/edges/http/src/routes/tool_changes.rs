@@ -6,8 +6,8 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_domain::{Caller, ToolDef};
-use wharf_engine::agents::Approve;
-use wharf_vocab::{AgentId, Code, Fault, ToolId};
+use wharf_engine::providers::Approve;
+use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 use wharf_wire::rest_v1::{self as wire, ApproveAgent, ErrorBody, ToolDiff};
 
 use super::agents::control;
@@ -106,8 +106,8 @@ fn definitions(app: &App, id: &ToolId) -> Result<(Option<ToolDef>, Option<ToolDe
     Ok((pinned, offered))
 }
 
-fn agent_of(id: &ToolId) -> Option<AgentId> {
-    AgentId::new(id.provider().as_str()).ok()
+fn agent_of(id: &ToolId) -> Option<ProviderId> {
+    ProviderId::new(id.provider().as_str()).ok()
 }
 
 fn not_found(id: &ToolId) -> Fault {

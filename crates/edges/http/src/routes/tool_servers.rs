@@ -11,8 +11,8 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use futures::future::BoxFuture;
 use wharf_domain::Caller;
-use wharf_engine::agents::{AgentControl, AgentView, Approve};
-use wharf_vocab::{AgentId, Code, Fault, ToolId};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderView};
+use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 use wharf_wire::rest_v1::{self as wire, AddTool, ErrorBody};
 
 use super::carried::to_its_end;
@@ -167,7 +167,11 @@ async fn steer(
     app: &App,
     caller: Caller,
     segments: &Segments,
-    ask: impl FnOnce(&dyn AgentControl, Caller, AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>
+    ask: impl FnOnce(
+        &dyn ProviderControl,
+        Caller,
+        ProviderId,
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>>
     + Send
     + 'static,
 ) -> Answer {
@@ -180,36 +184,40 @@ async fn steer(
 
 /// Approves a tool server. One that is approved for the first time may be called at once.
 pub(super) async fn approved(
-    control: &dyn AgentControl,
+    control: &dyn ProviderControl,
     caller: Caller,
-    id: AgentId,
+    id: ProviderId,
     approve: Approve,
-) -> Result<AgentView, Fault> {
+) -> Result<ProviderView, Fault> {
     let is_first = control.show(&id)?.agent.approval.is_none();
     let view = control.approve(caller.clone(), id.clone(), approve).await?;
     if is_first && !view.agent.wanted { control.start(caller, id).await } else { Ok(view) }
 }
 
 /// Who steers tool servers.
-pub(super) fn control(app: &App) -> Result<Arc<dyn AgentControl>, Fault> {
+pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {
     let none = || Fault::new(Code::ToolNotFound, "This core has no tool servers and takes none.");
     app.tools.clone().ok_or_else(none)
 }
 
 /// The server of a tool, if it has one of its own.
-pub(super) fn server_of(app: &App, id: &ToolId) -> Option<AgentView> {
-    let agent = AgentId::new(id.as_str()).ok()?;
+pub(super) fn server_of(app: &App, id: &ToolId) -> Option<ProviderView> {
+    let agent = ProviderId::new(id.as_str()).ok()?;
     app.tools.as_ref()?.show(&agent).ok()
 }
 
 /// The server of a tool and who steers it, or what to do instead.
-pub(super) fn steered(app: &App, id: &ToolId) -> Result<(Arc<dyn AgentControl>, AgentView), Fault> {
+pub(super) fn steered(
+    app: &App,
+    id: &ToolId,
+) -> Result<(Arc<dyn ProviderControl>, ProviderView), Fault> {
     if let Some(view) = server_of(app, id) {
         return Ok((control(app)?, view));
     }
     let provider = id.provider();
-    let agent = AgentId::new(provider.as_str()).ok();
-    let is_known = |agent: AgentId| app.agents.as_ref().is_some_and(|it| it.show(&agent).is_ok());
+    let agent = ProviderId::new(provider.as_str()).ok();
+    let is_known =
+        |agent: ProviderId| app.agents.as_ref().is_some_and(|it| it.show(&agent).is_ok());
     if !id.is_reference() && agent.is_some_and(is_known) {
         let message = format!("{id} is a tool of the agent {provider}; steer the agent instead.");
         return Err(invalid("tool", message).with("agent_id", provider.as_str()));
@@ -226,7 +234,7 @@ pub(super) fn unknown(id: &ToolId) -> Fault {
     Fault::new(Code::ToolNotFound, format!("There is no tool {id}."))
 }
 
-fn tool_of(view: &AgentView) -> Result<ToolId, Fault> {
+fn tool_of(view: &ProviderView) -> Result<ToolId, Fault> {
     ToolId::new(view.agent.id.as_str())
         .map_err(|_| Fault::new(Code::CoreInternal, "A tool server has no tool."))
 }

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_domain::Caller;
 use wharf_engine::CatalogTool;
-use wharf_engine::agents::AgentView;
+use wharf_engine::providers::ProviderView;
 use wharf_vocab::{Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 
@@ -81,7 +81,7 @@ pub(super) fn shown(
     app: &App,
     caller: &Caller,
     id: &ToolId,
-    server: Option<AgentView>,
+    server: Option<ProviderView>,
 ) -> Result<wire::Tool, Fault> {
     let server = server.map(|view| access::seen_by(caller, view));
     let known = app.handle.tool(id);
@@ -101,12 +101,12 @@ pub(super) fn shown(
 #[derive(Default)]
 struct Known {
     tool: Option<CatalogTool>,
-    server: Option<AgentView>,
+    server: Option<ProviderView>,
 }
 
 impl Known {
     fn is_one(&self) -> bool {
-        let is_server = |view: &AgentView| view.agent.manifest.server.is_some();
+        let is_server = |view: &ProviderView| view.agent.manifest.server.is_some();
         self.tool.is_some() || self.server.as_ref().is_some_and(is_server)
     }
 

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use wharf_domain::AgentManifest;
-use wharf_domain::agent::{AgentLimits, Approval, Wish, Wished};
+use wharf_domain::Manifest;
 use wharf_domain::permission::Permission;
-use wharf_engine::agents::{AgentHealth, AgentView, Found, Scan};
+use wharf_domain::provider::{Approval, ProviderLimits, Wish, Wished};
 use wharf_engine::launcher::Achieved;
+use wharf_engine::providers::{Found, ProviderHealth, ProviderView, Scan};
 use wharf_vocab::SandboxLevel;
 use wharf_wire::rest_v1 as wire;
 
 use super::{error, time};
 
 /// An agent and how it fares.
-pub(crate) fn agent(view: &AgentView) -> wire::Agent {
+pub(crate) fn agent(view: &ProviderView) -> wire::Agent {
     let agent = &view.agent;
     let manifest = &agent.manifest;
     let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
@@ -58,7 +58,7 @@ pub(crate) fn agent(view: &AgentView) -> wire::Agent {
     }
 }
 
-fn health(health: &AgentHealth) -> wire::AgentHealth {
+fn health(health: &ProviderHealth) -> wire::AgentHealth {
     wire::AgentHealth {
         status: health.status.to_owned(),
         uptime_ms: health.uptime_ms,
@@ -68,7 +68,7 @@ fn health(health: &AgentHealth) -> wire::AgentHealth {
 }
 
 /// What a scan found, and how agents fare that are known already.
-pub(crate) fn found_agents(scan: &Scan, known: &[AgentView]) -> wire::FoundAgents {
+pub(crate) fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAgents {
     let each = |found: &Found| {
         let folder = found.folder.display().to_string();
         match &found.manifest {
@@ -102,10 +102,7 @@ pub(crate) fn found_agents(scan: &Scan, known: &[AgentView]) -> wire::FoundAgent
 }
 
 /// What a manifest asks for, and what of it was given.
-pub(super) fn permissions(
-    manifest: &AgentManifest,
-    given: &[String],
-) -> Vec<wire::AgentPermission> {
+pub(super) fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::AgentPermission> {
     let each = |asked: &String| {
         let wide = Permission::parse(asked).ok();
         let within = |text: &&String| {
@@ -171,7 +168,7 @@ pub(super) fn limits_kept(fence: &Achieved) -> BTreeMap<String, String> {
     fence.limits.iter().map(|(name, how)| ((*name).to_owned(), how.as_str().to_owned())).collect()
 }
 
-pub(super) fn to_limits(limits: &AgentLimits) -> wire::AgentLimits {
+pub(super) fn to_limits(limits: &ProviderLimits) -> wire::AgentLimits {
     let usage = &limits.usage;
     wire::AgentLimits {
         calls_max: limits.calls_max,

@@ -1,8 +1,8 @@
 //! Tool servers as peers read of them, and what they mean for their tools.
 
-use wharf_domain::agent::{Approval, Serving};
+use wharf_domain::provider::{Approval, Serving};
 use wharf_engine::CatalogTool;
-use wharf_engine::agents::{AgentState, AgentView};
+use wharf_engine::providers::{ProviderState, ProviderView};
 use wharf_wire::rest_v1 as wire;
 
 use super::agents::{limits_kept, permissions, to_limits, wish};
@@ -10,7 +10,7 @@ use super::{time, tool, tool_of};
 
 /// A tool with a server of its own: as the catalog has it, if it is there, but in the state that
 /// its server gives it. `None` if it is no tool server.
-pub(crate) fn served_tool(view: &AgentView, known: Option<&CatalogTool>) -> Option<wire::Tool> {
+pub(crate) fn served_tool(view: &ProviderView, known: Option<&CatalogTool>) -> Option<wire::Tool> {
     let server = view.agent.manifest.server.as_ref()?;
     let mut shown = known.map_or_else(|| tool_of(&server.tool), tool);
     let quarantined = known.is_some_and(|known| known.quarantine.is_some());
@@ -22,30 +22,30 @@ pub(crate) fn served_tool(view: &AgentView, known: Option<&CatalogTool>) -> Opti
 }
 
 /// The state that a server gives its tool; `None` where the catalog knows better.
-fn state(view: &AgentView, is_known: bool) -> Option<(&'static str, Option<String>)> {
+fn state(view: &ProviderView, is_known: bool) -> Option<(&'static str, Option<String>)> {
     let why = |otherwise: &str| Some(view.reason.clone().unwrap_or_else(|| otherwise.to_owned()));
     let (state, reason) = match view.state {
-        AgentState::Added => ("unavailable", Some("not approved".to_owned())),
-        AgentState::Drifted => {
+        ProviderState::Added => ("unavailable", Some("not approved".to_owned())),
+        ProviderState::Drifted => {
             ("unavailable", why("its files are not the ones that were approved"))
         }
-        AgentState::Crashed => ("unavailable", why("it ended too often")),
-        AgentState::Approved | AgentState::Stopped if !view.agent.wanted => {
+        ProviderState::Crashed => ("unavailable", why("it ended too often")),
+        ProviderState::Approved | ProviderState::Stopped if !view.agent.wanted => {
             ("disabled", view.reason.clone())
         }
         _ if is_known => return None,
-        AgentState::Running => ("available", None),
-        AgentState::Unhealthy => ("unavailable", why("its server is not healthy")),
-        AgentState::Approved
-        | AgentState::Stopped
-        | AgentState::Starting
-        | AgentState::BackingOff => ("starting", view.reason.clone()),
+        ProviderState::Running => ("available", None),
+        ProviderState::Unhealthy => ("unavailable", why("its server is not healthy")),
+        ProviderState::Approved
+        | ProviderState::Stopped
+        | ProviderState::Starting
+        | ProviderState::BackingOff => ("starting", view.reason.clone()),
     };
     Some((state, reason))
 }
 
 /// A tool server and how it fares. `None` if it is none.
-pub(crate) fn tool_server(view: &AgentView) -> Option<wire::ToolServer> {
+pub(crate) fn tool_server(view: &ProviderView) -> Option<wire::ToolServer> {
     let agent = &view.agent;
     let manifest = &agent.manifest;
     let server = manifest.server.as_ref()?;

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use wharf_domain::ToolDef;
-use wharf_engine::agents::{AgentHealth, AgentState};
 use wharf_engine::launcher::Achieved;
+use wharf_engine::providers::{ProviderHealth, ProviderState};
 use wharf_vocab::{Digest, SandboxLevel, Timestamp, ToolId};
 
 use crate::support::agents::{BROKEN_FOLDER, ScriptedAgents};
@@ -77,12 +77,12 @@ async fn an_agent_is_added_approved_started_stopped_and_removed() {
     assert_eq!(edge.act("start").await, expect);
     edge.call("DELETE", PATH).send().await.refused(409, "agent.running");
     agents.set(HELLO, |view| {
-        view.state = AgentState::Running;
+        view.state = ProviderState::Running;
         view.pid = Some(4711);
         view.last_heartbeat = Some(Timestamp(5));
         let details = serde_json::Map::from_iter([("queue".to_owned(), json!(7))]);
         view.health =
-            Some(AgentHealth { status: "degraded", uptime_ms: 9, inflight_calls: 1, details });
+            Some(ProviderHealth { status: "degraded", uptime_ms: 9, inflight_calls: 1, details });
         let tool = ToolId::new("dev.example.hello/echo").expect("valid");
         view.agent.tools = vec![ToolDef::new(tool, "", json!({}))];
     });
@@ -108,10 +108,10 @@ async fn every_state_is_shown_with_its_reason() {
     let edge = edge_with(&agents).await;
     edge.add_agent(HELLO).await;
     for (state, word) in [
-        (AgentState::Unhealthy, "unhealthy"),
-        (AgentState::BackingOff, "backing_off"),
-        (AgentState::Crashed, "crashed"),
-        (AgentState::Drifted, "drifted"),
+        (ProviderState::Unhealthy, "unhealthy"),
+        (ProviderState::BackingOff, "backing_off"),
+        (ProviderState::Crashed, "crashed"),
+        (ProviderState::Drifted, "drifted"),
     ] {
         agents.set(HELLO, |view| {
             view.state = state;

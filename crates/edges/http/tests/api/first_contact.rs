@@ -1,7 +1,7 @@
 //! What clients of the operator protocol ask before anything else.
 
 use serde_json::{Value, json};
-use wharf_engine::agents::AgentState;
+use wharf_engine::providers::ProviderState;
 use wharf_http::{Doctor, Finding};
 
 use crate::agents::edge_with;
@@ -72,7 +72,7 @@ async fn the_doctor_names_providers_that_are_not_well() {
     edge.add_agent("dev.example.hello").await;
     let told = edge.get("/v1/doctor").await.json();
     assert_eq!((verdict(&told, "agents"), &told["status"]), ("ok", &json!("ok")), "{told}");
-    agents.set("dev.example.hello", |view| view.state = AgentState::Crashed);
+    agents.set("dev.example.hello", |view| view.state = ProviderState::Crashed);
     let told = edge.get("/v1/doctor").await.json();
     assert_eq!((verdict(&told, "agents"), &told["status"]), ("warn", &json!("warn")), "{told}");
     assert!(told.to_string().contains("dev.example.hello is crashed"), "{told}");

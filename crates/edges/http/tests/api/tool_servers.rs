@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wharf_domain::{Availability, ToolDef};
-use wharf_engine::agents::AgentState;
 use wharf_engine::launcher::{Achieved, LogSource};
+use wharf_engine::providers::ProviderState;
 use wharf_engine::{Dispatch, ProviderSink};
 use wharf_vocab::{AttemptId, Digest, Fault, ProviderId, SandboxLevel, ToolId};
 
@@ -184,13 +184,13 @@ async fn every_state_of_a_server_makes_a_state_of_its_tool() {
     let edge = edge_with(&servers).await;
     edge.add_tool(json!({"folder": "/tools/tool.shout", "approve": true})).await;
     for (state, word, reason) in [
-        (AgentState::Starting, "starting", Value::Null),
-        (AgentState::BackingOff, "starting", Value::Null),
-        (AgentState::Running, "available", Value::Null),
-        (AgentState::Unhealthy, "unavailable", json!("its server is not healthy")),
-        (AgentState::Crashed, "unavailable", json!("it ended too often")),
+        (ProviderState::Starting, "starting", Value::Null),
+        (ProviderState::BackingOff, "starting", Value::Null),
+        (ProviderState::Running, "available", Value::Null),
+        (ProviderState::Unhealthy, "unavailable", json!("its server is not healthy")),
+        (ProviderState::Crashed, "unavailable", json!("it ended too often")),
         (
-            AgentState::Drifted,
+            ProviderState::Drifted,
             "unavailable",
             json!("its files are not the ones that were approved"),
         ),
@@ -201,7 +201,7 @@ async fn every_state_of_a_server_makes_a_state_of_its_tool() {
         assert_eq!(shown["server"]["state"], state.as_str());
     }
     servers.set(SHOUT, |view| {
-        view.state = AgentState::Crashed;
+        view.state = ProviderState::Crashed;
         view.reason = Some("exit code 1".to_owned());
         view.pid = Some(4711);
         view.agent.drift = vec!["handler.py was changed".to_owned()];
@@ -240,7 +240,7 @@ async fn what_the_catalog_knows_of_a_served_tool_counts_while_it_is_enabled() {
     let servers = ScriptedAgents::new();
     let edge = edge_with(&servers).await;
     edge.add_tool(json!({"folder": "/tools/tool.shout", "approve": true})).await;
-    servers.set(SHOUT, |view| view.state = AgentState::Running);
+    servers.set(SHOUT, |view| view.state = ProviderState::Running);
     let provider = ProviderId::new(SHOUT).expect("valid");
     let def = ToolDef::new(ToolId::new(SHOUT).expect("valid"), "as registered", json!({}));
     edge.handle.register(provider.clone(), vec![def], Arc::new(Nobody)).await.expect("registers");

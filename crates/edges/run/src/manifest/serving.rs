@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use wharf_domain::agent::Serving;
+use wharf_domain::provider::Serving;
 use wharf_vocab::Fault;
 
 use super::fields::Fields;

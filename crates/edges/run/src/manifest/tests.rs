@@ -53,7 +53,7 @@ fn t043_the_least_manifest_has_cautious_defaults() {
     let read = read_text(LEAST).expect("reads");
     assert_eq!(read.id.as_str(), "text/shout@1");
     assert_eq!(read.hash, Digest::of_bytes(LEAST.as_bytes()));
-    let AgentManifest { name, version, entrypoint, permissions, .. } = &read.manifest;
+    let Manifest { name, version, entrypoint, permissions, .. } = &read.manifest;
     assert_eq!((name.as_str(), version.as_str()), ("text/shout@1", "1"));
     assert_eq!(entrypoint.program, "./handler.py", "so that it is pinned");
     assert!(permissions.is_empty());

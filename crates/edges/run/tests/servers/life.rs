@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use wharf_domain::Availability;
-use wharf_engine::agents::{AgentControl, AgentState, Approve};
+use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
 use wharf_vocab::{Code, Isolation};
 
 use crate::launcher::{At, seen};
@@ -14,7 +14,7 @@ use crate::stage::{LONG, Stage, id, owner, tool};
 async fn t042_a_server_is_started_for_its_first_run_and_shared_by_the_next() {
     let stage = Stage::ready("").await;
     let view = stage.edge.show(&id()).expect("known");
-    assert_eq!((view.state, view.instances), (AgentState::Running, 0), "enabled, and at rest");
+    assert_eq!((view.state, view.instances), (ProviderState::Running, 0), "enabled, and at rest");
     assert!(stage.launcher.specs().is_empty(), "nothing was started yet");
     let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "hello"})).await).await;
     let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "again"})).await).await;
@@ -41,7 +41,7 @@ async fn t042_a_server_that_has_nothing_to_do_ends_and_comes_back() {
     stage.approved().await;
     let one = stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
     let view = stage.until(|view| view.instances == 0).await;
-    assert_eq!(view.state, AgentState::Running, "it still takes runs");
+    assert_eq!(view.state, ProviderState::Running, "it still takes runs");
     let two = stage.outputs(&*stage.run(json!({"op": "upper", "text": "b"})).await).await;
     assert_ne!(one["pid"], two["pid"]);
 }
@@ -79,7 +79,7 @@ async fn t042_a_server_that_never_gets_well_is_given_up_with_its_last_words() {
     let fault = stage.fault(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
     assert!(fault.message.contains("/healthz"), "{fault}");
     assert!(fault.message.contains("ImportError: no module named luck"), "{fault}");
-    let view = stage.until(|view| view.state == AgentState::Crashed).await;
+    let view = stage.until(|view| view.state == ProviderState::Crashed).await;
     assert!(!view.agent.wanted);
     assert!(view.reason.expect("a reason").contains("ImportError"));
 }
@@ -117,7 +117,7 @@ async fn t042_runs_beyond_the_limit_wait_for_their_turn() {
 async fn t019_a_run_is_canceled_at_its_server() {
     let stage = Stage::ready("").await;
     let run = stage.run(json!({"op": "wait"})).await;
-    stage.until(|view| view.instances == 1 && view.state == AgentState::Running).await;
+    stage.until(|view| view.instances == 1 && view.state == ProviderState::Running).await;
     stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("asked");
     let fault = stage.fault(&run).await;
     assert!(fault.is(Code::ToolCanceled), "{fault}");
@@ -150,13 +150,13 @@ async fn t043_an_approval_puts_the_tool_into_the_catalog_and_enables_it() {
     assert_eq!(known.def.timeout_ms, Some(600_000));
     assert_eq!(known.def.max_cost_micro, Some(5));
     assert_eq!(known.availability, Availability::Up);
-    AgentControl::stop(&stage.edge, owner(), id()).await.expect("disabled");
+    ProviderControl::stop(&stage.edge, owner(), id()).await.expect("disabled");
     let tools = stage.handle.tools();
     let known = tools.iter().find(|known| known.def.tool == tool()).expect("still there");
     assert!(matches!(known.availability, Availability::Down { .. }));
     stage.edge.start(owner(), id()).await.expect("enabled");
     stage.outputs(&*stage.run(json!({"op": "upper", "text": "a"})).await).await;
-    AgentControl::stop(&stage.edge, owner(), id()).await.expect("disabled");
+    ProviderControl::stop(&stage.edge, owner(), id()).await.expect("disabled");
     stage.edge.remove(owner(), id()).await.expect("removed");
     assert!(stage.handle.tools().iter().all(|known| known.def.tool != tool()));
     let fault = stage.edge.show(&id()).expect_err("gone");
@@ -170,7 +170,7 @@ async fn t043_a_server_whose_files_were_changed_takes_no_run() {
     let run = stage.run(json!({"op": "upper", "text": "a"})).await;
     let fault = stage.fault(&run).await;
     assert!(fault.message.contains("server.py was changed"), "{fault}");
-    let view = stage.until(|view| view.state == AgentState::Drifted).await;
+    let view = stage.until(|view| view.state == ProviderState::Drifted).await;
     assert!(stage.launcher.specs().is_empty(), "{view:?}");
     let lines = stage.edge.drift(id()).await.expect("compared");
     assert_eq!(lines, ["server.py was changed"]);

@@ -1,8 +1,8 @@
 //! Secrets reach a server by file, and nobody else.
 
 use serde_json::json;
-use wharf_engine::agents::AgentControl as _;
 use wharf_engine::launcher::Secret;
+use wharf_engine::providers::ProviderControl as _;
 use wharf_engine::vault::Vault as _;
 use wharf_vocab::{Code, SecretName};
 

@@ -7,17 +7,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
-use wharf_domain::agent::AgentLimits;
+use wharf_domain::provider::ProviderLimits;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Caller, Outcome, Run, WorldSettings};
-use wharf_engine::agents::{AgentControl as _, AgentView, Approve};
 use wharf_engine::launcher::RestartPolicy;
+use wharf_engine::providers::{Approve, ProviderControl as _, ProviderView};
 use wharf_engine::{Handle, NewFile, NewRun};
 use wharf_journal::audit::AuditKey;
 use wharf_ports::SystemClock;
 use wharf_ports::memory::{MemoryObjects, MemoryStore};
 use wharf_run::{Options, RunEdge, Storage};
-use wharf_vocab::{AgentId, Fault, NodeId, Object, RunKey, SandboxLevel, ToolId, WorldId};
+use wharf_vocab::{Fault, NodeId, Object, ProviderId, RunKey, SandboxLevel, ToolId, WorldId};
 
 use crate::launcher::Children;
 use crate::trust::{Kept, NoWayOut};
@@ -98,17 +98,17 @@ impl Stage {
         self.write("wharf.tool.toml", &format!("{head}{lines}\n"));
     }
 
-    pub(crate) async fn add(&self) -> Result<AgentView, Fault> {
+    pub(crate) async fn add(&self) -> Result<ProviderView, Fault> {
         self.edge.add(owner(), self.folder()).await
     }
 
     /// Adds and approves a server whose manifest was written.
-    pub(crate) async fn approved(&self) -> AgentView {
+    pub(crate) async fn approved(&self) -> ProviderView {
         self.add().await.expect("added");
         self.approve(Approve::default()).await.expect("approved")
     }
 
-    pub(crate) async fn approve(&self, approve: Approve) -> Result<AgentView, Fault> {
+    pub(crate) async fn approve(&self, approve: Approve) -> Result<ProviderView, Fault> {
         self.edge.approve(owner(), id(), approve).await
     }
 
@@ -151,7 +151,7 @@ impl Stage {
         run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("failed").clone()
     }
 
-    pub(crate) async fn until(&self, wanted: impl Fn(&AgentView) -> bool) -> AgentView {
+    pub(crate) async fn until(&self, wanted: impl Fn(&ProviderView) -> bool) -> ProviderView {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
             let view = self.edge.show(&id()).expect("known");
@@ -199,7 +199,7 @@ fn options(handle: &Handle, dir: &Path, launcher: &Arc<Children>, vault: &Arc<Ke
             hidden: vec![dir.join("wharf")],
             sandbox: SandboxLevel::Standard,
             sandbox_min: None,
-            limits: AgentLimits::default(),
+            limits: ProviderLimits::default(),
         },
         program: "wharf".into(),
         container: Vec::new(),
@@ -213,8 +213,8 @@ pub(crate) fn owner() -> Caller {
     Caller::owner()
 }
 
-pub(crate) fn id() -> AgentId {
-    AgentId::new(REFERENCE).expect("valid")
+pub(crate) fn id() -> ProviderId {
+    ProviderId::new(REFERENCE).expect("valid")
 }
 
 pub(crate) fn tool() -> ToolId {

@@ -11,7 +11,7 @@ use wharf_domain::permission::HostPattern;
 use wharf_engine::egress::{Egress, EgressDoor};
 use wharf_engine::launcher::Secret;
 use wharf_engine::vault::{KeptSecret, Vault};
-use wharf_vocab::{AgentId, Code, Fault, SecretName};
+use wharf_vocab::{Code, Fault, ProviderId, SecretName};
 
 /// Secrets in memory.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ pub(crate) struct NoWayOut;
 impl Egress for NoWayOut {
     fn open(
         &self,
-        _agent: AgentId,
+        _agent: ProviderId,
         _socket: PathBuf,
         _allowed: Vec<HostPattern>,
     ) -> BoxFuture<'_, Result<Arc<dyn EgressDoor>, Fault>> {

@@ -1,7 +1,7 @@
 //! Agents as the journal knows them. Whoever launches them knows how their processes fare.
 
-use wharf_domain::{Agent, AgentInput, AuditRecord, Caller};
-use wharf_vocab::{AgentId, Code, Fault, StreamId};
+use wharf_domain::{AuditRecord, Caller, Provider, ProviderInput};
+use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 
 use super::Handle;
 use super::names::{Named, Place};
@@ -12,36 +12,36 @@ impl Handle {
     pub async fn change_agent(
         &self,
         caller: &Caller,
-        id: &AgentId,
-        input: AgentInput,
-    ) -> Result<Agent, Fault> {
-        let serves = matches!(&input, AgentInput::Add { manifest, .. } if manifest.operative);
+        id: &ProviderId,
+        input: ProviderInput,
+    ) -> Result<Provider, Fault> {
+        let serves = matches!(&input, ProviderInput::Add { manifest, .. } if manifest.operative);
         let _place = match serves {
             true => Some(self.name_operative(caller, id)?),
             false => None,
         };
-        let shard = StreamId::Agent(id.clone()).shard();
+        let shard = StreamId::Provider(id.clone()).shard();
         let input = match input {
-            AgentInput::Offer { tools } => {
-                AgentInput::Offer { tools: self.inner.redactor.tools(tools) }
+            ProviderInput::Offer { tools } => {
+                ProviderInput::Offer { tools: self.inner.redactor.tools(tools) }
             }
             other => other,
         };
-        let input = Input::Agent {
+        let input = Input::Provider {
             id: id.clone(),
             input: Box::new(input),
             by: caller.to_ref(),
             ticket: None,
         };
         match self.ask(shard, input).await? {
-            Reply::Agent(agent) => Ok(*agent),
+            Reply::Provider(agent) => Ok(*agent),
             _ => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
         }
     }
 
     /// A place among the names that operatives serve.
-    fn name_operative(&self, caller: &Caller, id: &AgentId) -> Result<Place<'_>, Fault> {
-        let share = |agent: &Agent| {
+    fn name_operative(&self, caller: &Caller, id: &ProviderId) -> Result<Place<'_>, Fault> {
+        let share = |agent: &Provider| {
             let other = agent.manifest.operative && !agent.removed && agent.id != *id;
             other.then(|| agent.makers.first().cloned())
         };
@@ -51,12 +51,12 @@ impl Handle {
 
     /// All agents that have not been removed.
     #[must_use]
-    pub fn agents(&self) -> Vec<Agent> {
+    pub fn agents(&self) -> Vec<Provider> {
         self.inner.agents.all().into_iter().filter(|agent| !agent.removed).collect()
     }
 
     /// One agent.
-    pub fn agent(&self, id: &AgentId) -> Result<Agent, Fault> {
+    pub fn agent(&self, id: &ProviderId) -> Result<Provider, Fault> {
         let found = self.inner.agents.get(id).filter(|agent| !agent.removed);
         found.ok_or_else(|| Fault::new(Code::AgentNotFound, format!("There is no agent {id}.")))
     }

@@ -6,9 +6,7 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
 use wharf_domain::{Audience, Caller, Progress, Run};
 use wharf_ports::Dispatch;
-use wharf_vocab::{
-    AgentId, AttemptId, Code, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey,
-};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey};
 
 use super::data::Work;
 use super::{Accepted, Handle, NewRun};
@@ -127,7 +125,7 @@ impl Attempt {
     #[must_use]
     pub fn caller(&self, tools: Vec<ToolPattern>) -> Caller {
         let provider = self.provider();
-        let id = AgentId::new(provider.as_str()).expect("a provider's id is an agent's id");
+        let id = ProviderId::new(provider.as_str()).expect("a provider's id is an agent's id");
         let caller = Caller::agent(&id, &self.dispatch.spec.caller, tools);
         let seat = match self.handle.is_seat(&provider) {
             true => self.handle.behind(&provider),

@@ -1,7 +1,7 @@
 //! Whether a caller may do what it asks for, checked each time it asks.
 
-use wharf_domain::{Agent, AuditRecord, Caller, Run};
-use wharf_vocab::{AgentId, Code, Fault, GrantId, ProviderId, SeatId, Verb, WorldId};
+use wharf_domain::{AuditRecord, Caller, Provider, Run};
+use wharf_vocab::{Code, Fault, GrantId, ProviderId, SeatId, Verb, WorldId};
 
 use super::Handle;
 use crate::admission;
@@ -36,8 +36,8 @@ impl Handle {
         if let Some(behind) = seat.and_then(|id| self.inner.seats.look(&id, Caller::behind_seat)) {
             return behind;
         }
-        let id = AgentId::new(provider.as_str()).ok();
-        let makers = |agent: &Agent| agent.makers.clone();
+        let id = ProviderId::new(provider.as_str()).ok();
+        let makers = |agent: &Provider| agent.makers.clone();
         id.and_then(|id| self.inner.agents.look(&id, makers)).unwrap_or_default()
     }
 

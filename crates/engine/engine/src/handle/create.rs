@@ -67,9 +67,11 @@ impl Handle {
         match reply? {
             Reply::Run { run, made } => Ok(Accepted { run, repeated: !made }),
             Reply::Repeated(key) => self.repeated(caller, &key).await,
-            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) | Reply::Seat(_) | Reply::Done => {
-                Err(Fault::new(Code::CoreInternal, "The answer does not fit."))
-            }
+            Reply::World(_)
+            | Reply::Provider(_)
+            | Reply::Grant(_)
+            | Reply::Seat(_)
+            | Reply::Done => Err(Fault::new(Code::CoreInternal, "The answer does not fit.")),
         }
     }
 

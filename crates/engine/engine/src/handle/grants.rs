@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use uuid::Uuid;
 use wharf_domain::grant::{Keyring, NewGrant, Token, WorkerGrant, token, worker};
-use wharf_domain::{Agent, Caller, CallerKind, Grant, GrantInput};
-use wharf_vocab::{AgentId, Code, Fault, GrantId, Object, StreamId, Verb};
+use wharf_domain::{Caller, CallerKind, Grant, GrantInput, Provider};
+use wharf_vocab::{Code, Fault, GrantId, Object, ProviderId, StreamId, Verb};
 
 use super::Handle;
 use super::names::Named;
@@ -85,8 +85,8 @@ impl Handle {
     #[must_use]
     pub fn display_of(&self, grant: &GrantId) -> Option<String> {
         if let Some(agent) = grant.as_str().strip_prefix("agent.") {
-            let name = |agent: &Agent| agent.manifest.name.clone();
-            let name = self.inner.agents.look(&AgentId::new(agent).ok()?, name)?;
+            let name = |agent: &Provider| agent.manifest.name.clone();
+            let name = self.inner.agents.look(&ProviderId::new(agent).ok()?, name)?;
             return Some(name).filter(|name| !name.is_empty());
         }
         let root = GrantId::new(grant.as_str().split('.').next()?).ok()?;

@@ -36,8 +36,8 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use wharf_domain::agent::RESERVED_IDS;
 use wharf_domain::grant::Keyring;
+use wharf_domain::provider::RESERVED_IDS;
 use wharf_domain::{AuditRecord, Availability, Policy, ToolDef};
 use wharf_ports::{Clock, ObjectStore, ProviderSink, SealedRecord, Store, StoreError};
 use wharf_vocab::limits::{HELD_BYTES_MAX, MESSAGES_BYTES_MAX};

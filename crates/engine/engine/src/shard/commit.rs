@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wharf_domain::{Agent, Grant, Progress, Run, Seat, World};
+use wharf_domain::{Grant, Progress, Provider, Run, Seat, World};
 use wharf_ports::{Refusal, StoreError, StoreErrorKind};
 use wharf_vocab::limits::COMMIT_RETRY_MS;
 use wharf_vocab::{Code, CommitNo, Digest, Durability, Fault, RunId, RunKey, Timestamp};
@@ -23,7 +23,7 @@ impl Shard {
                 self.pump(now, &key, out);
             }
             Some(Owner::World(id)) => self.record_committed::<World>(now, &id, out),
-            Some(Owner::Agent(id)) => self.record_committed::<Agent>(now, &id, out),
+            Some(Owner::Provider(id)) => self.record_committed::<Provider>(now, &id, out),
             Some(Owner::Grant(id)) => self.record_committed::<Grant>(now, &id, out),
             Some(Owner::Seat(id)) => self.record_committed::<Seat>(now, &id, out),
             Some(Owner::Files(ticket)) => reply(out, ticket, Ok(Reply::Done)),
@@ -107,7 +107,7 @@ impl Shard {
         let key = match self.on_the_way.remove(&no) {
             Some(Owner::Run(key)) => key,
             Some(Owner::World(id)) => return self.record_refused::<World>(now, &id, out),
-            Some(Owner::Agent(id)) => return self.record_refused::<Agent>(now, &id, out),
+            Some(Owner::Provider(id)) => return self.record_refused::<Provider>(now, &id, out),
             Some(Owner::Grant(id)) => return self.record_refused::<Grant>(now, &id, out),
             Some(Owner::Seat(id)) => return self.record_refused::<Seat>(now, &id, out),
             Some(Owner::Files(ticket)) => {
@@ -179,9 +179,9 @@ impl Shard {
                 self.on_the_way.remove(&no);
                 return self.record_failed::<World>(now, &id, error, out);
             }
-            Some(Owner::Agent(id)) => {
+            Some(Owner::Provider(id)) => {
                 self.on_the_way.remove(&no);
-                return self.record_failed::<Agent>(now, &id, error, out);
+                return self.record_failed::<Provider>(now, &id, error, out);
             }
             Some(Owner::Grant(id)) => {
                 self.on_the_way.remove(&no);

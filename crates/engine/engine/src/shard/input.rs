@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{
-    Agent, AgentInput, Artifact, ArtifactOp, AuditRecord, Availability, CallerRef, Grant,
-    GrantInput, Move, NoticeEnd, Progress, Resolution, Run, RunSpec, Seat, SeatInput, ToolDef,
-    World, WorldInput, memory_weight,
+    Artifact, ArtifactOp, AuditRecord, Availability, CallerRef, Grant, GrantInput, Move, NoticeEnd,
+    Progress, Provider, ProviderInput, Resolution, Run, RunSpec, Seat, SeatInput, ToolDef, World,
+    WorldInput, memory_weight,
 };
 use wharf_ports::{Batch, Claim, Dispatch, Refusal, StoreError};
 use wharf_vocab::{
-    AgentId, AskId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, SeatId, Seq,
-    ShardId, StreamId, WorldId,
+    AskId, AttemptId, CommitNo, Epoch, Fault, GrantId, ProviderId, RunKey, SeatId, Seq, ShardId,
+    StreamId, WorldId,
 };
 
 use crate::turns::Turn;
@@ -55,11 +55,11 @@ pub enum Input {
         ticket: Option<Ticket>,
     },
     /// Something happens to an agent.
-    Agent {
+    Provider {
         /// The agent.
-        id: AgentId,
+        id: ProviderId,
         /// What happens.
-        input: Box<AgentInput>,
+        input: Box<ProviderInput>,
         /// Who wants it.
         by: CallerRef,
         /// Who waits for the answer.
@@ -88,7 +88,7 @@ pub enum Input {
         ticket: Option<Ticket>,
     },
     /// A provider can or cannot take attempts from now on.
-    Provider {
+    Availability {
         /// The provider.
         provider: ProviderId,
         /// What it can do.
@@ -180,8 +180,8 @@ impl Input {
                 RunInput::RaiseAsk(ask) => ask.weight(),
                 _ => 0,
             },
-            Self::Agent { input, .. } => match &**input {
-                AgentInput::Offer { tools } => tools.iter().map(ToolDef::weight).sum(),
+            Self::Provider { input, .. } => match &**input {
+                ProviderInput::Offer { tools } => tools.iter().map(ToolDef::weight).sum(),
                 _ => 0,
             },
             _ => 0,
@@ -195,7 +195,7 @@ impl Input {
             Self::Create(create) => create.ticket,
             Self::Run { ticket, .. }
             | Self::World { ticket, .. }
-            | Self::Agent { ticket, .. }
+            | Self::Provider { ticket, .. }
             | Self::Grant { ticket, .. }
             | Self::Seat { ticket, .. }
             | Self::Files { ticket, .. } => *ticket,
@@ -210,7 +210,7 @@ impl Input {
             Self::Create(create) => create.ticket = Some(number),
             Self::Run { ticket, .. }
             | Self::World { ticket, .. }
-            | Self::Agent { ticket, .. }
+            | Self::Provider { ticket, .. }
             | Self::Grant { ticket, .. }
             | Self::Seat { ticket, .. }
             | Self::Files { ticket, .. } => *ticket = Some(number),
@@ -225,7 +225,7 @@ pub enum Found {
     /// A world.
     World(World),
     /// An agent.
-    Agent(Box<Agent>),
+    Provider(Box<Provider>),
     /// A grant.
     Grant(Box<Grant>),
     /// A seat.
@@ -284,7 +284,7 @@ pub enum Effect {
     /// Show a world as it is now.
     WorldChanged(World),
     /// Show an agent as it is now.
-    AgentChanged(Box<Agent>),
+    ProviderChanged(Box<Provider>),
     /// Show a grant as it is now.
     GrantChanged(Box<Grant>),
     /// Show a seat as it is now.
@@ -400,7 +400,7 @@ pub enum Reply {
     /// The world as it is now.
     World(World),
     /// The agent as it is now.
-    Agent(Box<Agent>),
+    Provider(Box<Provider>),
     /// The grant as it is now.
     Grant(Box<Grant>),
     /// The seat as it is now.

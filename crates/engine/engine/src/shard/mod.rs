@@ -19,12 +19,13 @@ use std::sync::Arc;
 
 use wharf_domain::run::RunInput;
 use wharf_domain::{
-    Agent, AuditRecord, Availability, Entry, Grant, NoticeEnd, NoticeEntry, NoticeOver, Seat, World,
+    AuditRecord, Availability, Entry, Grant, NoticeEnd, NoticeEntry, NoticeOver, Provider, Seat,
+    World,
 };
 use wharf_ports::{Append, Batch, Body, Head, Lease};
 use wharf_vocab::{
-    AgentId, AskId, CommitNo, Epoch, GrantId, HoldId, ProviderId, RunKey, SeatId, Seq, ShardId,
-    StreamId, Timestamp, WorldId,
+    AskId, CommitNo, Epoch, GrantId, HoldId, ProviderId, RunKey, SeatId, Seq, ShardId, StreamId,
+    Timestamp, WorldId,
 };
 
 pub use input::{Create, Effect, Found, Input, LateCost, Output, Reply, Ticket};
@@ -50,7 +51,7 @@ pub struct Shard {
     runs: HashMap<RunKey, Slot>,
     asks: HashMap<AskId, RunKey>,
     worlds: HashMap<WorldId, RecordSlot<World>>,
-    agents: HashMap<AgentId, RecordSlot<Agent>>,
+    agents: HashMap<ProviderId, RecordSlot<Provider>>,
     grants: HashMap<GrantId, RecordSlot<Grant>>,
     seats: HashMap<SeatId, RecordSlot<Seat>>,
     /// Which run, world, agent or grant a batch on its way belongs to.
@@ -71,7 +72,7 @@ pub struct Shard {
 enum Owner {
     Run(RunKey),
     World(WorldId),
-    Agent(AgentId),
+    Provider(ProviderId),
     Grant(GrantId),
     Seat(SeatId),
     /// Files that somebody put into a world or took away.
@@ -175,8 +176,8 @@ impl Shard {
             Input::World { id, input, by, ticket } => {
                 self.record::<World>(now, &id, (input, by, ticket), &mut out);
             }
-            Input::Agent { id, input, by, ticket } => {
-                self.record::<Agent>(now, &id, (*input, by, ticket), &mut out);
+            Input::Provider { id, input, by, ticket } => {
+                self.record::<Provider>(now, &id, (*input, by, ticket), &mut out);
             }
             Input::Seat { id, input, by, ticket } => {
                 self.record::<Seat>(now, &id, (input, by, ticket), &mut out);
@@ -184,7 +185,7 @@ impl Shard {
             Input::Grant { id, input, by, ticket } => {
                 self.record::<Grant>(now, &id, (input, by, ticket), &mut out);
             }
-            Input::Provider { provider, availability } => {
+            Input::Availability { provider, availability } => {
                 self.provider(now, &provider, availability, &mut out);
             }
             Input::Room { provider, full } => {

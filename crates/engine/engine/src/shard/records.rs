@@ -5,11 +5,11 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use wharf_domain::{
-    Agent, AgentInput, AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, Seat, SeatInput,
-    World, WorldInput,
+    AuditRecord, CallerRef, Entry, Grant, GrantInput, LedgerOp, Provider, ProviderInput, Seat,
+    SeatInput, World, WorldInput,
 };
 use wharf_ports::{Append, Batch, Body, Head, StoreError, StoreErrorKind};
-use wharf_vocab::{AgentId, Code, Fault, GrantId, SeatId, Seq, StreamId, Timestamp, WorldId};
+use wharf_vocab::{Code, Fault, GrantId, ProviderId, SeatId, Seq, StreamId, Timestamp, WorldId};
 
 use super::runs::reply;
 use super::{Effect, Found, Output, Owner, Reply, Shard, Ticket};
@@ -180,7 +180,7 @@ impl Shard {
             (StreamId::World(id), Some(Found::World(world))) => {
                 self.record_found(now, id, Some((world, seq)), out);
             }
-            (StreamId::Agent(id), Some(Found::Agent(agent))) => {
+            (StreamId::Provider(id), Some(Found::Provider(agent))) => {
                 self.record_found(now, id, Some((*agent, seq)), out);
             }
             (StreamId::Grant(id), Some(Found::Grant(grant))) => {
@@ -190,7 +190,7 @@ impl Shard {
                 self.record_found(now, id, Some((*seat, seq)), out);
             }
             (StreamId::World(id), _) => self.record_found::<World>(now, id, None, out),
-            (StreamId::Agent(id), _) => self.record_found::<Agent>(now, id, None, out),
+            (StreamId::Provider(id), _) => self.record_found::<Provider>(now, id, None, out),
             (StreamId::Grant(id), _) => self.record_found::<Grant>(now, id, None, out),
             (StreamId::Seat(id), _) => self.record_found::<Seat>(now, id, None, out),
             _ => {}
@@ -275,43 +275,48 @@ impl Record for World {
     }
 }
 
-impl Record for Agent {
-    type Id = AgentId;
-    type Input = AgentInput;
+impl Record for Provider {
+    type Id = ProviderId;
+    type Input = ProviderInput;
 
     fn decide(
         current: Option<&Self>,
-        id: &AgentId,
-        input: &AgentInput,
+        id: &ProviderId,
+        input: &ProviderInput,
         by: &CallerRef,
         now: Timestamp,
     ) -> Result<Option<Change<Self>>, Fault> {
-        let Some((entry, record)) = Agent::decide(current, id, input, by)? else {
+        let Some((entry, record)) = Provider::decide(current, id, input, by)? else {
             return Ok(None);
         };
-        let next = Agent::apply(current.cloned(), id, now, &entry)
+        let next = Provider::apply(current.cloned(), id, now, &entry)
             .ok_or_else(|| Fault::new(Code::CoreInternal, "The agent's record does not fit."))?;
-        Ok(Some(Change { next, entry: Entry::Agent(Box::new(entry)), ledger: Vec::new(), record }))
+        Ok(Some(Change {
+            next,
+            entry: Entry::Provider(Box::new(entry)),
+            ledger: Vec::new(),
+            record,
+        }))
     }
 
-    fn stream(id: &AgentId) -> StreamId {
-        StreamId::Agent(id.clone())
+    fn stream(id: &ProviderId) -> StreamId {
+        StreamId::Provider(id.clone())
     }
 
-    fn owner(id: &AgentId) -> Owner {
-        Owner::Agent(id.clone())
+    fn owner(id: &ProviderId) -> Owner {
+        Owner::Provider(id.clone())
     }
 
-    fn slots(shard: &mut Shard) -> &mut HashMap<AgentId, RecordSlot<Self>> {
+    fn slots(shard: &mut Shard) -> &mut HashMap<ProviderId, RecordSlot<Self>> {
         &mut shard.agents
     }
 
     fn shown(self) -> Effect {
-        Effect::AgentChanged(Box::new(self))
+        Effect::ProviderChanged(Box::new(self))
     }
 
     fn reply(self) -> Reply {
-        Reply::Agent(Box::new(self))
+        Reply::Provider(Box::new(self))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::run::RunInput;
-use wharf_domain::{Agent, Grant, LedgerOp, Run, Seat, World};
+use wharf_domain::{Grant, LedgerOp, Provider, Run, Seat, World};
 use wharf_ports::Batch;
 use wharf_vocab::{AttemptId, HoldId, ProviderId, RunKey, Seq, ShardId, Timestamp};
 
@@ -22,7 +22,7 @@ pub struct Restored {
     /// Its worlds, each with the number of its last entry.
     pub worlds: Vec<(World, Seq)>,
     /// Its agents, each with the number of its last entry.
-    pub agents: Vec<(Agent, Seq)>,
+    pub agents: Vec<(Provider, Seq)>,
     /// Its grants, each with the number of its last entry.
     pub grants: Vec<(Grant, Seq)>,
     /// Its seats, each with the number of its last entry.

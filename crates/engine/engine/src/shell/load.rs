@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_domain::{Agent, Entry, Grant, Run, Seat, World};
+use wharf_domain::{Entry, Grant, Provider, Run, Seat, World};
 use wharf_ports::{Lease, Store, StoreError, StoreErrorKind, Stored};
 use wharf_vocab::limits::LEASE_MS;
-use wharf_vocab::{AgentId, GrantId, NodeId, SeatId, ShardId, StreamId, StreamKind, WorldId};
+use wharf_vocab::{GrantId, NodeId, ProviderId, SeatId, ShardId, StreamId, StreamKind, WorldId};
 
 use super::Shell;
 use crate::shard::{Found, Input, Left, Restored, Shard};
@@ -113,7 +113,7 @@ impl Shell {
         let seed = self.parts.seed.wrapping_add(u64::from(id.0)) ^ (lease.epoch.0 << 32);
         let mut shard = Shard::new(lease, seed);
         for (provider, availability) in self.parts.catalog.availabilities() {
-            shard.step(now, Input::Provider { provider, availability });
+            shard.step(now, Input::Availability { provider, availability });
         }
         for provider in self.full.clone() {
             shard.step(now, Input::Room { provider, full: true });
@@ -151,14 +151,14 @@ pub(super) async fn read(
     let leases = store.acquire(node, asked.clone(), LEASE_MS).await?;
     let held: Vec<_> = leases.iter().map(|lease| lease.shard).collect();
     let mut restored: BTreeMap<ShardId, Restored> = BTreeMap::new();
-    let kinds = [StreamKind::World, StreamKind::Agent, StreamKind::Grant, StreamKind::Seat];
+    let kinds = [StreamKind::World, StreamKind::Provider, StreamKind::Grant, StreamKind::Seat];
     for kind in kinds {
         for (stream, stored) in store.load_open(kind, held.clone()).await? {
             let found = read_record(&stream, &stored).ok_or_else(|| corrupt(&stream))?;
             let (all, seq) = (restored.entry(stream.shard()).or_default(), stored.seq);
             match found {
                 Found::World(world) => all.worlds.push((world, seq)),
-                Found::Agent(agent) => all.agents.push((*agent, seq)),
+                Found::Provider(agent) => all.agents.push((*agent, seq)),
                 Found::Grant(grant) => all.grants.push((*grant, seq)),
                 Found::Seat(seat) => all.seats.push((*seat, seq)),
             }
@@ -178,7 +178,7 @@ pub(super) async fn read(
 pub(super) fn read_record(stream: &StreamId, stored: &Stored) -> Option<Found> {
     Some(match stream {
         StreamId::World(id) => Found::World(read_world(id, stored)?),
-        StreamId::Agent(id) => Found::Agent(Box::new(read_agent(id, stored)?)),
+        StreamId::Provider(id) => Found::Provider(Box::new(read_agent(id, stored)?)),
         StreamId::Grant(id) => Found::Grant(Box::new(read_grant(id, stored)?)),
         StreamId::Seat(id) => Found::Seat(Box::new(read_seat(id, stored)?)),
         StreamId::Run(_) | StreamId::Ask(_) | StreamId::Notice(_) => return None,
@@ -216,11 +216,11 @@ fn read_world(id: &WorldId, stored: &Stored) -> Option<World> {
     world
 }
 
-fn read_agent(id: &AgentId, stored: &Stored) -> Option<Agent> {
+fn read_agent(id: &ProviderId, stored: &Stored) -> Option<Provider> {
     let mut agent = None;
     for (at, entry) in &stored.entries {
-        if let Entry::Agent(entry) = entry {
-            agent = Agent::apply(agent, id, *at, entry);
+        if let Entry::Provider(entry) = entry {
+            agent = Provider::apply(agent, id, *at, entry);
         }
     }
     agent

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::json;
-use wharf_domain::agent::{AgentEntry, ToolsOffered};
+use wharf_domain::provider::{ProviderEntry, ToolsOffered};
 use wharf_domain::{Entry, RunEntry, RunSpec, ToolDef};
-use wharf_vocab::{AgentId, Object, RunStatus, Seq, ShardId, StreamId, StreamKind, ToolId};
+use wharf_vocab::{Object, ProviderId, RunStatus, Seq, ShardId, StreamId, StreamKind, ToolId};
 
 use super::Subject;
 use super::desk::{Desk, append, created, key};
@@ -41,7 +41,7 @@ pub async fn large_inputs_are_left_out_of_what_recovery_loads(subject: Subject) 
 /// all numbers stay as they are.
 pub async fn only_the_newest_offer_of_an_agent_is_kept_whole(subject: Subject) {
     let desk = Desk::open(subject).await;
-    let stream = StreamId::Agent(AgentId::new("dev.example.a").expect("valid"));
+    let stream = StreamId::Provider(ProviderId::new("dev.example.a").expect("valid"));
     for n in 0..4_u64 {
         let mut batch = desk.batch(stream.shard());
         batch.appends.push(Append {
@@ -67,5 +67,5 @@ fn offered(description: &str) -> Entry {
     let id = ToolId::new("dev.example.a/tool").expect("valid");
     let tools = vec![ToolDef::new(id, description, json!({"type": "object"}))];
     let offered = ToolsOffered { tools, otherwise: Some(Vec::new()), ..ToolsOffered::default() };
-    Entry::Agent(Box::new(AgentEntry::ToolsOffered(offered)))
+    Entry::Provider(Box::new(ProviderEntry::ToolsOffered(offered)))
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use wharf_domain::agent::Usage;
+use wharf_domain::provider::Usage;
 use wharf_vocab::{Keeping, SandboxLevel};
 
 /// How a process is to be fenced in. What is not named here it neither sees nor reaches, as far

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use wharf_domain::agent::{AgentLimits, Approval, Entrypoint, Terms};
 use wharf_domain::permission::permissions_hash;
-use wharf_domain::{Agent, AgentEntry, AgentInput, AgentManifest, Caller, Severity, ToolDef};
-use wharf_vocab::{AgentId, Code, Digest, Fault, Timestamp, ToolId};
+use wharf_domain::provider::{Approval, Entrypoint, ProviderLimits, Terms};
+use wharf_domain::{Caller, Manifest, Provider, ProviderEntry, ProviderInput, Severity, ToolDef};
+use wharf_vocab::{Code, Digest, Fault, ProviderId, Timestamp, ToolId};
 
 const ASKED: &[&str] = &[
     "filesystem:read:~/notes/**",
@@ -16,23 +16,23 @@ const ASKED: &[&str] = &[
     "graph:read:all",
 ];
 
-fn agent_id() -> AgentId {
-    AgentId::new("dev.example.hello").expect("valid")
+fn agent_id() -> ProviderId {
+    ProviderId::new("dev.example.hello").expect("valid")
 }
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-fn add(version: &str, permissions: &[&str]) -> AgentInput {
-    let manifest = AgentManifest {
+fn add(version: &str, permissions: &[&str]) -> ProviderInput {
+    let manifest = Manifest {
         name: "Hello".into(),
         version: version.into(),
         description: String::new(),
         entrypoint: Entrypoint { program: "./hello".into(), args: vec![] },
         permissions: texts(permissions),
         capabilities: vec![],
-        limits: AgentLimits::default(),
+        limits: ProviderLimits::default(),
         isolation: None,
         inherits_connection: false,
         source: None,
@@ -40,17 +40,17 @@ fn add(version: &str, permissions: &[&str]) -> AgentInput {
         operative: false,
     };
     let manifest_hash = Digest::of(&[version.as_bytes()]);
-    AgentInput::Add { folder: "hello".into(), manifest_hash, manifest }
+    ProviderInput::Add { folder: "hello".into(), manifest_hash, manifest }
 }
 
-fn approve(permissions: &[&str]) -> AgentInput {
+fn approve(permissions: &[&str]) -> ProviderInput {
     let files = BTreeMap::from([("hello".to_owned(), Digest::of_bytes(b"program"))]);
     let (permissions, terms) = (texts(permissions), Terms::default());
-    AgentInput::Approve { manifest_hash: None, permissions, files, terms }
+    ProviderInput::Approve { manifest_hash: None, permissions, files, terms }
 }
 
-fn drift(lines: &[&str]) -> AgentInput {
-    AgentInput::Drift { difference: texts(lines) }
+fn drift(lines: &[&str]) -> ProviderInput {
+    ProviderInput::Drift { difference: texts(lines) }
 }
 
 fn tool(name: &str, description: &str) -> ToolDef {
@@ -58,19 +58,19 @@ fn tool(name: &str, description: &str) -> ToolDef {
     ToolDef::new(id, description, json!({"type": "object"}))
 }
 
-fn offer(tools: impl IntoIterator<Item = ToolDef>) -> AgentInput {
-    AgentInput::Offer { tools: tools.into_iter().collect() }
+fn offer(tools: impl IntoIterator<Item = ToolDef>) -> ProviderInput {
+    ProviderInput::Offer { tools: tools.into_iter().collect() }
 }
 
 /// An agent and all that was written about it.
 #[derive(Default)]
 struct Story {
-    agent: Option<Agent>,
-    entries: Vec<AgentEntry>,
+    agent: Option<Provider>,
+    entries: Vec<ProviderEntry>,
 }
 
 impl Story {
-    fn of(inputs: &[AgentInput]) -> Self {
+    fn of(inputs: &[ProviderInput]) -> Self {
         let mut story = Self::default();
         for input in inputs {
             story.tell(input).expect("legal");
@@ -79,17 +79,18 @@ impl Story {
     }
 
     /// Takes an input; whether it changed anything.
-    fn tell(&mut self, input: &AgentInput) -> Result<bool, Fault> {
+    fn tell(&mut self, input: &ProviderInput) -> Result<bool, Fault> {
         let by = Caller::owner().to_ref();
-        let Some((entry, _)) = Agent::decide(self.agent.as_ref(), &agent_id(), input, &by)? else {
+        let Some((entry, _)) = Provider::decide(self.agent.as_ref(), &agent_id(), input, &by)?
+        else {
             return Ok(false);
         };
-        self.agent = Agent::apply(self.agent.take(), &agent_id(), Timestamp(1), &entry);
+        self.agent = Provider::apply(self.agent.take(), &agent_id(), Timestamp(1), &entry);
         self.entries.push(entry);
         Ok(true)
     }
 
-    fn agent(&self) -> &Agent {
+    fn agent(&self) -> &Provider {
         self.agent.as_ref().expect("known")
     }
 
@@ -146,14 +147,14 @@ fn what_is_not_within_what_is_asked_for_is_refused_by_name() {
 
 #[test]
 fn an_approval_holds_for_one_manifest_only() {
-    let mut story = Story::of(&[add("1", ASKED), approve(ASKED), AgentInput::Want]);
+    let mut story = Story::of(&[add("1", ASKED), approve(ASKED), ProviderInput::Want]);
     assert!(!story.tell(&add("1", ASKED)).expect("legal"), "the same changes nothing");
     assert!(story.agent().is_approved() && story.agent().wanted);
 
     assert!(story.tell(&add("2", &["secret:use:KEY"])).expect("legal"));
     assert!(!story.agent().is_approved() && !story.agent().wanted);
     assert!(story.given().is_empty() && story.agent().pinned.is_empty());
-    assert!(story.tell(&AgentInput::Want).expect_err("another").is(Code::AgentNotApproved));
+    assert!(story.tell(&ProviderInput::Want).expect_err("another").is(Code::AgentNotApproved));
     assert!(story.tell(&approve(ASKED)).is_err(), "it no longer asks for all that");
 
     // Going back to what was once approved needs a new approval too.
@@ -168,7 +169,7 @@ fn an_approval_is_pinned_to_both_hashes() {
     let approval = story.agent().approval.as_ref().expect("approved");
     assert_eq!(approval.permissions_hash, Some(hash));
 
-    let spoilt = |spoil: fn(&mut Agent, &mut Approval)| {
+    let spoilt = |spoil: fn(&mut Provider, &mut Approval)| {
         let mut agent = story.agent().clone();
         let mut approval = agent.approval.take().expect("approved");
         spoil(&mut agent, &mut approval);
@@ -191,26 +192,26 @@ fn an_approval_is_pinned_to_both_hashes() {
 #[test]
 fn a_revoked_agent_has_nothing() {
     let said = tool("say", "Says it.");
-    let start = [add("1", ASKED), approve(ASKED), AgentInput::Want, offer([said])];
+    let start = [add("1", ASKED), approve(ASKED), ProviderInput::Want, offer([said])];
     let mut story = Story::of(&start);
-    assert!(story.tell(&AgentInput::Revoke).expect("legal"));
+    assert!(story.tell(&ProviderInput::Revoke).expect("legal"));
     let agent = story.agent();
     assert!(!agent.is_approved() && !agent.wanted && agent.pinned.is_empty());
     assert!(story.given().is_empty());
-    assert!(story.tell(&AgentInput::Want).expect_err("revoked").is(Code::AgentNotApproved));
-    assert!(!story.tell(&AgentInput::Revoke).expect("legal"), "once is enough");
+    assert!(story.tell(&ProviderInput::Want).expect_err("revoked").is(Code::AgentNotApproved));
+    assert!(!story.tell(&ProviderInput::Revoke).expect("legal"), "once is enough");
     assert!(!story.tell(&drift(&["hello has changed"])).expect("legal"), "from what?");
 }
 
 #[test]
 fn only_a_new_approval_ends_a_drift() {
-    let mut story = Story::of(&[add("1", ASKED), approve(ASKED), AgentInput::Want]);
+    let mut story = Story::of(&[add("1", ASKED), approve(ASKED), ProviderInput::Want]);
     assert!(story.tell(&drift(&["hello has changed"])).expect("legal"));
     assert!(!story.tell(&drift(&["hello has changed"])).expect("legal"), "it is known");
     assert!(!story.agent().is_approved() && story.given().is_empty());
     assert!(!story.tell(&drift(&[])).expect("legal"));
     assert!(!story.agent().is_approved());
-    let fault = story.tell(&AgentInput::Want).expect_err("drifted");
+    let fault = story.tell(&ProviderInput::Want).expect_err("drifted");
     assert!(fault.is(Code::AgentDrifted) && fault.message.contains("hello has changed"));
 
     assert!(story.tell(&approve(&["secret:use:KEY"])).expect("legal"));
@@ -243,7 +244,7 @@ fn r080_a_quarantine_is_a_matter_of_security() {
     let story = Story::of(&[add("1", ASKED), approve(ASKED), offer([tool("say", "Says it.")])]);
     let by = Caller::owner().to_ref();
     let severity = |def: ToolDef| {
-        let decided = Agent::decide(story.agent.as_ref(), &agent_id(), &offer([def]), &by);
+        let decided = Provider::decide(story.agent.as_ref(), &agent_id(), &offer([def]), &by);
         decided.expect("legal").expect("something new").1.severity
     };
     assert_eq!(severity(tool("say", "Another.")), Severity::Security);
@@ -259,13 +260,13 @@ fn r080_approving_the_tool_lifts_the_quarantine_and_approving_the_agent_again_do
 
     let mut story = Story::of(&begin);
     assert_eq!(story.quarantined(), ["say", "sing"]);
-    let one = AgentInput::ApproveTools { tools: vec![say.tool.clone()] };
+    let one = ProviderInput::ApproveTools { tools: vec![say.tool.clone()] };
     assert!(story.tell(&one).expect("legal"));
     assert_eq!(story.quarantined(), ["sing"]);
     assert!(!story.tell(&one).expect("legal"), "it is good already");
-    assert!(story.tell(&AgentInput::ApproveTools { tools: vec![] }).expect("legal"));
+    assert!(story.tell(&ProviderInput::ApproveTools { tools: vec![] }).expect("legal"));
     assert!(story.quarantined().is_empty());
-    let unknown = AgentInput::ApproveTools { tools: vec![tool("other", "").tool] };
+    let unknown = ProviderInput::ApproveTools { tools: vec![tool("other", "").tool] };
     assert!(story.tell(&unknown).expect_err("not offered").is(Code::ToolNotFound));
     story.tell(&offer([say, sing])).expect("legal");
     assert_eq!(story.quarantined(), ["say", "sing"], "what was before is now the change");
@@ -297,7 +298,8 @@ fn r080_a_new_tool_under_the_same_approval_is_pinned_when_first_seen() {
 #[test]
 fn r080_tools_are_pinned_anew_under_a_new_approval() {
     let say = tool("say", "Says it.");
-    for (between, is_same) in [(vec![add("2", ASKED)], false), (vec![AgentInput::Revoke], true)] {
+    for (between, is_same) in [(vec![add("2", ASKED)], false), (vec![ProviderInput::Revoke], true)]
+    {
         let mut story = Story::of(&[add("1", ASKED), approve(ASKED), offer([say.clone()])]);
         for input in &between {
             story.tell(input).expect("legal");
@@ -321,7 +323,7 @@ fn what_was_written_reads_back_to_the_same_agent() {
     let story = Story::of(&[
         add("1", ASKED),
         approve(&["filesystem:read:~/notes/2024/*.md", "tool:invoke:llm/c*"]),
-        AgentInput::Want,
+        ProviderInput::Want,
         offer([tool("say", "Says it.")]),
         offer([tool("say", "Says more."), tool("sing", "Sings it.")]),
     ]);
@@ -329,8 +331,8 @@ fn what_was_written_reads_back_to_the_same_agent() {
     let mut again = None;
     for entry in &story.entries {
         let text = serde_json::to_string(entry).expect("JSON");
-        let entry: AgentEntry = serde_json::from_str(&text).expect("reads back");
-        again = Agent::apply(again, &agent_id(), Timestamp(1), &entry);
+        let entry: ProviderEntry = serde_json::from_str(&text).expect("reads back");
+        again = Provider::apply(again, &agent_id(), Timestamp(1), &entry);
     }
     assert_eq!(again, story.agent);
     let again = again.expect("known");
@@ -339,11 +341,12 @@ fn what_was_written_reads_back_to_the_same_agent() {
     assert_eq!(again.permissions().len(), 2);
 
     let older = story.entries.iter().find_map(|entry| match entry {
-        AgentEntry::Approved(approved) => serde_json::to_value(approved).ok(),
+        ProviderEntry::Approved(approved) => serde_json::to_value(approved).ok(),
         _ => None,
     });
     let mut older = older.expect("approved");
     older.as_object_mut().expect("an object").remove("permissions_hash").expect("written");
-    let older: wharf_domain::agent::AgentApproved = serde_json::from_value(older).expect("reads");
+    let older: wharf_domain::provider::ProviderApproved =
+        serde_json::from_value(older).expect("reads");
     assert_eq!(older.permissions_hash, None);
 }

@@ -1,28 +1,28 @@
 //! The stricter of two limits is stricter in every respect.
 
 use proptest::prelude::*;
-use wharf_domain::agent::{AgentLimits, Rate, Usage};
+use wharf_domain::provider::{ProviderLimits, Rate, Usage};
 
-fn rated(count: u32, per_ms: u64) -> AgentLimits {
-    AgentLimits { rate: Some(Rate { count, per_ms }), ..AgentLimits::default() }
+fn rated(count: u32, per_ms: u64) -> ProviderLimits {
+    ProviderLimits { rate: Some(Rate { count, per_ms }), ..ProviderLimits::default() }
 }
 
 #[test]
 fn the_stricter_limit_wins_in_every_respect() {
-    let manifest = AgentLimits {
+    let manifest = ProviderLimits {
         calls_max: Some(3),
         call_ms: Some(15_000),
         usage: Usage { memory_bytes: Some(100), ..Usage::default() },
         ..rated(60, 60_000)
     };
-    let owner = AgentLimits {
+    let owner = ProviderLimits {
         calls_max: Some(5),
         call_ms: Some(1_000),
         output_bytes: Some(7),
         usage: Usage { memory_bytes: Some(50), processes: Some(9), ..Usage::default() },
         ..rated(5, 1_000)
     };
-    let both = AgentLimits {
+    let both = ProviderLimits {
         calls_max: Some(3),
         call_ms: Some(1_000),
         output_bytes: Some(7),
@@ -31,7 +31,7 @@ fn the_stricter_limit_wins_in_every_respect() {
     };
     assert_eq!(manifest.stricter(&owner), both);
     assert_eq!(owner.stricter(&manifest), both);
-    assert_eq!(both.stricter(&AgentLimits::default()), both);
+    assert_eq!(both.stricter(&ProviderLimits::default()), both);
     assert_eq!(both.stricter(&both), both);
     assert_eq!(rated(0, 10).stricter(&rated(5, 100)).rate, Some(Rate { count: 0, per_ms: 100 }));
 }

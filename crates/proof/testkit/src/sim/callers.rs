@@ -12,7 +12,7 @@ use wharf_domain::{
 use wharf_engine::shard::{Create, Input, Reply, Shard};
 use wharf_ports::Claim;
 use wharf_vocab::{
-    AgentId, AskKind, AttemptId, Code, Digest, Durability, Fault, RunKey, ShardId, StreamId,
+    AskKind, AttemptId, Code, Digest, Durability, Fault, ProviderId, RunKey, ShardId, StreamId,
     WorldId,
 };
 
@@ -181,7 +181,7 @@ impl Sim {
             Parent { key: parent.clone(), account: spec.account.clone(), depth: spec.depth };
         let key = self.names.fresh(&parent.key.world);
         let mut request = self.some_request(Some(parent));
-        let agent = AgentId::new(spec.provider().as_str()).expect("a valid id");
+        let agent = ProviderId::new(spec.provider().as_str()).expect("a valid id");
         request.caller = Caller::agent(&agent, &spec.caller, vec![ToolPattern::any()]);
         self.create(Some(home), &key, &request);
     }
@@ -341,7 +341,7 @@ fn brief_reply(result: &Result<Reply, Fault>) -> String {
         Ok(Reply::Run { run, made }) => format!("{} {} made={made}", run.key, run.status()),
         Ok(Reply::Repeated(key)) => format!("repeats {key}"),
         Ok(Reply::World(world)) => format!("world {}", world.id),
-        Ok(Reply::Agent(agent)) => format!("agent {}", agent.id),
+        Ok(Reply::Provider(agent)) => format!("agent {}", agent.id),
         Ok(Reply::Done) => "done".to_owned(),
         Ok(Reply::Grant(grant)) => format!("grant {}", grant.id),
         Ok(Reply::Seat(seat)) => format!("seat {}", seat.id),

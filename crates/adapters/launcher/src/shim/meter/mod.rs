@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
-use wharf_domain::agent::Usage;
+use wharf_domain::provider::Usage;
 use wharf_vocab::Resource;
 
 pub(super) use self::held::Eye;

@@ -10,14 +10,14 @@ use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
-use wharf_domain::agent::{
-    AgentInput, AgentLimits, AgentManifest, Entrypoint, Serving, Terms, ToolServer,
+use wharf_domain::provider::{
+    Entrypoint, Manifest, ProviderInput, ProviderLimits, Serving, Terms, ToolServer,
 };
-use wharf_domain::{Agent, Caller, ToolDef};
-use wharf_engine::agents::{AgentControl, AgentState, AgentView, Approve, Found, Scan};
+use wharf_domain::{Caller, Provider, ToolDef};
 use wharf_engine::launcher::{LogLine, LogSource};
+use wharf_engine::providers::{Approve, Found, ProviderControl, ProviderState, ProviderView, Scan};
 use wharf_vocab::{
-    AgentId, Code, Digest, Fault, Isolation, LaunchId, SandboxLevel, Timestamp, ToolId,
+    Code, Digest, Fault, Isolation, LaunchId, ProviderId, SandboxLevel, Timestamp, ToolId,
 };
 
 /// A folder that makes whoever reads it fall over.
@@ -25,7 +25,7 @@ pub(crate) const BROKEN_FOLDER: &str = "/agents/c4nary-broken";
 
 #[derive(Debug)]
 pub(crate) struct ScriptedAgents {
-    inner: Mutex<BTreeMap<AgentId, Scripted>>,
+    inner: Mutex<BTreeMap<ProviderId, Scripted>>,
     /// Stops that have reached the gate.
     pub(crate) at_gate: AtomicUsize,
     gate: Semaphore,
@@ -33,16 +33,16 @@ pub(crate) struct ScriptedAgents {
 
 #[derive(Debug)]
 struct Scripted {
-    view: AgentView,
+    view: ProviderView,
     log: Vec<LogLine>,
     followers: Vec<mpsc::UnboundedSender<LogLine>>,
 }
 
-fn id(text: &str) -> AgentId {
-    AgentId::new(text).expect("valid")
+fn id(text: &str) -> ProviderId {
+    ProviderId::new(text).expect("valid")
 }
 
-fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
+fn manifest(folder: &Path) -> Result<(ProviderId, Manifest), Fault> {
     assert_ne!(folder, Path::new(BROKEN_FOLDER), "c4nary");
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some(name) = name.strip_prefix("tool.") {
@@ -52,14 +52,14 @@ fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
         let message = "The manifest's field id is missing.";
         return Err(Fault::new(Code::AgentManifestInvalid, message));
     }
-    let manifest = AgentManifest {
+    let manifest = Manifest {
         name: "Hello".to_owned(),
         version: "0.1.0".to_owned(),
         description: "says hello".to_owned(),
         entrypoint: Entrypoint { program: "./hello".to_owned(), args: vec!["--fast".to_owned()] },
         permissions: vec!["network:egress:example.dev".to_owned(), "env:read:LANG".to_owned()],
         capabilities: vec!["tools".to_owned()],
-        limits: AgentLimits { calls_max: Some(4), ..AgentLimits::default() },
+        limits: ProviderLimits { calls_max: Some(4), ..ProviderLimits::default() },
         isolation: None,
         inherits_connection: false,
         source: None,
@@ -70,17 +70,17 @@ fn manifest(folder: &Path) -> Result<(AgentId, AgentManifest), Fault> {
 }
 
 /// A tool server, whose tool stands in the namespace `text`.
-fn served(name: &str) -> (AgentId, AgentManifest) {
+fn served(name: &str) -> (ProviderId, Manifest) {
     let reference = format!("text/{name}@1");
     let tool = ToolId::new(&reference).expect("valid");
-    let manifest = AgentManifest {
+    let manifest = Manifest {
         name: reference.clone(),
         version: "1".to_owned(),
         description: "shouts".to_owned(),
         entrypoint: Entrypoint { program: "./handler.py".to_owned(), args: Vec::new() },
         permissions: vec!["secret:use:KEY".to_owned(), "env:read:LANG".to_owned()],
         capabilities: Vec::new(),
-        limits: AgentLimits { calls_max: Some(4), ..AgentLimits::default() },
+        limits: ProviderLimits { calls_max: Some(4), ..ProviderLimits::default() },
         isolation: None,
         inherits_connection: false,
         source: None,
@@ -119,12 +119,12 @@ impl ScriptedAgents {
         self.gate.add_permits(1);
     }
 
-    fn inner(&self) -> MutexGuard<'_, BTreeMap<AgentId, Scripted>> {
+    fn inner(&self) -> MutexGuard<'_, BTreeMap<ProviderId, Scripted>> {
         self.inner.lock().expect("unpoisoned")
     }
 
     /// Says how an agent fares.
-    pub(crate) fn set(&self, agent: &str, change: impl FnOnce(&mut AgentView)) {
+    pub(crate) fn set(&self, agent: &str, change: impl FnOnce(&mut ProviderView)) {
         change(&mut self.inner().get_mut(&id(agent)).expect("known").view);
     }
 
@@ -153,24 +153,24 @@ impl ScriptedAgents {
     fn change(
         &self,
         caller: &Caller,
-        id: &AgentId,
-        input: &AgentInput,
-    ) -> Result<AgentView, Fault> {
+        id: &ProviderId,
+        input: &ProviderInput,
+    ) -> Result<ProviderView, Fault> {
         let mut inner = self.inner();
         let known = inner.get(id).map(|scripted| scripted.view.agent.clone());
-        let decided = Agent::decide(known.as_ref(), id, input, &caller.to_ref())?;
+        let decided = Provider::decide(known.as_ref(), id, input, &caller.to_ref())?;
         let agent = match decided {
-            Some((entry, _)) => Agent::apply(known, id, Timestamp(0), &entry),
+            Some((entry, _)) => Provider::apply(known, id, Timestamp(0), &entry),
             None => known,
         };
         let agent = agent.expect("an agent");
         let state = match (agent.wanted, agent.is_approved()) {
-            (true, _) => AgentState::Starting,
-            (false, _) if matches!(input, AgentInput::Stop { .. }) => AgentState::Stopped,
-            (false, true) => AgentState::Approved,
-            (false, false) => AgentState::Added,
+            (true, _) => ProviderState::Starting,
+            (false, _) if matches!(input, ProviderInput::Stop { .. }) => ProviderState::Stopped,
+            (false, true) => ProviderState::Approved,
+            (false, false) => ProviderState::Added,
         };
-        let view = AgentView {
+        let view = ProviderView {
             state,
             reason: None,
             pid: None,
@@ -196,30 +196,30 @@ impl ScriptedAgents {
         Ok(view)
     }
 
-    fn tail(&self, id: &AgentId, lines: usize) -> Result<Vec<LogLine>, Fault> {
+    fn tail(&self, id: &ProviderId, lines: usize) -> Result<Vec<LogLine>, Fault> {
         self.show(id)?;
         let log = self.inner()[id].log.clone();
         Ok(log[log.len().saturating_sub(lines)..].to_vec())
     }
 }
 
-impl AgentControl for ScriptedAgents {
-    fn list(&self) -> Vec<AgentView> {
+impl ProviderControl for ScriptedAgents {
+    fn list(&self) -> Vec<ProviderView> {
         // The edge must not rely on an order.
         self.inner().values().rev().map(|scripted| scripted.view.clone()).collect()
     }
 
-    fn show(&self, id: &AgentId) -> Result<AgentView, Fault> {
+    fn show(&self, id: &ProviderId) -> Result<ProviderView, Fault> {
         let unknown = || Fault::new(Code::AgentNotFound, format!("There is no agent {id}."));
         self.inner().get(id).map(|scripted| scripted.view.clone()).ok_or_else(unknown)
     }
 
-    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
             let (id, manifest) = manifest(&folder)?;
             let folder = folder.display().to_string();
             let manifest_hash = Digest::of(&[b"manifest"]);
-            self.change(&caller, &id, &AgentInput::Add { folder, manifest_hash, manifest })
+            self.change(&caller, &id, &ProviderInput::Add { folder, manifest_hash, manifest })
         }
         .boxed()
     }
@@ -236,16 +236,16 @@ impl AgentControl for ScriptedAgents {
         .boxed()
     }
 
-    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
+    fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
         async move { Ok(self.show(&id)?.agent.drift) }.boxed()
     }
 
     fn approve(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         approve: Approve,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
             let all = self.show(&id)?.agent.manifest.permissions;
             let permissions = approve.permissions.unwrap_or(all);
@@ -257,39 +257,43 @@ impl AgentControl for ScriptedAgents {
                 only_tightened: true,
             };
             let manifest_hash = approve.manifest_hash;
-            let input = AgentInput::Approve { manifest_hash, permissions, files, terms };
+            let input = ProviderInput::Approve { manifest_hash, permissions, files, terms };
             self.change(&caller, &id, &input)
         }
         .boxed()
     }
 
-    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
-        async move { self.change(&caller, &id, &AgentInput::Revoke) }.boxed()
+    fn revoke(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+        async move { self.change(&caller, &id, &ProviderInput::Revoke) }.boxed()
     }
 
     fn approve_tools(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         tools: Vec<ToolId>,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>> {
-        async move { self.change(&caller, &id, &AgentInput::ApproveTools { tools }) }.boxed()
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+        async move { self.change(&caller, &id, &ProviderInput::ApproveTools { tools }) }.boxed()
     }
 
-    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
-        async move { self.change(&caller, &id, &AgentInput::Want) }.boxed()
+    fn start(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
+        async move { self.change(&caller, &id, &ProviderInput::Want) }.boxed()
     }
 
-    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn stop(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
             self.at_gate.fetch_add(1, Ordering::SeqCst);
             let _open = self.gate.acquire().await;
-            self.change(&caller, &id, &AgentInput::Stop { reason: None })
+            self.change(&caller, &id, &ProviderInput::Stop { reason: None })
         }
         .boxed()
     }
 
-    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>> {
+    fn restart(
+        &self,
+        caller: Caller,
+        id: ProviderId,
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
             self.stop(caller.clone(), id.clone()).await?;
             self.start(caller, id).await
@@ -297,17 +301,17 @@ impl AgentControl for ScriptedAgents {
         .boxed()
     }
 
-    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>> {
-        async move { self.change(&caller, &id, &AgentInput::Remove).map(drop) }.boxed()
+    fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>> {
+        async move { self.change(&caller, &id, &ProviderInput::Remove).map(drop) }.boxed()
     }
 
-    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
+    fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
         async move { self.tail(&id, lines) }.boxed()
     }
 
     fn follow_logs(
         &self,
-        id: AgentId,
+        id: ProviderId,
         lines: usize,
     ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
         async move {

@@ -73,9 +73,10 @@ impl Model {
                 }
                 Ok(())
             }
-            StreamId::Agent(_) | StreamId::Seat(_) | StreamId::Grant(_) | StreamId::Notice(_) => {
-                Ok(())
-            }
+            StreamId::Provider(_)
+            | StreamId::Seat(_)
+            | StreamId::Grant(_)
+            | StreamId::Notice(_) => Ok(()),
         }
     }
 

@@ -140,7 +140,11 @@ impl Checker {
         let made = match reply {
             Reply::Run { run, .. } => run.key.clone(),
             Reply::Repeated(key) => key.clone(),
-            Reply::World(_) | Reply::Agent(_) | Reply::Grant(_) | Reply::Seat(_) | Reply::Done => {
+            Reply::World(_)
+            | Reply::Provider(_)
+            | Reply::Grant(_)
+            | Reply::Seat(_)
+            | Reply::Done => {
                 return self.broken("an answer fits its question", format!("{key}: {reply:?}"));
             }
         };
@@ -194,7 +198,7 @@ impl Checker {
             }
             Reply::World(world) => self.world_shown(world),
             Reply::Run { .. }
-            | Reply::Agent(_)
+            | Reply::Provider(_)
             | Reply::Grant(_)
             | Reply::Seat(_)
             | Reply::Done => {}

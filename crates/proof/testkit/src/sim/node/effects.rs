@@ -31,7 +31,7 @@ impl Sim {
                 self.check.published(&batch, &run, owner, published);
             }
             Effect::WorldChanged(world) => self.check.world_shown(&world),
-            Effect::AgentChanged(_) | Effect::GrantChanged(_) | Effect::SeatChanged(_) => {}
+            Effect::ProviderChanged(_) | Effect::GrantChanged(_) | Effect::SeatChanged(_) => {}
             Effect::Dispatch(dispatch) => self.dispatch(node, shard, dispatch),
             Effect::Queue(turn) => {
                 self.seen.note(Thing::NoRoom);

@@ -127,7 +127,7 @@ impl Sim {
             let mut shard = Shard::new(*lease, seed);
             for (provider, (_, availability)) in &self.nodes[node].memory.catalog {
                 let (provider, availability) = (provider.clone(), availability.clone());
-                shard.step(now, Input::Provider { provider, availability });
+                shard.step(now, Input::Availability { provider, availability });
             }
             for provider in &self.nodes[node].memory.full {
                 let provider = provider.clone();

@@ -43,7 +43,9 @@ impl Sim {
                 memory.catalog.insert(id.clone(), (version, availability.clone()));
                 for shard in memory.shards.keys() {
                     let (provider, availability) = (id.clone(), availability.clone());
-                    memory.queue.push_back((*shard, Input::Provider { provider, availability }));
+                    memory
+                        .queue
+                        .push_back((*shard, Input::Availability { provider, availability }));
                 }
             }
             Parcel::Loaded { shard } => self.announce(node, shard),
@@ -196,7 +198,7 @@ impl Sim {
             Input::Committed(_)
             | Input::Refused(..)
             | Input::Failed(..)
-            | Input::Provider { .. }
+            | Input::Availability { .. }
             | Input::Room { .. }
             | Input::Tick => return,
             _ => None,

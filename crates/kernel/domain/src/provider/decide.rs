@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 
 use wharf_vocab::limits::OFFERS_KEPT_BYTES_MAX;
-use wharf_vocab::{AgentId, Code, Digest, Fault, ToolId};
+use wharf_vocab::{Code, Digest, Fault, ProviderId, ToolId};
 
 use super::{
-    Agent, AgentAdded, AgentApproved, AgentDrifted, AgentEntry, AgentManifest, AgentRemoved,
-    AgentRevoked, AgentStopped, AgentWanted, RESERVED_IDS, Terms, ToolsApproved, ToolsOffered,
+    Manifest, Provider, ProviderAdded, ProviderApproved, ProviderDrifted, ProviderEntry,
+    ProviderRemoved, ProviderRevoked, ProviderStopped, ProviderWanted, RESERVED_IDS, Terms,
+    ToolsApproved, ToolsOffered,
 };
 use crate::permission::{Permission, permissions_hash};
 use crate::{AuditRecord, CallerRef, Severity, ToolDef};
 
 /// What can be asked of an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AgentInput {
+pub enum ProviderInput {
     /// Take up its manifest.
     Add {
         /// The folder it lies in.
@@ -22,7 +23,7 @@ pub enum AgentInput {
         /// Hash of its bytes.
         manifest_hash: Digest,
         /// What it says.
-        manifest: AgentManifest,
+        manifest: Manifest,
     },
     /// Approve the manifest with these permissions.
     Approve {
@@ -63,20 +64,20 @@ pub enum AgentInput {
     Remove,
 }
 
-impl Agent {
+impl Provider {
     /// Decides about an input; `agent` is `None` while it is not known. No entry means that
     /// nothing changes.
     pub fn decide(
         agent: Option<&Self>,
-        id: &AgentId,
-        input: &AgentInput,
+        id: &ProviderId,
+        input: &ProviderInput,
         by: &CallerRef,
-    ) -> Result<Option<(AgentEntry, AuditRecord)>, Fault> {
+    ) -> Result<Option<(ProviderEntry, AuditRecord)>, Fault> {
         let agent = agent.filter(|agent| !agent.removed);
         let record = |event: &str| {
             AuditRecord::new(event, format!("grant:{}", by.grant), format!("agent:{id}"))
         };
-        if let AgentInput::Add { folder, manifest_hash, manifest } = input {
+        if let ProviderInput::Add { folder, manifest_hash, manifest } = input {
             check_id(id)?;
             check_kind(agent, manifest)?;
             return Ok(add(agent, folder, manifest_hash, manifest, by).map(|(event, entry)| {
@@ -86,11 +87,11 @@ impl Agent {
         let agent = agent.ok_or_else(|| unknown(id))?;
         let by = by.clone();
         Ok(match input {
-            AgentInput::Add { .. } => None,
-            AgentInput::Approve { manifest_hash, permissions, files, terms } => {
+            ProviderInput::Add { .. } => None,
+            ProviderInput::Approve { manifest_hash, permissions, files, terms } => {
                 check_looked_at(agent, manifest_hash.as_ref())?;
                 check_permissions(agent, permissions)?;
-                let entry = AgentApproved {
+                let entry = ProviderApproved {
                     manifest_hash: agent.manifest_hash.clone(),
                     permissions: permissions.clone(),
                     permissions_hash: Some(permissions_hash(&agent.manifest.permissions)),
@@ -102,48 +103,48 @@ impl Agent {
                 let record = record("agent.enabled")
                     .fact("permissions", permissions.len())
                     .fact("sandbox", terms.sandbox.as_str());
-                Some((AgentEntry::Approved(entry), record))
+                Some((ProviderEntry::Approved(entry), record))
             }
-            AgentInput::Revoke if agent.approval.is_none() => None,
-            AgentInput::Revoke => {
-                let entry = AgentEntry::Revoked(AgentRevoked { by });
+            ProviderInput::Revoke if agent.approval.is_none() => None,
+            ProviderInput::Revoke => {
+                let entry = ProviderEntry::Revoked(ProviderRevoked { by });
                 Some((entry, record("agent.permissions_revoked")))
             }
-            AgentInput::Drift { difference } if !drifts(agent, difference) => None,
-            AgentInput::Drift { difference } => {
-                let entry = AgentDrifted { difference: difference.clone() };
+            ProviderInput::Drift { difference } if !drifts(agent, difference) => None,
+            ProviderInput::Drift { difference } => {
+                let entry = ProviderDrifted { difference: difference.clone() };
                 let record = record("agent.manifest_drift_detected")
                     .severity(Severity::Security)
                     .fact("differences", difference.len());
-                Some((AgentEntry::Drifted(entry), record))
+                Some((ProviderEntry::Drifted(entry), record))
             }
-            AgentInput::ApproveTools { tools } => approve_tools(agent, tools, by)?
-                .map(|entry| (AgentEntry::ToolsApproved(entry), record("agent.tools_approved"))),
-            AgentInput::Want if !agent.drift.is_empty() => return Err(drifted(agent)),
-            AgentInput::Want if !agent.is_approved() => return Err(not_approved(id)),
-            AgentInput::Want if agent.wanted => None,
-            AgentInput::Want => {
-                Some((AgentEntry::Wanted(AgentWanted { by }), record("agent.run_requested")))
+            ProviderInput::ApproveTools { tools } => approve_tools(agent, tools, by)?
+                .map(|entry| (ProviderEntry::ToolsApproved(entry), record("agent.tools_approved"))),
+            ProviderInput::Want if !agent.drift.is_empty() => return Err(drifted(agent)),
+            ProviderInput::Want if !agent.is_approved() => return Err(not_approved(id)),
+            ProviderInput::Want if agent.wanted => None,
+            ProviderInput::Want => {
+                Some((ProviderEntry::Wanted(ProviderWanted { by }), record("agent.run_requested")))
             }
-            AgentInput::Stop { .. } if !agent.wanted => None,
-            AgentInput::Stop { reason } => {
-                let entry = AgentStopped { reason: reason.clone(), by };
-                Some((AgentEntry::Stopped(entry), record("agent.run_stop_requested")))
+            ProviderInput::Stop { .. } if !agent.wanted => None,
+            ProviderInput::Stop { reason } => {
+                let entry = ProviderStopped { reason: reason.clone(), by };
+                Some((ProviderEntry::Stopped(entry), record("agent.run_stop_requested")))
             }
-            AgentInput::Offer { tools } => offer(agent, tools, &record)?,
-            AgentInput::Remove if agent.wanted => {
+            ProviderInput::Offer { tools } => offer(agent, tools, &record)?,
+            ProviderInput::Remove if agent.wanted => {
                 let message = format!("The agent {id} is running; stop it first.");
                 return Err(Fault::new(Code::AgentRunning, message));
             }
-            AgentInput::Remove => {
-                Some((AgentEntry::Removed(AgentRemoved { by }), record("agent.removed")))
+            ProviderInput::Remove => {
+                Some((ProviderEntry::Removed(ProviderRemoved { by }), record("agent.removed")))
             }
         })
     }
 }
 
 /// The core's own names are not for agents.
-fn check_id(id: &AgentId) -> Result<(), Fault> {
+fn check_id(id: &ProviderId) -> Result<(), Fault> {
     if !RESERVED_IDS.contains(&id.as_str()) {
         return Ok(());
     }
@@ -153,7 +154,7 @@ fn check_id(id: &AgentId) -> Result<(), Fault> {
 }
 
 /// An operative's name is not taken over by what is launched, nor the other way round.
-fn check_kind(agent: Option<&Agent>, manifest: &AgentManifest) -> Result<(), Fault> {
+fn check_kind(agent: Option<&Provider>, manifest: &Manifest) -> Result<(), Fault> {
     let Some(known) = agent.filter(|known| known.manifest.operative != manifest.operative) else {
         return Ok(());
     };
@@ -165,7 +166,7 @@ fn check_kind(agent: Option<&Agent>, manifest: &AgentManifest) -> Result<(), Fau
 
 /// What is approved must be what was looked at: whoever can write to the folder could have it added
 /// again in between.
-fn check_looked_at(agent: &Agent, manifest_hash: Option<&Digest>) -> Result<(), Fault> {
+fn check_looked_at(agent: &Provider, manifest_hash: Option<&Digest>) -> Result<(), Fault> {
     if manifest_hash.is_none_or(|hash| *hash == agent.manifest_hash) {
         return Ok(());
     }
@@ -177,7 +178,7 @@ fn check_looked_at(agent: &Agent, manifest_hash: Option<&Digest>) -> Result<(), 
 }
 
 /// Each permission must be readable and lie within one that the manifest asks for.
-fn check_permissions(agent: &Agent, permissions: &[String]) -> Result<(), Fault> {
+fn check_permissions(agent: &Provider, permissions: &[String]) -> Result<(), Fault> {
     let asked: Vec<_> =
         agent.manifest.permissions.iter().filter_map(|p| Permission::parse(p).ok()).collect();
     for text in permissions {
@@ -194,16 +195,16 @@ fn check_permissions(agent: &Agent, permissions: &[String]) -> Result<(), Fault>
 }
 
 /// Only a new approval ends a drift, and only what was approved can drift.
-fn drifts(agent: &Agent, difference: &[String]) -> bool {
+fn drifts(agent: &Provider, difference: &[String]) -> bool {
     agent.approval.is_some() && !difference.is_empty() && agent.drift != difference
 }
 
 /// Tools that were offered before under an approval are offered again to be pinned under another.
 fn offer(
-    agent: &Agent,
+    agent: &Provider,
     tools: &[ToolDef],
     record: &impl Fn(&str) -> AuditRecord,
-) -> Result<Option<(AgentEntry, AuditRecord)>, Fault> {
+) -> Result<Option<(ProviderEntry, AuditRecord)>, Fault> {
     if agent.tools == tools && (agent.is_pinned() || !agent.is_approved()) {
         return Ok(None);
     }
@@ -229,11 +230,11 @@ fn offer(
         earlier: agent.earlier.clone(),
         replaced: None,
     };
-    Ok(Some((AgentEntry::ToolsOffered(offered), record)))
+    Ok(Some((ProviderEntry::ToolsOffered(offered), record)))
 }
 
 fn approve_tools(
-    agent: &Agent,
+    agent: &Provider,
     tools: &[ToolId],
     by: CallerRef,
 ) -> Result<Option<ToolsApproved>, Fault> {
@@ -249,32 +250,32 @@ fn approve_tools(
 }
 
 fn add(
-    agent: Option<&Agent>,
+    agent: Option<&Provider>,
     folder: &str,
     manifest_hash: &Digest,
-    manifest: &AgentManifest,
+    manifest: &Manifest,
     by: &CallerRef,
-) -> Option<(&'static str, AgentEntry)> {
-    let same = |agent: &&Agent| agent.folder == folder && agent.manifest_hash == *manifest_hash;
+) -> Option<(&'static str, ProviderEntry)> {
+    let same = |agent: &&Provider| agent.folder == folder && agent.manifest_hash == *manifest_hash;
     let event = match agent {
         Some(_) if agent.filter(same).is_some() => return None,
         Some(_) => "agent.updated",
         None => "agent.discovered",
     };
-    let entry = AgentAdded {
+    let entry = ProviderAdded {
         folder: folder.to_owned(),
         manifest_hash: manifest_hash.clone(),
         manifest: manifest.clone(),
         by: by.clone(),
     };
-    Some((event, AgentEntry::Added(entry)))
+    Some((event, ProviderEntry::Added(entry)))
 }
 
-fn unknown(id: &AgentId) -> Fault {
+fn unknown(id: &ProviderId) -> Fault {
     Fault::new(Code::AgentNotFound, format!("There is no agent {id}."))
 }
 
-fn drifted(agent: &Agent) -> Fault {
+fn drifted(agent: &Provider) -> Fault {
     let message = format!(
         "The files of {} are not the ones that were approved: {}. Look at it and approve it again.",
         agent.id,
@@ -283,7 +284,7 @@ fn drifted(agent: &Agent) -> Fault {
     Fault::new(Code::AgentDrifted, message)
 }
 
-fn not_approved(id: &AgentId) -> Fault {
+fn not_approved(id: &ProviderId) -> Fault {
     let message = format!("The agent {id} is not approved; look at it and approve it first.");
     Fault::new(Code::AgentNotApproved, message)
 }
@@ -292,18 +293,18 @@ fn not_approved(id: &AgentId) -> Fault {
 mod tests {
     use super::*;
     use crate::Caller;
-    use crate::agent::{AgentLimits, Entrypoint};
+    use crate::provider::{Entrypoint, ProviderLimits};
     use wharf_vocab::Timestamp;
 
-    fn add(version: &str) -> AgentInput {
-        let manifest = AgentManifest {
+    fn add(version: &str) -> ProviderInput {
+        let manifest = Manifest {
             name: "Hello".into(),
             version: version.into(),
             description: String::new(),
             entrypoint: Entrypoint { program: "./hello".into(), args: vec![] },
             permissions: vec!["network:egress:example.dev".into()],
             capabilities: vec![],
-            limits: AgentLimits::default(),
+            limits: ProviderLimits::default(),
             isolation: None,
             inherits_connection: false,
             source: None,
@@ -311,11 +312,11 @@ mod tests {
             operative: false,
         };
         let manifest_hash = Digest::of(&[version.as_bytes()]);
-        AgentInput::Add { folder: "hello".into(), manifest_hash, manifest }
+        ProviderInput::Add { folder: "hello".into(), manifest_hash, manifest }
     }
 
     /// Applies inputs one after the other; an error ends the test.
-    fn after(inputs: &[AgentInput]) -> Option<Agent> {
+    fn after(inputs: &[ProviderInput]) -> Option<Provider> {
         let mut agent = None;
         for input in inputs {
             agent = step(agent, input).expect("legal");
@@ -323,27 +324,27 @@ mod tests {
         agent
     }
 
-    fn step(agent: Option<Agent>, input: &AgentInput) -> Result<Option<Agent>, Fault> {
-        let id = AgentId::new("dev.example.hello").expect("valid");
-        let decided = Agent::decide(agent.as_ref(), &id, input, &Caller::owner().to_ref())?;
+    fn step(agent: Option<Provider>, input: &ProviderInput) -> Result<Option<Provider>, Fault> {
+        let id = ProviderId::new("dev.example.hello").expect("valid");
+        let decided = Provider::decide(agent.as_ref(), &id, input, &Caller::owner().to_ref())?;
         Ok(match decided {
-            Some((entry, _)) => Agent::apply(agent, &id, Timestamp(1), &entry),
+            Some((entry, _)) => Provider::apply(agent, &id, Timestamp(1), &entry),
             None => agent,
         })
     }
 
-    fn approve() -> AgentInput {
+    fn approve() -> ProviderInput {
         let permissions = vec!["network:egress:example.dev".into()];
         let (files, terms) = (BTreeMap::new(), Terms::default());
-        AgentInput::Approve { manifest_hash: None, permissions, files, terms }
+        ProviderInput::Approve { manifest_hash: None, permissions, files, terms }
     }
 
     #[test]
     fn an_approval_counts_only_for_the_manifest_that_was_looked_at() {
         let looked_at = |version: &str| match approve() {
-            AgentInput::Approve { permissions, files, terms, .. } => {
+            ProviderInput::Approve { permissions, files, terms, .. } => {
                 let manifest_hash = Some(Digest::of(&[version.as_bytes()]));
-                AgentInput::Approve { manifest_hash, permissions, files, terms }
+                ProviderInput::Approve { manifest_hash, permissions, files, terms }
             }
             other => other,
         };
@@ -356,12 +357,12 @@ mod tests {
 
     #[test]
     fn an_agent_runs_only_with_an_approval_of_the_manifest_it_has() {
-        let fault = step(after(&[add("1")]), &AgentInput::Want).expect_err("not approved");
+        let fault = step(after(&[add("1")]), &ProviderInput::Want).expect_err("not approved");
         assert!(fault.is(Code::AgentNotApproved));
-        let wanted = after(&[add("1"), approve(), AgentInput::Want]).expect("known");
+        let wanted = after(&[add("1"), approve(), ProviderInput::Want]).expect("known");
         assert!(wanted.wanted);
         let changed = after(&[add("1"), approve(), add("2")]);
-        let fault = step(changed, &AgentInput::Want).expect_err("another manifest");
+        let fault = step(changed, &ProviderInput::Want).expect_err("another manifest");
         assert!(fault.is(Code::AgentNotApproved));
     }
 
@@ -369,23 +370,23 @@ mod tests {
     fn no_agent_takes_a_name_of_the_core() {
         let by = Caller::owner().to_ref();
         for id in RESERVED_IDS {
-            let id = AgentId::new(id).expect("valid");
-            let fault = Agent::decide(None, &id, &add("1"), &by).expect_err("reserved");
+            let id = ProviderId::new(id).expect("valid");
+            let fault = Provider::decide(None, &id, &add("1"), &by).expect_err("reserved");
             assert!(fault.is(Code::AgentManifestInvalid), "{fault}");
             assert_eq!(fault.details["field"], "id");
         }
         for id in ["wharf.tools", "dev.wharf", "cores"] {
-            let id = AgentId::new(id).expect("valid");
-            Agent::decide(None, &id, &add("1"), &by).expect("free");
+            let id = ProviderId::new(id).expect("valid");
+            Provider::decide(None, &id, &add("1"), &by).expect("free");
         }
     }
 
     #[test]
     fn k032_an_operatives_name_is_no_agents_and_the_other_way_round() {
-        let operative = |input: AgentInput| match input {
-            AgentInput::Add { folder, manifest_hash, manifest } => {
-                let manifest = AgentManifest { operative: true, ..manifest };
-                AgentInput::Add { folder, manifest_hash, manifest }
+        let operative = |input: ProviderInput| match input {
+            ProviderInput::Add { folder, manifest_hash, manifest } => {
+                let manifest = Manifest { operative: true, ..manifest };
+                ProviderInput::Add { folder, manifest_hash, manifest }
             }
             other => other,
         };
@@ -393,26 +394,26 @@ mod tests {
         assert!(fault.is(Code::ToolConflict) && fault.message.contains("operative"), "{fault}");
         let fault = step(after(&[add("1")]), &operative(add("2"))).expect_err("an agent's");
         assert!(fault.is(Code::ToolConflict) && fault.message.contains("an agent"), "{fault}");
-        after(&[add("1"), AgentInput::Remove, operative(add("2"))]).expect("the name is free");
+        after(&[add("1"), ProviderInput::Remove, operative(add("2"))]).expect("the name is free");
     }
 
     #[test]
     fn only_what_the_manifest_asks_for_can_be_approved() {
         let permissions = vec!["filesystem:read:/**".into()];
         let (files, terms) = (BTreeMap::new(), Terms::default());
-        let more = AgentInput::Approve { manifest_hash: None, permissions, files, terms };
+        let more = ProviderInput::Approve { manifest_hash: None, permissions, files, terms };
         let fault = step(after(&[add("1")]), &more).expect_err("not asked for");
         assert!(fault.is(Code::RequestInvalid));
     }
 
     #[test]
     fn a_running_agent_cannot_be_removed_and_a_removed_one_is_unknown() {
-        let running = after(&[add("1"), approve(), AgentInput::Want]);
-        let fault = step(running.clone(), &AgentInput::Remove).expect_err("running");
+        let running = after(&[add("1"), approve(), ProviderInput::Want]);
+        let fault = step(running.clone(), &ProviderInput::Remove).expect_err("running");
         assert!(fault.is(Code::AgentRunning));
-        let stopped = step(running, &AgentInput::Stop { reason: None }).expect("legal");
-        let removed = step(stopped, &AgentInput::Remove).expect("legal");
-        let fault = step(removed.clone(), &AgentInput::Want).expect_err("gone");
+        let stopped = step(running, &ProviderInput::Stop { reason: None }).expect("legal");
+        let removed = step(stopped, &ProviderInput::Remove).expect("legal");
+        let fault = step(removed.clone(), &ProviderInput::Want).expect_err("gone");
         assert!(fault.is(Code::AgentNotFound));
         let back = step(removed, &add("1")).expect("legal").expect("known");
         assert!(!back.is_approved() && back.tools.is_empty());
@@ -420,26 +421,26 @@ mod tests {
 
     #[test]
     fn the_same_again_changes_nothing() {
-        let id = AgentId::new("dev.example.hello").expect("valid");
+        let id = ProviderId::new("dev.example.hello").expect("valid");
         let by = Caller::owner().to_ref();
-        let agent = after(&[add("1"), approve(), AgentInput::Want]);
-        for input in [add("1"), AgentInput::Want, AgentInput::Offer { tools: vec![] }] {
-            let decided = Agent::decide(agent.as_ref(), &id, &input, &by).expect("legal");
+        let agent = after(&[add("1"), approve(), ProviderInput::Want]);
+        for input in [add("1"), ProviderInput::Want, ProviderInput::Offer { tools: vec![] }] {
+            let decided = Provider::decide(agent.as_ref(), &id, &input, &by).expect("legal");
             assert_eq!(decided, None, "{input:?}");
         }
     }
 
-    fn offer(names: &[(&str, &str)]) -> AgentInput {
+    fn offer(names: &[(&str, &str)]) -> ProviderInput {
         let def = |(name, description): &(&str, &str)| {
             let id = ToolId::new(format!("dev.example.hello/{name}")).expect("valid");
             ToolDef::new(id, *description, serde_json::json!({"type": "object"}))
         };
-        AgentInput::Offer { tools: names.iter().map(def).collect() }
+        ProviderInput::Offer { tools: names.iter().map(def).collect() }
     }
 
     #[test]
     fn an_agent_read_back_from_its_newest_offer_is_the_one_that_was_there() {
-        let id = AgentId::new("dev.example.hello").expect("valid");
+        let id = ProviderId::new("dev.example.hello").expect("valid");
         let by = Caller::owner().to_ref();
         let inputs = [
             add("1"),
@@ -447,23 +448,23 @@ mod tests {
             approve(),
             offer(&[("a", "one"), ("b", "one")]),
             offer(&[("a", "two"), ("b", "one")]),
-            AgentInput::ApproveTools { tools: vec![] },
+            ProviderInput::ApproveTools { tools: vec![] },
             offer(&[("a", "three"), ("c", "one")]),
-            AgentInput::Drift { difference: vec!["a file".into()] },
+            ProviderInput::Drift { difference: vec!["a file".into()] },
             offer(&[("a", "four"), ("d", "one")]),
             approve(),
             offer(&[("a", "five"), ("d", "one")]),
-            AgentInput::Want,
-            AgentInput::Revoke,
+            ProviderInput::Want,
+            ProviderInput::Revoke,
             offer(&[("a", "six")]),
             approve(),
             offer(&[("a", "seven")]),
         ];
-        let (mut agent, mut entries) = (None, Vec::<AgentEntry>::new());
+        let (mut agent, mut entries) = (None, Vec::<ProviderEntry>::new());
         for input in &inputs {
-            let decided = Agent::decide(agent.as_ref(), &id, input, &by).expect("legal");
+            let decided = Provider::decide(agent.as_ref(), &id, input, &by).expect("legal");
             let Some((entry, _)) = decided else { continue };
-            agent = Agent::apply(agent, &id, Timestamp(1), &entry);
+            agent = Provider::apply(agent, &id, Timestamp(1), &entry);
             if entry.replaces_earlier() {
                 for earlier in &mut entries {
                     if let Some(kept) = earlier.replaced() {
@@ -474,7 +475,7 @@ mod tests {
             entries.push(entry);
             let read = entries
                 .iter()
-                .fold(None, |agent, entry| Agent::apply(agent, &id, Timestamp(1), entry));
+                .fold(None, |agent, entry| Provider::apply(agent, &id, Timestamp(1), entry));
             assert_eq!(read, agent, "{input:?}");
         }
         assert_eq!(entries.iter().filter(|entry| entry.is_replaced()).count(), 7);
@@ -501,11 +502,11 @@ mod tests {
         assert!(fault.is(Code::ToolLimit) && !fault.retryable && n > 10, "{n}: {fault}");
     }
 
-    fn offers(description: &str) -> AgentInput {
+    fn offers(description: &str) -> ProviderInput {
         offer(&[("echo", description)])
     }
 
-    fn set_apart(inputs: &[AgentInput]) -> usize {
+    fn set_apart(inputs: &[ProviderInput]) -> usize {
         after(inputs).expect("known").quarantined().count()
     }
 
@@ -513,30 +514,30 @@ mod tests {
     fn a_new_approval_of_the_same_manifest_keeps_what_was_taken_on() {
         let changed = [add("1"), approve(), offers("kind"), offers("hostile")];
         assert_eq!(set_apart(&changed), 1);
-        let then = |more: &[AgentInput]| set_apart(&[&changed[..], more].concat());
+        let then = |more: &[ProviderInput]| set_apart(&[&changed[..], more].concat());
         assert_eq!(then(&[approve()]), 1, "approved again");
-        assert_eq!(then(&[AgentInput::Revoke, approve()]), 1, "revoked and approved again");
-        assert_eq!(then(&[AgentInput::Revoke, approve(), offers("hostile")]), 1);
+        assert_eq!(then(&[ProviderInput::Revoke, approve()]), 1, "revoked and approved again");
+        assert_eq!(then(&[ProviderInput::Revoke, approve(), offers("hostile")]), 1);
         assert_eq!(then(&[add("2"), add("1"), approve()]), 1, "added again");
-        assert_eq!(then(&[AgentInput::Revoke, add("2"), add("1"), approve()]), 1);
-        let explicit = AgentInput::ApproveTools { tools: Vec::new() };
+        assert_eq!(then(&[ProviderInput::Revoke, add("2"), add("1"), approve()]), 1);
+        let explicit = ProviderInput::ApproveTools { tools: Vec::new() };
         assert_eq!(then(&[approve(), explicit.clone()]), 0, "only this releases it");
-        assert_eq!(then(&[explicit, AgentInput::Revoke, approve()]), 0);
+        assert_eq!(then(&[explicit, ProviderInput::Revoke, approve()]), 0);
         assert_eq!(then(&[add("2"), approve(), offers("hostile")]), 0, "another manifest");
-        let removed = [AgentInput::Remove, add("1"), approve(), offers("hostile")];
+        let removed = [ProviderInput::Remove, add("1"), approve(), offers("hostile")];
         assert_eq!(then(&removed), 0, "what was forgotten");
     }
 
     #[test]
     fn approvals_of_older_cores_took_on_what_was_offered() {
         let agent = after(&[add("1"), approve(), offers("kind"), offers("hostile")]);
-        let id = AgentId::new("dev.example.hello").expect("valid");
+        let id = ProviderId::new("dev.example.hello").expect("valid");
         let by = Caller::owner().to_ref();
-        let decided = Agent::decide(agent.as_ref(), &id, &approve(), &by).expect("legal");
-        let Some((AgentEntry::Approved(mut approved), _)) = decided else { panic!("approved") };
+        let decided = Provider::decide(agent.as_ref(), &id, &approve(), &by).expect("legal");
+        let Some((ProviderEntry::Approved(mut approved), _)) = decided else { panic!("approved") };
         approved.keeps_pins = false;
-        let entry = AgentEntry::Approved(approved);
-        let agent = Agent::apply(agent, &id, Timestamp(1), &entry).expect("known");
+        let entry = ProviderEntry::Approved(approved);
+        let agent = Provider::apply(agent, &id, Timestamp(1), &entry).expect("known");
         assert_eq!(agent.quarantined().count(), 0);
     }
 }

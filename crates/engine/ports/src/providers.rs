@@ -5,17 +5,17 @@ use std::path::PathBuf;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use wharf_domain::agent::{AgentLimits, Wish};
-use wharf_domain::{Agent, AgentManifest, Caller};
+use wharf_domain::provider::{ProviderLimits, Wish};
+use wharf_domain::{Caller, Manifest, Provider};
 use wharf_vocab::{
-    AgentId, Digest, Fault, Isolation, LaunchId, Object, SandboxLevel, Timestamp, ToolId,
+    Digest, Fault, Isolation, LaunchId, Object, ProviderId, SandboxLevel, Timestamp, ToolId,
 };
 
 use crate::launcher::{Achieved, LogLine};
 
 /// How an agent fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AgentState {
+pub enum ProviderState {
     /// Known, not approved.
     Added,
     /// Approved, never started.
@@ -36,7 +36,7 @@ pub enum AgentState {
     Drifted,
 }
 
-impl AgentState {
+impl ProviderState {
     /// The word for it in every API.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -56,11 +56,11 @@ impl AgentState {
 
 /// An agent and how it fares.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AgentView {
+pub struct ProviderView {
     /// What the journal knows of it.
-    pub agent: Agent,
+    pub agent: Provider,
     /// How it fares.
-    pub state: AgentState,
+    pub state: ProviderState,
     /// Why, when there is something to say.
     pub reason: Option<String>,
     /// Its process.
@@ -70,20 +70,20 @@ pub struct AgentView {
     /// When it last said that it is alive.
     pub last_heartbeat: Option<Timestamp>,
     /// What it said of itself then.
-    pub health: Option<AgentHealth>,
+    pub health: Option<ProviderHealth>,
     /// How it is fenced in, once it runs.
     pub fence: Option<Achieved>,
     /// How many of its processes run.
     pub instances: usize,
     /// The limits that hold for it, whoever set them.
-    pub limits: AgentLimits,
+    pub limits: ProviderLimits,
     /// What its manifest asks for beyond what is usual.
     pub wishes: Vec<Wish>,
 }
 
 /// What an agent says of itself with each heartbeat.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AgentHealth {
+pub struct ProviderHealth {
     /// How it feels, in the word of its wire: `ok`, `degraded` or `unhealthy`.
     pub status: &'static str,
     /// How long it has been up.
@@ -107,7 +107,7 @@ pub struct Approve {
     /// Which runs share a process; what the manifest says, or all, when absent.
     pub isolation: Option<Isolation>,
     /// The owner's limits.
-    pub limits: AgentLimits,
+    pub limits: ProviderLimits,
 }
 
 /// What a scan found in one folder.
@@ -116,7 +116,7 @@ pub struct Found {
     /// The folder.
     pub folder: PathBuf,
     /// The agent's id and manifest, or why the manifest cannot be used.
-    pub manifest: Result<(AgentId, AgentManifest), Fault>,
+    pub manifest: Result<(ProviderId, Manifest), Fault>,
 }
 
 /// What a scan found, and whether it looked everywhere.
@@ -129,60 +129,61 @@ pub struct Scan {
 }
 
 /// Steers agents.
-pub trait AgentControl: Send + Sync + fmt::Debug + 'static {
+pub trait ProviderControl: Send + Sync + fmt::Debug + 'static {
     /// All agents.
-    fn list(&self) -> Vec<AgentView>;
+    fn list(&self) -> Vec<ProviderView>;
 
     /// One agent.
-    fn show(&self, id: &AgentId) -> Result<AgentView, Fault>;
+    fn show(&self, id: &ProviderId) -> Result<ProviderView, Fault>;
 
     /// Reads the manifest in a folder and takes the agent up.
-    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<AgentView, Fault>>;
+    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<ProviderView, Fault>>;
 
     /// Looks for manifests below a folder. It runs nothing and ends in bounded time.
     fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>>;
 
     /// How the agent's files differ from what was approved, one line each.
-    fn drift(&self, id: AgentId) -> BoxFuture<'_, Result<Vec<String>, Fault>>;
+    fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>>;
 
     /// Approves the manifest, or a part of what it asks for.
     fn approve(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         approve: Approve,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>>;
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>>;
 
     /// Takes the approval back; a running agent is stopped.
-    fn revoke(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>;
+    fn revoke(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>>;
 
     /// Takes on tools whose definition changed; all of them when none is named.
     fn approve_tools(
         &self,
         caller: Caller,
-        id: AgentId,
+        id: ProviderId,
         tools: Vec<ToolId>,
-    ) -> BoxFuture<'_, Result<AgentView, Fault>>;
+    ) -> BoxFuture<'_, Result<ProviderView, Fault>>;
 
     /// Lets it run from now on, also after a restart of the core.
-    fn start(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>;
+    fn start(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>>;
 
     /// Stops it and waits until it is gone.
-    fn stop(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>;
+    fn stop(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>>;
 
     /// Stops it if it runs, and starts it.
-    fn restart(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<AgentView, Fault>>;
+    fn restart(&self, caller: Caller, id: ProviderId)
+    -> BoxFuture<'_, Result<ProviderView, Fault>>;
 
     /// Forgets it.
-    fn remove(&self, caller: Caller, id: AgentId) -> BoxFuture<'_, Result<(), Fault>>;
+    fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>>;
 
     /// The last lines of its log, also when it is dead.
-    fn logs(&self, id: AgentId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>>;
+    fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>>;
 
     /// The last lines of its log and then new ones, while it runs.
     fn follow_logs(
         &self,
-        id: AgentId,
+        id: ProviderId,
         lines: usize,
     ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>>;
 }

@@ -5,48 +5,48 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{Digest, Isolation, SandboxLevel, ToolId};
 
-use super::{AgentLimits, AgentManifest};
+use super::{Manifest, ProviderLimits};
 use crate::{CallerRef, ToolDef};
 
 /// One entry of an agent's stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum AgentEntry {
+pub enum ProviderEntry {
     /// Its manifest became known, or was read again.
-    Added(AgentAdded),
+    Added(ProviderAdded),
     /// The owner approved the manifest.
-    Approved(AgentApproved),
+    Approved(ProviderApproved),
     /// It is to run.
-    Wanted(AgentWanted),
+    Wanted(ProviderWanted),
     /// It is not to run.
-    Stopped(AgentStopped),
+    Stopped(ProviderStopped),
     /// It offers these tools, and no others.
     ToolsOffered(ToolsOffered),
     /// The owner took the approval back.
-    Revoked(AgentRevoked),
+    Revoked(ProviderRevoked),
     /// Its files are not the ones that were approved.
-    Drifted(AgentDrifted),
+    Drifted(ProviderDrifted),
     /// The owner took on changed tools.
     ToolsApproved(ToolsApproved),
     /// It was removed.
-    Removed(AgentRemoved),
+    Removed(ProviderRemoved),
 }
 
 /// A manifest became known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentAdded {
+pub struct ProviderAdded {
     /// The folder it lies in.
     pub folder: String,
     /// Hash of its bytes.
     pub manifest_hash: Digest,
     /// What it says.
-    pub manifest: AgentManifest,
+    pub manifest: Manifest,
     /// Who added it.
     pub by: CallerRef,
 }
 
 /// The owner approved a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentApproved {
+pub struct ProviderApproved {
     /// Hash of the manifest the approval is for.
     pub manifest_hash: Digest,
     /// The permissions that were given.
@@ -77,7 +77,7 @@ pub struct Terms {
     /// Which runs share a process.
     pub isolation: Isolation,
     /// The owner's limits; the manifest's hold where they are stricter.
-    pub limits: AgentLimits,
+    pub limits: ProviderLimits,
     /// Whether the manifest's limits count only where they are stricter than what is usual.
     /// Approvals of older cores do not say so, and go on as they were.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -89,7 +89,7 @@ impl Default for Terms {
         Self {
             sandbox: SandboxLevel::Standard,
             isolation: Isolation::Shared,
-            limits: AgentLimits::default(),
+            limits: ProviderLimits::default(),
             only_tightened: false,
         }
     }
@@ -97,14 +97,14 @@ impl Default for Terms {
 
 /// The owner took the approval back.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentRevoked {
+pub struct ProviderRevoked {
     /// Who took it back.
     pub by: CallerRef,
 }
 
 /// The agent's files are not the ones that were approved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentDrifted {
+pub struct ProviderDrifted {
     /// What differs, one line each.
     pub difference: Vec<String>,
 }
@@ -120,14 +120,14 @@ pub struct ToolsApproved {
 
 /// The agent is to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentWanted {
+pub struct ProviderWanted {
     /// Who wants it.
     pub by: CallerRef,
 }
 
 /// The agent is not to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentStopped {
+pub struct ProviderStopped {
     /// Why, when it was not the owner's wish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -171,7 +171,7 @@ impl ToolsOffered {
     }
 }
 
-impl AgentEntry {
+impl ProviderEntry {
     /// Whether all that earlier entries of the same kind say is said again here.
     #[must_use]
     pub fn replaces_earlier(&self) -> bool {
@@ -196,7 +196,7 @@ impl AgentEntry {
 
 /// The agent was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentRemoved {
+pub struct ProviderRemoved {
     /// Who removed it.
     pub by: CallerRef,
 }

@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use wharf_vocab::Isolation;
 
-use super::{AgentLimits, ToolServer};
+use super::{ProviderLimits, ToolServer};
 
 /// What an agent declares of itself, as far as the core acts on it or shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentManifest {
+pub struct Manifest {
     /// Its name for people.
     pub name: String,
     /// Its version.
@@ -22,7 +22,7 @@ pub struct AgentManifest {
     pub capabilities: Vec<String>,
     /// The limits it keeps to.
     #[serde(default)]
-    pub limits: AgentLimits,
+    pub limits: ProviderLimits,
     /// Which runs share a process, when it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
@@ -40,7 +40,7 @@ pub struct AgentManifest {
     pub operative: bool,
 }
 
-impl AgentManifest {
+impl Manifest {
     /// Whether it is an agent, and neither a tool server nor an operative.
     #[must_use]
     pub fn is_agent(&self) -> bool {

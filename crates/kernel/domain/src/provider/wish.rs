@@ -7,7 +7,7 @@
 
 use wharf_vocab::{Isolation, SandboxLevel};
 
-use super::{Agent, AgentLimits, AgentManifest, Approval, Serving, Terms};
+use super::{Approval, Manifest, Provider, ProviderLimits, Serving, Terms};
 
 /// What holds for whatever is launched, unless its owner says something else about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +15,9 @@ pub struct Usual {
     /// How firmly it is fenced in.
     pub sandbox: SandboxLevel,
     /// The owner's limits for all of them, which nothing exceeds.
-    pub of_all: AgentLimits,
+    pub of_all: ProviderLimits,
     /// The limits where neither those nor anybody else says anything.
-    pub limits: AgentLimits,
+    pub limits: ProviderLimits,
 }
 
 /// What an owner typed of the terms of an approval.
@@ -28,7 +28,7 @@ pub struct Typed {
     /// Which runs share a process.
     pub isolation: Option<Isolation>,
     /// Limits.
-    pub limits: AgentLimits,
+    pub limits: ProviderLimits,
 }
 
 /// Something looser than usual that a manifest asks for.
@@ -63,7 +63,7 @@ pub enum Wished {
 
 impl Usual {
     /// How firmly this one is fenced in, if nobody says anything about it.
-    fn sandbox_of(&self, manifest: &AgentManifest) -> SandboxLevel {
+    fn sandbox_of(&self, manifest: &Manifest) -> SandboxLevel {
         let how = manifest.server.as_ref().map(|server| &server.how);
         match how {
             // A container is a fence already, its command is the owner's own, and it has to reach
@@ -76,7 +76,7 @@ impl Usual {
     /// The terms of an approval: what its owner typed, and beside it what is usual, or what the
     /// manifest says where that is stricter.
     #[must_use]
-    pub fn terms(&self, manifest: &AgentManifest, typed: Typed) -> Terms {
+    pub fn terms(&self, manifest: &Manifest, typed: Typed) -> Terms {
         let usual = self.sandbox_of(manifest);
         let asked = asked_sandbox(manifest).unwrap_or(usual);
         Terms {
@@ -89,7 +89,7 @@ impl Usual {
 
     /// The limits that hold for one.
     #[must_use]
-    pub fn limits(&self, agent: &Agent) -> AgentLimits {
+    pub fn limits(&self, agent: &Provider) -> ProviderLimits {
         let terms = agent.approval.as_ref().map(|approval| &approval.terms);
         let given = terms.map(|terms| terms.limits.clone()).unwrap_or_default();
         let of_manifest = agent.manifest.limits.stricter(&self.of_all);
@@ -101,7 +101,7 @@ impl Usual {
 
     /// What a manifest asks for beyond what is usual.
     #[must_use]
-    pub fn wishes(&self, agent: &Agent) -> Vec<Wish> {
+    pub fn wishes(&self, agent: &Provider) -> Vec<Wish> {
         let manifest = &agent.manifest;
         let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
         let approval = agent.approval.as_ref().filter(same);
@@ -122,7 +122,7 @@ impl Usual {
     }
 }
 
-fn asked_sandbox(manifest: &AgentManifest) -> Option<SandboxLevel> {
+fn asked_sandbox(manifest: &Manifest) -> Option<SandboxLevel> {
     manifest.server.as_ref().and_then(|server| server.sandbox)
 }
 
@@ -131,9 +131,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use serde_json::json;
-    use wharf_vocab::{AgentId, Digest, Timestamp, ToolId};
+    use wharf_vocab::{Digest, ProviderId, Timestamp, ToolId};
 
-    use super::super::{AgentEntry, AgentInput, Entrypoint, ToolServer, Usage};
+    use super::super::{Entrypoint, ProviderEntry, ProviderInput, ToolServer, Usage};
     use super::*;
     use crate::{Caller, ToolDef};
 
@@ -141,16 +141,16 @@ mod tests {
 
     fn usual(sandbox: SandboxLevel) -> Usual {
         let usage = Usage { memory_bytes: Some(GI), processes: Some(256), ..Usage::default() };
-        let limits = AgentLimits { usage, ..AgentLimits::default() };
-        Usual { sandbox, of_all: AgentLimits::default(), limits }
+        let limits = ProviderLimits { usage, ..ProviderLimits::default() };
+        Usual { sandbox, of_all: ProviderLimits::default(), limits }
     }
 
-    fn memory(bytes: u64) -> AgentLimits {
+    fn memory(bytes: u64) -> ProviderLimits {
         let usage = Usage { memory_bytes: Some(bytes), ..Usage::default() };
-        AgentLimits { usage, ..AgentLimits::default() }
+        ProviderLimits { usage, ..ProviderLimits::default() }
     }
 
-    fn served(how: Serving, sandbox: Option<SandboxLevel>, limits: AgentLimits) -> AgentManifest {
+    fn served(how: Serving, sandbox: Option<SandboxLevel>, limits: ProviderLimits) -> Manifest {
         let tool = ToolId::new("text/shout@1").expect("valid");
         let server = ToolServer {
             how,
@@ -161,7 +161,7 @@ mod tests {
             https_only: false,
             sandbox,
         };
-        AgentManifest {
+        Manifest {
             name: String::new(),
             version: String::new(),
             description: String::new(),
@@ -177,16 +177,16 @@ mod tests {
         }
     }
 
-    fn handler(sandbox: Option<SandboxLevel>, limits: AgentLimits) -> AgentManifest {
+    fn handler(sandbox: Option<SandboxLevel>, limits: ProviderLimits) -> Manifest {
         served(Serving::Handler { file: "h.py".into(), cold: false }, sandbox, limits)
     }
 
     /// One that was added, and approved with these terms.
-    fn agent(manifest: AgentManifest, terms: Option<Terms>) -> Agent {
-        let id = AgentId::new("text/shout@1").expect("valid");
+    fn agent(manifest: Manifest, terms: Option<Terms>) -> Provider {
+        let id = ProviderId::new("text/shout@1").expect("valid");
         let manifest_hash = Digest::of(&[b"m"]);
-        let added = AgentInput::Add { folder: "/f".into(), manifest_hash, manifest };
-        let approved = terms.map(|terms| AgentInput::Approve {
+        let added = ProviderInput::Add { folder: "/f".into(), manifest_hash, manifest };
+        let approved = terms.map(|terms| ProviderInput::Approve {
             manifest_hash: None,
             permissions: Vec::new(),
             files: BTreeMap::new(),
@@ -195,9 +195,9 @@ mod tests {
         let mut agent = None;
         for input in [Some(added), approved].into_iter().flatten() {
             let by = Caller::owner().to_ref();
-            let decided = Agent::decide(agent.as_ref(), &id, &input, &by).expect("legal");
-            let (entry, _): (AgentEntry, _) = decided.expect("something");
-            agent = Agent::apply(agent, &id, Timestamp(0), &entry);
+            let decided = Provider::decide(agent.as_ref(), &id, &input, &by).expect("legal");
+            let (entry, _): (ProviderEntry, _) = decided.expect("something");
+            agent = Provider::apply(agent, &id, Timestamp(0), &entry);
         }
         agent.expect("known")
     }
@@ -218,20 +218,20 @@ mod tests {
             (Strict, None, Some(Basic), Basic),
         ] {
             let typed = Typed { sandbox: typed, ..Typed::default() };
-            let manifest = handler(asked, AgentLimits::default());
+            let manifest = handler(asked, ProviderLimits::default());
             let terms = usual(owner).terms(&manifest, typed.clone());
             assert_eq!(terms.sandbox, got, "{owner} {asked:?} {typed:?}");
         }
         let image = Serving::Image { image: "i".into() };
         let terms =
-            usual(Strict).terms(&served(image, None, AgentLimits::default()), Typed::default());
+            usual(Strict).terms(&served(image, None, ProviderLimits::default()), Typed::default());
         assert_eq!(terms.sandbox, Unfenced, "a container is the owner's own fence");
     }
 
     #[test]
     fn a_looser_fence_is_a_wish_until_the_owner_types_it() {
         let usual = usual(SandboxLevel::Standard);
-        let manifest = handler(Some(SandboxLevel::None), AgentLimits::default());
+        let manifest = handler(Some(SandboxLevel::None), ProviderLimits::default());
         let what = Wished::Sandbox { asked: SandboxLevel::None, usual: SandboxLevel::Standard };
         let wishes = |typed: Option<Typed>| {
             let terms = typed.map(|typed| usual.terms(&manifest, typed));
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_higher_limit_is_a_wish_and_a_lower_one_counts() {
         let usual = usual(SandboxLevel::Standard);
-        let held = |asked: u64, typed: Option<AgentLimits>| {
+        let held = |asked: u64, typed: Option<ProviderLimits>| {
             let manifest = handler(None, memory(asked));
             let terms =
                 typed.map(|limits| usual.terms(&manifest, Typed { limits, ..Typed::default() }));
@@ -263,11 +263,11 @@ mod tests {
             vec![Wish { what, granted }]
         };
         assert_eq!(held(8 * GI, None), (Some(GI), wish(false)));
-        assert_eq!(held(8 * GI, Some(AgentLimits::default())), (Some(GI), wish(false)));
+        assert_eq!(held(8 * GI, Some(ProviderLimits::default())), (Some(GI), wish(false)));
         assert_eq!(held(8 * GI, Some(memory(2 * GI))), (Some(2 * GI), wish(false)));
         assert_eq!(held(8 * GI, Some(memory(9 * GI))), (Some(8 * GI), wish(true)));
         assert_eq!(held(GI / 2, Some(memory(GI))), (Some(GI / 2), vec![]));
-        assert_eq!(held(GI / 2, Some(AgentLimits::default())), (Some(GI / 2), vec![]));
+        assert_eq!(held(GI / 2, Some(ProviderLimits::default())), (Some(GI / 2), vec![]));
         let capped = Usual { of_all: memory(GI / 4), ..usual.clone() };
         let manifest = handler(None, memory(8 * GI));
         let terms = capped.terms(&manifest, Typed { limits: memory(8 * GI), ..Typed::default() });

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// How much an agent may be asked and may use up. What is absent is bounded only by the core.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct AgentLimits {
+pub struct ProviderLimits {
     /// Calls under way at once.
     pub calls_max: Option<u32>,
     /// Calls in a time.
@@ -49,7 +49,7 @@ pub struct Usage {
     pub disk_bytes: Option<u64>,
 }
 
-impl AgentLimits {
+impl ProviderLimits {
     /// These, and the others where these say nothing.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {

@@ -17,15 +17,15 @@ mod wish;
 
 use std::collections::BTreeMap;
 
-use wharf_vocab::{AgentId, Digest, GrantId, Timestamp, ToolId};
+use wharf_vocab::{Digest, GrantId, ProviderId, Timestamp, ToolId};
 
-pub use decide::AgentInput;
+pub use decide::ProviderInput;
 pub use entry::{
-    AgentAdded, AgentApproved, AgentDrifted, AgentEntry, AgentRemoved, AgentRevoked, AgentStopped,
-    AgentWanted, EarlierPins, Terms, ToolsApproved, ToolsOffered,
+    EarlierPins, ProviderAdded, ProviderApproved, ProviderDrifted, ProviderEntry, ProviderRemoved,
+    ProviderRevoked, ProviderStopped, ProviderWanted, Terms, ToolsApproved, ToolsOffered,
 };
-pub use limits::{AgentLimits, Rate, Usage};
-pub use manifest::{AgentManifest, Entrypoint};
+pub use limits::{ProviderLimits, Rate, Usage};
+pub use manifest::{Entrypoint, Manifest};
 pub use server::{Serving, ToolServer};
 pub use wish::{Typed, Usual, Wish, Wished};
 
@@ -37,9 +37,9 @@ pub const RESERVED_IDS: [&str; 3] = ["wharf", "core", "owner"];
 
 /// An agent as its journal tells it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Agent {
+pub struct Provider {
     /// Its id.
-    pub id: AgentId,
+    pub id: ProviderId,
     /// When it was added.
     pub added_at: Timestamp,
     /// The folder its manifest lies in.
@@ -47,7 +47,7 @@ pub struct Agent {
     /// Hash of the manifest's bytes.
     pub manifest_hash: Digest,
     /// What the manifest says.
-    pub manifest: AgentManifest,
+    pub manifest: Manifest,
     /// What the owner approved, if anything.
     pub approval: Option<Approval>,
     /// Whether it is to run, also after a restart of the core.
@@ -84,22 +84,22 @@ pub struct Approval {
     pub terms: Terms,
 }
 
-impl Agent {
+impl Provider {
     /// The agent after an entry; `None` if the entry cannot follow.
     #[must_use]
     pub fn apply(
         agent: Option<Self>,
-        id: &AgentId,
+        id: &ProviderId,
         at: Timestamp,
-        entry: &AgentEntry,
+        entry: &ProviderEntry,
     ) -> Option<Self> {
-        if let AgentEntry::Added(added) = entry {
+        if let ProviderEntry::Added(added) = entry {
             return Some(Self::added(agent, id, at, added));
         }
         let mut agent = agent?;
         match entry {
-            AgentEntry::Added(_) => {}
-            AgentEntry::Approved(approved) => {
+            ProviderEntry::Added(_) => {}
+            ProviderEntry::Approved(approved) => {
                 agent.repin(approved);
                 agent.drift.clear();
                 agent.makers = agent.approved_by(&approved.by);
@@ -111,30 +111,30 @@ impl Agent {
                     terms: approved.terms.clone(),
                 });
             }
-            AgentEntry::Revoked(_) => {
+            ProviderEntry::Revoked(_) => {
                 agent.earlier = agent.pins_put_aside();
                 agent.approval = None;
                 agent.wanted = false;
                 agent.pinned.clear();
                 agent.drift.clear();
             }
-            AgentEntry::Drifted(drifted) => agent.drift.clone_from(&drifted.difference),
-            AgentEntry::ToolsApproved(approved) => {
+            ProviderEntry::Drifted(drifted) => agent.drift.clone_from(&drifted.difference),
+            ProviderEntry::ToolsApproved(approved) => {
                 let taken = agent.tools.iter().filter(|def| approved.tools.contains(&def.tool));
                 let taken: Vec<_> = taken.cloned().collect();
                 agent.pinned.extend(by_id(&taken));
             }
-            AgentEntry::Wanted(_) => {
+            ProviderEntry::Wanted(_) => {
                 agent.wanted = true;
                 agent.stop_reason = None;
             }
-            AgentEntry::Stopped(stopped) => {
+            ProviderEntry::Stopped(stopped) => {
                 agent.wanted = false;
                 agent.stop_reason.clone_from(&stopped.reason);
             }
             // A later entry says all that this one did.
-            AgentEntry::ToolsOffered(ToolsOffered { replaced: Some(_), .. }) => {}
-            AgentEntry::ToolsOffered(offered) => {
+            ProviderEntry::ToolsOffered(ToolsOffered { replaced: Some(_), .. }) => {}
+            ProviderEntry::ToolsOffered(offered) => {
                 agent.tools.clone_from(&offered.tools);
                 if let Some(otherwise) = &offered.otherwise {
                     agent.pinned = by_id(otherwise);
@@ -146,7 +146,7 @@ impl Agent {
                     agent.pinned.entry(def.tool.clone()).or_insert_with(|| def.clone());
                 }
             }
-            AgentEntry::Removed(_) => {
+            ProviderEntry::Removed(_) => {
                 agent.removed = true;
                 agent.wanted = false;
                 agent.approval = None;
@@ -160,7 +160,7 @@ impl Agent {
 
     /// What counts of the tools' definitions under a new approval. Another manifest is another
     /// matter; under the same one a definition that changed has to be taken on by itself.
-    fn repin(&mut self, approved: &AgentApproved) {
+    fn repin(&mut self, approved: &ProviderApproved) {
         let same = |hash: &Digest| *hash == approved.manifest_hash;
         let earlier = self.earlier.take();
         match &self.approval {
@@ -187,7 +187,7 @@ impl Agent {
     }
 
     /// A manifest that was added again keeps the tools' places but needs a new approval.
-    fn added(agent: Option<Self>, id: &AgentId, at: Timestamp, added: &AgentAdded) -> Self {
+    fn added(agent: Option<Self>, id: &ProviderId, at: Timestamp, added: &ProviderAdded) -> Self {
         let known = agent.filter(|agent| !agent.removed);
         Self {
             id: id.clone(),
