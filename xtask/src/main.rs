@@ -2,6 +2,7 @@
 //!
 //! They read the checkout and report; only `security-page` changes a file.
 
+mod measure;
 mod repo;
 mod security_page;
 mod skipped;
@@ -18,6 +19,8 @@ use crate::repo::Repo;
 const USAGE: &str = "\
 usage: cargo xtask <chore>
 
+  measure [--against COMMIT] [--json] [--names] [--places]
+                                          count lines, functions, cycles and what is there twice
   tidy                                    check the rules of the repository
   coverage-of-specs [--json] [--require LETTER ...]
                                           say which numbered requirements have a test
@@ -51,6 +54,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
     let good = match args.as_slice() {
         ["tidy"] => tidy::run(&Repo::open()?, &mut out)?,
         ["coverage-of-specs", options @ ..] => specs::run(&Repo::open()?, options, &mut out)?,
+        ["measure", options @ ..] => measure::run(&Repo::open()?, options, &mut out)?,
         ["security-page"] => security_page::run(&Repo::open()?, &mut out)?,
         ["skipped-tests"] => skipped::run(&mut out)?,
         ["help" | "--help" | "-h"] => {
