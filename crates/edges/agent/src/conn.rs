@@ -22,7 +22,7 @@ use wharf_engine::{Attempt, Reach, check_schema};
 use wharf_hosting::{Command, Gate, Live, Meter, Places, Rooms, Tie, random_hex};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
-use wharf_vocab::{AttemptId, Code, Fault, LaunchId, ProviderId};
+use wharf_vocab::{AttemptId, Code, Fault, LaunchId, ProviderId, RunKey};
 use wharf_wire::agent_v1::{CallId, IdempotencyPromise, QuestionId, SessionId, ToolDefinition};
 
 use crate::admit::Origin;
@@ -47,8 +47,8 @@ pub(crate) struct Connection {
     session: CoreSession,
     started: Instant,
     calls: HashMap<CallId, Call>,
-    /// Attempts of calls that the session gave up on, oldest first: they may still cost.
-    given_up: VecDeque<(CallId, Attempt)>,
+    /// Runs of calls that the session gave up on, oldest first: they may still cost.
+    given_up: VecDeque<(AttemptId, RunKey)>,
     /// Measures what calls use.
     meter: Meter,
     /// Attempts for which there is no place yet.

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
-use wharf_engine::{Attempt, Handle, HistoryItem, NewRun, RunEvent};
+use wharf_engine::{AttemptRef, Handle, HistoryItem, NewRun, RunEvent};
 use wharf_protocol::agent::{CallOutcome, CoreLimits, InvokeReceived};
 use wharf_vocab::{Code, Fault, RunKey, Seq, ToolId};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId};
@@ -58,7 +58,7 @@ impl Invokes {
         &mut self,
         handle: Handle,
         limits: &CoreLimits,
-        attempt: Attempt,
+        attempt: AttemptRef,
         caller: Caller,
         received: InvokeReceived,
     ) {
@@ -117,7 +117,7 @@ struct Child {
 }
 
 impl Child {
-    async fn follow(mut self, attempt: Attempt, received: InvokeReceived) {
+    async fn follow(mut self, attempt: AttemptRef, received: InvokeReceived) {
         let outcome = match self.begin(&attempt, received).await {
             Ok(key) => self.watch(&key).await,
             Err(fault) => CallOutcome::Failed(fault),
@@ -126,7 +126,7 @@ impl Child {
         let _ = self.tell(What::Ended(outcome)).await;
     }
 
-    async fn begin(&self, attempt: &Attempt, received: InvokeReceived) -> Result<RunKey, Fault> {
+    async fn begin(&self, attempt: &AttemptRef, received: InvokeReceived) -> Result<RunKey, Fault> {
         let spec = &attempt.dispatch().spec;
         let tool = ToolId::new(&received.tool_id)
             .map_err(|_| Fault::new(Code::ToolNotFound, "There is no tool of that name."))?;

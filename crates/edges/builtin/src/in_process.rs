@@ -19,7 +19,7 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk};
 use wharf_domain::{Audience, Availability, Level, Progress, Resolution, Run, ToolDef};
 use wharf_engine::{
-    Attempt, AttemptData, Dispatch, Handle, HistoryItem, NewRun, ProviderSink, RoomFor,
+    Attempt, AttemptData, AttemptRef, Dispatch, Handle, HistoryItem, NewRun, ProviderSink, RoomFor,
 };
 use wharf_vocab::{
     AskKind, AttemptId, Code, Executed, Fault, IdError, Object, ProviderId, Seq, ToolId,
@@ -49,7 +49,7 @@ pub struct Done {
 /// What a tool can do besides returning: stream, ask, call other tools.
 #[derive(Debug, Clone)]
 pub struct Cx {
-    attempt: Attempt,
+    attempt: AttemptRef,
     handle: Handle,
     answers: Arc<Mutex<HashMap<String, oneshot::Sender<Resolution>>>>,
 }
@@ -174,10 +174,9 @@ impl ProviderSink for Sink {
         under_way.insert(id.clone(), entry);
         drop(under_way);
         let attempt = Attempt::new(self.handle.clone(), dispatch);
-        let cx = Cx { attempt, handle: self.handle.clone(), answers };
+        let cx = Cx { attempt: AttemptRef::clone(&attempt), handle: self.handle.clone(), answers };
         let all = Arc::clone(&self.under_way);
         self.runtime.spawn(async move {
-            let attempt = cx.attempt.clone();
             attempt.handed_over();
             let inputs = Object::clone(&attempt.dispatch().spec.inputs);
             let work = AssertUnwindSafe(async move { function(inputs, cx).await }).catch_unwind();
@@ -244,7 +243,7 @@ impl Cx {
 
     /// The attempt.
     #[must_use]
-    pub fn attempt(&self) -> &Attempt {
+    pub fn attempt(&self) -> &AttemptRef {
         &self.attempt
     }
 

@@ -9,7 +9,7 @@ use wharf_domain::grant::Narrowing;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::NewAsk;
 use wharf_domain::{Audience, Caller, Resolution};
-use wharf_engine::{Attempt, Handle, NewRun};
+use wharf_engine::{AttemptRef, Handle, NewRun};
 use wharf_protocol::tool::{Answer, Incoming, Session};
 use wharf_vocab::{AskKind, AttemptId, Code, Digest, Fault, Object, RunKey, ToolId};
 
@@ -62,7 +62,7 @@ impl Children {
     pub(crate) async fn begin(
         &mut self,
         session: &mut Session,
-        attempt: Attempt,
+        attempt: AttemptRef,
         incoming: Incoming,
     ) {
         let id = incoming.id.clone();
@@ -88,7 +88,7 @@ impl Children {
 
     /// What an operative starts has the rights of whoever started the run it works on, as far as
     /// its own token has them, too.
-    fn caller(&self, attempt: &Attempt) -> Caller {
+    fn caller(&self, attempt: &AttemptRef) -> Caller {
         let mut caller = attempt.caller(vec![ToolPattern::any()]);
         let own = &self.own;
         let mut rights = caller.rights.narrowed(&Narrowing {
@@ -109,7 +109,7 @@ impl Children {
         &mut self,
         id: &str,
         of: &str,
-        (attempt, caller): (Attempt, Caller),
+        (attempt, caller): (AttemptRef, Caller),
         (tool, inputs, reading): (ToolId, Object, Reading),
     ) -> Result<(), Fault> {
         let slot = follow::slot(&self.slots)?;
@@ -145,7 +145,7 @@ impl Children {
         &mut self,
         id: &str,
         of: String,
-        attempt: &Attempt,
+        attempt: &AttemptRef,
         question: Question,
     ) -> Result<(), Fault> {
         let Question { title, schema, detail } = question;

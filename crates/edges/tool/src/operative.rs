@@ -7,10 +7,10 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Caller, Progress, ProviderInput, Resolution, ToolDef};
-use wharf_engine::{Attempt, Dispatch};
+use wharf_engine::{Attempt, AttemptRef, Dispatch};
 use wharf_protocol::tool::value::Form;
 use wharf_protocol::tool::{Answer, CallError, Incoming, Session};
-use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, ToolId};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, RunKey, ToolId};
 use wharf_wire::tool_v1::{Kind, Offer, OfferedTool, Request};
 
 use crate::children::Children;
@@ -31,8 +31,8 @@ pub(crate) struct Operative {
     epoch: u64,
     caller: Caller,
     calls: HashMap<String, Call>,
-    /// Attempts that were answered or taken back, the oldest first.
-    over: VecDeque<(String, Attempt)>,
+    /// Attempts that were answered or taken back with their runs, the oldest first.
+    over: VecDeque<(AttemptId, RunKey)>,
     children: Children,
 }
 
@@ -173,33 +173,36 @@ impl Operative {
         self.children.parent_ended(id);
         let fault = Fault::new(Code::ToolCanceled, "The operative was told to stop.");
         let canceled = AttemptError::Canceled(fault.executed(Executed::Maybe));
-        self.remember(id, &call.attempt);
+        self.remember(&call.attempt);
         end(call.attempt, Err(canceled), call.cost_micro);
     }
 
     /// The operative says what a call has cost so far; also of one that is over.
     pub(crate) async fn cost(&mut self, id: &str, so_far_micro: Micro) {
-        let attempt = match self.calls.get_mut(id) {
+        let booked = match self.calls.get_mut(id) {
             Some(call) if so_far_micro <= call.cost_micro => return,
             Some(call) => {
                 call.cost_micro = so_far_micro;
-                &call.attempt
+                call.attempt.report_cost(so_far_micro).await
             }
-            None => match self.over.iter().find(|(over, _)| over == id) {
-                Some((_, attempt)) => attempt,
+            None => match self.over.iter().find(|(over, _)| over.as_str() == id) {
+                Some((attempt_id, run)) => {
+                    self.shared.options.handle.report_cost(run, attempt_id, so_far_micro).await
+                }
                 None => return,
             },
         };
-        if let Err(fault) = attempt.report_cost(so_far_micro).await {
+        if let Err(fault) = booked {
             tracing::debug!(code = %fault.code, "a cost was not booked");
         }
     }
 
-    fn remember(&mut self, id: &str, attempt: &Attempt) {
+    fn remember(&mut self, attempt: &AttemptRef) {
         if self.over.len() >= OVER_MAX {
             self.over.pop_front();
         }
-        self.over.push_back((id.to_owned(), attempt.clone()));
+        let Dispatch { attempt_id, run, .. } = attempt.dispatch();
+        self.over.push_back((attempt_id.clone(), run.clone()));
     }
 
     /// The operative says something on the way.
@@ -215,7 +218,7 @@ impl Operative {
     pub(crate) fn answered(&mut self, id: &str, answer: Answer) {
         let Some(Call { attempt, output, cost_micro, .. }) = self.calls.remove(id) else { return };
         self.children.parent_ended(id);
-        self.remember(id, &attempt);
+        self.remember(&attempt);
         end(attempt, result(answer).map(|value| output.pack(value)), cost_micro);
     }
 
@@ -228,7 +231,7 @@ impl Operative {
             session.answer(&incoming.id, &Answer::Failed(fault));
             return;
         };
-        let attempt = call.attempt.clone();
+        let attempt = AttemptRef::clone(&call.attempt);
         self.children.begin(session, attempt, incoming).await;
     }
 

@@ -23,9 +23,9 @@ pub use admission::{InputCheck, InputChecks};
 pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
-    Accepted, AskNews, AskView, Attempt, AttemptData, Collected, CostRequest, Costs, FilePage,
-    Handle, NameLimit, NameLimits, NewFile, NewRun, Options, Reach, RunEvent, RunSeats, Trace,
-    UploadView, Watch, WorldView,
+    Accepted, AskNews, AskView, Attempt, AttemptData, AttemptRef, Collected, CostRequest, Costs,
+    FilePage, Handle, NameLimit, NameLimits, NewFile, NewRun, Options, Reach, RunEvent, RunSeats,
+    Trace, UploadView, Watch, WorldView,
 };
 pub use redact::Redaction;
 pub use schema::check_schema;

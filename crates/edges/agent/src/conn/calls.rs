@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::provider::ProviderLimits;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Level, Progress, json_weight};
-use wharf_engine::{Attempt, Dispatch, InputCheck, Reach};
+use wharf_engine::{Attempt, AttemptRef, Dispatch, InputCheck, Reach};
 use wharf_hosting::{Gate, Live, Place, Room, Rooms};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, ProviderId, SandboxLevel};
@@ -218,23 +218,23 @@ impl Connection {
 
     /// A call has cost so much by now, also after its end.
     pub(super) async fn cost(&self, call_id: &CallId, so_far_micro: Micro) {
-        let over = || self.given_up.iter().find(|(id, _)| id == call_id);
-        let attempt = match self.calls.get(call_id) {
-            Some(call) => Some(&call.attempt),
-            None => over().map(|(_, attempt)| attempt),
-        };
-        if let Some(attempt) = attempt {
-            // When the engine is gone there is nobody left to tell.
-            let _ = attempt.report_cost(so_far_micro).await;
+        // When the engine is gone there is nobody left to tell, here and below.
+        if let Some(call) = self.calls.get(call_id) {
+            let _ = call.attempt.report_cost(so_far_micro).await;
+        } else if let Some((attempt_id, run)) =
+            self.given_up.iter().find(|(attempt_id, _)| attempt_id.as_str() == call_id.as_str())
+        {
+            let _ = self.shared.options.handle.report_cost(run, attempt_id, so_far_micro).await;
         }
     }
 
     /// Remembers an attempt whose call may still be under way at the agent.
-    fn remember(&mut self, call_id: CallId, attempt: Attempt) {
+    fn remember(&mut self, attempt: &AttemptRef) {
         if self.given_up.len() >= self.shared.options.limits.tombstones_max {
             self.given_up.pop_front();
         }
-        self.given_up.push_back((call_id, attempt));
+        let Dispatch { attempt_id, run, .. } = attempt.dispatch();
+        self.given_up.push_back((attempt_id.clone(), run.clone()));
     }
 
     /// A fenced agent gets folders for each call, since it sees little else.
@@ -286,7 +286,7 @@ impl Connection {
             Err(error) => {
                 self.leave(room, false);
                 drop(place);
-                self.remember(call_id.clone(), attempt.clone());
+                self.remember(&attempt);
                 let _ = attempt.ended(AttemptReport::new(Err(error), cost_micro)).await;
             }
         }

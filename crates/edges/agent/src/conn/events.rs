@@ -3,7 +3,7 @@
 use tokio::time::Instant;
 use wharf_domain::permission::Permission;
 use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
-use wharf_engine::Reach;
+use wharf_engine::{AttemptRef, Reach};
 use wharf_hosting::{Closed, Phase, Tie, provider};
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
@@ -178,7 +178,7 @@ impl Connection {
             Permission::Invoke(pattern) => Some(pattern),
             _ => None,
         });
-        let attempt = call.attempt.clone();
+        let attempt = AttemptRef::clone(&call.attempt);
         let caller = attempt.caller(tools.collect());
         self.invokes.start(handle, &self.shared.options.limits, attempt, caller, received);
     }

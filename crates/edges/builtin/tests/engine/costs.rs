@@ -7,7 +7,7 @@ use crate::support::{Bench, default_world, new, owner, text_of};
 use serde_json::json;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Account, Progress, Run, ToolDef, WorldSettings};
-use wharf_engine::{Attempt, CostRequest, NewRun};
+use wharf_engine::{Attempt, AttemptRef, CostRequest, NewRun};
 use wharf_vocab::{Code, Durability, Fault, Micro, Mode, RunStatus, UnknownCost};
 
 async fn bench(settings: WorldSettings, tools: Vec<ToolDef>) -> (Bench, Peer) {
@@ -223,7 +223,7 @@ async fn t041_a_report_after_the_end_is_a_correction_that_is_booked_once() {
             assert_eq!((now.outcome.as_ref(), now.ended_at), (run.outcome.as_ref(), run.ended_at));
         }
         let many = (0..32).map(|n| {
-            let attempt = attempt.clone();
+            let attempt = AttemptRef::clone(&attempt);
             tokio::spawn(async move { attempt.report_cost(41 + n).await })
         });
         for one in many.collect::<Vec<_>>() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wharf_domain::{Availability, Resolution, Run, ToolDef};
-use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink};
+use wharf_engine::{Attempt, AttemptRef, Dispatch, Handle, ProviderSink};
 use wharf_vocab::{AttemptId, Code, Fault, ProviderId, RunStatus};
 
 use crate::peer::tool;
@@ -92,13 +92,22 @@ async fn a_provider_that_panics_when_it_is_given_an_attempt_does_not_take_the_co
 }
 
 #[tokio::test]
-async fn an_attempt_whose_clones_are_dropped_one_by_one_lives_with_the_last() {
+async fn an_attempt_lives_with_its_owner_and_not_with_those_who_refer_to_it() {
     let (run, _) = lost_by(tool("acme/work"), |attempt| {
-        drop(attempt.clone());
+        let other = AttemptRef::clone(&attempt);
         tokio::spawn(async move {
-            let other = attempt.clone();
             drop(attempt);
-            other.succeeded(wharf_vocab::Object::new(), 0).await.expect("told");
+            std::future::pending::<()>().await;
+            drop(other);
+        });
+    })
+    .await;
+    assert_eq!(error_of(&run), ("tool.worker_lost", "no"));
+
+    let (run, _) = lost_by(tool("acme/work"), |attempt| {
+        drop(AttemptRef::clone(&attempt));
+        tokio::spawn(async move {
+            attempt.succeeded(wharf_vocab::Object::new(), 0).await.expect("told");
         });
     })
     .await;

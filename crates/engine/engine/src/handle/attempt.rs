@@ -1,11 +1,12 @@
 //! What a provider holds while it works on an attempt.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
 use wharf_domain::{Audience, Caller, Progress, Run};
-use wharf_ports::Dispatch;
+use wharf_ports::{Dispatch, Lifeline, WeakLifeline};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, GrantId, Micro, Object, ProviderId, RunKey};
 
 use super::data::Work;
@@ -14,29 +15,112 @@ use crate::clean::Clean;
 use crate::schema::Schema;
 use crate::shard::{Input, Reply};
 
-/// An attempt under way, as its provider holds it.
-#[derive(Debug, Clone)]
+/// An attempt under way, owned by whoever executes it. There is one owner, who says how it ended;
+/// everything else is done through an [`AttemptRef`], of which there may be many.
+///
+/// Dropping an attempt that has not ended ends it with `tool.worker_lost`: `executed: no` before
+/// [`AttemptRef::handed_over`], `maybe` after it. So a panic, an early return or a task that is
+/// gone leaves no run behind that waits for its deadline.
+#[derive(Debug)]
 pub struct Attempt {
+    shared: AttemptRef,
+    lifeline: Lifeline,
+}
+
+/// An attempt for those who work on it without owning its end: they write progress, ask, read its
+/// files. It keeps nothing alive.
+#[derive(Debug, Clone)]
+pub struct AttemptRef {
     handle: Handle,
-    dispatch: Dispatch,
+    dispatch: Arc<Dispatch>,
+    lifeline: WeakLifeline,
     work: Work,
     /// Every grant that stands behind the connection that works on it.
-    by: Vec<GrantId>,
+    by: Arc<[GrantId]>,
+}
+
+impl Deref for Attempt {
+    type Target = AttemptRef;
+
+    fn deref(&self) -> &AttemptRef {
+        &self.shared
+    }
 }
 
 impl Attempt {
     /// Takes an attempt that was dispatched.
     #[must_use]
-    pub fn new(handle: Handle, dispatch: Dispatch) -> Self {
-        Self { handle, dispatch, work: Work::default(), by: Vec::new() }
+    pub fn new(handle: Handle, mut dispatch: Dispatch) -> Self {
+        let lifeline = std::mem::take(&mut dispatch.lifeline);
+        let shared = AttemptRef {
+            handle,
+            dispatch: Arc::new(dispatch),
+            lifeline: lifeline.downgrade(),
+            work: Work::default(),
+            by: Arc::new([]),
+        };
+        Self { shared, lifeline }
     }
 
     /// The attempt as one that is worked on over a connection of this caller's.
     #[must_use]
-    pub fn worked_on_by(self, caller: &Caller) -> Self {
-        Self { by: caller.behind(), ..self }
+    pub fn worked_on_by(mut self, caller: &Caller) -> Self {
+        self.shared.by = caller.behind().into();
+        self
     }
 
+    /// Says that the attempt succeeded. Outputs that go to files are durable before anybody is
+    /// told; outputs that are too large or do not fit the tool's schema fail it.
+    pub async fn succeeded(&self, outputs: Object, cost_micro: u64) -> Result<(), Fault> {
+        let report = self.delivered(outputs, cost_micro).await;
+        self.tell_end(report).await
+    }
+
+    /// Says that the attempt failed.
+    pub async fn failed(&self, fault: Fault, executed: Executed) -> Result<(), Fault> {
+        let result = Err(AttemptError::Failed(fault, executed));
+        self.ended(AttemptReport::new(result, 0)).await
+    }
+
+    /// Says how the attempt ended.
+    pub async fn ended(&self, report: AttemptReport) -> Result<(), Fault> {
+        match report {
+            AttemptReport { result: Ok(outputs), cost_micro, .. } => {
+                self.succeeded(outputs, cost_micro).await
+            }
+            report => self.tell_end(report).await,
+        }
+    }
+
+    /// Says how the attempt ended, and answers once that is kept for good: with the run as it is
+    /// then. An attempt that was over already changes nothing.
+    pub async fn conclude(&self, report: AttemptReport) -> Result<Arc<Run>, Fault> {
+        let report = match report {
+            AttemptReport { result: Ok(outputs), cost_micro, delivery } => {
+                let mut report = self.delivered(outputs, cost_micro).await;
+                report.delivery.given = delivery.given;
+                report
+            }
+            report => report,
+        };
+        let input = self.end(report).await;
+        let reply = self.shared.handle.ask(self.dispatch().run.shard(), input).await?;
+        self.lifeline.told();
+        match reply {
+            Reply::Run { run, .. } => Ok(run),
+            _ => self.shared.handle.run(&self.dispatch().run).await,
+        }
+    }
+
+    async fn tell_end(&self, report: AttemptReport) -> Result<(), Fault> {
+        let input = self.end(report).await;
+        self.shared.handle.tell(self.dispatch().run.shard(), input).await?;
+        self.lifeline.told();
+        Ok(())
+    }
+}
+
+impl AttemptRef {
     /// What was dispatched.
     #[must_use]
     pub fn dispatch(&self) -> &Dispatch {
@@ -46,7 +130,9 @@ impl Attempt {
     /// Says that the attempt is in the hands of whoever executes it: from now on it may act, and
     /// if it is lost, it counts as one that may have acted.
     pub fn handed_over(&self) {
-        self.dispatch.lifeline.begun();
+        if let Some(lifeline) = self.lifeline.upgrade() {
+            lifeline.begun();
+        }
     }
 
     pub(super) fn handle(&self) -> &Handle {
@@ -72,7 +158,7 @@ impl Attempt {
     /// at any time, also when the attempt or its run is over; what counts is the largest number.
     /// Of a run that was removed it says that there is none.
     pub async fn report_cost(&self, so_far_micro: Micro) -> Result<(), Fault> {
-        let Dispatch { run, attempt_id, .. } = &self.dispatch;
+        let Dispatch { run, attempt_id, .. } = &*self.dispatch;
         self.handle.report_cost(run, attempt_id, so_far_micro).await
     }
 
@@ -135,7 +221,7 @@ impl Attempt {
     }
 
     /// Starts a child run in the same world, under the same account or one below it. It needs a
-    /// caller made by [`Attempt::caller`], and the attempt must still be under way.
+    /// caller made by [`AttemptRef::caller`], and the attempt must still be under way.
     pub async fn invoke(&self, caller: &Caller, new: NewRun) -> Result<Accepted, Fault> {
         let parent = self.dispatch.run.clone();
         let mut new = NewRun { world: parent.world.clone(), parent: Some(parent), ..new };
@@ -161,13 +247,6 @@ impl Attempt {
         Err(Fault::new(Code::PermissionDenied, message))
     }
 
-    /// Says that the attempt succeeded. Outputs that go to files are durable before anybody is
-    /// told; outputs that are too large or do not fit the tool's schema fail it.
-    pub async fn succeeded(&self, outputs: Object, cost_micro: u64) -> Result<(), Fault> {
-        let report = self.delivered(outputs, cost_micro).await;
-        self.tell_end(report).await
-    }
-
     async fn delivered(&self, mut outputs: Object, cost_micro: u64) -> AttemptReport {
         // Before they are written to files, too.
         if let Some(secrets) = self.handle.inner.redactor.only_secrets() {
@@ -179,22 +258,6 @@ impl Attempt {
                 let result = Err(AttemptError::Failed(fault, Executed::Yes));
                 AttemptReport::new(result, cost_micro)
             }
-        }
-    }
-
-    /// Says that the attempt failed.
-    pub async fn failed(&self, fault: Fault, executed: Executed) -> Result<(), Fault> {
-        let result = Err(AttemptError::Failed(fault, executed));
-        self.ended(AttemptReport::new(result, 0)).await
-    }
-
-    /// Says how the attempt ended.
-    pub async fn ended(&self, report: AttemptReport) -> Result<(), Fault> {
-        match report {
-            AttemptReport { result: Ok(outputs), cost_micro, .. } => {
-                self.succeeded(outputs, cost_micro).await
-            }
-            report => self.tell_end(report).await,
         }
     }
 
@@ -216,33 +279,6 @@ impl Attempt {
         let (tool, catalog) = (&self.dispatch.spec.tool, &self.handle.inner.catalog);
         let places = self.dispatch.spec.bindings.writes.keys().cloned().collect();
         catalog.check_outputs(tool, outputs, places).await
-    }
-
-    /// Says how the attempt ended, and answers once that is kept for good: with the run as it is
-    /// then. An attempt that was over already changes nothing.
-    pub async fn conclude(&self, report: AttemptReport) -> Result<Arc<Run>, Fault> {
-        let report = match report {
-            AttemptReport { result: Ok(outputs), cost_micro, delivery } => {
-                let mut report = self.delivered(outputs, cost_micro).await;
-                report.delivery.given = delivery.given;
-                report
-            }
-            report => report,
-        };
-        let input = self.end(report).await;
-        let reply = self.handle.ask(self.dispatch.run.shard(), input).await?;
-        self.dispatch.lifeline.told();
-        match reply {
-            Reply::Run { run, .. } => Ok(run),
-            _ => self.handle.run(&self.dispatch.run).await,
-        }
-    }
-
-    async fn tell_end(&self, report: AttemptReport) -> Result<(), Fault> {
-        let input = self.end(report).await;
-        self.handle.tell(self.dispatch.run.shard(), input).await?;
-        self.dispatch.lifeline.told();
-        Ok(())
     }
 
     /// What the shard is told about the attempt's end, with nothing in it that must not be kept.
@@ -278,7 +314,7 @@ impl Attempt {
 
 impl Handle {
     /// Says what an attempt has cost so far, for whoever does not hold it any more. See
-    /// [`Attempt::report_cost`].
+    /// [`AttemptRef::report_cost`].
     pub async fn report_cost(
         &self,
         run: &RunKey,

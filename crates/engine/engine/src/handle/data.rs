@@ -18,7 +18,7 @@ use wharf_ports::{
 use wharf_vocab::limits::{PRESIGN_S_MIN, PRESIGN_SLACK_S, RUN_REFERENCES_MAX};
 use wharf_vocab::{Code, Fault, Object, Publish, Timestamp};
 
-use super::Attempt;
+use super::AttemptRef;
 use super::gate::{holder, version_of};
 use super::reads::Reads;
 use super::scrub::Given;
@@ -39,7 +39,7 @@ pub enum Reach {
 /// The files of an attempt.
 #[derive(Debug, Clone)]
 pub struct AttemptData {
-    attempt: Attempt,
+    attempt: AttemptRef,
 }
 
 /// What an attempt has been given and has written so far, shared by all who work on it.
@@ -177,7 +177,7 @@ impl Work {
     }
 }
 
-impl Attempt {
+impl AttemptRef {
     /// The files of the attempt.
     #[must_use]
     pub fn data(&self) -> AttemptData {

@@ -44,7 +44,7 @@ use wharf_vocab::limits::{HELD_BYTES_MAX, MESSAGES_BYTES_MAX};
 use wharf_vocab::{Code, Fault, NodeId, ProviderId, ShardId, Timestamp, ToolId, WorldId};
 
 pub use asks::AskView;
-pub use attempt::Attempt;
+pub use attempt::{Attempt, AttemptRef};
 pub use collect::Collected;
 pub use costs::{CostRequest, Costs};
 pub use data::{AttemptData, Reach};

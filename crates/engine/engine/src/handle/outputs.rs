@@ -14,7 +14,7 @@ use wharf_ports::{ObjectError, ObjectInfo, ObjectStore};
 use wharf_vocab::limits::VALUE_BYTES_MAX;
 use wharf_vocab::{B3, Code, Fault, Object, Publish, Timestamp};
 
-use super::Attempt;
+use super::AttemptRef;
 use super::agree::{SKEW_MS, agrees};
 use super::data::{Written, shown};
 use super::files::written;
@@ -51,7 +51,7 @@ enum Settled {
     Unknown,
 }
 
-impl Attempt {
+impl AttemptRef {
     /// Makes sure that every output is where it belongs or will be, and says what records hold of
     /// it all.
     pub(super) async fn deliver(&self, mut outputs: Object) -> Result<(Object, Delivery), Fault> {

@@ -13,7 +13,7 @@ use wharf_domain::{Artifact, ArtifactOp};
 use wharf_ports::TraceQuery;
 use wharf_vocab::{Direction, Fault, StreamId};
 
-use super::Attempt;
+use super::AttemptRef;
 use crate::shard::Input;
 
 /// The inputs of an attempt that were handed out, by their names.
@@ -27,7 +27,7 @@ pub(super) struct Reads {
     turn: Arc<Mutex<()>>,
 }
 
-impl Attempt {
+impl AttemptRef {
     /// Takes note of inputs that are handed out now.
     pub(super) fn hand_out(&self, names: impl IntoIterator<Item = String>) {
         let new = self.work().reads(|reads| {

@@ -5,12 +5,12 @@ use wharf_domain::{Entry, Progress};
 use wharf_ports::HistoryItem;
 use wharf_vocab::{Fault, Seq};
 
-use super::Attempt;
+use super::AttemptRef;
 
 /// Records read from the store in one go.
 const PAGE_RECORDS: usize = 512;
 
-impl Attempt {
+impl AttemptRef {
     /// The progress of this attempt that is committed, as it was kept: text that follows other
     /// text of its channel may have been joined to it. A provider whose stream begins anew after
     /// a restart of the core compares, and writes only what is not there.
