@@ -32,6 +32,7 @@ const PORTS: Reach = Crate("engine/ports");
 const ENGINE: Reach = Crate("engine/engine");
 const HOSTING: Reach = Crate("edges/hosting");
 const SDK: Reach = Crate("authors/sdk");
+const CLIENT: Reach = Crate("authors/client");
 
 /// The direction of the workspace.
 pub(super) const ROWS: &[Row] = &[
@@ -70,6 +71,7 @@ pub(super) const ROWS: &[Row] = &[
         may_use: &[VOCAB, WIRE, PROTOCOL, DOMAIN, ENGINE, HOSTING],
     },
     Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL] },
+    Row { crates: &["authors/client"], may_use: &[VOCAB, WIRE, PROTOCOL] },
     // What a compiler runs depends on nothing that it compiles.
     Row { crates: &["authors/sdk-macros"], may_use: &[] },
     // An author's own tool server is served by the same library as `wharf tool serve`.
@@ -95,7 +97,17 @@ pub(super) const ROWS: &[Row] = &[
     Row { crates: &["examples/sdk/faces"], may_use: &[SDK, Crate("authors/embedded")] },
     Row {
         crates: &["app/server"],
-        may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS, ENGINE, Group("adapters"), Group("edges")],
+        may_use: &[
+            VOCAB,
+            DOMAIN,
+            JOURNAL,
+            PORTS,
+            ENGINE,
+            Group("adapters"),
+            Group("edges"),
+            // A core writes into its home what clients read there.
+            CLIENT,
+        ],
     },
     Row {
         crates: &["app/cli"],
@@ -103,6 +115,7 @@ pub(super) const ROWS: &[Row] = &[
             VOCAB,
             WIRE,
             SDK,
+            CLIENT,
             Crate("adapters/launcher"),
             Crate("app/server"),
             Crate("authors/toolserver"),

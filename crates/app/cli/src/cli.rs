@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use wharf_client::Locator;
 use wharf_vocab::Code;
 
 use crate::commands::{
@@ -14,7 +15,6 @@ use crate::commands::{
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::finder::Finder;
 use crate::output::Output;
 
 /// Runs tools and agents outside its own process, and brokers what crosses that boundary.
@@ -117,7 +117,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     let output = Output::new(global.json);
-    let context = Context { output, finder: finder(global) };
+    let context = Context { output, locator: locator(global) };
     match start(command, &context) {
         Ok(exit) => exit.into(),
         Err(failure) => {
@@ -144,15 +144,9 @@ fn sentence(error: &str) -> String {
     crate::plain::line(said.strip_prefix("error: ").unwrap_or(said))
 }
 
-fn finder(global: Global) -> Finder {
-    let env = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-    Finder {
-        url: global.url,
-        token: global.token,
-        home: global.home,
-        url_env: env("WHARF_URL"),
-        token_env: env("WHARF_TOKEN"),
-    }
+fn locator(global: Global) -> Locator {
+    let Global { url, token, home, .. } = global;
+    Locator { url, token, home, ..Locator::from_env() }
 }
 
 fn start(command: Command, context: &Context) -> Result<Exit> {

@@ -1,8 +1,8 @@
 //! What every command is given: where to write and how to find the core.
 
-use crate::client::Client;
+use wharf_client::{Client, Locator};
+
 use crate::failure::Result;
-use crate::finder::Finder;
 use crate::local::Home;
 use crate::output::Output;
 
@@ -12,17 +12,17 @@ pub(crate) struct Context {
     /// Where to write.
     pub(crate) output: Output,
     /// How to find the core.
-    pub(crate) finder: Finder,
+    pub(crate) locator: Locator,
 }
 
 impl Context {
     /// A core to talk to.
     pub(crate) fn client(&self) -> Result<Client> {
-        Client::new(self.finder.clone())
+        Ok(Client::new(self.locator.clone())?)
     }
 
     /// The home on this machine.
     pub(crate) fn home(&self) -> Result<Home> {
-        self.finder.home()
+        Home::resolve(self.locator.home.clone())
     }
 }

@@ -258,7 +258,7 @@ mod tests {
             let failure = object(&strings(&pairs), Some(&schema()), Code::ToolInvalidInput)
                 .expect_err("refused");
             assert!(failure.message().contains(part), "{}", failure.message());
-            assert!(matches!(&failure, Failure::Told { info, .. } if info.code == code));
+            assert!(matches!(&failure, Failure::Reported { error, .. } if error.code() == code));
             assert_eq!(failure.exit().number(), 2);
         }
     }

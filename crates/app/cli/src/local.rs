@@ -13,7 +13,6 @@ use wharf_server::migrate::MigrationStatus;
 pub(crate) use wharf_server::tokens::Narrower;
 use wharf_server::{UpOptions, audit, backup, doctor, migrate, tokens};
 use wharf_testkit::sim::{self, SimOptions};
-use wharf_wire::rest_v1::CoreInfo;
 
 use crate::failure::Result;
 
@@ -29,16 +28,6 @@ impl Home {
     /// Where it lies.
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
-    }
-
-    /// What the core that uses it says about itself, if one does.
-    pub(crate) fn core(&self) -> Result<Option<CoreInfo>> {
-        Ok(self.0.read_core()?)
-    }
-
-    /// The owner's token.
-    pub(crate) fn owner_token(&self) -> Result<String> {
-        Ok(self.0.read_owner_token()?)
     }
 
     /// Which migrations its database has had and which are to come.

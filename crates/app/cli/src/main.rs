@@ -1,23 +1,20 @@
 //! `wharf`, the command line: it starts the core, and talks to a running one over HTTP.
 //!
 //! Each command has one file under `commands`. What a command says goes through `output`, what
-//! it asks of a core through `client`; the parts of the core that run in this process are reached
+//! it asks of a core through `wharf_client`; the parts of the core that run in this process are reached
 //! through `local` alone.
 
 mod cli;
-mod client;
 mod commands;
 mod context;
 mod duration;
 mod exit;
 mod failure;
-mod files;
-mod finder;
 mod folder;
-mod follow;
 mod form;
 mod inputs;
 mod local;
+mod meter;
 mod moment;
 mod money;
 mod output;
@@ -25,13 +22,11 @@ mod paint;
 mod plain;
 mod prompt;
 mod render;
-#[cfg(test)]
-mod scripted;
 mod shape;
 mod size;
 mod spinner;
-mod sse;
 mod table;
+mod target;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -102,9 +102,10 @@ impl Output {
 
     /// Says why the command ends.
     pub(crate) fn failure(self, failure: &Failure) {
-        let Failure::Told { info, .. } = failure else { return };
+        let Failure::Reported { error, .. } = failure else { return };
+        let info = error.info();
         if self.json {
-            let body = ErrorBody { error: info.as_ref().clone() };
+            let body = ErrorBody { error: info.clone() };
             let text = serde_json::to_string(&body).unwrap_or_default();
             self.note(&plain::json(&text));
             return;

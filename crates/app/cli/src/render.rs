@@ -10,9 +10,9 @@ mod words;
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use wharf_client::Update;
 use wharf_wire::rest_v1::{Event, ProgressEvent, TextEvent};
 
-use crate::follow::News;
 use crate::output::Output;
 use crate::paint::Paint;
 use crate::plain::{self, Cleaner};
@@ -35,6 +35,17 @@ pub(crate) struct Renderer<W> {
     finished: bool,
     /// The asks the run waits for, oldest first, and what the bar says meanwhile.
     waiting: Vec<(String, &'static str)>,
+}
+
+/// What to say about the connection, if that is what the update is about.
+pub(crate) fn connection(update: &Update) -> Option<&'static str> {
+    match update {
+        Update::Event(_) => None,
+        Update::Disconnected => {
+            Some("lost the core; waiting for it to come back (wharf up starts it)")
+        }
+        Update::Reconnected => Some("the core is back"),
+    }
 }
 
 impl Renderer<std::io::Stderr> {
@@ -60,13 +71,13 @@ impl<W: Write> Renderer<W> {
     }
 
     /// Shows what happened.
-    pub(crate) fn show(&mut self, news: &News) {
-        if let News::Event(happened) = news
+    pub(crate) fn show(&mut self, update: &Update) {
+        if let Update::Event(happened) = update
             && let Some(event) = &happened.event
         {
             self.event(event);
         }
-        if let Some(text) = news.of_connection() {
+        if let Some(text) = connection(update) {
             self.say(&self.paint.attention(text));
         }
     }
@@ -225,14 +236,14 @@ impl<W: Write> Renderer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::follow::Happened;
+    use wharf_client::RunEvent;
 
     fn shown(terminal: bool, events: &[(&str, serde_json::Value)]) -> String {
         let mut renderer = Renderer::on(Vec::new(), Paint::off(), terminal, None);
         for (name, data) in events {
             let event = Event::parse(name, &data.to_string()).expect("readable");
-            let happened = Happened { name: (*name).to_owned(), data: data.clone(), event };
-            renderer.show(&News::Event(Box::new(happened)));
+            let happened = RunEvent { name: (*name).to_owned(), data: data.clone(), event };
+            renderer.show(&Update::Event(Box::new(happened)));
         }
         renderer.finish();
         String::from_utf8(renderer.out).expect("text")

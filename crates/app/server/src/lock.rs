@@ -26,17 +26,6 @@ pub(crate) struct HomeLock {
     file: File,
 }
 
-/// Who holds the lock on a home.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Holder {
-    /// Nobody does.
-    Nobody,
-    /// A core does.
-    Somebody,
-    /// It cannot be told.
-    Unknown,
-}
-
 impl HomeLock {
     /// Takes the lock, or says who holds it.
     pub(crate) fn take(home: &Home) -> Result<Self, Fault> {
@@ -88,16 +77,6 @@ impl Drop for HomeLock {
     }
 }
 
-/// Says who holds the lock on a home, without changing anything.
-pub(crate) fn holder(home: &Home) -> Holder {
-    let Ok(file) = File::open(home.lock_file()) else { return Holder::Unknown };
-    match flock(&file, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => Holder::Nobody,
-        Err(Errno::WOULDBLOCK) => Holder::Somebody,
-        Err(_) => Holder::Unknown,
-    }
-}
-
 fn locked(file: &mut File) -> Fault {
     let mut text = String::new();
     // Without a name the message is still true.
@@ -120,21 +99,23 @@ fn locked(file: &mut File) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use wharf_client::Holder;
+
     use super::*;
 
     #[test]
     fn a_home_has_one_holder_at_a_time() {
         let dir = tempfile::tempdir().expect("a folder");
         let home = Home::resolve(Some(dir.path().to_owned())).expect("a home");
-        assert_eq!(holder(&home), Holder::Unknown, "nobody has ever held it");
+        assert_eq!(home.holder(), Holder::Unknown, "nobody has ever held it");
         home.make().expect("made");
         let held = HomeLock::take(&home).expect("taken");
-        assert_eq!(holder(&home), Holder::Somebody);
+        assert_eq!(home.holder(), Holder::Somebody);
         let fault = HomeLock::take(&home).expect_err("held");
         assert!(fault.is(Code::HomeLocked));
         assert_eq!(fault.details["pid"], std::process::id());
         drop(held);
-        assert_eq!(holder(&home), Holder::Nobody);
+        assert_eq!(home.holder(), Holder::Nobody);
         HomeLock::take(&home).expect("free again");
     }
 
@@ -146,9 +127,9 @@ mod tests {
         let mut held = HomeLock::take(&home).expect("taken");
         held.keep(&home).expect("it is there");
         std::fs::remove_file(home.lock_file()).expect("removed");
-        assert_eq!(holder(&home), Holder::Unknown);
+        assert_eq!(home.holder(), Holder::Unknown);
         held.keep(&home).expect("taken again");
-        assert_eq!(holder(&home), Holder::Somebody);
+        assert_eq!(home.holder(), Holder::Somebody);
         HomeLock::take(&home).expect_err("held");
 
         std::fs::remove_file(home.lock_file()).expect("removed");
@@ -156,7 +137,7 @@ mod tests {
         held.keep(&home).expect_err("another core has it");
         drop(other);
         held.keep(&home).expect("it is gone");
-        assert_eq!(holder(&home), Holder::Somebody);
+        assert_eq!(home.holder(), Holder::Somebody);
     }
 
     #[test]
@@ -167,7 +148,7 @@ mod tests {
         drop(HomeLock::take(&home).expect("taken"));
         let asking = thread::spawn({
             let home = home.clone();
-            move || (0..2000).filter(|_| holder(&home) == Holder::Unknown).count()
+            move || (0..2000).filter(|_| home.holder() == Holder::Unknown).count()
         });
         for _ in 0..50 {
             drop(HomeLock::take(&home).expect("taken in spite of the questions"));

@@ -1,17 +1,13 @@
 //! `wharf agents`: programs that the core launches and that offer tools.
 
-mod act;
 mod add;
 mod approve;
-mod find;
 mod list;
 mod logs;
-mod remove;
-mod revoke;
 mod scan;
 mod show;
 mod start;
-mod stop;
+mod steer;
 mod words;
 
 use clap::Subcommand;
@@ -51,17 +47,17 @@ enum Command {
     /// Approve what an agent asks for, or a part of it
     Approve(approve::Args),
     /// Take an approval back; a running agent is stopped
-    Revoke(revoke::Args),
+    Revoke(steer::RevokeArgs),
     /// Start an agent and keep it running, also after a restart of the core
     Start(start::Args),
     /// Stop an agent and everything it started
-    Stop(stop::Args),
+    Stop(steer::StopArgs),
     /// Stop an agent if it runs, and start it
     Restart(start::RestartArgs),
     /// Print an agent's log, also of one that is dead
     Logs(logs::Args),
     /// Forget an agent; its folder stays as it is
-    Remove(remove::Args),
+    Remove(steer::RemoveArgs),
 }
 
 /// Does what the subcommand says; lists agents when there is none.
@@ -72,11 +68,11 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         Command::Show(args) => show::run(&args, context).await,
         Command::Scan(args) => scan::run(&args, context).await,
         Command::Approve(args) => approve::run(args, context).await,
-        Command::Revoke(args) => revoke::run(&args, context).await,
+        Command::Revoke(args) => steer::revoke(&args, context).await,
         Command::Start(args) => start::run(&args, context).await,
-        Command::Stop(args) => stop::run(&args, context).await,
+        Command::Stop(args) => steer::stop(&args, context).await,
         Command::Restart(args) => start::run_restart(&args, context).await,
         Command::Logs(args) => logs::run(&args, context).await,
-        Command::Remove(args) => remove::run(&args, context).await,
+        Command::Remove(args) => steer::remove(&args, context).await,
     }
 }

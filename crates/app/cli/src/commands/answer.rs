@@ -64,7 +64,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     };
     // Of a question that is not open any more the core knows what became of it.
     let id = ask.map_or(args.id, |ask| ask.ask_id);
-    client.post(&["v1", "questions", &id, "answer"], &[], &answer).await?;
+    client.inbox().answer(&id, &answer).await?;
     let word = answer.status.as_deref().unwrap_or("answered").replace('_', " ");
     context.output.note(&format!("{word}: {}", plain::line(&id)));
     Ok(Exit::Done)

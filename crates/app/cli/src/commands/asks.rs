@@ -3,15 +3,15 @@
 use wharf_vocab::{AskId, AskKind, Code};
 use wharf_wire::rest_v1::Ask;
 
-use crate::client::Client;
 use crate::failure::{Failure, Result};
-use crate::{plain, table};
+use crate::plain;
+use wharf_client::Client;
 
 /// The ask that `typed` means; `None` if no open one does but one may have, of which the core
 /// knows what became.
 pub(crate) async fn find(client: &Client, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
-    let (items, _) = client.list(&["v1", "inbox"], &[], None).await?;
-    let found = pick(table::rows(items)?, typed, kind)?;
+    let asks = client.inbox().list().all().await?;
+    let found = pick(asks, typed, kind)?;
     if found.is_none() && AskId::new(typed).is_err() {
         return Err(not_open(typed));
     }

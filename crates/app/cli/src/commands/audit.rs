@@ -1,7 +1,6 @@
 //! `wharf audit`: who did what.
 
 mod export;
-mod pages;
 mod tail;
 
 use clap::Subcommand;

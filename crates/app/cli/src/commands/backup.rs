@@ -10,8 +10,8 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::files::Meter;
 use crate::local::{self, Backed, BackupKey};
+use crate::meter::Meter;
 use crate::output::Output;
 use crate::{plain, size};
 

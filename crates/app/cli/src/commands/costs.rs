@@ -48,13 +48,9 @@ pub(crate) struct Args {
 /// Shows what runs have cost.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let query = [
-        ("by", Some(args.by.as_str())),
-        ("since", args.since.as_deref()),
-        ("until", args.until.as_deref()),
-        ("world", args.world.as_deref()),
-    ];
-    let raw: Value = context.client()?.get(&["v1", "costs"], &query).await?;
+    let call = context.client()?.costs().query("by", Some(&args.by));
+    let call = call.query("since", args.since.as_deref()).query("until", args.until.as_deref());
+    let raw: Value = call.world(args.world.as_deref()).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
         return Ok(Exit::Done);

@@ -41,7 +41,7 @@ pub(crate) async fn decide(
     let ask = asks::find(&client, typed, AskKind::Approval).await?;
     // Of an approval that is not open any more the core knows what became of it.
     let id = ask.as_ref().map_or(typed, |ask| &ask.ask_id);
-    client.post(&["v1", "approvals", id, "decide"], &[], decision).await?;
+    client.inbox().decide(id, decision).await?;
     let word = if decision.decision == "allow" { "allowed" } else { "denied" };
     let what = ask.as_ref().map_or_else(
         || plain::line(typed),

@@ -7,7 +7,6 @@ use serde_json::Value;
 use wharf_vocab::AskKind;
 use wharf_wire::rest_v1::Ask;
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -15,6 +14,7 @@ use crate::output::Output;
 use crate::shape::plain_text;
 use crate::table::{self, Table};
 use crate::{moment, plain};
+use wharf_client::Client;
 
 const REFRESH: Duration = Duration::from_secs(2);
 
@@ -47,8 +47,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-async fn open_asks(client: &Client) -> Result<Vec<Value>> {
-    Ok(client.list(&["v1", "inbox"], &[], None).await?.0)
+async fn open_asks(client: &Client) -> wharf_client::Result<Vec<Value>> {
+    client.inbox().list().raw().all().await
 }
 
 /// Shows the inbox again and again. A core that is away for a while does not end it.
@@ -82,7 +82,7 @@ async fn watch(mut client: Client, output: Output, mut items: Vec<Value>) -> Res
                 }
                 Vec::new()
             }
-            Err(failure) => return Err(failure),
+            Err(failure) => return Err(failure.into()),
         };
     }
 }

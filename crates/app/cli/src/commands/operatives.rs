@@ -42,7 +42,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     match args.command.unwrap_or(Command::List) {
         Command::List => list(context).await?,
         Command::Forget { name } => {
-            context.client()?.delete(&["v1", "operatives", &name], &[]).await?;
+            context.client()?.operatives().forget(&name).await?;
             if context.output.is_json() {
                 context.output.json(&json!({"name": name, "done": "forgotten"}))?;
             } else {
@@ -55,7 +55,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
 
 async fn list(context: &Context) -> Result<()> {
     let output = context.output;
-    let (items, _) = context.client()?.list(&["v1", "operatives"], &[], None).await?;
+    let items = context.client()?.operatives().list().raw().all().await?;
     if output.is_json() {
         return output.json(&items);
     }

@@ -1,16 +1,14 @@
 //! `wharf run`: starts a run and follows it; the outcome is one JSON object on standard output.
 
 mod follow;
-mod submit;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 use wharf_vocab::{Code, Direction, Durability, Mode, RunStatus, ToolId};
-use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator, Tool};
+use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator};
 
-use crate::client::Client;
 use crate::commands::choices;
 use crate::commands::runs::money_warnings;
 use crate::context::Context;
@@ -22,6 +20,7 @@ use crate::inputs;
 use crate::plain;
 use crate::render::Renderer;
 use crate::size;
+use wharf_client::Client;
 
 /// What `wharf run` takes.
 #[derive(Debug, clap::Args)]
@@ -101,7 +100,12 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let (detach, quiet) = (args.detach, args.quiet);
     let request = request(args, &client).await?;
-    let accepted = submit::submit(&client, &request, output).await?;
+    let accepted = {
+        let retrying = |error: &wharf_client::Error| {
+            output.note(&format!("{}; asking again for a while", plain::line(error.message())));
+        };
+        client.runs().submit(&request, retrying).await?
+    };
     if detach {
         output.json(&accepted)?;
         return Ok(Exit::Done);
@@ -213,11 +217,9 @@ async fn read_inputs(args: &Args, tool: &ToolId, client: &Client) -> Result<Valu
 
 /// The tool's input schema; none if the token may run the tool but not look at it.
 async fn schema_of(tool: &ToolId, client: &Client) -> Result<Option<Value>> {
-    let namespace = tool.as_str().split_once('/').map_or("", |(namespace, _)| namespace);
-    let path = ["v1", "tools", namespace, tool.name()];
-    match client.get::<Tool>(&path, &[]).await {
+    match client.tools().get(tool).await {
         Ok(tool) => Ok(Some(tool.input_schema)),
-        Err(failure) if failure.is(Code::PermissionDenied) => Ok(None),
-        Err(failure) => Err(failure),
+        Err(error) if error.is(Code::PermissionDenied) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

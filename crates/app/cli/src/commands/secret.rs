@@ -65,7 +65,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         Command::List => list(context).await?,
         Command::Set { name, keep_newline } => set(&name, keep_newline, context).await?,
         Command::Remove { name } => {
-            context.client()?.delete(&["v1", "secrets", &name], &[]).await?;
+            context.client()?.secrets().remove(&name).await?;
             told(context, &name, "removed")?;
         }
     }
@@ -83,7 +83,7 @@ async fn set(name: &str, keep_newline: bool, context: &Context) -> Result<()> {
     if bytes.is_empty() {
         return Err(Failure::usage("a secret has at least one byte"));
     }
-    client.put_bytes(&["v1", "secrets", name], bytes).await?;
+    client.secrets().set(name, bytes).await?;
     told(context, name, "set")
 }
 
@@ -121,7 +121,7 @@ fn told(context: &Context, name: &str, done: &str) -> Result<()> {
 
 async fn list(context: &Context) -> Result<()> {
     let output = context.output;
-    let (items, _) = context.client()?.list(&["v1", "secrets"], &[], None).await?;
+    let items = context.client()?.secrets().list().raw().all().await?;
     if output.is_json() {
         return output.json(&items);
     }

@@ -3,7 +3,6 @@
 mod add;
 mod approve;
 pub(crate) mod diff;
-mod find;
 mod logs;
 mod remove;
 mod show;
@@ -13,14 +12,18 @@ mod tests;
 mod words;
 
 use clap::Subcommand;
+use wharf_client::Client;
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::Tool;
 
+use crate::commands::providers::pick::{Kind, pick};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plain;
 use crate::table::{self, Table};
+
+const TOOLS: Kind = Kind { word: "tool", command: "wharf tools", unknown: Code::ToolNotFound };
 
 /// What `wharf tools` takes.
 #[derive(Debug, clap::Args)]
@@ -94,7 +97,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
 
 async fn list(context: &Context) -> Result<Exit> {
     let output = context.output;
-    let (items, _) = context.client()?.list(&["v1", "tools"], &[], None).await?;
+    let items = context.client()?.tools().list().raw().all().await?;
     if output.is_json() {
         output.json(&items)?;
         return Ok(Exit::Done);
@@ -119,6 +122,18 @@ fn about(tool: &Tool) -> String {
     }
 }
 
+/// The tool that a typed id, or the beginning or the end of one, means.
+async fn find(client: &Client, typed: &str) -> Result<ToolId> {
+    let tools = client.tools().list().all().await?;
+    let ids: Vec<&str> = tools.iter().map(|tool| tool.tool_id.as_str()).collect();
+    match pick(&ids, typed, TOOLS) {
+        Ok(at) => tool_id(ids[at]),
+        // The core may know one that it does not list, and says best what is wrong with it.
+        Err(failure) if failure.is(Code::ToolNotFound) => ToolId::new(typed).map_err(|_| failure),
+        Err(failure) => Err(failure),
+    }
+}
+
 /// The tool that was typed.
 fn tool_id(id: &str) -> Result<ToolId> {
     ToolId::new(id).map_err(|_| {
@@ -127,10 +142,4 @@ fn tool_id(id: &str) -> Result<ToolId> {
         );
         Failure::new(Code::ToolNotFound, message)
     })
-}
-
-/// Where the core keeps a tool: both parts of its id, and what is behind them.
-fn path<'a>(tool: &'a ToolId, rest: &[&'a str]) -> Vec<&'a str> {
-    let (namespace, name) = tool.as_str().split_once('/').unwrap_or((tool.as_str(), ""));
-    ["v1", "tools", namespace, name].into_iter().chain(rest.iter().copied()).collect()
 }

@@ -37,7 +37,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let Args { listen, behind_proxy, allow_origin: origins, demo } = args;
     let output = context.output;
-    let needs_home = context.finder.home.is_some();
+    let needs_home = context.locator.home.is_some();
     let start = Start { home: context.home()?, listen, behind_proxy, origins, demo };
     let ready = move |started: Started| {
         // A core goes on even when nobody reads what it prints.

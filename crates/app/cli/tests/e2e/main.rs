@@ -21,6 +21,7 @@ mod processes;
 mod promises;
 mod python_sdk;
 mod quickstart;
+mod rust_client;
 mod rust_sdk;
 #[cfg(target_os = "linux")]
 mod security_page;

@@ -185,7 +185,7 @@ fn what_cannot_be_removed_keeps_nothing_else_from_it() {
         let ended = rm(&[path, "--json"]).code(2);
         assert!(ended.stdout.is_empty(), "{ended:#?}");
     }
-    assert!(rm(&["/d"]).code(2).stderr.contains("A folder is named with / at its end."));
+    assert!(rm(&["/d"]).code(2).stderr.contains("End the path with / to name a folder."));
     assert_eq!(rm(&["/", "--json"]).code(0).json()["failed"], 0, "an empty world is no error");
 }
 

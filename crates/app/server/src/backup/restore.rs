@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use wharf_artifacts::ObjectFolder;
+use wharf_client::Holder;
 use wharf_ports::{Clock as _, SystemClock};
 use wharf_vocab::{Code, Fault};
 
@@ -16,7 +17,6 @@ use super::manifest::{DATABASE, FileKind, HomeFile, Kept, Manifest, Piece};
 use super::place::{Complete, Place, create, names};
 use super::seal::Key;
 use super::verify::each_object;
-use crate::lock::{self, Holder};
 use crate::settings::Settings;
 use crate::{Home, files};
 
@@ -105,7 +105,7 @@ pub(crate) fn was_broken_off(home: &Home) -> bool {
 /// Makes sure that nobody uses the home and nothing is in it; says where what was there is now.
 fn make_room(home: &Home, replace: bool) -> Result<Option<PathBuf>, Fault> {
     let (path, failed) = (home.path(), |error: io::Error| trouble("write", home.path(), &error));
-    if path.exists() && lock::holder(home) == Holder::Somebody {
+    if path.exists() && home.holder() == Holder::Somebody {
         let message = format!("A core uses the home {}; stop it first.", path.display());
         return Err(Fault::new(Code::HomeLocked, message));
     }

@@ -4,18 +4,18 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use wharf_client::Holder;
 use wharf_http::CoreInfo;
 
 use super::Check;
 use crate::Home;
-use crate::lock::{self, Holder};
 
 /// How long a core on this machine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn checks(home: &Home) -> Vec<Check> {
     let name = "core";
-    match (lock::holder(home), home.read_core()) {
+    match (home.holder(), home.read_core()) {
         (_, Err(fault)) => vec![Check::fail(name, fault.message)],
         (Holder::Somebody, Ok(None)) => {
             vec![Check::warn(name, "a core uses the home and is not ready, or is stopping")]

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use reqwest::Method;
 use serde_json::Value;
 use wharf_wire::rest_v1::{AddAgent, Agent};
 
@@ -34,7 +33,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let body = AddAgent { folder: folder::absolute(&args.folder)? };
     let client = context.client()?;
-    let raw: Value = client.send_json(Method::POST, &["v1", "agents"], &body).await?;
+    let raw: Value = client.agents().add(&body).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {

@@ -1,6 +1,5 @@
 //! `wharf agents approve`.
 
-use reqwest::Method;
 use serde_json::Value;
 use wharf_vocab::{Isolation, SandboxLevel};
 use wharf_wire::rest_v1::{Agent, ApproveAgent};
@@ -14,7 +13,7 @@ use crate::failure::Result;
 use crate::output::Output;
 use crate::{plain, table};
 
-use super::{find, words};
+use super::{steer, words};
 
 /// What `wharf agents approve` takes.
 #[derive(Debug, clap::Args)]
@@ -52,7 +51,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let (agent, _) = find::find(&client, &args.agent).await?;
+    let agent = steer::find(&client, &args.agent).await?;
     let id = agent.agent_id;
     let body = ApproveAgent {
         manifest_hash: Some(agent.manifest_hash),
@@ -62,8 +61,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         isolation: args.isolation,
         limits: args.limits.to_limits(),
     };
-    let path = ["v1", "agents", &id, "approve"];
-    let raw: Value = client.send_json(Method::POST, &path, &body).await?;
+    let raw: Value = client.agents().approve(&id, &body).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {

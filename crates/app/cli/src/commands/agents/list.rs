@@ -11,7 +11,7 @@ use crate::{moment, plain};
 /// Lists all agents.
 pub(super) async fn run(context: &Context) -> Result<Exit> {
     let output = context.output;
-    let (items, _) = context.client()?.list(&["v1", "agents"], &[], None).await?;
+    let items = context.client()?.agents().list().raw().all().await?;
     if output.is_json() {
         output.json(&items)?;
         return Ok(Exit::Done);

@@ -1,16 +1,14 @@
 //! `wharf agents logs`.
 
-use wharf_wire::rest_v1::Agent;
-
-use crate::client::Client;
 use crate::commands::providers::logs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::plain;
+use wharf_client::Client;
 
-use super::{find, words};
+use super::{steer, words};
 
 /// What `wharf agents logs` takes.
 #[derive(Debug, clap::Args)]
@@ -32,17 +30,20 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let id = find::find_id(&client, &args.agent).await?;
-    logs::show(&client, &["v1", "agents", &id, "logs"], &args.lines, output).await?;
+    let id = steer::find_id(&client, &args.agent).await?;
+    let (agents, lines) = (client.agents(), args.lines.lines);
     if args.lines.follow {
+        logs::follow(agents.follow_logs(&id, lines).await?, output).await?;
         tell_end(&client, &id, output).await?;
+    } else {
+        logs::show(agents.logs(&id, lines), output).await?;
     }
     Ok(Exit::Done)
 }
 
 /// Says why nothing more comes.
 async fn tell_end(client: &Client, id: &str, output: Output) -> Result<()> {
-    let agent: Agent = client.get(&["v1", "agents", id], &[]).await?;
+    let agent = client.agents().get(id).await?;
     if !output.is_json() {
         let id = plain::line(id);
         let text = format!("its process has ended; {id} is {}", words::state(&agent));

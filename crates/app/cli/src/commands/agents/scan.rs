@@ -2,17 +2,16 @@
 
 use std::path::PathBuf;
 
-use reqwest::Method;
 use serde_json::Value;
-use wharf_wire::rest_v1::{AddAgent, Agent, FoundAgent, FoundAgents, ScanAgents};
+use wharf_wire::rest_v1::{AddAgent, FoundAgent, FoundAgents, ScanAgents};
 
-use crate::client::Client;
 use crate::commands::providers::words;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::{folder, plain, table};
+use wharf_client::Client;
 
 /// What `wharf agents scan` takes.
 #[derive(Debug, clap::Args)]
@@ -36,7 +35,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let body = ScanAgents { folder: folder::absolute(&args.folder)? };
-    let raw: Value = client.send_json(Method::POST, &["v1", "agents", "scan"], &body).await?;
+    let raw: Value = client.agents().scan(&body).raw().await?;
     let found: FoundAgents = table::typed(raw.clone())?;
     let added = if args.add { add(&client, &found).await? } else { Vec::new() };
     if output.is_json() {
@@ -59,7 +58,7 @@ async fn add(client: &Client, found: &FoundAgents) -> Result<Vec<String>> {
     let mut added = Vec::new();
     for item in found.items.iter().filter(|item| item.agent_id.is_some() && item.state.is_none()) {
         let body = AddAgent { folder: item.folder.clone() };
-        let agent: Agent = client.send_json(Method::POST, &["v1", "agents"], &body).await?;
+        let agent = client.agents().add(&body).await?;
         added.push(agent.agent_id);
     }
     Ok(added)

@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::plain;
 use crate::table::{self, Table};
 
-use super::{find, words};
+use super::{steer, words};
 
 /// What `wharf agents show` takes.
 #[derive(Debug, clap::Args)]
@@ -30,9 +30,9 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let id = find::find_id(&client, &args.agent).await?;
+    let id = steer::find_id(&client, &args.agent).await?;
     // One agent is looked at more closely than a list of them.
-    let raw: Value = client.get(&["v1", "agents", &id], &[]).await?;
+    let raw: Value = client.agents().get(&id).raw().await?;
     let agent: Agent = table::typed(raw.clone())?;
     if output.is_json() {
         output.json(&raw)?;

@@ -7,15 +7,15 @@ use tokio::time::Instant;
 use wharf_vocab::Code;
 use wharf_wire::rest_v1::Agent;
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::spinner::Spinner;
 use crate::{duration, plain, table};
+use wharf_client::{Agents, Call, Client};
 
-use super::{find, words};
+use super::{steer, words};
 
 const POLL: Duration = Duration::from_millis(100);
 
@@ -60,20 +60,25 @@ struct Target {
 
 /// Starts the agent.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
-    bring_up("start", &args.target, context).await
+    bring_up(&args.target, "starting", |agents, id| agents.start(id), context).await
 }
 
 /// Stops the agent if it runs, and starts it.
 pub(super) async fn run_restart(args: &RestartArgs, context: &Context) -> Result<Exit> {
-    bring_up("restart", &args.target, context).await
+    bring_up(&args.target, "restarting", |agents, id| agents.restart(id), context).await
 }
 
-async fn bring_up(verb: &str, target: &Target, context: &Context) -> Result<Exit> {
+async fn bring_up(
+    target: &Target,
+    doing: &str,
+    call: impl FnOnce(Agents<'_>, &str) -> Call<Agent>,
+    context: &Context,
+) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let id = find::find_id(&client, &target.agent).await?;
-    let spinner = Spinner::new(output, &format!("{verb}ing {}", plain::line(&id)));
-    let mut raw: Value = client.act(&["v1", "agents", &id, verb]).await?;
+    let id = steer::find_id(&client, &target.agent).await?;
+    let spinner = Spinner::new(output, &format!("{doing} {}", plain::line(&id)));
+    let mut raw: Value = call(client.agents(), &id).raw().await?;
     if !target.detach {
         raw = until_up(&client, raw, target.timeout, &spinner).await?;
     }
@@ -99,7 +104,7 @@ async fn until_up(
             Fate::Coming => spinner.set(&format!("{} is {}", agent.agent_id, words::state(&agent))),
         }
         tokio::time::sleep(POLL).await;
-        raw = client.get(&["v1", "agents", &agent.agent_id], &[]).await?;
+        raw = client.agents().get(&agent.agent_id).raw().await?;
     }
 }
 
@@ -163,7 +168,7 @@ fn print(raw: Value, output: Output) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::{Reply, Scripted};
+    use wharf_client::scripted::{Reply, Scripted};
 
     fn raw(state: &str, reason: Option<&str>) -> Value {
         let mut agent = words::example(state);

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 
 use serde_json::Value;
+use wharf_client::RemoteFile;
 use wharf_wire::rest_v1::{Artifact, Trace, TraceStep};
 
 use crate::commands::worlds::short;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::files::Place;
 use crate::paint::Paint;
 use crate::{moment, plain, size, table};
 
@@ -31,10 +31,9 @@ pub(crate) struct Args {
 /// Shows where a file comes from and where it went.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let place = Place::new(&args.world, &args.path)?;
-    let path = ["v1", "worlds", &place.world, "trace"];
-    let query = [("path", Some(place.path.as_str()))];
-    let raw: Value = context.client()?.get(&path, &query).await?;
+    let file = RemoteFile::new(&args.world, &args.path)?;
+    let client = context.client()?;
+    let raw: Value = client.worlds().trace(&file.world, &file.path).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {

@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-
-use super::pages;
+use wharf_client::{Audit, Client};
 
 /// What `wharf audit export` takes.
 #[derive(Debug, clap::Args)]
@@ -67,8 +65,8 @@ async fn to_file(client: &Client, path: &Path) -> Result<u64> {
 async fn copy(client: &Client, mut write: impl FnMut(&str) -> Result<()>) -> Result<u64> {
     let (mut count, mut last) = (0, 0);
     loop {
-        let (records, more) = pages::after(client, last, PAGE_ITEMS_MAX).await?;
-        last = records.last().map_or(last, pages::id);
+        let (records, more) = client.audit().records(last, PAGE_ITEMS_MAX).await?;
+        last = records.last().map_or(last, Audit::number);
         for record in &records {
             write(&crate::plain::json(&record.to_string()))?;
             count += 1;

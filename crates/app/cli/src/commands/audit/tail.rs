@@ -5,14 +5,12 @@ use std::time::Duration;
 use serde_json::Value;
 use wharf_wire::rest_v1::AuditRecord;
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::{moment, plain, table};
-
-use super::pages;
+use wharf_client::{Audit, Client};
 
 const REFRESH: Duration = Duration::from_secs(1);
 
@@ -37,8 +35,8 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let records = pages::newest(&client, args.count).await?;
-    let last = records.last().map_or(0, pages::id);
+    let records = client.audit().newest(args.count).await?;
+    let last = records.last().map_or(0, Audit::number);
     if output.is_json() && !args.follow {
         output.json(&records)?;
         return Ok(Exit::Done);
@@ -60,14 +58,14 @@ async fn follow(mut client: Client, output: Output, mut last: u64) -> Result<()>
         let read = match client.found_again() {
             Ok(found) => {
                 client = found;
-                pages::after(&client, last, usize::MAX).await
+                client.audit().records(last, usize::MAX).await
             }
             Err(failure) => Err(failure),
         };
         match read {
             Ok((records, _)) => {
                 away = false;
-                last = records.last().map_or(last, pages::id);
+                last = records.last().map_or(last, Audit::number);
                 for record in records {
                     print(output, record)?;
                 }
@@ -77,7 +75,7 @@ async fn follow(mut client: Client, output: Output, mut last: u64) -> Result<()>
                     output.note(&format!("{}; trying again", plain::line(failure.message())));
                 }
             }
-            Err(failure) => return Err(failure),
+            Err(failure) => return Err(failure.into()),
         }
     }
 }

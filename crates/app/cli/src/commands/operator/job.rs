@@ -17,8 +17,7 @@ use wharf_vocab::Code;
 use wharf_wire::operator_v1::WorkerPrompt;
 
 use super::seat::bearer;
-use crate::client::Client;
-use crate::failure::{Failure, Result};
+use wharf_client::{Client, Error, Result};
 
 /// Largest result.
 const RESULT_BYTES_MAX: usize = 2 * 1024 * 1024;
@@ -110,9 +109,7 @@ fn start(job: &Job, client: &Client) -> std::io::Result<Child> {
 }
 
 fn base_url(client: &Client) -> String {
-    let request = client.found_again().and_then(|client| client.request(Method::GET, &[], &[]));
-    let built = request.ok().and_then(|request| request.build().ok());
-    built.map(|built| built.url().as_str().trim_end_matches('/').to_owned()).unwrap_or_default()
+    client.found_again().map(|client| client.base_url().to_owned()).unwrap_or_default()
 }
 
 /// Hands over the prompt and reads what the worker prints.
@@ -145,26 +142,25 @@ async fn communicate(
 }
 
 async fn prompt(job: &Job, client: &Client) -> Result<WorkerPrompt> {
-    let query = [("task_id", Some(job.task_id.as_str()))];
+    let query = [("task_id", job.task_id.as_str())];
     let build = |client: &Client| {
-        let request = client.request(Method::GET, &["v1", "worker", "prompt"], &query)?;
+        let request = client.request(Method::GET, &["v1", "worker", "prompt"]).query(&query);
         Ok(request.headers(bearer(&job.handle)?))
     };
     let body = patiently(client, build).await?;
     serde_json::from_slice(&body).map_err(|error| {
-        Failure::new(Code::CoreInternal, format!("the prompt cannot be read: {error}"))
+        Error::new(Code::CoreInternal, format!("the prompt cannot be read: {error}"))
     })
 }
 
 async fn submit(job: &Job, client: &Client, status: ExitStatus, output: Vec<u8>) -> Ended {
     let ok = status.success();
     let (kind, body) = body(status, output);
-    let query =
-        [("task_id", Some(job.task_id.as_str())), ("ok", Some(if ok { "true" } else { "false" }))];
+    let query = [("task_id", job.task_id.as_str()), ("ok", if ok { "true" } else { "false" })];
     let build = |client: &Client| {
         let mut headers = bearer(&job.handle)?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        let request = client.request(Method::POST, &["v1", "worker", "submit"], &query)?;
+        let request = client.request(Method::POST, &["v1", "worker", "submit"]).query(&query);
         Ok(request.headers(headers).body(body.clone()))
     };
     match patiently(client, build).await {
@@ -190,7 +186,7 @@ fn body(status: ExitStatus, output: Vec<u8>) -> (&'static str, Vec<u8>) {
 }
 
 /// What a refusal of the core means for a worker.
-fn unusable(failure: &Failure) -> Ended {
+fn unusable(failure: &Error) -> Ended {
     let words = failure.message().to_owned();
     if failure.is(Code::WorkerAlreadyFinal) {
         Ended::ByItself

@@ -19,8 +19,8 @@ use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Seat, close};
 use wharf_wire::rest_v1::ErrorBody;
 
 use super::seat::{Taken, bearer};
-use crate::client::Client;
-use crate::failure::{Failure, Result};
+use crate::failure::Failure;
+use wharf_client::{Client, Error};
 
 /// Largest message that is read.
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -83,7 +83,7 @@ pub(super) async fn keep(
                 }
             }
             Err(failure) if failure.is_outage() => failure.message().to_owned(),
-            Err(failure) => return end(&heard, failure).await,
+            Err(failure) => return end(&heard, failure.into()).await,
         };
         if !std::mem::replace(&mut away, true) && heard.send(Heard::Lost(lost)).await.is_err() {
             return;
@@ -116,21 +116,26 @@ async fn end(heard: &mpsc::Sender<Heard>, failure: Failure) {
 async fn taken_away(client: &Client, taken: &Taken, why: &str) -> Option<Failure> {
     let client = client.found_again().ok()?;
     let path = ["v1", "operators", taken.sid.as_str()];
-    let request = client.request(Method::GET, &path, &[]).ok()?.timeout(PATIENCE);
-    let seat: Result<Seat> = client.exchange(request.headers(bearer(&taken.token).ok()?)).await;
+    let request = client.request(Method::GET, &path).timeout(PATIENCE);
+    let seat = seat_of(&client, request.headers(bearer(&taken.token).ok()?)).await;
     match seat {
         Ok(seat) if seat.connected => {
             let message = format!("the seat is not ours any more: {why}");
             Some(Failure::failed(Code::SeatNotFound, message))
         }
-        Err(failure) if !failure.is_outage() => Some(failure),
+        Err(error) if !error.is_outage() => Some(error.into()),
         Ok(_) | Err(_) => None,
     }
 }
 
-async fn open(client: &Client, taken: &Taken) -> Result<Socket> {
+async fn seat_of(client: &Client, request: reqwest::RequestBuilder) -> wharf_client::Result<Seat> {
+    let answer = client.send(request).await?;
+    answer.json().await.map_err(|error| client.lost(&error))
+}
+
+async fn open(client: &Client, taken: &Taken) -> wharf_client::Result<Socket> {
     let client = client.found_again()?;
-    let broken = || Failure::new(Code::CoreUnreachable, "the core broke off the connection");
+    let broken = || Error::new(Code::CoreUnreachable, "the core broke off the connection");
     let path = ["v1", "operators", taken.sid.as_str(), "ws"];
     let key = generate_key();
     let mut headers = bearer(&taken.token)?;
@@ -138,23 +143,23 @@ async fn open(client: &Client, taken: &Taken) -> Result<Socket> {
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
     headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::try_from(key.as_str()).map_err(|_| broken())?);
-    let sent = client.request(Method::GET, &path, &[])?.headers(headers).send();
+    let sent = client.request(Method::GET, &path).headers(headers).send();
     let answer = tokio::time::timeout(PATIENCE, sent).await.map_err(|_| broken())?;
     let answer = answer.map_err(|error| client.lost(&error))?;
     let status = answer.status();
     if status != StatusCode::SWITCHING_PROTOCOLS {
         let body = answer.bytes().await.map_err(|error| client.lost(&error))?;
         return Err(match serde_json::from_slice::<ErrorBody>(&body) {
-            Ok(body) => Failure::answered(status.as_u16(), body),
+            Ok(body) => Error::answered(status.as_u16(), body),
             Err(_) if status.is_server_error() => broken(),
             Err(_) => {
-                Failure::new(Code::CoreInternal, format!("the core answers {status} to a seat"))
+                Error::new(Code::CoreInternal, format!("the core answers {status} to a seat"))
             }
         });
     }
     let accepted = answer.headers().get(SEC_WEBSOCKET_ACCEPT);
     if accepted.is_none_or(|value| value != derive_accept_key(key.as_bytes()).as_str()) {
-        return Err(Failure::new(Code::CoreInternal, "what answers is no WebSocket"));
+        return Err(Error::new(Code::CoreInternal, "what answers is not a WebSocket"));
     }
     let upgraded = answer.upgrade().await.map_err(|error| client.lost(&error))?;
     let limits = WebSocketConfig::default()

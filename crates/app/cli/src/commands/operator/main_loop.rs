@@ -18,12 +18,12 @@ use super::lines::{self, Line, Lines, Typed};
 use super::link::{self, Heard};
 use super::seat::Taken;
 use super::show::Show;
-use crate::client::Client;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::form::Form;
 use crate::output::Output;
 use crate::plain;
+use wharf_client::Client;
 
 /// How long workers and the last words to the core may take when somebody leaves.
 const FAREWELL: Duration = Duration::from_secs(10);

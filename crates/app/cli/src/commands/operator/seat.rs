@@ -4,16 +4,16 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde_json::json;
+use wharf_vocab::Code;
 use wharf_wire::operator_v1::{NewSeat, SeatMade};
 
 use super::Args;
-use crate::client::Client;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::plain;
+use wharf_client::Client;
 
 /// A seat that is sat on.
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub(super) async fn take(args: &Args, client: &Client) -> Result<Taken> {
         capability_manifest: (!named.is_empty()).then(|| json!({ "tools": named })),
         person: args.person.then_some(true),
     };
-    let made: Result<SeatMade> = client.send_json(Method::POST, &["v1", "operators"], &new).await;
+    let made: wharf_client::Result<SeatMade> = client.seats().create(&new).await;
     let made = match (made, file) {
         (Ok(made), Some((path, mut file))) => {
             writeln!(file, "{}", made.token)
@@ -55,7 +55,7 @@ pub(super) async fn take(args: &Args, client: &Client) -> Result<Taken> {
                 // It is empty; that it stays harms nobody.
                 let _ = std::fs::remove_file(path);
             }
-            return Err(failure);
+            return Err(failure.into());
         }
     };
     Ok(Taken { sid: made.sid, token: made.token, made: true })
@@ -90,7 +90,7 @@ pub(super) async fn leave(
         return Ok(());
     }
     let given_up = match client.found_again() {
-        Ok(client) => client.delete(&["v1", "operators", &taken.sid], &[]).await,
+        Ok(client) => client.seats().remove(&taken.sid).await,
         Err(failure) => Err(failure),
     };
     if let Some(file) = &args.token_file {
@@ -98,19 +98,21 @@ pub(super) async fn leave(
         let _ = std::fs::remove_file(file);
     }
     match given_up {
-        Err(failure) if failure.is(wharf_vocab::Code::SeatNotFound) => Ok(()),
+        Err(failure) if failure.is(Code::SeatNotFound) => Ok(()),
         Err(failure) if failure.is_outage() => {
             output.note("the core is away, so the seat was not given up; it expires by itself");
             Ok(())
         }
-        other => other,
+        other => Ok(other?),
     }
 }
 
 /// Headers with another token than the caller's.
-pub(super) fn bearer(token: &str) -> Result<HeaderMap> {
-    let mut value = HeaderValue::try_from(format!("Bearer {token}"))
-        .map_err(|_| Failure::usage("the token holds characters that it cannot have"))?;
+pub(super) fn bearer(token: &str) -> wharf_client::Result<HeaderMap> {
+    let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
+        let message = "the token holds characters that no token has";
+        wharf_client::Error::new(Code::RequestInvalid, message)
+    })?;
     value.set_sensitive(true);
     Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
 }

@@ -1,22 +1,13 @@
 //! Follows a run to its end, and cancels it on Ctrl-C.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use wharf_client::{Client, Update};
 use wharf_vocab::RunStatus;
-use wharf_wire::rest_v1::CancelRun;
 
-use crate::client::Client;
 use crate::failure::Result;
-use crate::follow::{Follower, News};
 use crate::plain;
 use crate::render::Renderer;
-
-/// How long a cancel is tried while the core is away.
-const CANCEL_MAX: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(500);
 
 /// The run that is followed.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +24,7 @@ pub(super) async fn to_end(
     followed: Followed<'_>,
     mut renderer: Option<&mut Renderer<std::io::Stderr>>,
 ) -> Result<Option<(RunStatus, Value)>> {
-    let mut follower = Follower::new(client.clone(), followed.run, followed.world, 0);
+    let mut follower = client.runs().follow(followed.run, followed.world, 0);
     let mut interrupt = Box::pin(tokio::signal::ctrl_c());
     let mut canceling: Option<JoinHandle<Result<()>>> = None;
     let mut asked = false;
@@ -44,13 +35,13 @@ pub(super) async fn to_end(
     };
     loop {
         tokio::select! {
-            news = follower.next() => {
-                let news = news?;
+            update = follower.next() => {
+                let update = update?;
                 if let Some(renderer) = &mut renderer {
-                    renderer.show(&news);
+                    renderer.show(&update);
                 }
-                if let News::Event(happened) = &news
-                    && let Some((run, raw)) = happened.end()
+                if let Update::Event(event) = &update
+                    && let Some((run, raw)) = event.end()
                 {
                     return Ok(Some((run.status, raw)));
                 }
@@ -65,7 +56,12 @@ pub(super) async fn to_end(
                 interrupt = Box::pin(tokio::signal::ctrl_c());
                 say(&mut renderer, "canceling; press Ctrl-C again to leave at once");
                 let (run, world) = (followed.run.to_owned(), followed.world.map(str::to_owned));
-                canceling = Some(tokio::spawn(cancel(client.clone(), run, world)));
+                let client = client.clone();
+                canceling = Some(tokio::spawn(async move {
+                    let reason = "interrupted at the terminal";
+                    client.runs().cancel_surely(&run, world.as_deref(), reason).await?;
+                    Ok(())
+                }));
             }
             ended = joined(&mut canceling) => {
                 canceling = None;
@@ -83,25 +79,5 @@ async fn joined(canceling: &mut Option<JoinHandle<Result<()>>>) -> Result<()> {
     match canceling {
         Some(task) => task.await.unwrap_or(Ok(())),
         None => std::future::pending().await,
-    }
-}
-
-/// Asks for the cancel until the core has heard it.
-async fn cancel(client: Client, run: String, world: Option<String>) -> Result<()> {
-    let since = Instant::now();
-    let body = CancelRun { reason: Some("interrupted at the terminal".to_owned()) };
-    loop {
-        let path = ["v1", "runs", &run, "cancel"];
-        let query = [("world", world.as_deref())];
-        let asked = match client.found_again() {
-            Ok(client) => client.post(&path, &query, &body).await,
-            Err(failure) => Err(failure),
-        };
-        match asked {
-            Err(failure) if failure.is_outage() && since.elapsed() < CANCEL_MAX => {
-                tokio::time::sleep(PAUSE).await;
-            }
-            asked => return asked,
-        }
     }
 }

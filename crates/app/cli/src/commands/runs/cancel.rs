@@ -1,7 +1,5 @@
 //! `wharf runs cancel`.
 
-use wharf_wire::rest_v1::CancelRun;
-
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
@@ -28,10 +26,9 @@ pub(crate) struct Args {
 /// Asks for each run to be canceled; it ends when its provider has let go.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let client = context.client()?;
-    let query = [("world", args.world.as_deref())];
-    let body = CancelRun { reason: args.reason };
+    let (world, reason) = (args.world.as_deref(), args.reason.as_deref());
     for run in &args.runs {
-        client.post(&["v1", "runs", run, "cancel"], &query, &body).await?;
+        client.runs().cancel(run, reason).world(world).await?;
         context.output.note(&format!("canceling {}", plain::line(run)));
     }
     Ok(Exit::Done)

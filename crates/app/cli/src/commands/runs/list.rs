@@ -1,5 +1,6 @@
 //! `wharf runs list`.
 
+use wharf_client::RunFilter;
 use wharf_vocab::RunStatus;
 use wharf_wire::rest_v1::Run;
 
@@ -39,13 +40,11 @@ pub(crate) struct Args {
 /// Lists runs.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let query = [
-        ("world", args.world.as_deref()),
-        ("tool", args.tool.as_deref()),
-        ("status", args.status.map(RunStatus::as_str)),
-    ];
-    let most = (!args.all).then_some(usize::try_from(args.limit).unwrap_or(usize::MAX));
-    let (items, more) = context.client()?.list(&["v1", "runs"], &query, most).await?;
+    let (world, tool) = (args.world.as_deref(), args.tool.as_deref());
+    let filter = RunFilter { world, tool, status: args.status };
+    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let most = if args.all { usize::MAX } else { limit };
+    let (items, more) = context.client()?.runs().list(&filter).raw().first(most).await?;
     if output.is_json() {
         output.json(&items)?;
         return Ok(Exit::Done);

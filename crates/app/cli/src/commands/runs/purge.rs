@@ -42,9 +42,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
             return Ok(Exit::Done);
         }
     }
-    let query = [("world", args.world.as_deref())];
     for run in &args.runs {
-        client.delete(&["v1", "runs", run], &query).await?;
+        client.runs().purge(run).world(args.world.as_deref()).await?;
         output.note(&format!("removed {}", plain::line(run)));
     }
     Ok(Exit::Done)

@@ -31,9 +31,8 @@ pub(crate) struct Args {
 /// Shows one run.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let query = [("world", args.world.as_deref())];
     let client = context.client()?;
-    let raw: Value = client.get(&["v1", "runs", &args.run], &query).await?;
+    let raw: Value = client.runs().get(&args.run).world(args.world.as_deref()).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
         return Ok(Exit::Done);

@@ -1,14 +1,13 @@
 //! `wharf runs watch`: what `wharf run` shows, from another terminal or after the fact.
 
 use serde_json::{Value, json};
+use wharf_client::{Follower, Update};
 use wharf_vocab::RunStatus;
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::follow::{Follower, News};
-use crate::render::Renderer;
+use crate::render::{Renderer, connection};
 
 /// What `wharf runs watch` takes.
 #[derive(Debug, clap::Args)]
@@ -34,15 +33,14 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let client = context.client()?;
     // A core that is away is waited for once it has been heard of, but not from the start.
-    let query = [("world", args.world.as_deref())];
-    let _: Value = client.get(&["v1", "runs", &args.run], &query).await?;
-    let follower =
-        |client: Client| Follower::new(client, &args.run, args.world.as_deref(), args.after);
+    let world = args.world.as_deref();
+    client.runs().get(&args.run).world(world).raw().await?;
+    let follower = client.runs().follow(&args.run, world, args.after);
     if context.output.is_json() {
-        return print(follower(client), context).await;
+        return print(follower, context).await;
     }
     let mut renderer = Renderer::new(context.output);
-    let end = show(follower(client), &mut renderer).await;
+    let end = show(follower, &mut renderer).await;
     renderer.finish();
     let (status, run) = end?;
     match context.output.json(&run) {
@@ -56,10 +54,10 @@ async fn show(
     renderer: &mut Renderer<std::io::Stderr>,
 ) -> Result<(RunStatus, Value)> {
     loop {
-        let news = follower.next().await?;
-        renderer.show(&news);
-        if let News::Event(happened) = &news
-            && let Some((run, raw)) = happened.end()
+        let update = follower.next().await?;
+        renderer.show(&update);
+        if let Update::Event(event) = &update
+            && let Some((run, raw)) = event.end()
         {
             return Ok((run.status, raw));
         }
@@ -69,13 +67,13 @@ async fn show(
 /// Prints each event on a line of its own.
 async fn print(mut follower: Follower, context: &Context) -> Result<Exit> {
     loop {
-        let news = follower.next().await?;
-        if let Some(text) = news.of_connection() {
+        let update = follower.next().await?;
+        if let Some(text) = connection(&update) {
             context.output.note(text);
         }
-        if let News::Event(happened) = news {
-            let end = happened.end().map(|(run, _)| run.status);
-            context.output.json_line(&json!({"event": happened.name, "data": happened.data}))?;
+        if let Update::Event(event) = update {
+            let end = event.end().map(|(run, _)| run.status);
+            context.output.json_line(&json!({"event": event.name, "data": event.data}))?;
             if let Some(status) = end {
                 return Ok(Exit::of_run(status));
             }

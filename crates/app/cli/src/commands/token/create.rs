@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use serde_json::Value;
 use wharf_vocab::{Code, Verb};
 use wharf_wire::rest_v1::{CreateToken, Token};
@@ -63,7 +62,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         budget_micro: args.budget_micro,
         person: args.person.then_some(true),
     };
-    let raw: Value = context.client()?.send_json(Method::POST, &["v1", "tokens"], &body).await?;
+    let raw: Value = context.client()?.tokens().create(&body).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
         return Ok(Exit::Done);

@@ -12,7 +12,7 @@ use crate::{moment, money};
 /// Lists all tokens.
 pub(super) async fn run(context: &Context) -> Result<Exit> {
     let output = context.output;
-    let (items, _) = context.client()?.list(&["v1", "tokens"], &[], None).await?;
+    let items = context.client()?.tokens().list().raw().all().await?;
     if output.is_json() {
         output.json(&items)?;
         return Ok(Exit::Done);

@@ -47,7 +47,7 @@ pub(crate) struct Args {
 
 /// Prints the narrower token.
 pub(super) fn run(args: Args, context: &Context) -> Result<Exit> {
-    let token = match &context.finder.token {
+    let token = match &context.locator.token {
         Some(token) => token.trim().to_owned(),
         None => read_token()?,
     };

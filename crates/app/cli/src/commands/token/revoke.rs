@@ -7,7 +7,7 @@ use wharf_wire::rest_v1::Token;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::{plain, table};
+use crate::plain;
 
 /// What `wharf token revoke` takes.
 #[derive(Debug, clap::Args)]
@@ -25,9 +25,8 @@ pub(crate) struct Args {
 /// Makes the token worthless.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let client = context.client()?;
-    let (items, _) = client.list(&["v1", "tokens"], &[], None).await?;
-    let id = pick(&table::rows(items)?, &args.id)?;
-    client.delete(&["v1", "tokens", &id], &[]).await?;
+    let id = pick(&client.tokens().list().all().await?, &args.id)?;
+    client.tokens().revoke(&id).await?;
     if context.output.is_json() {
         context.output.json(&json!({"token_id": id, "state": "revoked"}))?;
     } else {

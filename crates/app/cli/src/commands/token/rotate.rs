@@ -1,6 +1,5 @@
 //! `wharf token rotate`.
 
-use reqwest::Method;
 use serde_json::Value;
 use wharf_wire::rest_v1::{Keys, RotateKeys};
 
@@ -27,8 +26,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let body = RotateKeys { drop_old: args.drop_old.then_some(true) };
-    let path = ["v1", "tokens", "rotate"];
-    let raw: Value = context.client()?.send_json(Method::POST, &path, &body).await?;
+    let raw: Value = context.client()?.tokens().rotate(&body).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {

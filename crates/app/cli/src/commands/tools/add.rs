@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use reqwest::Method;
 use serde_json::Value;
 use wharf_vocab::SandboxLevel;
 use wharf_wire::rest_v1::{AddTool, Tool};
@@ -52,7 +51,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         sandbox: args.sandbox,
     };
     let client = context.client()?;
-    let raw: Value = client.send_json(Method::POST, &["v1", "tools"], &body).await?;
+    let raw: Value = client.tools().add(&body).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {

@@ -1,11 +1,9 @@
 //! `wharf tools approve`.
 
-use reqwest::Method;
 use serde_json::Value;
 use wharf_vocab::{Isolation, SandboxLevel, ToolId};
 use wharf_wire::rest_v1::{ApproveAgent, Tool, ToolServer};
 
-use crate::client::Client;
 use crate::commands::choices;
 use crate::commands::providers::limits;
 use crate::context::Context;
@@ -13,8 +11,9 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::{plain, table};
+use wharf_client::Client;
 
-use super::{diff, find, path, words};
+use super::{diff, find, words};
 
 /// What `wharf tools approve` takes.
 #[derive(Debug, clap::Args)]
@@ -63,13 +62,13 @@ impl Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let id = find::find(&client, &args.tool).await?;
+    let id = find(&client, &args.tool).await?;
     if !id.is_reference() {
         return take_on(&args, &client, &id, output).await;
     }
-    let tool: Tool = client.get(&path(&id, &[]), &[]).await?;
+    let tool = client.tools().get(&id).await?;
     let body = args.into_request(tool.server.map(|server| server.manifest_hash));
-    let raw: Value = client.send_json(Method::POST, &path(&id, &["approve"]), &body).await?;
+    let raw: Value = client.tools().approve_server(&id, &body).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
         return Ok(Exit::Done);
@@ -94,7 +93,7 @@ async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> R
         return Err(Failure::usage(message));
     }
     let changes = diff::of(client, &[id.to_string()], output).await?;
-    let raw: Value = client.act(&path(id, &["approve"])).await?;
+    let raw: Value = client.tools().approve(id).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {

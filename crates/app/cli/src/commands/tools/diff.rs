@@ -1,23 +1,21 @@
 //! `wharf tools diff`: what was taken on, beside what is offered now.
 
-use serde_json::Value;
+use similar::{Algorithm, capture_diff_slices, group_diff_ops};
 use wharf_vocab::ToolId;
-use wharf_wire::rest_v1::{Tool, ToolDefinition, ToolDiff};
+use wharf_wire::rest_v1::{ToolDefinition, ToolDiff};
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::paint::Paint;
 use crate::{plain, table};
+use wharf_client::Client;
 
-use super::{path, tool_id};
+use super::tool_id;
 
 /// Lines around a change that are shown with it.
 const AROUND: usize = 3;
-/// Above this many lines two texts are shown one after the other instead of compared.
-const LINES_MAX: usize = 2_000;
 
 /// Shows how one tool changed, or all that did.
 pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> {
@@ -26,15 +24,14 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
     let tools = match typed {
         Some(typed) => vec![tool_id(typed)?],
         None => {
-            let (items, _) = client.list(&["v1", "tools"], &[], None).await?;
-            let tools: Vec<Tool> = table::rows(items)?;
+            let tools = client.tools().list().all().await?;
             let changed = tools.iter().filter(|tool| tool.state == "quarantined");
             changed.filter_map(|tool| ToolId::new(&tool.tool_id).ok()).collect()
         }
     };
     let mut diffs = Vec::new();
     for tool in &tools {
-        diffs.push(client.get::<Value>(&path(tool, &["diff"]), &[]).await?);
+        diffs.push(client.tools().diff(tool).raw().await?);
     }
     if output.is_json() {
         output.json(&diffs)?;
@@ -53,7 +50,7 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
 pub(crate) async fn of(client: &Client, tools: &[String], output: Output) -> Result<String> {
     let mut text = String::new();
     for tool in tools.iter().filter_map(|tool| ToolId::new(tool).ok()) {
-        let diff: ToolDiff = client.get(&path(&tool, &["diff"]), &[]).await?;
+        let diff = client.tools().diff(&tool).await?;
         if diff.changed {
             text.push_str(&format!("\n{}", text_of(&diff, output)));
         }
@@ -100,68 +97,20 @@ fn painted(line: &str, paint: Paint) -> String {
 
 /// The lines that differ, each with a few around it.
 fn unified(old: &[String], new: &[String]) -> Vec<String> {
-    let steps = compare(old, new);
-    let near = |at: usize| {
-        let from = at.saturating_sub(AROUND);
-        let to = (at + AROUND + 1).min(steps.len());
-        steps[from..to].iter().any(|(mark, _)| *mark != ' ')
-    };
+    let ops = capture_diff_slices(Algorithm::Myers, old, new);
     let mut shown = Vec::new();
-    let mut skipped = true;
-    for (at, (mark, line)) in steps.iter().enumerate() {
-        if !near(at) {
-            skipped = true;
-            continue;
-        }
-        if std::mem::take(&mut skipped) {
-            shown.push("@@".to_owned());
-        }
-        shown.push(format!("{mark}{line}"));
+    for group in group_diff_ops(ops, AROUND) {
+        shown.push("@@".to_owned());
+        let changes = group.iter().flat_map(|op| op.iter_changes(old, new));
+        shown.extend(changes.map(|change| format!("{}{}", change.tag(), change.value())));
     }
     shown
-}
-
-/// Each line of both, marked ` ` when both have it, `-` when only the old one does, `+` when only
-/// the new one does. As many lines as can be are shared.
-fn compare<'a>(old: &'a [String], new: &'a [String]) -> Vec<(char, &'a str)> {
-    if old.len().max(new.len()) > LINES_MAX {
-        let gone = old.iter().map(|line| ('-', line.as_str()));
-        return gone.chain(new.iter().map(|line| ('+', line.as_str()))).collect();
-    }
-    // shared[i][j] is how many lines the rests behind i and j can share.
-    let width = new.len() + 1;
-    let mut shared = vec![0_usize; (old.len() + 1) * width];
-    for i in (0..old.len()).rev() {
-        for j in (0..new.len()).rev() {
-            shared[i * width + j] = if old[i] == new[j] {
-                shared[(i + 1) * width + j + 1] + 1
-            } else {
-                shared[(i + 1) * width + j].max(shared[i * width + j + 1])
-            };
-        }
-    }
-    let (mut i, mut j, mut steps) = (0, 0, Vec::new());
-    while i < old.len() || j < new.len() {
-        let drops = i < old.len()
-            && (j == new.len() || shared[(i + 1) * width + j] >= shared[i * width + j + 1]);
-        if i < old.len() && j < new.len() && old[i] == new[j] {
-            steps.push((' ', old[i].as_str()));
-            (i, j) = (i + 1, j + 1);
-        } else if drops {
-            steps.push(('-', old[i].as_str()));
-            i += 1;
-        } else {
-            steps.push(('+', new[j].as_str()));
-            j += 1;
-        }
-    }
-    steps
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -186,13 +135,14 @@ mod tests {
     #[test]
     fn both_sides_can_be_read_back_from_a_comparison() {
         let (old, new) = (words("a b c d e f"), words("b x d f g a"));
-        let steps = compare(&old, &new);
+        let shown = unified(&old, &new);
         let side = |gone: char| -> Vec<&str> {
-            steps.iter().filter(|(mark, _)| *mark != gone).map(|(_, line)| *line).collect()
+            let lines = shown.iter().filter(|line| !line.starts_with([gone, '@']));
+            lines.map(|line| &line[1..]).collect()
         };
         assert_eq!(side('+'), old);
         assert_eq!(side('-'), new);
-        assert_eq!(steps.iter().filter(|(mark, _)| *mark == ' ').count(), 3);
+        assert_eq!(shown.iter().filter(|line| line.starts_with(' ')).count(), 3);
     }
 
     #[test]

@@ -1,13 +1,11 @@
 //! `wharf tools logs`.
 
-use wharf_wire::rest_v1::Tool;
-
 use crate::commands::providers::logs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
-use super::{find, path, words};
+use super::{find, words};
 
 /// What `wharf tools logs` takes.
 #[derive(Debug, clap::Args)]
@@ -29,10 +27,15 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let id = find::find(&client, &args.tool).await?;
-    logs::show(&client, &path(&id, &["logs"]), &args.lines, output).await?;
+    let id = find(&client, &args.tool).await?;
+    let (tools, lines) = (client.tools(), args.lines.lines);
+    if args.lines.follow {
+        logs::follow(tools.follow_logs(&id, lines).await?, output).await?;
+    } else {
+        logs::show(tools.logs(&id, lines), output).await?;
+    }
     if args.lines.follow && !output.is_json() {
-        let tool: Tool = client.get(&path(&id, &[]), &[]).await?;
+        let tool = client.tools().get(&id).await?;
         let text = format!("its process has ended; {id} is {}", words::state(&tool));
         output.note(&output.err_paint().faint(&text));
     }

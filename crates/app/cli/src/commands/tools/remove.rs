@@ -1,13 +1,12 @@
 //! `wharf tools remove`.
 
 use wharf_vocab::Code;
-use wharf_wire::rest_v1::Tool;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
-use super::{find, path};
+use super::find;
 
 /// What `wharf tools remove` takes.
 #[derive(Debug, clap::Args)]
@@ -30,8 +29,8 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let id = find::find(&client, &args.tool).await?;
-    let tool: Tool = client.get(&path(&id, &[]), &[]).await?;
+    let id = find(&client, &args.tool).await?;
+    let tool = client.tools().get(&id).await?;
     if tool.server.is_some_and(|server| server.enabled) {
         if !args.yes && !output.can_ask() {
             let message = format!("{id} is enabled; disable it first, or confirm it with --yes");
@@ -40,9 +39,9 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         if !args.yes && !output.confirm(&format!("{id} is enabled. Disable and remove it?")) {
             return Ok(Exit::Done);
         }
-        let _: Tool = client.act(&path(&id, &["disable"])).await?;
+        client.tools().disable(&id).await?;
     }
-    client.delete(&path(&id, &[]), &[]).await?;
+    client.tools().remove(&id).await?;
     output.note(&format!("removed {id}"));
     Ok(Exit::Done)
 }

@@ -13,7 +13,7 @@ use crate::plain;
 use crate::shape::{Shape, plain_text};
 use crate::table::{self, Table};
 
-use super::{diff, find, path, words};
+use super::{diff, find, words};
 
 /// What `wharf tools show` takes.
 #[derive(Debug, clap::Args)]
@@ -30,8 +30,8 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let tool = find::find(&client, &args.tool).await?;
-    let raw: Value = client.get(&path(&tool, &[]), &[]).await?;
+    let tool = find(&client, &args.tool).await?;
+    let raw: Value = client.tools().get(&tool).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
     } else {

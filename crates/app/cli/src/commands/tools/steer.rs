@@ -1,6 +1,8 @@
 //! `wharf tools enable`, `disable` and `restart`.
 
 use serde_json::Value;
+use wharf_client::{Call, Tools};
+use wharf_vocab::ToolId;
 use wharf_wire::rest_v1::Tool;
 
 use crate::context::Context;
@@ -9,7 +11,7 @@ use crate::failure::Result;
 use crate::spinner::Spinner;
 use crate::{plain, table};
 
-use super::{find, path, words};
+use super::{find, words};
 
 /// What `wharf tools enable` takes.
 #[derive(Debug, clap::Args)]
@@ -49,25 +51,30 @@ pub(crate) struct RestartArgs {
 
 /// Lets a tool be called.
 pub(super) async fn enable(args: &EnableArgs, context: &Context) -> Result<Exit> {
-    steer(context, &args.tool, ("enable", "enabling")).await
+    steer(context, &args.tool, "enabling", |tools, id| tools.enable(id)).await
 }
 
 /// Lets nobody call a tool.
 pub(super) async fn disable(args: &DisableArgs, context: &Context) -> Result<Exit> {
-    steer(context, &args.tool, ("disable", "disabling")).await
+    steer(context, &args.tool, "disabling", |tools, id| tools.disable(id)).await
 }
 
 /// Stops a tool's server if it runs, and lets it be started anew.
 pub(super) async fn restart(args: &RestartArgs, context: &Context) -> Result<Exit> {
-    steer(context, &args.tool, ("restart", "restarting")).await
+    steer(context, &args.tool, "restarting", |tools, id| tools.restart(id)).await
 }
 
-async fn steer(context: &Context, typed: &str, (verb, doing): (&str, &str)) -> Result<Exit> {
+async fn steer(
+    context: &Context,
+    typed: &str,
+    doing: &str,
+    call: impl FnOnce(Tools<'_>, &ToolId) -> Call<Tool>,
+) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let id = find::find(&client, typed).await?;
+    let id = find(&client, typed).await?;
     let spinner = Spinner::new(output, &format!("{doing} {id}"));
-    let raw: Value = client.act(&path(&id, &[verb])).await?;
+    let raw: Value = call(client.tools(), &id).raw().await?;
     drop(spinner);
     if output.is_json() {
         output.json(&raw)?;

@@ -5,7 +5,7 @@ use wharf_wire::rest_v1::ToolServer;
 
 use super::*;
 use crate::output::Output;
-use crate::scripted::{Reply, Request, Scripted};
+use wharf_client::scripted::{Reply, Request, Scripted};
 
 const SHOUT: &str = "text/shout@1";
 
@@ -182,14 +182,6 @@ fn an_approval_is_for_all_unless_permissions_are_named() {
     assert_eq!(some.limits.and_then(|limits| limits.memory_bytes), Some(1 << 20));
 }
 
-#[test]
-fn both_parts_of_an_id_are_parts_of_the_path() {
-    let id = tool_id(SHOUT).expect("valid");
-    assert_eq!(path(&id, &["logs"]), ["v1", "tools", "text", "shout@1", "logs"]);
-    let id = tool_id("dev.example.hello/echo").expect("valid");
-    assert_eq!(path(&id, &[]), ["v1", "tools", "dev.example.hello", "echo"]);
-}
-
 /// A core that has one tool with a server of its own.
 fn core(enabled: bool) -> impl FnMut(&Request) -> Reply + Send {
     move |request| {
@@ -214,7 +206,11 @@ async fn removed(enabled: bool, words: &[&str]) -> (Result<Exit>, Vec<String>) {
     let mut scripted = Scripted::new();
     scripted.start(core(enabled)).await;
     let typed = Typed::try_parse_from(["remove"].iter().chain(words)).expect("parses");
-    let ended = remove::run(&typed.args, &scripted.context()).await;
+    let ended = remove::run(
+        &typed.args,
+        &Context { output: Output::new(false), locator: scripted.locator() },
+    )
+    .await;
     let asked = scripted.seen().into_iter().map(|request| request.line);
     (ended, asked.filter(|line| !line.starts_with("GET")).collect())
 }
@@ -234,10 +230,10 @@ async fn a_tool_is_found_by_a_part_of_its_id_and_what_is_unknown_is_left_to_the_
     scripted.start(core(true)).await;
     let client = scripted.client();
     for part in [SHOUT, "text/", "shout@1", "text/shout"] {
-        assert_eq!(find::find(&client, part).await.map(|id| id.to_string()), Ok(SHOUT.to_owned()));
+        assert_eq!(find(&client, part).await.map(|id| id.to_string()), Ok(SHOUT.to_owned()));
     }
-    let other = find::find(&client, "a/b").await.map(|id| id.to_string());
+    let other = find(&client, "a/b").await.map(|id| id.to_string());
     assert_eq!(other, Ok("a/b".to_owned()));
-    let none = find::find(&client, "telepathy").await.expect_err("refused");
+    let none = find(&client, "telepathy").await.expect_err("refused");
     assert!(none.is(Code::ToolNotFound), "{none:?}");
 }

@@ -1,6 +1,5 @@
 //! `wharf worlds correct`.
 
-use reqwest::Method;
 use wharf_wire::rest_v1::CorrectWorld;
 
 use super::show;
@@ -38,8 +37,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let by_micro = args.by.or(args.by_micro).unwrap_or_default();
     let body = CorrectWorld { by_micro, reason: args.reason };
-    let path = ["v1", "worlds", &args.world, "corrections"];
-    let raw = context.client()?.send_json(Method::POST, &path, &body).await?;
+    let raw = context.client()?.worlds().correct(&args.world, &body).raw().await?;
     show::print(raw, None, context.output)?;
     Ok(Exit::Done)
 }

@@ -1,6 +1,5 @@
 //! `wharf worlds create`.
 
-use reqwest::Method;
 use wharf_vocab::{Publish, UnknownCost};
 use wharf_wire::rest_v1::CreateWorld;
 
@@ -55,7 +54,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         policy: policy.unwrap_or_default(),
         unknown_cost: args.unknown_cost,
     };
-    let raw = context.client()?.send_json(Method::POST, &["v1", "worlds"], &body).await?;
+    let raw = context.client()?.worlds().create(&body).raw().await?;
     show::print(raw, None, context.output)?;
     Ok(Exit::Done)
 }

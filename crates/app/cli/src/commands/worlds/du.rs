@@ -1,12 +1,11 @@
 //! `wharf worlds du`.
 
 use serde_json::json;
-use wharf_wire::rest_v1::Usage;
+use wharf_client::{FileEntry, FileFilter};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::files::{Entry, Listing, Order};
 use crate::spinner::Spinner;
 use crate::table::Table;
 use crate::{plain, size};
@@ -27,15 +26,15 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let spinner = Spinner::new(output, &format!("adding up {}", plain::line(&args.world)));
-    let usage: Usage = client.get(&["v1", "worlds", &args.world, "usage"], &[]).await?;
-    let order = Order { world: args.world.clone(), ..Order::default() };
-    let mut listing = Listing::new(&client, order);
+    let usage = client.worlds().usage(&args.world).await?;
+    let filter = FileFilter { world: args.world.clone(), ..FileFilter::default() };
+    let mut listing = client.worlds().files(filter);
     let mut folders = Vec::new();
     let mut loose = (0_u64, 0_u64);
     while let Some(entry) = listing.next().await? {
         match entry {
-            Entry::Folder(folder) => folders.push(folder),
-            Entry::File(file) => loose = (loose.0 + 1, loose.1.saturating_add(file.bytes)),
+            FileEntry::Folder(folder) => folders.push(folder),
+            FileEntry::File(file) => loose = (loose.0 + 1, loose.1.saturating_add(file.bytes)),
         }
     }
     drop(spinner);

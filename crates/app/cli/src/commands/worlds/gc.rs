@@ -1,8 +1,5 @@
 //! `wharf worlds gc`.
 
-use std::time::Duration;
-
-use reqwest::Method;
 use serde_json::Value;
 use wharf_wire::rest_v1::Collected;
 
@@ -11,9 +8,6 @@ use crate::exit::Exit;
 use crate::failure::Result;
 use crate::spinner::Spinner;
 use crate::{plain, size, table};
-
-/// A world with many files takes its time.
-const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// What `wharf worlds gc` takes.
 #[derive(Debug, clap::Args)]
@@ -38,10 +32,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
     let spinner = Spinner::new(output, &format!("looking through {}", plain::line(&args.world)));
-    let query = [("dry", args.dry_run.then_some("true"))];
-    let path = ["v1", "worlds", &args.world, "collect"];
-    let request = client.request(Method::POST, &path, &query)?.timeout(TIMEOUT);
-    let raw: Value = client.exchange(request).await?;
+    let raw: Value = client.worlds().collect(&args.world, args.dry_run).raw().await?;
     drop(spinner);
     if output.is_json() {
         output.json(&raw)?;

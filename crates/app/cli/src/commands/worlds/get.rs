@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 
 use serde_json::json;
+use wharf_client::RemoteFile;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::files::{self, Fetch, Place, Target};
+use crate::meter::Meter;
+use crate::output::Output;
+use crate::target::Target;
 use crate::{plain, size};
 
 /// What `wharf worlds get` takes.
@@ -32,13 +35,21 @@ pub(crate) struct Args {
 /// Fetches a file.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let place = Place::new(&args.world, &args.path)?;
-    let fetch = Fetch { client: context.client()?, place: &place, output };
-    let target = Target::of(&args.file, &place)?;
+    let from = RemoteFile::new(&args.world, &args.path)?;
+    let client = context.client()?;
+    let target = Target::of(&args.file, &from)?;
+    // A bar between lines of text that are shown at the same time would be in the way.
+    let quiet = !matches!(target, Target::File(_)) && output.out_is_terminal();
+    let shown = if quiet { Output::new(true) } else { output };
+    let meter = Meter::new(shown, &plain::line(&from.path), None);
+    let download = client.worlds().download(&from);
+    let download = download.progress(meter.watch(&from.path, "are here already"));
     let ended = tokio::select! {
-        fetched = files::get(&fetch, &target) => Some(fetched?),
+        fetched = target.fetch(download, output) => Some(fetched),
         _ = tokio::signal::ctrl_c() => None,
     };
+    meter.finish();
+    let ended = ended.transpose()?;
     let Some(fetched) = ended else {
         let hint = match target {
             Target::File(_) => "; the same command goes on from what is there",

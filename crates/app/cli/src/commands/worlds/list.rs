@@ -12,7 +12,7 @@ use crate::{moment, money};
 /// Lists worlds. How much each holds is shown by `show` and `du`, which must add it up.
 pub(super) async fn run(context: &Context) -> Result<Exit> {
     let output = context.output;
-    let (items, _) = context.client()?.list(&["v1", "worlds"], &[], None).await?;
+    let items = context.client()?.worlds().list().raw().all().await?;
     if output.is_json() {
         output.json(&items)?;
         return Ok(Exit::Done);

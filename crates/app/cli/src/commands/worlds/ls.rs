@@ -1,11 +1,11 @@
 //! `wharf worlds ls`, which is also `wharf artifacts list`.
 
+use wharf_client::{FileEntry, FileFilter, prefix};
 use wharf_wire::rest_v1::Artifact;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::files::{Entry, Listing, Order, prefix};
 use crate::output::Output;
 use crate::{moment, plain, size};
 
@@ -41,8 +41,9 @@ pub(crate) struct Args {
 /// Lists a world's files.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let prefix = prefix(args.prefix.as_deref())?;
-    let order = Order { world: args.world, prefix, local: args.local, recursive: args.recursive };
-    stream(order, args.long, context).await
+    let filter =
+        FileFilter { world: args.world, prefix, local: args.local, recursive: args.recursive };
+    stream(filter, args.long, context).await
 }
 
 /// Lists all of a world's files, each for itself.
@@ -53,15 +54,15 @@ pub(crate) async fn everything(
     context: &Context,
 ) -> Result<Exit> {
     let prefix = prefix(typed)?;
-    stream(Order { world, prefix, local, recursive: true }, true, context).await
+    stream(FileFilter { world, prefix, local, recursive: true }, true, context).await
 }
 
-async fn stream(order: Order, long: bool, context: &Context) -> Result<Exit> {
+async fn stream(filter: FileFilter, long: bool, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let world = plain::line(&order.world);
-    let asked = order.prefix.clone();
-    let mut listing = Listing::new(&client, order);
+    let world = plain::line(&filter.world);
+    let asked = filter.prefix.clone();
+    let mut listing = client.worlds().files(filter);
     let mut text = String::new();
     let mut count: u64 = 0;
     while let Some(entry) = listing.next().await? {
@@ -95,31 +96,31 @@ async fn stream(order: Order, long: bool, context: &Context) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn json_of(entry: &Entry) -> Result<String> {
+fn json_of(entry: &FileEntry) -> Result<String> {
     let text = match entry {
-        Entry::File(file) => serde_json::to_string(file),
-        Entry::Folder(folder) => serde_json::to_string(folder),
+        FileEntry::File(file) => serde_json::to_string(file),
+        FileEntry::Folder(folder) => serde_json::to_string(folder),
     };
     text.map_err(|error| Failure::usage(format!("cannot write JSON: {error}")))
 }
 
-fn line_of(entry: &Entry, long: bool, output: Output) -> String {
+fn line_of(entry: &FileEntry, long: bool, output: Output) -> String {
     let (bytes, at, path) = match entry {
-        Entry::File(file) => (file.bytes, &file.at, plain::line(&file.path)),
-        Entry::Folder(folder) => (folder.bytes, &folder.at, plain::line(&folder.folder)),
+        FileEntry::File(file) => (file.bytes, &file.at, plain::line(&file.path)),
+        FileEntry::Folder(folder) => (folder.bytes, &folder.at, plain::line(&folder.folder)),
     };
     let at = at.as_deref().map(moment::clock).unwrap_or_default();
     let about = match entry {
-        Entry::File(file) if long => about(file),
-        Entry::Folder(folder) if long => {
+        FileEntry::File(file) if long => about(file),
+        FileEntry::Folder(folder) if long => {
             let s = if folder.files == 1 { "" } else { "s" };
             format!("{:16}  {:36}  ", "", format!("{} file{s}", folder.files))
         }
         _ => String::new(),
     };
     let path = match entry {
-        Entry::File(_) => path,
-        Entry::Folder(_) => output.out_paint().strong(&path),
+        FileEntry::File(_) => path,
+        FileEntry::Folder(_) => output.out_paint().strong(&path),
     };
     format!("{:>9}  {at:19}  {about}{path}\n", size::about(bytes))
 }
@@ -150,9 +151,9 @@ mod tests {
             "media_type": "text/plain", "run_id": "r1", "key": "text", "direction": "out",
         }))
         .expect("a file");
-        let line = line_of(&Entry::File(file.clone()), false, Output::new(false));
+        let line = line_of(&FileEntry::File(file.clone()), false, Output::new(false));
         assert_eq!(line, format!("  1.5 KiB  {:19}  /a /b\n", ""));
-        let line = line_of(&Entry::File(file), true, Output::new(false));
+        let line = line_of(&FileEntry::File(file), true, Output::new(false));
         let words: Vec<_> = line.split_whitespace().collect();
         assert_eq!(words, ["1.5", "KiB", "0123456789abcdef", "r1", "/a", "/b"]);
     }

@@ -1,14 +1,14 @@
 //! `wharf worlds put`.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use wharf_client::{Kept, LocalFile, RemoteFile};
 use wharf_wire::rest_v1::Artifact;
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::files::{self, Memory, Meter, Opened, Place, Sending, Sizes, Stage};
+use crate::meter::Meter;
 use crate::{plain, size};
 
 /// What `wharf worlds put` takes.
@@ -40,31 +40,30 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let is_stdin = args.file.as_os_str() == "-";
-    let place = Place::new(&args.world, &target(&args.path, &args.file, is_stdin)?)?;
-    let opened = if is_stdin { None } else { Some(Opened::new(&args.file)?) };
+    let to = RemoteFile::new(&args.world, &target(&args.path, &args.file, is_stdin)?)?;
+    let opened = if is_stdin { None } else { Some(LocalFile::new(&args.file)?) };
     let client = context.client()?;
     let total = opened.as_ref().map(|file| file.bytes);
-    let sending = Sending {
-        client,
-        place: &place,
-        media_type: args.media_type.as_deref(),
-        sizes: Sizes::default(),
-        meter: Meter::new(output, &plain::line(&place.path), total),
-        stage: RefCell::default(),
-    };
+    let meter = Meter::new(output, &plain::line(&to.path), total);
+    let upload = client
+        .worlds()
+        .upload(&to)
+        .media_type(args.media_type.as_deref())
+        .progress(meter.watch(&to.path, "have arrived already"));
     let sent = async {
-        let Some(file) = &opened else { return files::from_stdin(&sending).await };
-        let memory = Memory::new(&context.finder.core_name()?, &place, file);
-        files::put(&sending, file, &memory, !args.no_resume).await
+        match &opened {
+            Some(file) => upload.send_file(file, !args.no_resume).await,
+            None => upload.send_reader(std::io::stdin(), "standard input").await,
+        }
     };
     let ended = tokio::select! {
         sent = sent => Some(sent),
         _ = tokio::signal::ctrl_c() => None,
     };
-    sending.meter.finish();
-    let kept = match &*sending.stage.borrow() {
-        Stage::Kept { bytes } => Some(*bytes),
-        Stage::Nothing | Stage::Lost { .. } => None,
+    meter.finish();
+    let kept = match upload.kept() {
+        Kept::Resumable { bytes } => Some(bytes),
+        Kept::Nothing | Kept::Stray { .. } => None,
     };
     match ended {
         Some(Ok(artifact)) => {
@@ -75,10 +74,10 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
             if let Some(bytes) = kept {
                 output.note(&how_to_go_on(bytes));
             }
-            Err(failure)
+            Err(failure.into())
         }
         None => {
-            sending.give_up().await;
+            upload.abandon().await;
             output.note(&kept.map_or_else(|| "stopped; nothing is kept".to_owned(), how_to_go_on));
             Ok(Exit::Canceled)
         }

@@ -1,8 +1,5 @@
 //! `wharf worlds remove`.
 
-use std::time::Duration;
-
-use reqwest::Method;
 use serde_json::json;
 
 use crate::context::Context;
@@ -10,9 +7,6 @@ use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plain;
 use crate::spinner::Spinner;
-
-/// A world with many files takes its time.
-const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// What `wharf worlds remove` takes.
 #[derive(Debug, clap::Args)]
@@ -54,9 +48,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         }
     }
     let spinner = Spinner::new(output, &format!("removing {world}"));
-    let query = [("force", args.force.then_some("true"))];
-    let request = client.request(Method::DELETE, &["v1", "worlds", &args.world], &query)?;
-    client.send(request.timeout(TIMEOUT)).await?;
+    client.worlds().remove(&args.world, args.force).await?;
     drop(spinner);
     if output.is_json() {
         output.json(&json!({"world": args.world, "removed": true}))?;

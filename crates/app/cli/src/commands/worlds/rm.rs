@@ -1,20 +1,15 @@
 //! `wharf worlds rm`.
 
-use std::time::Duration;
-
 use futures::{StreamExt as _, stream};
-use reqwest::Method;
 use wharf_vocab::Code;
 
 use super::removed::Removed;
-use crate::client::Client;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::files::{Listing, Order, Place, prefix};
 use crate::{plain, size};
+use wharf_client::{Client, FileFilter, RemoteFile, prefix};
 
-const TIMEOUT: Duration = Duration::from_secs(60);
 /// How many files are removed at the same time.
 const AT_ONCE_MAX: usize = 8;
 
@@ -44,7 +39,7 @@ pub(crate) struct Args {
 
 /// What was named.
 enum Named {
-    File(Place),
+    File(RemoteFile),
     /// All paths that begin so; all of the world if there is nothing.
     Folder(Option<String>),
 }
@@ -70,7 +65,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     for (path, named) in args.paths.iter().zip(&named) {
         let before = removed.count();
         let done = match named {
-            Named::File(place) => remove_one(args, &client, place, &mut removed).await,
+            Named::File(file) => remove_one(args, &client, file, &mut removed).await,
             Named::Folder(folder) => {
                 remove_all(args, &client, folder.as_deref(), &mut removed).await
             }
@@ -98,33 +93,31 @@ fn told(path: &str, named: &Named, count: u64) -> String {
 
 fn named(args: &Args, path: &str) -> Result<Named> {
     if !path.ends_with('/') {
-        return Place::new(&args.world, path).map(Named::File);
+        return Ok(Named::File(RemoteFile::new(&args.world, path)?));
     }
     if !args.recursive {
         let folder = plain::line(path);
         return Err(Failure::usage(format!("{folder} is a folder; remove all of it with -r")));
     }
-    prefix(Some(path)).map(Named::Folder)
+    Ok(Named::Folder(prefix(Some(path))?))
 }
 
 async fn remove_one(
     args: &Args,
     client: &Client,
-    place: &Place,
+    file: &RemoteFile,
     removed: &mut Removed,
 ) -> Result<()> {
-    remove(client, place).await.map_err(|failure| hinted(args, failure))?;
-    removed.file(&place.path)
+    client.worlds().remove_file(file).await.map_err(|error| hinted(args, error.into()))?;
+    removed.file(&file.path)
 }
 
 /// Says how folders are named to somebody who meant one.
 fn hinted(args: &Args, failure: Failure) -> Failure {
     match failure {
-        Failure::Told { mut info, exit }
-            if args.recursive && info.code == Code::ArtifactNotFound.as_str() =>
-        {
-            info.message.push_str(" A folder is named with / at its end.");
-            Failure::Told { info, exit }
+        Failure::Reported { error, exit } if args.recursive && error.is(Code::ArtifactNotFound) => {
+            let error = error.with_hint("End the path with / to name a folder.");
+            Failure::Reported { error, exit }
         }
         failure => failure,
     }
@@ -142,7 +135,7 @@ async fn described(args: &Args, client: &Client, named: &[Named]) -> Result<Opti
             continue;
         };
         folders += 1;
-        let mut listing = Listing::new(client, order(args, folder.as_deref()));
+        let mut listing = client.worlds().files(filter(args, folder.as_deref()));
         while let Some(file) = listing.file().await? {
             count += 1;
             bytes = bytes.saturating_add(file.bytes);
@@ -157,9 +150,9 @@ async fn described(args: &Args, client: &Client, named: &[Named]) -> Result<Opti
 }
 
 /// Which files lie in a folder. The whole world does not mean local files of runs.
-fn order(args: &Args, folder: Option<&str>) -> Order {
+fn filter(args: &Args, folder: Option<&str>) -> FileFilter {
     let prefix = folder.map(str::to_owned);
-    Order { world: args.world.clone(), prefix, local: false, recursive: true }
+    FileFilter { world: args.world.clone(), prefix, local: false, recursive: true }
 }
 
 async fn remove_all(
@@ -168,29 +161,31 @@ async fn remove_all(
     folder: Option<&str>,
     removed: &mut Removed,
 ) -> Result<()> {
-    let mut listing = Listing::new(client, order(args, folder));
+    let mut listing = client.worlds().files(filter(args, folder));
     let mut found = false;
     loop {
         let mut some = Vec::new();
         while some.len() < AT_ONCE_MAX
             && let Some(file) = listing.file().await?
         {
-            some.push(Place::new(&args.world, &file.path)?);
+            some.push(RemoteFile::new(&args.world, &file.path)?);
         }
         if some.is_empty() {
             break;
         }
         found = true;
         let mut removing = stream::iter(&some)
-            .map(|place| async move { (place, remove(client, place).await) })
+            .map(|file| async move { (file, client.worlds().remove_file(file).await) })
             .buffer_unordered(AT_ONCE_MAX);
-        while let Some((place, gone)) = removing.next().await {
+        while let Some((file, gone)) = removing.next().await {
             match gone {
-                Ok(()) => removed.file(&place.path)?,
+                Ok(()) => removed.file(&file.path)?,
                 // Somebody else was faster.
                 Err(failure) if failure.is(Code::ArtifactNotFound) => {}
-                Err(failure) if failure.is(Code::ArtifactInUse) => removed.failed(failure)?,
-                Err(failure) => return Err(failure),
+                Err(failure) if failure.is(Code::ArtifactInUse) => {
+                    removed.failed(failure.into())?
+                }
+                Err(failure) => return Err(failure.into()),
             }
         }
     }
@@ -203,9 +198,4 @@ async fn remove_all(
         }
         _ => Ok(()),
     }
-}
-
-async fn remove(client: &Client, place: &Place) -> Result<()> {
-    let request = place.request(client, Method::DELETE)?.timeout(TIMEOUT);
-    client.send(request).await.map(drop)
 }

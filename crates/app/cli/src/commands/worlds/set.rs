@@ -1,6 +1,5 @@
 //! `wharf worlds set` and `wharf worlds budget`.
 
-use reqwest::Method;
 use wharf_vocab::{Publish, UnknownCost};
 use wharf_wire::rest_v1::SetWorld;
 
@@ -92,8 +91,7 @@ pub(super) async fn run_budget(args: Budget, context: &Context) -> Result<Exit> 
 }
 
 async fn change(world: &str, body: &SetWorld, context: &Context) -> Result<Exit> {
-    let path = ["v1", "worlds", world];
-    let raw = context.client()?.send_json(Method::PATCH, &path, body).await?;
+    let raw = context.client()?.worlds().set(world, body).raw().await?;
     show::print(raw, None, context.output)?;
     Ok(Exit::Done)
 }

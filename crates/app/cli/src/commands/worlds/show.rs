@@ -13,8 +13,8 @@ use crate::{moment, money, size};
 /// Shows one world.
 pub(super) async fn run(world: &str, context: &Context) -> Result<Exit> {
     let client = context.client()?;
-    let mut raw: Value = client.get(&["v1", "worlds", world], &[]).await?;
-    let usage: Value = client.get(&["v1", "worlds", world, "usage"], &[]).await?;
+    let mut raw: Value = client.worlds().get(world).raw().await?;
+    let usage: Value = client.worlds().usage(world).raw().await?;
     if context.output.is_json() {
         if let Value::Object(world) = &mut raw {
             world.insert("usage".to_owned(), usage);

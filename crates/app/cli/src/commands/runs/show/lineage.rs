@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use wharf_vocab::Direction;
 use wharf_wire::rest_v1::{Artifact, Run, Trace};
 
-use crate::client::Client;
 use crate::output::Output;
 use crate::table::Table;
 use crate::{moment, plain};
+use wharf_client::Client;
 
 /// So many files are looked up; the others are left to `wharf artifacts trace`.
 const FILES_MAX: usize = 16;
@@ -19,9 +19,7 @@ pub(super) async fn text_of(run: &Run, client: &Client, output: Output) -> Strin
     let mut rows = 0;
     let files = run.artifacts.as_deref().unwrap_or_default();
     for file in files.iter().take(FILES_MAX) {
-        let path = ["v1", "worlds", file.world.as_str(), "trace"];
-        let query = [("path", Some(file.path.as_str()))];
-        let Ok(trace) = client.get::<Trace>(&path, &query).await else { continue };
+        let Ok(trace) = client.worlds().trace(&file.world, &file.path).await else { continue };
         let Some(told) = told(&run.run_id, file, &trace) else { continue };
         table.row([&file.path, &told]);
         rows += 1;

@@ -1,0 +1,135 @@
+//! Shows how much of a file has gone by, how fast, and how long the rest takes.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use wharf_client::{Progress, Transfer};
+
+use crate::output::Output;
+use crate::{plain, size};
+
+const TICK: Duration = Duration::from_millis(120);
+
+const KNOWN: &str = "{spinner:.cyan} [{bar:24.cyan/dim}] {percent:>3}% \
+                     {binary_bytes:>10}/{binary_total_bytes} {binary_bytes_per_sec:>12} \
+                     {eta:>4.dim} {wide_msg}";
+const UNKNOWN: &str = "{spinner:.cyan} {binary_bytes:>10} {binary_bytes_per_sec:>12} \
+                       {elapsed:.dim} {wide_msg}";
+const WAITING: &str = "{spinner:.cyan} {binary_bytes:>10} {wide_msg}";
+
+/// A bar on standard error that disappears when it is dropped. Off a terminal and for programs
+/// there is none.
+#[derive(Debug, Clone)]
+pub(crate) struct Meter {
+    output: Output,
+    bar: Option<ProgressBar>,
+}
+
+impl Meter {
+    /// A bar for so many bytes, if that is known; `text` must be safe for a terminal already.
+    pub(crate) fn new(output: Output, text: &str, total: Option<u64>) -> Self {
+        let shows = output.err_is_terminal() && !output.is_json();
+        let bar = shows.then(|| {
+            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr())
+                .with_style(style(total))
+                .with_message(text.to_owned());
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        Self { output, bar }
+    }
+
+    /// A bar that shows what happens to a file; `verb` says what became of resumed bytes.
+    pub(crate) fn watch(&self, path: &str, verb: &'static str) -> Progress {
+        let (meter, path) = (self.clone(), plain::line(path));
+        Progress::new(move |step| match step {
+            Transfer::Started(total) => meter.start(total),
+            Transfer::Resumed(bytes) => {
+                meter.note(&format!("resuming: {} {verb}", size::about(bytes)));
+                meter.jump(bytes);
+            }
+            Transfer::Moved(bytes) => meter.add(bytes),
+            Transfer::Position(bytes) => meter.jump(bytes),
+            Transfer::Retrying(error) => {
+                let text = plain::line(error.message());
+                meter.note(&format!("{}; trying again", text.trim_end_matches('.')));
+            }
+            Transfer::Assembling => {
+                meter.wait_for(&format!("all sent; the core is assembling {path}"));
+            }
+        })
+    }
+
+    /// So many bytes are to come, if that is known.
+    fn start(&self, total: Option<u64>) {
+        if let Some(bar) = &self.bar {
+            bar.set_style(style(total));
+            if let Some(total) = total {
+                bar.set_length(total);
+            }
+            bar.reset();
+        }
+    }
+
+    /// So many bytes more have gone by.
+    pub(crate) fn add(&self, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc(bytes);
+        }
+    }
+
+    /// So many bytes have gone by in all, however that came about; the rate begins anew.
+    fn jump(&self, bytes: u64) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(bytes);
+            bar.reset_eta();
+        }
+    }
+
+    /// Says something above the bar; the text must be safe for a terminal already.
+    fn note(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| self.output.note(text)),
+            None => self.output.note(text),
+        }
+    }
+
+    /// All bytes have gone by, and what is left takes a time that nobody knows; the text must be
+    /// safe for a terminal already.
+    fn wait_for(&self, text: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_style(styled(WAITING));
+            bar.set_message(text.to_owned());
+        }
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style(total: Option<u64>) -> ProgressStyle {
+    styled(if total.is_some() { KNOWN } else { UNKNOWN })
+}
+
+fn styled(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("=> ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_templates_can_be_read() {
+        for template in [KNOWN, UNKNOWN, WAITING] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The API by subject: each method builds the request for one route.
+
+mod audit;
+mod inbox;
+mod providers;
+mod runs;
+mod worlds;
+
+use reqwest::Method;
+use wharf_wire::rest_v1::{
+    Costs, CreateTicket, CreateToken, Diagnosis, Keys, RotateKeys, Secret, Ticket, Token,
+};
+
+use crate::call::{Call, List};
+use crate::client::Client;
+
+pub use audit::Audit;
+pub use inbox::{Inbox, Seats};
+pub use providers::{Agents, LogFollower, Operatives, Tools};
+pub use runs::{RunFilter, Runs};
+pub use worlds::Worlds;
+
+impl Client {
+    /// Runs: starting, watching, canceling.
+    #[must_use]
+    pub fn runs(&self) -> Runs<'_> {
+        Runs(self)
+    }
+
+    /// Questions and approvals that wait for an answer.
+    #[must_use]
+    pub fn inbox(&self) -> Inbox<'_> {
+        Inbox(self)
+    }
+
+    /// Seats of operators.
+    #[must_use]
+    pub fn seats(&self) -> Seats<'_> {
+        Seats(self)
+    }
+
+    /// Tools, and the tool servers among their providers.
+    #[must_use]
+    pub fn tools(&self) -> Tools<'_> {
+        Tools(self)
+    }
+
+    /// Agents.
+    #[must_use]
+    pub fn agents(&self) -> Agents<'_> {
+        Agents(self)
+    }
+
+    /// Operatives.
+    #[must_use]
+    pub fn operatives(&self) -> Operatives<'_> {
+        Operatives(self)
+    }
+
+    /// Worlds and their files.
+    #[must_use]
+    pub fn worlds(&self) -> Worlds<'_> {
+        Worlds(self)
+    }
+
+    /// Tokens.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens<'_> {
+        Tokens(self)
+    }
+
+    /// Secrets.
+    #[must_use]
+    pub fn secrets(&self) -> Secrets<'_> {
+        Secrets(self)
+    }
+
+    /// The audit.
+    #[must_use]
+    pub fn audit(&self) -> Audit<'_> {
+        Audit(self)
+    }
+
+    /// What runs have cost. Narrow it with `query`: `by`, `world`, `since`, `until`.
+    pub fn costs(&self) -> Call<Costs> {
+        self.read_at(&["v1", "costs"])
+    }
+
+    /// What could keep the core from working well.
+    pub fn doctor(&self) -> Call<Diagnosis> {
+        self.read_at(&["v1", "doctor"])
+    }
+
+    pub(crate) fn read_at<T>(&self, path: &[&str]) -> Call<T> {
+        Call::new(self, Method::GET, path)
+    }
+
+    pub(crate) fn post_to<T>(&self, path: &[&str]) -> Call<T> {
+        Call::new(self, Method::POST, path)
+    }
+
+    pub(crate) fn delete_at(&self, path: &[&str]) -> Call<()> {
+        Call::new(self, Method::DELETE, path)
+    }
+}
+
+/// Tokens, as [`Client::tokens`] gives them.
+#[derive(Debug, Clone, Copy)]
+pub struct Tokens<'a>(&'a Client);
+
+impl Tokens<'_> {
+    /// Creates a token; the answer alone shows it.
+    pub fn create(&self, token: &CreateToken) -> Call<Token> {
+        self.0.post_to(&["v1", "tokens"]).body(token)
+    }
+
+    /// All tokens, without what lets anybody in.
+    pub fn list(&self) -> List<Token> {
+        List::new(self.0, &["v1", "tokens"])
+    }
+
+    /// Revokes a token.
+    pub fn revoke(&self, id: &str) -> Call<()> {
+        self.0.delete_at(&["v1", "tokens", id])
+    }
+
+    /// Replaces the key that tokens are signed with.
+    pub fn rotate(&self, rotate: &RotateKeys) -> Call<Keys> {
+        self.0.post_to(&["v1", "tokens", "rotate"]).body(rotate)
+    }
+
+    /// Creates a ticket: a short-lived credential for an address, for what sends no headers.
+    pub fn create_ticket(&self, ticket: &CreateTicket) -> Call<Ticket> {
+        self.0.post_to(&["v1", "tickets"]).body(ticket)
+    }
+}
+
+/// Secrets, as [`Client::secrets`] gives them.
+#[derive(Debug, Clone, Copy)]
+pub struct Secrets<'a>(&'a Client);
+
+impl Secrets<'_> {
+    /// The names of all secrets; nobody can read their values.
+    pub fn list(&self) -> List<Secret> {
+        List::new(self.0, &["v1", "secrets"])
+    }
+
+    /// Sets a secret.
+    pub fn set(&self, name: &str, value: Vec<u8>) -> Call<()> {
+        let call = Call::new(self.0, Method::PUT, &["v1", "secrets", name]);
+        call.with(|request| request.header("content-type", "application/octet-stream").body(value))
+    }
+
+    /// Removes a secret.
+    pub fn remove(&self, name: &str) -> Call<()> {
+        self.0.delete_at(&["v1", "secrets", name])
+    }
+}

@@ -1,0 +1,177 @@
+//! Runs.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::time::Instant;
+use wharf_vocab::RunStatus;
+use wharf_wire::rest_v1::{CancelRun, CreateRun, Run, RunAccepted};
+
+use crate::call::{Call, List};
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::follow::Follower;
+
+/// How long the core may be away before a request is given up.
+const OUTAGE_MAX: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Which runs to list.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RunFilter<'a> {
+    /// Only runs of this world.
+    pub world: Option<&'a str>,
+    /// Only runs of this tool.
+    pub tool: Option<&'a str>,
+    /// Only runs with this status.
+    pub status: Option<RunStatus>,
+}
+
+/// Runs, as [`Client::runs`] gives them.
+#[derive(Debug, Clone, Copy)]
+pub struct Runs<'a>(pub(super) &'a Client);
+
+impl Runs<'_> {
+    /// Runs a tool in the default world and waits for its end, however the run ends. It survives
+    /// lost connections and restarts of the core. For more than a tool and its inputs there are
+    /// [`submit`](Self::submit) and [`follow`](Self::follow).
+    pub async fn run(&self, tool: &str, inputs: Value) -> Result<Run> {
+        let request = CreateRun {
+            tool: tool.to_owned(),
+            inputs,
+            outputs: Value::Null,
+            world: None,
+            mode: None,
+            run_id: Some(uuid::Uuid::now_v7().to_string()),
+            continues: None,
+            idempotency_key: None,
+            timeout_ms: None,
+            correlation_id: None,
+            budget_micro: None,
+            durability: None,
+            context: None,
+            operator: None,
+        };
+        let accepted = self.submit(&request, |_| {}).await?;
+        self.follow(&accepted.run_id, None, 0).end().await
+    }
+
+    /// Asks for a run once. If the answer gets lost, nobody here knows whether it was accepted.
+    pub fn create(&self, request: &CreateRun) -> Call<RunAccepted> {
+        self.0.post_to(&["v1", "runs"]).body(request)
+    }
+
+    /// Asks for a run until the core has answered, and so has it accepted exactly once. The
+    /// request must carry a `run_id` or an `idempotency_key`. `retrying` is called once if the
+    /// answer got lost.
+    pub async fn submit(
+        &self,
+        request: &CreateRun,
+        retrying: impl FnOnce(&Error),
+    ) -> Result<RunAccepted> {
+        let error = match self.create(request).await {
+            Err(error) if error.is_outage() && error.may_have_executed() => error,
+            answered => return answered,
+        };
+        retrying(&error);
+        tokio::time::sleep(PAUSE).await;
+        self.until_heard(|client| client.runs().create(request)).await
+    }
+
+    /// One run.
+    pub fn get(&self, run: &str) -> Call<Run> {
+        self.0.read_at(&["v1", "runs", run])
+    }
+
+    /// Runs, the newest first.
+    pub fn list(&self, filter: &RunFilter<'_>) -> List<Run> {
+        List::new(self.0, &["v1", "runs"])
+            .query("world", filter.world)
+            .query("tool", filter.tool)
+            .query("status", filter.status.map(RunStatus::as_str))
+    }
+
+    /// Follows a run from the event after number `after`.
+    pub fn follow(&self, run: &str, world: Option<&str>, after: u64) -> Follower {
+        Follower::new(self.0.clone(), run, world, after)
+    }
+
+    /// Cancels a run. The answer says only that the core knows of it.
+    pub fn cancel(&self, run: &str, reason: Option<&str>) -> Call<RunAccepted> {
+        let body = CancelRun { reason: reason.map(str::to_owned) };
+        self.0.post_to(&["v1", "runs", run, "cancel"]).body(&body)
+    }
+
+    /// Asks for the cancel until the core has answered.
+    pub async fn cancel_surely(
+        &self,
+        run: &str,
+        world: Option<&str>,
+        reason: &str,
+    ) -> Result<RunAccepted> {
+        self.until_heard(|client| client.runs().cancel(run, Some(reason)).world(world)).await
+    }
+
+    /// Removes a run that is over.
+    pub fn purge(&self, run: &str) -> Call<()> {
+        self.0.delete_at(&["v1", "runs", run])
+    }
+
+    /// Makes a request again and again while the core is away, but not for ever.
+    async fn until_heard(
+        &self,
+        call: impl Fn(&Client) -> Call<RunAccepted>,
+    ) -> Result<RunAccepted> {
+        let since = Instant::now();
+        loop {
+            let answered = match self.0.found_again() {
+                Ok(client) => call(&client).await,
+                Err(error) => Err(error),
+            };
+            match answered {
+                Err(error) if error.is_outage() && since.elapsed() < OUTAGE_MAX => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                answered => return answered,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Reply, Scripted};
+    use serde_json::json;
+
+    fn request() -> CreateRun {
+        serde_json::from_value(json!({"tool": "wharf/echo", "run_id": "r1"})).expect("a request")
+    }
+
+    #[tokio::test]
+    async fn a_lost_answer_is_asked_for_again_with_the_same_request() {
+        let mut scripted = Scripted::new();
+        let mut replies =
+            [Reply::Break, Reply::Json(202, json!({"run_id": "r1", "status": "queued"}))]
+                .into_iter();
+        scripted.start(move |_| replies.next().unwrap_or(Reply::Break)).await;
+        let mut lost = None;
+        let client = scripted.client();
+        let accepted = client.runs().submit(&request(), |error| lost = Some(error.clone())).await;
+        assert_eq!(accepted.expect("accepted").run_id, "r1");
+        assert!(lost.is_some_and(|error| error.is_outage()));
+        let bodies: Vec<_> = scripted.seen().into_iter().map(|request| request.body).collect();
+        assert_eq!(bodies.len(), 2);
+        assert_eq!(bodies[0], bodies[1]);
+    }
+
+    #[tokio::test]
+    async fn a_core_that_was_never_there_is_not_waited_for() {
+        let mut scripted = Scripted::new();
+        scripted.start(|_| Reply::Break).await.stop().await;
+        let client = scripted.client();
+        let error = client.runs().submit(&request(), |_| {}).await.expect_err("nobody there");
+        assert!(error.message().ends_with("start it with: wharf up"), "{error:?}");
+        assert!(scripted.seen().is_empty());
+    }
+}

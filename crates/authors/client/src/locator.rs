@@ -1,0 +1,197 @@
+//! Finds the core: by address and token if they are given, else by its home.
+//!
+//! What is given wins over the environment. The owner's token of a home is sent only to the core
+//! that the home names.
+
+use std::path::PathBuf;
+
+use reqwest::Url;
+use wharf_vocab::Code;
+
+use crate::error::{Error, Result};
+use crate::home::Home;
+
+/// Where to look for a core. A client looks again after the core was restarted, because its port
+/// and its token may have changed.
+#[derive(Debug, Clone, Default)]
+pub struct Locator {
+    /// The core's address.
+    pub url: Option<String>,
+    /// The token to send.
+    pub token: Option<String>,
+    /// The core's home; it wins over `url_env` and `token_env`.
+    pub home: Option<PathBuf>,
+    /// The address to use if neither `url` nor `home` is given; by custom that of `WHARF_URL`.
+    pub url_env: Option<String>,
+    /// The token to use if none is given; by custom that of `WHARF_TOKEN`.
+    pub token_env: Option<String>,
+}
+
+/// A core's address, and the token it is sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Target {
+    pub(crate) url: Url,
+    pub(crate) token: String,
+}
+
+impl Locator {
+    /// The core that the environment names: `WHARF_URL` and `WHARF_TOKEN`, else the home of
+    /// `WHARF_HOME`, else the platform's default home.
+    #[must_use]
+    pub fn from_env() -> Self {
+        let env = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self { url_env: env("WHARF_URL"), token_env: env("WHARF_TOKEN"), ..Self::default() }
+    }
+
+    /// The core at this address.
+    pub fn at(url: impl Into<String>, token: impl Into<String>) -> Self {
+        Self { url: Some(url.into()), token: Some(token.into()), ..Self::default() }
+    }
+
+    /// The core that uses this home.
+    pub fn of_home(home: impl Into<PathBuf>) -> Self {
+        Self { home: Some(home.into()), ..Self::default() }
+    }
+
+    /// The home that is looked into.
+    pub fn home(&self) -> Result<Home> {
+        Ok(Home::resolve(self.home.clone())?)
+    }
+
+    /// Finds the core as it is now.
+    pub(crate) fn find(&self) -> Result<Target> {
+        let from_env = if self.home.is_none() { self.url_env.as_ref() } else { None };
+        match self.url.as_ref().or(from_env) {
+            Some(url) => self.find_by_url(url),
+            None => self.find_by_home(),
+        }
+    }
+
+    /// A name for the core that stays the same when its port changes: its home, or the address
+    /// it was named by.
+    pub(crate) fn core_name(&self) -> Result<String> {
+        let from_env = if self.home.is_none() { self.url_env.as_ref() } else { None };
+        match self.url.as_ref().or(from_env) {
+            Some(url) => Ok(read_url(url)?.to_string()),
+            None => Ok(self.home()?.path().display().to_string()),
+        }
+    }
+
+    fn find_by_url(&self, text: &str) -> Result<Target> {
+        let url = read_url(text)?;
+        let token = self.token.clone().or_else(|| self.token_env.clone());
+        let token = token.or_else(|| self.owner_token_for(&url)).ok_or_else(|| {
+            let message = format!("there is no token for {url}; give --token or set WHARF_TOKEN");
+            Error::new(Code::AuthRequired, message)
+        })?;
+        Ok(Target { url, token })
+    }
+
+    /// The token of the home, if the home's core is the one at `url`.
+    fn owner_token_for(&self, url: &Url) -> Option<String> {
+        let home = self.home().ok()?;
+        let core = home.core().ok()??;
+        let same = read_url(&core.http).ok()? == *url;
+        if same { home.owner_token().ok() } else { None }
+    }
+
+    fn find_by_home(&self) -> Result<Target> {
+        let home = self.home()?;
+        let Some(core) = home.core()? else {
+            let path = home.path().display();
+            let message = format!("no core is running for {path}; start it with: wharf up");
+            return Err(Error::new(Code::CoreUnreachable, message));
+        };
+        let url = read_url(&core.http)?;
+        // A home that was typed says whose token is meant; one that was not leaves it to the
+        // environment.
+        let token_env = self.token_env.clone();
+        let token = match (self.token.clone(), &self.home) {
+            (Some(token), _) => token,
+            (None, Some(_)) => home.owner_token().or_else(|fault| token_env.ok_or(fault))?,
+            (None, None) => token_env.map_or_else(|| home.owner_token(), Ok)?,
+        };
+        Ok(Target { url, token })
+    }
+}
+
+fn read_url(text: &str) -> Result<Url> {
+    let wrong =
+        || Error::usage(format!("{text:?} is not an address such as http://127.0.0.1:7420"));
+    let url = Url::parse(text).map_err(|_| wrong())?;
+    let usable = matches!(url.scheme(), "http" | "https") && url.has_host();
+    if usable { Ok(url) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(url: Option<&str>, token: Option<&str>, home: &std::path::Path) -> Locator {
+        Locator {
+            url: url.map(str::to_owned),
+            token: token.map(str::to_owned),
+            home: Some(home.to_owned()),
+            ..Locator::default()
+        }
+    }
+
+    fn home_of_a_core(http: &str) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("dir");
+        let run = dir.path().join("run");
+        std::fs::create_dir(&run).expect("made");
+        let core = serde_json::json!({"http": http, "pid": 1, "version": "0"});
+        std::fs::write(run.join("core.json"), core.to_string()).expect("written");
+        std::fs::write(run.join("owner.token"), "owners").expect("written");
+        dir
+    }
+
+    #[test]
+    fn a_home_names_its_core_and_its_token() {
+        let dir = home_of_a_core("http://127.0.0.1:7420");
+        let target = given(None, None, dir.path()).find().expect("found");
+        assert_eq!(target.url.as_str(), "http://127.0.0.1:7420/");
+        assert_eq!(target.token, "owners");
+    }
+
+    #[test]
+    fn a_typed_token_wins() {
+        let dir = home_of_a_core("http://127.0.0.1:7420");
+        let target = given(None, Some("mine"), dir.path()).find().expect("found");
+        assert_eq!(target.token, "mine");
+    }
+
+    #[test]
+    fn a_typed_home_wins_over_the_environment() {
+        let dir = home_of_a_core("http://127.0.0.1:7420");
+        let mut locator = given(None, None, dir.path());
+        locator.url_env = Some("http://elsewhere:1".into());
+        locator.token_env = Some("other".into());
+        let target = locator.find().expect("found");
+        assert_eq!((target.url.port(), target.token.as_str()), (Some(7420), "owners"));
+    }
+
+    #[test]
+    fn the_owners_token_goes_to_its_own_core_only() {
+        let dir = home_of_a_core("http://127.0.0.1:7420");
+        let own = given(Some("http://127.0.0.1:7420/"), None, dir.path()).find().expect("found");
+        assert_eq!(own.token, "owners");
+        let error = given(Some("http://127.0.0.1:7421"), None, dir.path()).find();
+        assert!(error.expect_err("refused").is(Code::AuthRequired));
+    }
+
+    #[test]
+    fn a_home_without_a_core_says_how_to_start_one() {
+        let dir = tempfile::tempdir().expect("dir");
+        let error = given(None, None, dir.path()).find().expect_err("nothing there");
+        assert!(error.is(Code::CoreUnreachable));
+        assert!(error.message().ends_with("start it with: wharf up"));
+    }
+
+    #[test]
+    fn only_http_addresses_are_taken() {
+        for bad in ["", "localhost:7420", "ftp://x", "http://"] {
+            assert!(read_url(bad).is_err(), "{bad}");
+        }
+    }
+}
