@@ -101,7 +101,7 @@ async fn approved(
         }
         other => other?,
     };
-    let id = view.agent.id;
+    let id = view.provider.id;
     edge.approve(owner, id.clone(), Approve::default()).await?;
     Ok(Some(id))
 }
@@ -123,9 +123,9 @@ async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
 /// program brings its examples with it, so a newer one brings others.
 async fn changed(edge: &impl ProviderControl, folder: &Path) -> Result<Option<ProviderId>, Fault> {
     let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-    let in_folder = |view: &ProviderView| Path::new(&view.agent.folder) == folder;
+    let in_folder = |view: &ProviderView| Path::new(&view.provider.folder) == folder;
     let Some(view) = edge.list().into_iter().find(in_folder) else { return Ok(None) };
-    let id = view.agent.id;
+    let id = view.provider.id;
     let differs = !edge.drift(id.clone()).await?.is_empty();
     Ok(differs.then_some(id))
 }

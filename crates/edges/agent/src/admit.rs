@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use wharf_hosting::{Command, Live, Places};
+use wharf_hosting::{Command, Kind as _, Live, Places};
 use wharf_protocol::agent::{HelloReceived, Refusal};
 use wharf_vocab::{LaunchId, ProviderId};
 
-use crate::control::{Shared, is_agent};
+use crate::control::Shared;
 
 /// How long a hello waits for the launch it belongs to: a process can be faster than the word of
 /// its start.
@@ -72,7 +72,7 @@ pub(crate) async fn admit(
     let unknown = (Refusal::Unauthorized, "agent unknown");
     let agent = ProviderId::new(&hello.agent_id).map_err(|_| unknown)?;
     let known = shared.options.handle.agent(&agent).map_err(|_| unknown)?;
-    if !is_agent(&known) {
+    if !shared.owns(&known) {
         return Err(unknown);
     }
     if let Some(hash) = &hello.manifest_hash

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::Provider;
+use wharf_domain::{Provider, ProviderKind};
 use wharf_engine::launcher::LaunchSpec;
 use wharf_hosting::{Kept, Places, Sockets, bind_unix};
 use wharf_vocab::Fault;
@@ -42,7 +42,11 @@ pub(crate) fn connect(
     sockets: &mut Sockets,
 ) -> Result<Kept, Fault> {
     let own = |inherited| Own { agent: agent.id.clone(), launch: spec.launch.clone(), inherited };
-    if agent.manifest.inherits_connection {
+    let inherits = match &agent.manifest.kind {
+        ProviderKind::Agent(details) => details.inherits_connection,
+        ProviderKind::ToolServer(_) | ProviderKind::Operative => false,
+    };
+    if inherits {
         let (ours, theirs) = pair().map_err(|error| sockets.unusable(&error))?;
         listen::serve_inherited(shared, ours, own(true));
         spec.connection = Some(Arc::new(theirs));

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::{Caller, Provider};
+use wharf_domain::{Caller, Provider, ProviderKind};
 use wharf_engine::launcher::{LaunchSpec, LogLine, RestartPolicy};
 use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
 use wharf_hosting::{Control, Gates, Host, Kept, Kind, ManifestFile, Places, Sockets};
@@ -37,11 +37,6 @@ pub(crate) struct Shared {
     pub(crate) address: String,
 }
 
-/// Whether a record is of an agent, and not of something that speaks another wire.
-pub(crate) fn is_agent(agent: &Provider) -> bool {
-    agent.manifest.is_agent()
-}
-
 impl Kind for Shared {
     fn host(&self) -> &Host {
         &self.host
@@ -52,7 +47,10 @@ impl Kind for Shared {
     }
 
     fn owns(&self, agent: &Provider) -> bool {
-        is_agent(agent)
+        match agent.manifest.kind {
+            ProviderKind::Agent(_) => true,
+            ProviderKind::ToolServer(_) | ProviderKind::Operative => false,
+        }
     }
 
     fn manifest_file(&self) -> ManifestFile {

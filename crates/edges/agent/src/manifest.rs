@@ -8,9 +8,11 @@ use std::path::Path;
 
 use serde_json::Value;
 use wharf_domain::permission::Permission;
-use wharf_domain::provider::{Entrypoint, Manifest, ProviderLimits, Usage, quantity};
+use wharf_domain::provider::{
+    AgentDetails, Entrypoint, Manifest, ProviderKind, ProviderLimits, Usage, quantity,
+};
 use wharf_hosting::{ManifestFile, ReadManifest, open_plain};
-use wharf_vocab::{Code, Digest, Fault, Isolation, Object, ProviderId};
+use wharf_vocab::{Code, Digest, Fault, IdError, Isolation, Object, ProviderId};
 
 use crate::json;
 
@@ -83,16 +85,16 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<ReadManifest, Fault> {
         description: optional_text(&fields, "description", TEXT_BYTES_MAX)?.unwrap_or_default(),
         entrypoint: entrypoint(&fields)?,
         permissions: permissions(&fields)?,
-        capabilities: match fields.get("capabilities") {
-            Some(_) => list(&fields, "capabilities")?,
-            None => Vec::new(),
-        },
         limits: limits(&fields)?,
         isolation: isolation(&fields)?,
-        inherits_connection: inherits_connection(&fields)?,
-        source: source(&fields)?,
-        server: None,
-        operative: false,
+        kind: ProviderKind::Agent(AgentDetails {
+            capabilities: match fields.get("capabilities") {
+                Some(_) => list(&fields, "capabilities")?,
+                None => Vec::new(),
+            },
+            inherits_connection: inherits_connection(&fields)?,
+            source: source(&fields)?,
+        }),
     };
     Ok(ReadManifest { id, hash: Digest::of_bytes(bytes), manifest })
 }
@@ -122,7 +124,7 @@ fn id(fields: &Object) -> Result<ProviderId, Fault> {
     match ProviderId::new(&id) {
         // A reference belongs to a tool server.
         Ok(_) if id.contains('/') => Err(wrong(name, "it must not contain a slash")),
-        id => id.map_err(|error| wrong(name, &error.to_string())),
+        id => id.map_err(|_| wrong(name, &IdError { what: "an agent id" }.to_string())),
     }
 }
 

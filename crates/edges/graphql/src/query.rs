@@ -1,6 +1,7 @@
 //! Queries: what there is to see.
 
 use async_graphql::{Context, Object};
+use wharf_domain::ProviderKind;
 use wharf_engine::{CostRequest, FileQuery};
 use wharf_vocab::{Fault, Verb};
 
@@ -221,7 +222,12 @@ impl Query {
         by_name(
             List::Agents,
             page,
-            session.handle.agents().into_iter().filter(|it| it.manifest.is_agent()).collect(),
+            session
+                .handle
+                .agents()
+                .into_iter()
+                .filter(|it| matches!(it.manifest.kind, ProviderKind::Agent(_)))
+                .collect(),
             |it| it.id.as_str(),
             |it| Agent::from(it),
         )

@@ -16,7 +16,7 @@ use wharf_engine::launcher::LogLine;
 use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
-use crate::host::{Entry, blocking, provider};
+use crate::host::{Entry, blocking};
 use crate::kind::Kind;
 use crate::live::{Live, Rest};
 use crate::sink::Sink;
@@ -80,7 +80,7 @@ impl Control {
         let entry = Entry { live: Arc::clone(&live), orders };
         host.with(|providers| providers.insert(id.clone(), entry));
         let handle = self.handle();
-        let (name, tools) = (provider(&id)?, agent.tools.clone());
+        let (name, tools) = (id.clone(), agent.tools.clone());
         if let Err(fault) = handle.register(name.clone(), tools, sink.clone()).await {
             // What it once offered may not be taken today; it can offer its tools again.
             tracing::warn!(agent = %id, %fault, "the tools of a provider were not taken");
@@ -282,7 +282,7 @@ impl ProviderControl for Control {
             self.change(&caller, &id, ProviderInput::Remove).await?;
             self.order(&id, stop_for("it was removed")).await?;
             self.kind.host().with(|providers| providers.remove(&id));
-            self.handle().remove_provider(provider(&id)?).await
+            self.handle().remove_provider(id).await
         }
         .boxed()
     }

@@ -219,7 +219,7 @@ fn manifest_differences(
     if before.limits != now.limits {
         what.push("has other limits".to_owned());
     }
-    if before.server != now.server {
+    if before.tool_server() != now.tool_server() {
         what.push("serves its tool in another way".to_owned());
     }
     if what.is_empty() {

@@ -53,10 +53,9 @@ impl Host {
 
     /// Marks the tools of a provider that are not what was taken on.
     pub fn quarantine(&self, agent: &Provider) {
-        let Ok(provider) = provider(&agent.id) else { return };
         let why = "its definition is not the one that was approved; compare and approve it again";
         let changed = agent.quarantined().map(|def| (def.tool.clone(), why.to_owned()));
-        self.options.handle.set_quarantine(&provider, changed.collect());
+        self.options.handle.set_quarantine(&agent.id, changed.collect());
     }
 
     /// What the permissions of a provider in this folder are judged against.
@@ -94,12 +93,6 @@ pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &ProviderId, reason: String) {
             let _ = entry.orders.send(stop).await;
         }
     });
-}
-
-/// The provider that an agent or a tool server is.
-pub fn provider(agent: &ProviderId) -> Result<ProviderId, Fault> {
-    ProviderId::new(agent.as_str())
-        .map_err(|error| Fault::new(Code::RequestInvalid, format!("{error}.")))
 }
 
 /// Does what waits for the disk on a thread that may wait.

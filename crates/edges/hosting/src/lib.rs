@@ -33,7 +33,7 @@ pub use command::{Closed, Command};
 pub use control::Control;
 pub use cpu::Meter;
 pub use fence::real;
-pub use host::{Host, blocking, provider, random_hex};
+pub use host::{Host, blocking, random_hex};
 pub use kind::{Kept, Kind, ManifestFile, Process, ReadManifest, Upkeep};
 pub use launch::{Sockets, bind_unix, secret};
 pub use live::Live;

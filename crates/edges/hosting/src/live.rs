@@ -15,7 +15,6 @@ use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, ProviderId, Times
 
 use crate::command::{Closed, Command};
 use crate::files::Watch;
-use crate::host::provider;
 use crate::kind::Upkeep;
 use crate::places::Places;
 use crate::pool::{Begun, Failed, Phase, Policy, Pool, Quit, Slot};
@@ -312,7 +311,6 @@ impl Live {
 
     /// Tells the catalog whether calls can be made now.
     pub async fn announce(&self, handle: &Handle, id: &ProviderId) {
-        let Ok(provider) = provider(id) else { return };
         let mut told = self.told.lock().await;
         let availability = self.availability();
         if told.as_ref() == Some(&availability) {
@@ -320,7 +318,7 @@ impl Live {
         }
         *told = Some(availability.clone());
         // When the engine is gone nobody needs to know.
-        let _ = handle.set_availability(provider, availability).await;
+        let _ = handle.set_availability(id.clone(), availability).await;
     }
 
     fn availability(&self) -> Availability {
@@ -373,7 +371,7 @@ impl Live {
             instances: slots().filter(|slot| slot.process().is_some()).count(),
             limits,
             wishes: Vec::new(),
-            agent,
+            provider: agent,
         }
     }
 }

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_engine::launcher::LogLine;
 use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
-use wharf_hosting::{Control, Kind, provider};
+use wharf_hosting::{Control, Kind};
 use wharf_vocab::{Fault, ProviderId, ToolId};
 
 use crate::options::Options;
@@ -48,7 +48,7 @@ impl RunEdge {
         approve: Approve,
     ) -> Result<ProviderView, Fault> {
         let approved = self.control.approve(caller.clone(), id.clone(), approve).await?;
-        self.offer(&approved.agent).await?;
+        self.offer(&approved.provider).await?;
         self.control.start(caller, id).await
     }
 
@@ -63,7 +63,7 @@ impl RunEdge {
         let known = handle.change_agent(&Caller::core(), &agent.id, input).await?;
         // What changed is set apart before it can be seen.
         host.quarantine(&known);
-        handle.set_tools(&provider(&agent.id)?, tools.to_vec())
+        handle.set_tools(&agent.id, tools.to_vec())
     }
 }
 

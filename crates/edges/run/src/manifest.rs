@@ -14,7 +14,8 @@ use toml::Table;
 use wharf_domain::ToolDef;
 use wharf_domain::permission::Permission;
 use wharf_domain::provider::{
-    Entrypoint, Manifest, ProviderLimits, RESERVED_IDS, Serving, ToolServer, Usage, quantity,
+    Entrypoint, Manifest, ProviderKind, ProviderLimits, RESERVED_IDS, Serving, ToolServer, Usage,
+    quantity,
 };
 use wharf_vocab::{Code, Digest, Fault, Isolation, ProviderId, SandboxLevel, SecretName, ToolId};
 
@@ -95,12 +96,9 @@ pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
         description: tool.description.clone(),
         entrypoint: entrypoint(&how),
         permissions: permissions(&fields, token_secret.as_ref())?,
-        capabilities: Vec::new(),
         limits: limits(&fields)?,
         isolation: isolation(&fields)?,
-        inherits_connection: false,
-        source: None,
-        server: Some(Box::new(ToolServer {
+        kind: ProviderKind::ToolServer(Box::new(ToolServer {
             how,
             tool,
             token_secret,
@@ -109,7 +107,6 @@ pub(crate) fn read(folder: &Path) -> Result<Read, Fault> {
             https_only: https_only(&fields)?,
             sandbox: sandbox(&fields)?,
         })),
-        operative: false,
     };
     Ok(Read { id, hash: hash(&read), manifest })
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use wharf_domain::Provider;
 use wharf_domain::provider::{Serving, ToolServer};
+use wharf_domain::{Provider, ProviderKind};
 use wharf_engine::launcher::LaunchSpec;
 use wharf_engine::providers::Scan;
 use wharf_hosting::{
@@ -44,7 +44,7 @@ fn read(folder: &Path) -> Result<ReadManifest, Fault> {
 
 /// What a record says of its tool server.
 pub(crate) fn server_of(agent: &Provider) -> Result<&ToolServer, Fault> {
-    agent.manifest.server.as_deref().ok_or_else(|| unknown(&agent.id))
+    agent.manifest.tool_server().ok_or_else(|| unknown(&agent.id))
 }
 
 pub(crate) fn unknown(id: &ProviderId) -> Fault {
@@ -109,7 +109,10 @@ impl Kind for Tools {
     }
 
     fn owns(&self, agent: &Provider) -> bool {
-        agent.manifest.server.is_some()
+        match agent.manifest.kind {
+            ProviderKind::ToolServer(_) => true,
+            ProviderKind::Agent(_) | ProviderKind::Operative => false,
+        }
     }
 
     fn manifest_file(&self) -> ManifestFile {
@@ -126,7 +129,7 @@ impl Kind for Tools {
     }
 
     fn check(&self, read: &ReadManifest) -> Result<(), Fault> {
-        let Some(server) = &read.manifest.server else { return Ok(()) };
+        let Some(server) = read.manifest.tool_server() else { return Ok(()) };
         match &server.how {
             Serving::Remote { url } => self.check_remote(url, server),
             Serving::Image { .. } if self.options.container.is_empty() => {
@@ -141,7 +144,7 @@ impl Kind for Tools {
     }
 
     fn has_process(&self, agent: &Provider) -> bool {
-        agent.manifest.server.as_ref().is_some_and(|server| server.how.is_launched())
+        agent.manifest.tool_server().is_some_and(|server| server.how.is_launched())
     }
 
     fn equip<'a>(

@@ -7,13 +7,11 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use wharf_domain::provider::{Entrypoint, ProviderLimits};
 use wharf_domain::{Caller, Manifest, ProviderInput, ToolDef};
-use wharf_vocab::{Code, Digest, Fault, ProviderId};
+use wharf_vocab::{Code, Fault, ProviderId};
 use wharf_wire::tool_v1::close;
 
 use crate::options::Options;
-use crate::query;
 use crate::routes;
 use crate::shares::Shares;
 use crate::sink::Sink;
@@ -61,7 +59,7 @@ impl ToolEdge {
             options,
         });
         let known = shared.options.handle.agents().into_iter();
-        for agent in known.filter(|agent| agent.manifest.operative) {
+        for agent in known.filter(|known| !known.manifest.kind.is_launched()) {
             if let Err(fault) = shared.take_up(&agent.id, agent.tools).await {
                 tracing::error!(operative = %agent.id, %fault, "an operative was not taken up");
             }
@@ -132,11 +130,9 @@ impl Shared {
 
     /// Takes up an operative of an earlier core.
     async fn take_up(self: &Arc<Self>, id: &ProviderId, tools: Vec<ToolDef>) -> Result<(), Fault> {
-        let name = ProviderId::new(id.as_str())
-            .map_err(|_| Fault::new(Code::CoreInternal, "The name does not fit."))?;
-        let station = self.station_or_new(&name)?;
+        let station = self.station_or_new(id)?;
         let sink = Arc::new(Sink::new(self, Arc::clone(&station)));
-        self.options.handle.register(name, tools, sink).await?;
+        self.options.handle.register(id.clone(), tools, sink).await?;
         // It is known, whoever asks next.
         let _ = station.known.set(());
         self.wait_for(&station);
@@ -149,14 +145,13 @@ impl Shared {
         caller: &Caller,
         name: &ProviderId,
     ) -> Result<Arc<Station>, Fault> {
-        let id = query::record(name)?;
-        let known = self.options.handle.agent(&id);
-        if known.is_ok_and(|agent| !agent.manifest.operative) {
+        let known = self.options.handle.agent(name);
+        if known.is_ok_and(|known| known.manifest.kind.is_launched()) {
             return Err(taken(name));
         }
         let station = self.station_or_new(name)?;
         station.check(&caller.grant)?;
-        let made = station.known.get_or_try_init(|| self.make(caller, &id, &station)).await;
+        let made = station.known.get_or_try_init(|| self.make(caller, &station)).await;
         if let Err(fault) = made {
             self.remove_station(&station);
             return Err(if fault.is(Code::ToolConflict) { taken(name) } else { fault });
@@ -164,16 +159,12 @@ impl Shared {
         Ok(station)
     }
 
-    async fn make(
-        self: &Arc<Self>,
-        caller: &Caller,
-        id: &ProviderId,
-        station: &Arc<Station>,
-    ) -> Result<(), Fault> {
+    async fn make(self: &Arc<Self>, caller: &Caller, station: &Arc<Station>) -> Result<(), Fault> {
         let handle = &self.options.handle;
         let sink = Arc::new(Sink::new(self, Arc::clone(station)));
         handle.register(station.name.clone(), Vec::new(), sink).await?;
-        let added = handle.change_agent(caller, id, record(id)).await;
+        let added =
+            handle.change_agent(caller, &station.name, Manifest::operative(&station.name)).await;
         if let Err(fault) = added {
             handle.remove_provider(station.name.clone()).await?;
             return Err(fault);
@@ -216,31 +207,11 @@ impl Shared {
         let unknown = || Fault::new(Code::AgentNotFound, format!("There is no operative {name}."));
         let station = self.station(name).ok_or_else(unknown)?;
         let handle = &self.options.handle;
-        handle.change_agent(caller, &query::record(name)?, ProviderInput::Remove).await?;
+        handle.change_agent(caller, name, ProviderInput::Remove).await?;
         station.forget();
         self.remove_station(&station);
         handle.remove_provider(name.clone()).await
     }
-}
-
-/// What the journal keeps of a name.
-fn record(id: &ProviderId) -> ProviderInput {
-    let manifest = Manifest {
-        name: id.to_string(),
-        version: String::new(),
-        description: "An operative: it connects by itself.".to_owned(),
-        entrypoint: Entrypoint { program: String::new(), args: Vec::new() },
-        permissions: Vec::new(),
-        capabilities: Vec::new(),
-        limits: ProviderLimits::default(),
-        isolation: None,
-        inherits_connection: false,
-        source: None,
-        server: None,
-        operative: true,
-    };
-    let manifest_hash = Digest::of(&[b"operative", id.as_str().as_bytes()]);
-    ProviderInput::Add { folder: String::new(), manifest_hash, manifest }
 }
 
 fn taken(name: &ProviderId) -> Fault {

@@ -17,7 +17,6 @@ use crate::children::Children;
 use crate::edge::Shared;
 use crate::follow::Tidings;
 use crate::offer;
-use crate::query;
 use crate::stations::{Place, Station};
 
 /// Attempts that are over and of which the operative may still say what they cost.
@@ -87,8 +86,7 @@ impl Operative {
             let message = format!("Another connection serves {name} now.");
             return Err(Fault::new(Code::ToolConflict, message));
         }
-        let id = query::record(name)?;
-        let before = handle.agent(&id)?.tools;
+        let before = handle.agent(name)?.tools;
         if before != defs {
             handle.may_offer(name.as_str()).map_err(|_| {
                 let message =
@@ -111,7 +109,7 @@ impl Operative {
         let (handle, name) = (&self.shared.options.handle, &self.station.name);
         handle.set_tools(name, defs.clone())?;
         let offered = ProviderInput::Offer { tools: defs };
-        let kept = handle.change_agent(&self.caller, &query::record(name)?, offered).await;
+        let kept = handle.change_agent(&self.caller, name, offered).await;
         if let Err(fault) = kept {
             handle.set_tools(name, before)?;
             return Err(fault);

@@ -132,12 +132,6 @@ fn check_name(caller: &Caller, provider: &ProviderId) -> Result<(), Fault> {
     Err(fault.with("permission", format!("tool:invoke:{name}/*")))
 }
 
-/// The record under which a name is kept.
-pub(crate) fn record(provider: &ProviderId) -> Result<ProviderId, Fault> {
-    ProviderId::new(provider.as_str())
-        .map_err(|_| Fault::new(Code::CoreInternal, "The name does not fit."))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

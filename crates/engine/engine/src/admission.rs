@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wharf_domain::provider::RESERVED_IDS;
 use wharf_domain::run::RunContext;
-use wharf_domain::{Permission, Provider, json_weight};
+use wharf_domain::{Permission, Provider, ProviderKind, json_weight};
 use wharf_ports::Dispatch;
 use wharf_vocab::{Code, Fault, GrantId, ProviderId, ToolId};
 
@@ -52,13 +52,11 @@ impl InputChecks {
             return InputCheck::Enforce;
         }
         let provider = tool.provider();
-        let Ok(id) = ProviderId::new(provider.as_str()) else { return InputCheck::Enforce };
-        let is_agent =
-            |agent: &Provider| agent.manifest.server.is_none() && !agent.manifest.operative;
-        match agents.look(&id, is_agent) {
-            Some(true) => self.of_agent(&id),
-            _ => InputCheck::Enforce,
-        }
+        let of_kind = |known: &Provider| match known.manifest.kind {
+            ProviderKind::Agent(_) => self.of_agent(&provider),
+            ProviderKind::ToolServer(_) | ProviderKind::Operative => InputCheck::Enforce,
+        };
+        agents.look(&provider, of_kind).unwrap_or(InputCheck::Enforce)
     }
 }
 
@@ -141,16 +139,15 @@ fn of_agent<T>(
     provider: &ProviderId,
     look: impl FnOnce(&Provider) -> T,
 ) -> Option<T> {
-    let id = ProviderId::new(provider.as_str()).ok()?;
-    if RESERVED_IDS.contains(&id.as_str()) {
+    if RESERVED_IDS.contains(&provider.as_str()) {
         return None;
     }
-    agents.look(&id, |agent| (!agent.removed).then(|| look(agent)))?
+    agents.look(provider, |agent| (!agent.removed).then(|| look(agent)))?
 }
 
 fn check_agent(agent: &Provider) -> Result<(), Fault> {
     // An operative is let in by its token, and that is all the approval there is.
-    if agent.manifest.operative || agent.is_approved() {
+    if !agent.manifest.kind.is_launched() || agent.is_approved() {
         return Ok(());
     }
     let (code, message) = if agent.drift.is_empty() {

@@ -58,7 +58,7 @@ impl ProviderState {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderView {
     /// What the journal knows of it.
-    pub agent: Provider,
+    pub provider: Provider,
     /// How it fares.
     pub state: ProviderState,
     /// Why, when there is something to say.

@@ -36,7 +36,7 @@ pub use outcome::Outcome;
 pub use permission::Permission;
 pub use policy::{Gate, Patience, PatienceError, Policy, Rule, When, WhenError};
 pub use progress::{Level, Progress, json_weight};
-pub use provider::{Manifest, Provider, ProviderEntry, ProviderInput};
+pub use provider::{Manifest, Provider, ProviderEntry, ProviderInput, ProviderKind};
 pub use run::{Run, RunEntry, RunSpec, RunSummary};
 pub use seat::{NewSeat, Seat, SeatClosed, SeatCreated, SeatEntry, SeatInput, SeatOffered};
 pub use tool::{Availability, KeysKept, ToolDef, WorkerKind};

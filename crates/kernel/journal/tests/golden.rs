@@ -11,7 +11,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wharf_domain::{
-    Ask, AskEntry, Audience, Entry, Grant, Notice, Provider, Run, RunEntry, Seat, World,
+    Ask, AskEntry, Audience, Entry, Grant, Notice, Provider, ProviderKind, Run, RunEntry, Seat,
+    World,
 };
 use wharf_journal::{Kind, decode, decode_progress, encode, encode_progress};
 use wharf_vocab::{StreamId, Timestamp};
@@ -218,10 +219,10 @@ fn replay(stream: &StreamId, entries: Vec<(Timestamp, Entry)>) -> Value {
                 let terms = &approval.terms;
                 json!([terms.sandbox, terms.isolation, approval.files])
             });
-            let kind = match &agent.manifest.server {
-                Some(server) => json!(["tool_server", server]),
-                None if agent.manifest.operative => json!(["operative"]),
-                None => json!(["agent"]),
+            let kind = match &agent.manifest.kind {
+                ProviderKind::Agent(_) => json!(["agent"]),
+                ProviderKind::ToolServer(server) => json!(["tool_server", server]),
+                ProviderKind::Operative => json!(["operative"]),
             };
             json!({
                 "id": agent.id,

@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use wharf_domain::permission::Permission;
 use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
 use wharf_engine::{AttemptRef, Reach};
-use wharf_hosting::{Closed, Phase, Tie, provider};
+use wharf_hosting::{Closed, Phase, Tie};
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
@@ -152,7 +152,7 @@ impl Connection {
             let known = handle.change_agent(&Caller::core(), &agent, input).await?;
             // What changed is set apart before it can be seen.
             self.shared.host.quarantine(&known);
-            handle.set_tools(&provider(&agent)?, tools)
+            handle.set_tools(&agent, tools)
         };
         if let Err(fault) = offered.await {
             tracing::warn!(%agent, code = %fault.code, "the tools of an agent were not taken");

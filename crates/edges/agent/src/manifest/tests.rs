@@ -26,7 +26,7 @@ fn a_manifest_is_read_and_its_hash_is_that_of_its_bytes() {
     assert_eq!(read.id.as_str(), "dev.example.hello");
     assert_eq!(read.manifest.name, "dev.example.hello");
     assert_eq!(read.manifest.entrypoint.args, ["--loud"]);
-    assert!(!read.manifest.inherits_connection);
+    assert_eq!(read.manifest.kind, ProviderKind::Agent(AgentDetails::default()));
     let spaced = bytes.replace('{', "{ ");
     assert_ne!(parse(spaced.as_bytes()).expect("valid").hash, read.hash);
 }
@@ -60,8 +60,12 @@ fn limits_isolation_connection_and_source_are_read() {
         }
     );
     assert_eq!(read.isolation, Some(Isolation::Run));
-    assert!(read.inherits_connection);
-    assert_eq!(read.source.as_deref(), Some("https://example.dev/hello.git#v1"));
+    let details = AgentDetails {
+        inherits_connection: true,
+        source: Some("https://example.dev/hello.git#v1".into()),
+        ..AgentDetails::default()
+    };
+    assert_eq!(read.kind, ProviderKind::Agent(details));
 }
 
 #[test]

@@ -58,7 +58,7 @@ async fn r089_inputs_that_do_not_fit_never_reach_the_agent() {
     let mut strict = tool("strict");
     strict["input_schema"] = json!({"type": "object", "required": ["n"]});
     agent.offer(&[strict]).await;
-    stage.until(|view| !view.agent.tools.is_empty()).await;
+    stage.until(|view| !view.provider.tools.is_empty()).await;
     let deadline = tokio::time::Instant::now() + LONG;
     let fault = loop {
         let fault = stage.run("strict", json!({})).await.expect_err("does not fit");

@@ -51,10 +51,10 @@ async fn r084_an_agent_that_was_added_again_since_the_owner_looked_is_not_approv
     stage.write_manifest_with(json!({"permissions": ["network:egress:x.dev"]}));
     let now = stage.edge.add(owner(), stage.folder()).await.expect("added again");
     let of = |hash| Approve { manifest_hash: Some(hash), ..Approve::default() };
-    let stale = stage.edge.approve(owner(), id(), of(seen.agent.manifest_hash)).await;
+    let stale = stage.edge.approve(owner(), id(), of(seen.provider.manifest_hash)).await;
     assert!(stale.as_ref().is_err_and(|fault| fault.is(Code::AgentDrifted)), "{stale:?}");
-    let view = stage.edge.approve(owner(), id(), of(now.agent.manifest_hash)).await;
-    assert!(view.expect("what was seen").agent.is_approved());
+    let view = stage.edge.approve(owner(), id(), of(now.provider.manifest_hash)).await;
+    assert!(view.expect("what was seen").provider.is_approved());
 }
 
 #[tokio::test]
@@ -85,7 +85,8 @@ async fn r084_drift_while_it_runs_refuses_the_next_call_and_stops_the_agent() {
     let said = agent.receive().await;
     assert_eq!(said["type"], "core.goodbye", "nothing was sent of the call: {said}");
     launch.over().await;
-    let view = stage.until(|view| view.state == ProviderState::Drifted && !view.agent.wanted).await;
+    let view =
+        stage.until(|view| view.state == ProviderState::Drifted && !view.provider.wanted).await;
     assert!(view.reason.expect("a reason").contains("agent.py was changed"));
     assert_eq!(stage.audited("agent.manifest_drift_detected").await.len(), 1);
     let later = stage.run("echo", json!({})).await;
@@ -137,7 +138,8 @@ async fn r084_a_crashed_agent_whose_files_changed_is_not_started_again() {
     let launch = stage.started().await;
     stage.write("hello", "something else");
     launch.exit(1);
-    let view = stage.until(|view| view.state == ProviderState::Drifted && !view.agent.wanted).await;
+    let view =
+        stage.until(|view| view.state == ProviderState::Drifted && !view.provider.wanted).await;
     assert!(view.reason.expect("a reason").contains("hello was changed"));
 }
 

@@ -77,7 +77,7 @@ async fn r054_each_run_has_a_process_of_its_own_which_ends_with_it() {
         assert_eq!(stage.end_of(&run.key).await.status(), RunStatus::Succeeded);
     }
     second.over().await;
-    stage.until(|view| view.agent.wanted && view.instances >= 1).await;
+    stage.until(|view| view.provider.wanted && view.instances >= 1).await;
 }
 
 /// The folders a launch is told of, made as a real launch finds them.

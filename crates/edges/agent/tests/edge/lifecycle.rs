@@ -30,7 +30,7 @@ async fn r063_an_agent_is_added_approved_started_and_stopped_with_a_goodbye() {
     let stopped = stopping.await.expect("no panic").expect("stopped");
     assert!(launch.is_over());
     assert_eq!(stage.edge.show(&id()).expect("known").state, ProviderState::Stopped);
-    assert_eq!(stopped.agent.tools.len(), 1, "its tools keep their place");
+    assert_eq!(stopped.provider.tools.len(), 1, "its tools keep their place");
     stage.edge.remove(owner(), id()).await.expect("removed");
     assert!(stage.edge.show(&id()).expect_err("gone").is(Code::AgentNotFound));
     assert!(stage.run("echo", json!({})).await.expect_err("gone").is(Code::ToolNotFound));
@@ -140,7 +140,7 @@ async fn r053_an_id_that_is_not_the_launched_manifests_is_turned_away() {
 async fn r055_another_manifest_hash_is_turned_away_and_the_right_one_is_let_in() {
     let mut stage = Stage::new().await;
     let launch = stage.started().await;
-    let hash = stage.edge.show(&id()).expect("known").agent.manifest_hash.to_string();
+    let hash = stage.edge.show(&id()).expect("known").provider.manifest_hash.to_string();
     let hello = |token: &str, hash: &str| {
         json!({
             "session_token": token, "agent_id": "dev.example.hello", "agent_version": "0.1.0",
@@ -174,7 +174,7 @@ async fn r146_crashes_are_followed_by_new_launches_with_new_tokens_until_it_is_t
     launch.exit(3);
     let crashed = stage.until(|view| view.state == ProviderState::Crashed).await;
     assert!(crashed.reason.expect("a reason").contains("exit code 3"));
-    stage.until(|view| !view.agent.wanted).await;
+    stage.until(|view| !view.provider.wanted).await;
     stage.audited("agent.run_crashed").await;
     assert!(stage.audited("agent.run_started").await.len() >= 5);
     stage.edge.start(owner(), id()).await.expect("by hand it may begin again");

@@ -1,7 +1,9 @@
 //! Records of providers that are not agents.
 
 use serde_json::json;
-use wharf_domain::provider::{Entrypoint, Manifest, ProviderLimits, Serving, ToolServer};
+use wharf_domain::provider::{
+    Entrypoint, Manifest, ProviderKind, ProviderLimits, Serving, ToolServer,
+};
 use wharf_domain::{ProviderInput, ToolDef};
 use wharf_engine::providers::ProviderControl as _;
 use wharf_vocab::{Code, Digest, ProviderId, ToolId};
@@ -31,13 +33,9 @@ fn tool_server() -> ProviderInput {
             description: String::new(),
             entrypoint: Entrypoint { program: "tool.py".into(), args: Vec::new() },
             permissions: Vec::new(),
-            capabilities: Vec::new(),
             limits: ProviderLimits::default(),
             isolation: None,
-            inherits_connection: false,
-            source: None,
-            server: Some(Box::new(server)),
-            operative: false,
+            kind: ProviderKind::ToolServer(Box::new(server)),
         },
     }
 }

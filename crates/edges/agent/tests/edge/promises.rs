@@ -36,7 +36,9 @@ async fn one_of_two(stage: &mut Stage, (able, capability): (&str, &str), other: 
     let mut definition = tool(able);
     definition["capabilities"] = json!([capability]);
     agent.offer(&[definition, tool(other)]).await;
-    stage.until(|view| view.agent.tools.len() == 2 && view.state == ProviderState::Running).await;
+    stage
+        .until(|view| view.provider.tools.len() == 2 && view.state == ProviderState::Running)
+        .await;
     agent
 }
 
@@ -128,7 +130,9 @@ async fn r034_r170_a_child_belongs_to_what_its_parent_belongs_to() {
     let launch = stage.started().await;
     let mut agent = Agent::join(&launch, &["tools", "invoke"]).await;
     agent.offer(&[tool("parent"), tool("child")]).await;
-    stage.until(|view| view.agent.tools.len() == 2 && view.state == ProviderState::Running).await;
+    stage
+        .until(|view| view.provider.tools.len() == 2 && view.state == ProviderState::Running)
+        .await;
     let mut traced = new("parent", object(json!({})));
     traced.traceparent = Some(TRACE.to_owned());
     let run = stage.handle.create_run(&owner(), traced).await.expect("accepted").run;

@@ -175,7 +175,7 @@ async fn a_secret_that_is_not_set_fails_the_start_by_its_name() {
     stage.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
     let fault = stage.edge.start(owner(), id()).await.expect_err("no secret");
     assert!(fault.is(Code::SecretNotFound) && fault.message.contains("API_KEY"), "{fault}");
-    assert!(!stage.edge.show(&id()).expect("known").agent.wanted);
+    assert!(!stage.edge.show(&id()).expect("known").provider.wanted);
 }
 
 #[tokio::test]

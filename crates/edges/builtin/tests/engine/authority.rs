@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use wharf_domain::grant::{Narrowing, NewGrant, token};
 use wharf_domain::permission::ToolPattern;
-use wharf_domain::provider::{Entrypoint, ProviderLimits, Terms};
+use wharf_domain::provider::{AgentDetails, Entrypoint, ProviderKind, ProviderLimits, Terms};
 use wharf_domain::run::RunContext;
 use wharf_domain::{Caller, Manifest, ProviderInput, Resolution, Rights};
 use wharf_vocab::{Code, Digest, GrantId, ProviderId, RunStatus, Timestamp, ToolId, Verb, WorldId};
@@ -188,13 +188,9 @@ async fn agent(bench: &Bench) -> ProviderId {
         description: String::new(),
         entrypoint: Entrypoint { program: "./agent".into(), args: vec![] },
         permissions: permissions.clone(),
-        capabilities: vec![],
         limits: ProviderLimits::default(),
         isolation: None,
-        inherits_connection: false,
-        source: None,
-        server: None,
-        operative: false,
+        kind: ProviderKind::Agent(AgentDetails::default()),
     };
     let manifest_hash = Digest::of(&[b"manifest"]);
     let add = ProviderInput::Add { folder: "agent".into(), manifest_hash, manifest };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use wharf_domain::grant::NewGrant;
-use wharf_domain::provider::{Entrypoint, ProviderLimits, Terms};
+use wharf_domain::provider::{AgentDetails, Entrypoint, ProviderKind, ProviderLimits, Terms};
 use wharf_domain::{Manifest, ProviderInput, Resolution, Rights};
 use wharf_ports::StoreErrorKind;
 use wharf_vocab::{Code, Digest, Fault, ProviderId, RunStatus};
@@ -19,13 +19,9 @@ pub(crate) fn add() -> ProviderInput {
         description: String::new(),
         entrypoint: Entrypoint { program: "./agent".into(), args: vec![] },
         permissions: vec![],
-        capabilities: vec![],
         limits: ProviderLimits::default(),
         isolation: None,
-        inherits_connection: false,
-        source: None,
-        server: None,
-        operative: false,
+        kind: ProviderKind::Agent(AgentDetails::default()),
     };
     ProviderInput::Add { folder: "agent".into(), manifest_hash: Digest::of(&[b"m"]), manifest }
 }

@@ -94,7 +94,7 @@ async fn one_token_cannot_serve_all_names() {
         let ProviderInput::Add { folder, manifest_hash, mut manifest } = add() else {
             panic!("it adds an agent");
         };
-        manifest.operative = true;
+        manifest.kind = wharf_domain::ProviderKind::Operative;
         let id = ProviderId::new(name).expect("valid");
         let input = ProviderInput::Add { folder, manifest_hash, manifest };
         handle.change_agent(caller, &id, input).await.map(drop)

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::kind::ReadManifest;
-use wharf_domain::provider::{Manifest, ProviderEntry, ProviderInput, ProviderLimits, Terms};
+use wharf_domain::provider::{
+    AgentDetails, Manifest, ProviderEntry, ProviderInput, ProviderKind, ProviderLimits, Terms,
+};
 use wharf_domain::{Caller, Severity};
 use wharf_vocab::{Code, ProviderId, Timestamp};
 
@@ -31,13 +33,9 @@ fn read(folder: &Path) -> Result<ReadManifest, Fault> {
                 args: list(&entrypoint["args"]),
             },
             permissions: list(&value["permissions"]),
-            capabilities: Vec::new(),
             limits: ProviderLimits::default(),
             isolation: None,
-            inherits_connection: false,
-            source: None,
-            server: None,
-            operative: false,
+            kind: ProviderKind::Agent(AgentDetails::default()),
         },
     })
 }

@@ -43,7 +43,7 @@ pub(super) async fn list(
 ) -> Answer {
     let agents = app.agents.as_ref().map_or_else(Vec::new, |control| control.list());
     let agents = agents.into_iter().map(|view| access::seen_by(&caller, view)).collect();
-    page::by_name(&params, List::Agents, agents, |view| view.agent.id.as_str(), to_wire::agent)
+    page::by_name(&params, List::Agents, agents, |view| view.provider.id.as_str(), to_wire::agent)
 }
 
 /// Adds the agent in a folder. One that is known is read again; if its manifest has changed, it
@@ -67,10 +67,10 @@ pub(super) async fn add(
 ) -> Answer {
     let folder = from_wire::folder(&request.folder)?;
     let control = control(&app)?;
-    let known: Vec<_> = control.list().into_iter().map(|view| view.agent.id).collect();
+    let known: Vec<_> = control.list().into_iter().map(|view| view.provider.id).collect();
     let by = caller.clone();
     let view = to_its_end(async move { control.add(by, folder).await }).await?;
-    let is_new = !known.contains(&view.agent.id);
+    let is_new = !known.contains(&view.provider.id);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(answer::json(status, &to_wire::agent(&access::seen_by(&caller, view))))
 }
@@ -94,9 +94,9 @@ pub(super) async fn show(
     let id = from_wire::agent_id(segments.get("agent_id"))?;
     let control = control(&app)?;
     let mut view = control.show(&id)?;
-    if view.agent.approval.is_some() {
+    if view.provider.approval.is_some() {
         // What has drifted is looked at now, not when the agent was last started.
-        view.agent.drift = control.drift(id).await?;
+        view.provider.drift = control.drift(id).await?;
     }
     shown(&caller, view)
 }

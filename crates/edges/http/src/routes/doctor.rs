@@ -64,7 +64,7 @@ fn providers(name: &str, control: Option<&dyn ProviderControl>) -> Finding {
     };
     let ill = known.iter().filter(|view| ill(view.state));
     let ill: Vec<String> =
-        ill.map(|view| format!("{} is {}", view.agent.id, view.state.as_str())).collect();
+        ill.map(|view| format!("{} is {}", view.provider.id, view.state.as_str())).collect();
     match ill.as_slice() {
         [] => finding(name, "ok", format!("{}, all well", known.len())),
         ill => finding(name, "warn", ill.join("; ")),

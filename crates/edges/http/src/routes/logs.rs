@@ -81,7 +81,7 @@ pub(super) async fn of_tool(
 ) -> Answer {
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
     let (control, view) = steered(&app, &id)?;
-    told(&app, caller, &*control, view.agent.id, &params).await
+    told(&app, caller, &*control, view.provider.id, &params).await
 }
 
 async fn told(

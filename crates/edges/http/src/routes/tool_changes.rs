@@ -5,9 +5,10 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
+use wharf_domain::provider::ToolServer;
 use wharf_domain::{Caller, ToolDef};
 use wharf_engine::providers::Approve;
-use wharf_vocab::{Code, Fault, ProviderId, ToolId};
+use wharf_vocab::{Code, Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ApproveAgent, ErrorBody, ToolDiff};
 
 use super::agents::control;
@@ -67,7 +68,7 @@ pub(super) async fn approve(
     if id.is_reference() {
         let approve = request.map_or_else(|| Ok(Approve::default()), from_wire::approval)?;
         let (control, view) = steered(&app, &id)?;
-        let server = view.agent.id;
+        let server = view.provider.id;
         let by = caller.clone();
         let approving = async move { approved(&*control, by, server, approve).await };
         let view = to_its_end(approving).await?;
@@ -77,9 +78,9 @@ pub(super) async fn approve(
         let message = "A tool of an agent is taken on as it is; send no body.";
         return Err(invalid("body", message).into());
     }
-    let agent = agent_of(&id).ok_or_else(|| not_found(&id))?;
+    let agent = id.provider();
     let control = control(&app)?;
-    if !control.show(&agent)?.agent.tools.iter().any(|def| def.tool == id) {
+    if !control.show(&agent)?.provider.tools.iter().any(|def| def.tool == id) {
         return Err(not_found(&id).into());
     }
     let tools = vec![id.clone()];
@@ -90,24 +91,19 @@ pub(super) async fn approve(
 /// What was taken on and what is offered. A tool that no agent offers cannot change.
 fn definitions(app: &App, id: &ToolId) -> Result<(Option<ToolDef>, Option<ToolDef>), Fault> {
     let control = if id.is_reference() { &app.tools } else { &app.agents };
-    let agent = agent_of(id).zip(control.as_ref());
-    let agent = agent.and_then(|(agent, control)| control.show(&agent).ok());
-    let Some(agent) = agent.map(|view| view.agent) else {
+    let agent = control.as_ref().and_then(|control| control.show(&id.provider()).ok());
+    let Some(agent) = agent.map(|view| view.provider) else {
         let def = app.handle.tool(id)?.def;
         return Ok((Some(def.as_ref().clone()), Some(def.as_ref().clone())));
     };
     // A tool server offers its tool by its manifest.
-    let served = agent.manifest.server.as_ref().map(|server| server.offered());
+    let served = agent.manifest.tool_server().map(ToolServer::offered);
     let offered = served.or_else(|| agent.tools.iter().find(|def| def.tool == *id).cloned());
     let pinned = agent.pinned.get(id).cloned();
     if pinned.is_none() && offered.is_none() {
         return Err(not_found(id));
     }
     Ok((pinned, offered))
-}
-
-fn agent_of(id: &ToolId) -> Option<ProviderId> {
-    ProviderId::new(id.provider().as_str()).ok()
 }
 
 fn not_found(id: &ToolId) -> Fault {

@@ -44,18 +44,18 @@ pub(super) async fn add(
 ) -> Answer {
     let (folder, approve) = from_wire::new_tool(request)?;
     let control = control(&app)?;
-    let known: Vec<_> = control.list().into_iter().map(|view| view.agent.id).collect();
+    let known: Vec<_> = control.list().into_iter().map(|view| view.provider.id).collect();
     let by = caller.clone();
     let view = to_its_end(async move {
         let view = control.add(by.clone(), folder).await?;
         let Some(approve) = approve else { return Ok(view) };
         // What is approved is what was just read.
-        let manifest_hash = Some(view.agent.manifest_hash.clone());
+        let manifest_hash = Some(view.provider.manifest_hash.clone());
         let approve = Approve { manifest_hash, ..approve };
-        approved(&*control, by, view.agent.id, approve).await
+        approved(&*control, by, view.provider.id, approve).await
     })
     .await?;
-    let is_new = !known.contains(&view.agent.id);
+    let is_new = !known.contains(&view.provider.id);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     let id = tool_of(&view)?;
     Ok(answer::json(status, &shown(&app, &caller, &id, Some(view))?))
@@ -152,7 +152,7 @@ pub(super) async fn remove(
 ) -> Answer {
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
     let (control, view) = steered(&app, &id)?;
-    let removing = async move { control.remove(caller, view.agent.id).await };
+    let removing = async move { control.remove(caller, view.provider.id).await };
     to_its_end(removing).await.map_err(|fault| match fault.is(Code::AgentRunning) {
         true => {
             Fault::new(Code::AgentRunning, format!("The tool {id} is enabled; disable it first."))
@@ -178,7 +178,7 @@ async fn steer(
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
     let (control, view) = steered(app, &id)?;
     let by = caller.clone();
-    let view = to_its_end(async move { ask(&*control, by, view.agent.id).await }).await?;
+    let view = to_its_end(async move { ask(&*control, by, view.provider.id).await }).await?;
     Ok(answer::json(StatusCode::OK, &shown(app, &caller, &id, Some(view))?))
 }
 
@@ -189,9 +189,9 @@ pub(super) async fn approved(
     id: ProviderId,
     approve: Approve,
 ) -> Result<ProviderView, Fault> {
-    let is_first = control.show(&id)?.agent.approval.is_none();
+    let is_first = control.show(&id)?.provider.approval.is_none();
     let view = control.approve(caller.clone(), id.clone(), approve).await?;
-    if is_first && !view.agent.wanted { control.start(caller, id).await } else { Ok(view) }
+    if is_first && !view.provider.wanted { control.start(caller, id).await } else { Ok(view) }
 }
 
 /// Who steers tool servers.
@@ -202,8 +202,10 @@ pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {
 
 /// The server of a tool, if it has one of its own.
 pub(super) fn server_of(app: &App, id: &ToolId) -> Option<ProviderView> {
-    let agent = ProviderId::new(id.as_str()).ok()?;
-    app.tools.as_ref()?.show(&agent).ok()
+    if !id.is_reference() {
+        return None;
+    }
+    app.tools.as_ref()?.show(&id.provider()).ok()
 }
 
 /// The server of a tool and who steers it, or what to do instead.
@@ -215,10 +217,8 @@ pub(super) fn steered(
         return Ok((control(app)?, view));
     }
     let provider = id.provider();
-    let agent = ProviderId::new(provider.as_str()).ok();
-    let is_known =
-        |agent: ProviderId| app.agents.as_ref().is_some_and(|it| it.show(&agent).is_ok());
-    if !id.is_reference() && agent.is_some_and(is_known) {
+    let is_agents = app.agents.as_ref().is_some_and(|agents| agents.show(&provider).is_ok());
+    if !id.is_reference() && is_agents {
         let message = format!("{id} is a tool of the agent {provider}; steer the agent instead.");
         return Err(invalid("tool", message).with("agent_id", provider.as_str()));
     }
@@ -235,6 +235,6 @@ pub(super) fn unknown(id: &ToolId) -> Fault {
 }
 
 fn tool_of(view: &ProviderView) -> Result<ToolId, Fault> {
-    ToolId::new(view.agent.id.as_str())
+    ToolId::new(view.provider.id.as_str())
         .map_err(|_| Fault::new(Code::CoreInternal, "A tool server has no tool."))
 }

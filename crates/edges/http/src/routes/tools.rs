@@ -40,7 +40,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
         known.tool = Some(tool);
     }
     for view in app.tools.as_ref().map_or_else(Vec::new, |control| control.list()) {
-        let known = all.entry(view.agent.id.to_string()).or_default();
+        let known = all.entry(view.provider.id.to_string()).or_default();
         known.server = Some(view);
     }
     all.retain(|_, known| known.is_one());
@@ -69,9 +69,9 @@ pub(super) async fn show(
 ) -> Answer {
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
     let mut server = server_of(&app, &id);
-    if let Some(view) = server.as_mut().filter(|view| view.agent.approval.is_some()) {
+    if let Some(view) = server.as_mut().filter(|view| view.provider.approval.is_some()) {
         // What has drifted is looked at now, not when the server was last started.
-        view.agent.drift = control(&app)?.drift(view.agent.id.clone()).await?;
+        view.provider.drift = control(&app)?.drift(view.provider.id.clone()).await?;
     }
     Ok(answer::json(StatusCode::OK, &shown(&app, &caller, &id, server)?))
 }
@@ -106,7 +106,7 @@ struct Known {
 
 impl Known {
     fn is_one(&self) -> bool {
-        let is_server = |view: &ProviderView| view.agent.manifest.server.is_some();
+        let is_server = |view: &ProviderView| view.provider.manifest.tool_server().is_some();
         self.tool.is_some() || self.server.as_ref().is_some_and(is_server)
     }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wharf_domain::Manifest;
 use wharf_domain::permission::Permission;
 use wharf_domain::provider::{Approval, ProviderLimits, Wish, Wished};
+use wharf_domain::{Manifest, ProviderKind};
 use wharf_engine::launcher::Achieved;
 use wharf_engine::providers::{Found, ProviderHealth, ProviderView, Scan};
 use wharf_vocab::SandboxLevel;
@@ -14,7 +14,7 @@ use super::{error, time};
 
 /// An agent and how it fares.
 pub(crate) fn agent(view: &ProviderView) -> wire::Agent {
-    let agent = &view.agent;
+    let agent = &view.provider;
     let manifest = &agent.manifest;
     let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
     let approval = agent.approval.as_ref().filter(same);
@@ -54,7 +54,10 @@ pub(crate) fn agent(view: &ProviderView) -> wire::Agent {
         pinned_files: pinned.unwrap_or_default(),
         drift: agent.drift.clone(),
         quarantined: agent.quarantined().map(|def| def.tool.to_string()).collect(),
-        source: manifest.source.clone(),
+        source: match &manifest.kind {
+            ProviderKind::Agent(details) => details.source.clone(),
+            ProviderKind::ToolServer(_) | ProviderKind::Operative => None,
+        },
     }
 }
 
@@ -73,7 +76,7 @@ pub(crate) fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAg
         let folder = found.folder.display().to_string();
         match &found.manifest {
             Ok((id, manifest)) => {
-                let known = known.iter().find(|view| view.agent.id == *id);
+                let known = known.iter().find(|view| view.provider.id == *id);
                 wire::FoundAgent {
                     folder,
                     agent_id: Some(id.to_string()),

@@ -11,7 +11,7 @@ use super::{time, tool, tool_of};
 /// A tool with a server of its own: as the catalog has it, if it is there, but in the state that
 /// its server gives it. `None` if it is no tool server.
 pub(crate) fn served_tool(view: &ProviderView, known: Option<&CatalogTool>) -> Option<wire::Tool> {
-    let server = view.agent.manifest.server.as_ref()?;
+    let server = view.provider.manifest.tool_server()?;
     let mut shown = known.map_or_else(|| tool_of(&server.tool), tool);
     let quarantined = known.is_some_and(|known| known.quarantine.is_some());
     if !quarantined && let Some((state, reason)) = state(view, known.is_some()) {
@@ -30,7 +30,7 @@ fn state(view: &ProviderView, is_known: bool) -> Option<(&'static str, Option<St
             ("unavailable", why("its files are not the ones that were approved"))
         }
         ProviderState::Crashed => ("unavailable", why("it ended too often")),
-        ProviderState::Approved | ProviderState::Stopped if !view.agent.wanted => {
+        ProviderState::Approved | ProviderState::Stopped if !view.provider.wanted => {
             ("disabled", view.reason.clone())
         }
         _ if is_known => return None,
@@ -46,9 +46,9 @@ fn state(view: &ProviderView, is_known: bool) -> Option<(&'static str, Option<St
 
 /// A tool server and how it fares. `None` if it is none.
 pub(crate) fn tool_server(view: &ProviderView) -> Option<wire::ToolServer> {
-    let agent = &view.agent;
+    let agent = &view.provider;
     let manifest = &agent.manifest;
-    let server = manifest.server.as_ref()?;
+    let server = manifest.tool_server()?;
     let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
     let approval = agent.approval.as_ref().filter(same);
     let command = std::iter::once(&manifest.entrypoint.program).chain(&manifest.entrypoint.args);

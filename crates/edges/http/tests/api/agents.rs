@@ -84,7 +84,7 @@ async fn an_agent_is_added_approved_started_stopped_and_removed() {
         view.health =
             Some(ProviderHealth { status: "degraded", uptime_ms: 9, inflight_calls: 1, details });
         let tool = ToolId::new("dev.example.hello/echo").expect("valid");
-        view.agent.tools = vec![ToolDef::new(tool, "", json!({}))];
+        view.provider.tools = vec![ToolDef::new(tool, "", json!({}))];
     });
     let shown = edge.get(PATH).await.json();
     assert_eq!((&shown["state"], &shown["pid"]), (&json!("running"), &json!(4711)));
@@ -174,7 +174,7 @@ async fn an_approval_may_be_narrower_and_sets_terms() {
             limits: [("memory_bytes", wharf_vocab::Keeping::Kernel)].into(),
             ..Achieved::at(SandboxLevel::Basic)
         });
-        view.agent.drift = vec!["hello has changed".to_owned()];
+        view.provider.drift = vec!["hello has changed".to_owned()];
     });
     let shown = edge.get(PATH).await.json();
     assert_eq!((&shown["sandbox"], &shown["sandbox_wanted"]), (&json!("basic"), &json!("strict")));
@@ -221,8 +221,8 @@ async fn r080_a_changed_tool_is_shown_beside_what_was_taken_on_and_can_be_approv
     let old = ToolDef::new(id.clone(), "echoes", json!({"type": "object"}));
     let new = ToolDef { side_effects: Some(true), description: "sends".into(), ..old.clone() };
     agents.set(HELLO, |view| {
-        view.agent.pinned.insert(id.clone(), old.clone());
-        view.agent.tools = vec![new.clone()];
+        view.provider.pinned.insert(id.clone(), old.clone());
+        view.provider.tools = vec![new.clone()];
     });
     assert_eq!(edge.get(PATH).await.json()["quarantined"], json!(["dev.example.hello/echo"]));
     let diff = edge.get("/v1/tools/dev.example.hello/echo/diff").await.json();

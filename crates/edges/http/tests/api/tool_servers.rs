@@ -204,7 +204,7 @@ async fn every_state_of_a_server_makes_a_state_of_its_tool() {
         view.state = ProviderState::Crashed;
         view.reason = Some("exit code 1".to_owned());
         view.pid = Some(4711);
-        view.agent.drift = vec!["handler.py was changed".to_owned()];
+        view.provider.drift = vec!["handler.py was changed".to_owned()];
         view.fence = Some(Achieved {
             notes: vec!["No.".to_owned()],
             limits: [("disk_bytes", wharf_vocab::Keeping::Measured)].into(),

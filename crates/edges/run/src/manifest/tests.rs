@@ -20,7 +20,7 @@ fn read_text(manifest: &str) -> Result<Read, Fault> {
 }
 
 fn server(read: &Read) -> &ToolServer {
-    read.manifest.server.as_deref().expect("a tool server")
+    read.manifest.tool_server().expect("a tool server")
 }
 
 /// A manifest that serves its tool in some way.

@@ -27,8 +27,8 @@ async fn t042_a_server_is_started_for_its_first_run_and_shared_by_the_next() {
 async fn t043_what_is_offered_is_what_was_approved_until_the_manifest_changes() {
     for more in ["", "timeout_s = 5", "side_effects = false\nmock = true"] {
         let stage = Stage::ready(more).await;
-        let agent = stage.edge.show(&id()).expect("known").agent;
-        let offered = agent.manifest.server.as_ref().expect("a server").offered();
+        let agent = stage.edge.show(&id()).expect("known").provider;
+        let offered = agent.manifest.tool_server().expect("a server").offered();
         assert_eq!(agent.pinned.get(&tool()), Some(&offered), "{more}");
         assert_eq!(stage.handle.tool(&tool()).expect("known").def.hash(), offered.hash(), "{more}");
     }
@@ -80,7 +80,7 @@ async fn t042_a_server_that_never_gets_well_is_given_up_with_its_last_words() {
     assert!(fault.message.contains("/healthz"), "{fault}");
     assert!(fault.message.contains("ImportError: no module named luck"), "{fault}");
     let view = stage.until(|view| view.state == ProviderState::Crashed).await;
-    assert!(!view.agent.wanted);
+    assert!(!view.provider.wanted);
     assert!(view.reason.expect("a reason").contains("ImportError"));
 }
 
@@ -143,7 +143,7 @@ async fn t043_an_approval_puts_the_tool_into_the_catalog_and_enables_it() {
     stage.add().await.expect("added");
     assert!(stage.handle.tools().iter().all(|known| known.def.tool != tool()));
     let view = stage.approve(Approve::default()).await.expect("approved");
-    assert!(view.agent.wanted);
+    assert!(view.provider.wanted);
     let tools = stage.handle.tools();
     let known = tools.iter().find(|known| known.def.tool == tool()).expect("in the catalog");
     assert!(known.def.reattach);

@@ -1,6 +1,6 @@
 //! Agents as the journal knows them. Whoever launches them knows how their processes fare.
 
-use wharf_domain::{AuditRecord, Caller, Provider, ProviderInput};
+use wharf_domain::{AuditRecord, Caller, Provider, ProviderInput, ProviderKind};
 use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 
 use super::Handle;
@@ -15,10 +15,11 @@ impl Handle {
         id: &ProviderId,
         input: ProviderInput,
     ) -> Result<Provider, Fault> {
-        let serves = matches!(&input, ProviderInput::Add { manifest, .. } if manifest.operative);
-        let _place = match serves {
-            true => Some(self.name_operative(caller, id)?),
-            false => None,
+        let _place = match &input {
+            ProviderInput::Add { manifest, .. } if !manifest.kind.is_launched() => {
+                Some(self.name_operative(caller, id)?)
+            }
+            _ => None,
         };
         let shard = StreamId::Provider(id.clone()).shard();
         let input = match input {
@@ -42,7 +43,8 @@ impl Handle {
     /// A place among the names that operatives serve.
     fn name_operative(&self, caller: &Caller, id: &ProviderId) -> Result<Place<'_>, Fault> {
         let share = |agent: &Provider| {
-            let other = agent.manifest.operative && !agent.removed && agent.id != *id;
+            let is_operative = matches!(agent.manifest.kind, ProviderKind::Operative);
+            let other = is_operative && !agent.removed && agent.id != *id;
             other.then(|| agent.makers.first().cloned())
         };
         let shares = self.inner.agents.find(share).into_iter();

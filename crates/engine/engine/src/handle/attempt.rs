@@ -211,8 +211,7 @@ impl AttemptRef {
     #[must_use]
     pub fn caller(&self, tools: Vec<ToolPattern>) -> Caller {
         let provider = self.provider();
-        let id = ProviderId::new(provider.as_str()).expect("a provider's id is an agent's id");
-        let caller = Caller::agent(&id, &self.dispatch.spec.caller, tools);
+        let caller = Caller::agent(&provider, &self.dispatch.spec.caller, tools);
         let seat = match self.handle.is_seat(&provider) {
             true => self.handle.behind(&provider),
             false => Vec::new(),

@@ -36,9 +36,8 @@ impl Handle {
         if let Some(behind) = seat.and_then(|id| self.inner.seats.look(&id, Caller::behind_seat)) {
             return behind;
         }
-        let id = ProviderId::new(provider.as_str()).ok();
         let makers = |agent: &Provider| agent.makers.clone();
-        id.and_then(|id| self.inner.agents.look(&id, makers)).unwrap_or_default()
+        self.inner.agents.look(provider, makers).unwrap_or_default()
     }
 
     /// Whether a caller may call a run off: whoever started it, and operators.

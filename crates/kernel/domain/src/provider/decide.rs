@@ -7,8 +7,8 @@ use wharf_vocab::{Code, Digest, Fault, ProviderId, ToolId};
 
 use super::{
     Manifest, Provider, ProviderAdded, ProviderApproved, ProviderDrifted, ProviderEntry,
-    ProviderRemoved, ProviderRevoked, ProviderStopped, ProviderWanted, RESERVED_IDS, Terms,
-    ToolsApproved, ToolsOffered,
+    ProviderKind, ProviderRemoved, ProviderRevoked, ProviderStopped, ProviderWanted, RESERVED_IDS,
+    Terms, ToolsApproved, ToolsOffered,
 };
 use crate::permission::{Permission, permissions_hash};
 use crate::{AuditRecord, CallerRef, Severity, ToolDef};
@@ -155,11 +155,15 @@ fn check_id(id: &ProviderId) -> Result<(), Fault> {
 
 /// An operative's name is not taken over by what is launched, nor the other way round.
 fn check_kind(agent: Option<&Provider>, manifest: &Manifest) -> Result<(), Fault> {
-    let Some(known) = agent.filter(|known| known.manifest.operative != manifest.operative) else {
+    let launched = manifest.kind.is_launched();
+    let Some(known) = agent.filter(|known| known.manifest.kind.is_launched() != launched) else {
         return Ok(());
     };
-    let what =
-        if known.manifest.operative { "an operative; forget it" } else { "an agent; remove it" };
+    let what = match known.manifest.kind {
+        ProviderKind::Agent(_) => "an agent; remove it",
+        ProviderKind::ToolServer(_) => "a tool server; remove it",
+        ProviderKind::Operative => "an operative; forget it",
+    };
     let message = format!("{} is the name of {what} first.", known.id);
     Err(Fault::new(Code::ToolConflict, message))
 }
@@ -293,7 +297,7 @@ fn not_approved(id: &ProviderId) -> Fault {
 mod tests {
     use super::*;
     use crate::Caller;
-    use crate::provider::{Entrypoint, ProviderLimits};
+    use crate::provider::{AgentDetails, Entrypoint, ProviderLimits};
     use wharf_vocab::Timestamp;
 
     fn add(version: &str) -> ProviderInput {
@@ -303,13 +307,9 @@ mod tests {
             description: String::new(),
             entrypoint: Entrypoint { program: "./hello".into(), args: vec![] },
             permissions: vec!["network:egress:example.dev".into()],
-            capabilities: vec![],
             limits: ProviderLimits::default(),
             isolation: None,
-            inherits_connection: false,
-            source: None,
-            server: None,
-            operative: false,
+            kind: ProviderKind::Agent(AgentDetails::default()),
         };
         let manifest_hash = Digest::of(&[version.as_bytes()]);
         ProviderInput::Add { folder: "hello".into(), manifest_hash, manifest }
@@ -385,7 +385,7 @@ mod tests {
     fn k032_an_operatives_name_is_no_agents_and_the_other_way_round() {
         let operative = |input: ProviderInput| match input {
             ProviderInput::Add { folder, manifest_hash, manifest } => {
-                let manifest = Manifest { operative: true, ..manifest };
+                let manifest = Manifest { kind: ProviderKind::Operative, ..manifest };
                 ProviderInput::Add { folder, manifest_hash, manifest }
             }
             other => other,

@@ -1,12 +1,13 @@
-//! What an agent declares of itself.
+//! What a provider declares of itself.
 
 use serde::{Deserialize, Serialize};
-use wharf_vocab::Isolation;
+use wharf_vocab::{Digest, Isolation, ProviderId};
 
-use super::{ProviderLimits, ToolServer};
+use super::{ProviderInput, ProviderLimits, ToolServer};
 
-/// What an agent declares of itself, as far as the core acts on it or shows it.
+/// What a provider declares of itself, as far as the core acts on it or shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Stored", into = "Stored")]
 pub struct Manifest {
     /// Its name for people.
     pub name: String,
@@ -18,41 +19,155 @@ pub struct Manifest {
     pub entrypoint: Entrypoint,
     /// What it asks for.
     pub permissions: Vec<String>,
-    /// What it says it can do.
-    pub capabilities: Vec<String>,
     /// The limits it keeps to.
-    #[serde(default)]
     pub limits: ProviderLimits,
     /// Which runs share a process, when it says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// What it is.
+    pub kind: ProviderKind,
+}
+
+/// What a provider is. It follows from the manifest, and a name never changes from what is
+/// launched to an operative or back while the record stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProviderKind {
+    /// A program that the core launches, on the agent wire.
+    Agent(AgentDetails),
+    /// The server of one tool, on the run wire.
+    ToolServer(Box<ToolServer>),
+    /// It connects by itself, on the tool wire, under a name that its token grants.
+    Operative,
+}
+
+/// What only an agent declares.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentDetails {
+    /// What it says it can do.
+    pub capabilities: Vec<String>,
     /// Whether it takes its connection as an inherited descriptor instead of a path and a token.
-    #[serde(default)]
     pub inherits_connection: bool,
     /// Where its source comes from, as it says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What makes it a tool server; an agent has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<Box<ToolServer>>,
-    /// Whether it is an operative: it connects by itself, under a name that its token grants.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub operative: bool,
 }
 
 impl Manifest {
-    /// Whether it is an agent, and neither a tool server nor an operative.
+    /// What is known of an operative under a name. It declares nothing, so there is nothing to
+    /// approve but its token.
     #[must_use]
-    pub fn is_agent(&self) -> bool {
-        self.server.is_none() && !self.operative
+    pub fn operative(id: &ProviderId) -> ProviderInput {
+        let manifest = Self {
+            name: id.to_string(),
+            version: String::new(),
+            description: "An operative: it connects by itself.".to_owned(),
+            entrypoint: Entrypoint { program: String::new(), args: Vec::new() },
+            permissions: Vec::new(),
+            limits: ProviderLimits::default(),
+            isolation: None,
+            kind: ProviderKind::Operative,
+        };
+        let manifest_hash = Digest::of(&[b"operative", id.as_str().as_bytes()]);
+        ProviderInput::Add { folder: String::new(), manifest_hash, manifest }
+    }
+
+    /// What a tool server declares of its tool; `None` if it is none.
+    #[must_use]
+    pub fn tool_server(&self) -> Option<&ToolServer> {
+        match &self.kind {
+            ProviderKind::ToolServer(server) => Some(server),
+            ProviderKind::Agent(_) | ProviderKind::Operative => None,
+        }
     }
 }
 
-/// How an agent is started: a program and its arguments, never a shell.
+impl ProviderKind {
+    /// Whether the core launches it, or would, and an owner approves it before.
+    #[must_use]
+    pub fn is_launched(&self) -> bool {
+        match self {
+            Self::Agent(_) | Self::ToolServer(_) => true,
+            Self::Operative => false,
+        }
+    }
+}
+
+/// How a provider is started: a program and its arguments, never a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entrypoint {
     /// The program: a path below the agent's folder when it has a slash, else looked up in `PATH`.
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
+}
+
+/// A manifest as the journal has it: what kind it is of is spread over fields.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    name: String,
+    version: String,
+    description: String,
+    entrypoint: Entrypoint,
+    permissions: Vec<String>,
+    capabilities: Vec<String>,
+    #[serde(default)]
+    limits: ProviderLimits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    isolation: Option<Isolation>,
+    #[serde(default)]
+    inherits_connection: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server: Option<Box<ToolServer>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    operative: bool,
+}
+
+impl TryFrom<Stored> for Manifest {
+    type Error = &'static str;
+
+    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
+        let Stored { capabilities, inherits_connection, source, .. } = stored;
+        let kind = match (stored.server, stored.operative) {
+            (None, false) => {
+                ProviderKind::Agent(AgentDetails { capabilities, inherits_connection, source })
+            }
+            (Some(server), false) => ProviderKind::ToolServer(server),
+            (None, true) => ProviderKind::Operative,
+            (Some(_), true) => return Err("a manifest of a tool server and of an operative"),
+        };
+        Ok(Self {
+            name: stored.name,
+            version: stored.version,
+            description: stored.description,
+            entrypoint: stored.entrypoint,
+            permissions: stored.permissions,
+            limits: stored.limits,
+            isolation: stored.isolation,
+            kind,
+        })
+    }
+}
+
+impl From<Manifest> for Stored {
+    fn from(manifest: Manifest) -> Self {
+        let (details, server, operative) = match manifest.kind {
+            ProviderKind::Agent(details) => (details, None, false),
+            ProviderKind::ToolServer(server) => (AgentDetails::default(), Some(server), false),
+            ProviderKind::Operative => (AgentDetails::default(), None, true),
+        };
+        Self {
+            name: manifest.name,
+            version: manifest.version,
+            description: manifest.description,
+            entrypoint: manifest.entrypoint,
+            permissions: manifest.permissions,
+            capabilities: details.capabilities,
+            limits: manifest.limits,
+            isolation: manifest.isolation,
+            inherits_connection: details.inherits_connection,
+            source: details.source,
+            server,
+            operative,
+        }
+    }
 }

@@ -1,7 +1,8 @@
-//! Agents and tool servers: providers that the core takes up from a folder with a manifest.
+//! Providers that have a record: agents and tool servers, which the core takes up from a folder
+//! with a manifest, and operatives, which connect by themselves.
 //!
-//! Both have the same life here: added, approved, wanted, stopped, drifted, removed. A tool server
-//! is one whose manifest has a [`ToolServer`].
+//! All have the same life here: added, approved, wanted, stopped, drifted, removed; what differs
+//! stands in [`ProviderKind`].
 //!
 //! What stands here is durable: which manifest is known, what of it the owner approved, whether
 //! the agent is to run, and which tools it has offered. How its process fares is not durable and
@@ -25,7 +26,7 @@ pub use entry::{
     ProviderRevoked, ProviderStopped, ProviderWanted, Terms, ToolsApproved, ToolsOffered,
 };
 pub use limits::{ProviderLimits, Rate, Usage};
-pub use manifest::{Entrypoint, Manifest};
+pub use manifest::{AgentDetails, Entrypoint, Manifest, ProviderKind};
 pub use server::{Serving, ToolServer};
 pub use wish::{Typed, Usual, Wish, Wished};
 

@@ -64,7 +64,7 @@ pub enum Wished {
 impl Usual {
     /// How firmly this one is fenced in, if nobody says anything about it.
     fn sandbox_of(&self, manifest: &Manifest) -> SandboxLevel {
-        let how = manifest.server.as_ref().map(|server| &server.how);
+        let how = manifest.tool_server().map(|server| &server.how);
         match how {
             // A container is a fence already, its command is the owner's own, and it has to reach
             // whoever runs it.
@@ -123,7 +123,7 @@ impl Usual {
 }
 
 fn asked_sandbox(manifest: &Manifest) -> Option<SandboxLevel> {
-    manifest.server.as_ref().and_then(|server| server.sandbox)
+    manifest.tool_server().and_then(|server| server.sandbox)
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
     use wharf_vocab::{Digest, ProviderId, Timestamp, ToolId};
 
-    use super::super::{Entrypoint, ProviderEntry, ProviderInput, ToolServer, Usage};
+    use super::super::{Entrypoint, ProviderEntry, ProviderInput, ProviderKind, ToolServer, Usage};
     use super::*;
     use crate::{Caller, ToolDef};
 
@@ -167,13 +167,9 @@ mod tests {
             description: String::new(),
             entrypoint: Entrypoint { program: "x".into(), args: Vec::new() },
             permissions: Vec::new(),
-            capabilities: Vec::new(),
             limits,
             isolation: None,
-            inherits_connection: false,
-            source: None,
-            server: Some(Box::new(server)),
-            operative: false,
+            kind: ProviderKind::ToolServer(Box::new(server)),
         }
     }
 

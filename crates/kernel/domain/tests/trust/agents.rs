@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use wharf_domain::permission::permissions_hash;
-use wharf_domain::provider::{Approval, Entrypoint, ProviderLimits, Terms};
+use wharf_domain::provider::{
+    AgentDetails, Approval, Entrypoint, ProviderKind, ProviderLimits, Terms,
+};
 use wharf_domain::{Caller, Manifest, Provider, ProviderEntry, ProviderInput, Severity, ToolDef};
 use wharf_vocab::{Code, Digest, Fault, ProviderId, Timestamp, ToolId};
 
@@ -31,13 +33,9 @@ fn add(version: &str, permissions: &[&str]) -> ProviderInput {
         description: String::new(),
         entrypoint: Entrypoint { program: "./hello".into(), args: vec![] },
         permissions: texts(permissions),
-        capabilities: vec![],
         limits: ProviderLimits::default(),
         isolation: None,
-        inherits_connection: false,
-        source: None,
-        server: None,
-        operative: false,
+        kind: ProviderKind::Agent(AgentDetails::default()),
     };
     let manifest_hash = Digest::of(&[version.as_bytes()]);
     ProviderInput::Add { folder: "hello".into(), manifest_hash, manifest }

@@ -12,8 +12,7 @@ use wharf_domain::{
 use wharf_engine::shard::{Create, Input, Reply, Shard};
 use wharf_ports::Claim;
 use wharf_vocab::{
-    AskKind, AttemptId, Code, Digest, Durability, Fault, ProviderId, RunKey, ShardId, StreamId,
-    WorldId,
+    AskKind, AttemptId, Code, Digest, Durability, Fault, RunKey, ShardId, StreamId, WorldId,
 };
 
 use super::Sim;
@@ -181,8 +180,7 @@ impl Sim {
             Parent { key: parent.clone(), account: spec.account.clone(), depth: spec.depth };
         let key = self.names.fresh(&parent.key.world);
         let mut request = self.some_request(Some(parent));
-        let agent = ProviderId::new(spec.provider().as_str()).expect("a valid id");
-        request.caller = Caller::agent(&agent, &spec.caller, vec![ToolPattern::any()]);
+        request.caller = Caller::agent(&spec.provider(), &spec.caller, vec![ToolPattern::any()]);
         self.create(Some(home), &key, &request);
     }
 

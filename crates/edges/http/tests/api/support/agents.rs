@@ -11,7 +11,8 @@ use futures::{FutureExt, StreamExt};
 use serde_json::json;
 use tokio::sync::{Semaphore, mpsc};
 use wharf_domain::provider::{
-    Entrypoint, Manifest, ProviderInput, ProviderLimits, Serving, Terms, ToolServer,
+    AgentDetails, Entrypoint, Manifest, ProviderInput, ProviderKind, ProviderLimits, Serving,
+    Terms, ToolServer,
 };
 use wharf_domain::{Caller, Provider, ToolDef};
 use wharf_engine::launcher::{LogLine, LogSource};
@@ -58,13 +59,9 @@ fn manifest(folder: &Path) -> Result<(ProviderId, Manifest), Fault> {
         description: "says hello".to_owned(),
         entrypoint: Entrypoint { program: "./hello".to_owned(), args: vec!["--fast".to_owned()] },
         permissions: vec!["network:egress:example.dev".to_owned(), "env:read:LANG".to_owned()],
-        capabilities: vec!["tools".to_owned()],
         limits: ProviderLimits { calls_max: Some(4), ..ProviderLimits::default() },
         isolation: None,
-        inherits_connection: false,
-        source: None,
-        server: None,
-        operative: false,
+        kind: ProviderKind::Agent(AgentDetails::default()),
     };
     Ok((id(name), manifest))
 }
@@ -79,12 +76,9 @@ fn served(name: &str) -> (ProviderId, Manifest) {
         description: "shouts".to_owned(),
         entrypoint: Entrypoint { program: "./handler.py".to_owned(), args: Vec::new() },
         permissions: vec!["secret:use:KEY".to_owned(), "env:read:LANG".to_owned()],
-        capabilities: Vec::new(),
         limits: ProviderLimits { calls_max: Some(4), ..ProviderLimits::default() },
         isolation: None,
-        inherits_connection: false,
-        source: None,
-        server: Some(Box::new(ToolServer {
+        kind: ProviderKind::ToolServer(Box::new(ToolServer {
             how: Serving::Handler { file: "handler.py".to_owned(), cold: false },
             tool: ToolDef::new(tool, "shouts", json!({"type": "object"})),
             token_secret: None,
@@ -93,7 +87,6 @@ fn served(name: &str) -> (ProviderId, Manifest) {
             https_only: false,
             sandbox: None,
         })),
-        operative: false,
     };
     (id(&reference), manifest)
 }
@@ -157,7 +150,7 @@ impl ScriptedAgents {
         input: &ProviderInput,
     ) -> Result<ProviderView, Fault> {
         let mut inner = self.inner();
-        let known = inner.get(id).map(|scripted| scripted.view.agent.clone());
+        let known = inner.get(id).map(|scripted| scripted.view.provider.clone());
         let decided = Provider::decide(known.as_ref(), id, input, &caller.to_ref())?;
         let agent = match decided {
             Some((entry, _)) => Provider::apply(known, id, Timestamp(0), &entry),
@@ -184,9 +177,9 @@ impl ScriptedAgents {
                 None => agent.manifest.limits.clone(),
             },
             wishes: Vec::new(),
-            agent,
+            provider: agent,
         };
-        if view.agent.removed {
+        if view.provider.removed {
             inner.remove(id);
             return Ok(view);
         }
@@ -237,7 +230,7 @@ impl ProviderControl for ScriptedAgents {
     }
 
     fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
-        async move { Ok(self.show(&id)?.agent.drift) }.boxed()
+        async move { Ok(self.show(&id)?.provider.drift) }.boxed()
     }
 
     fn approve(
@@ -247,7 +240,7 @@ impl ProviderControl for ScriptedAgents {
         approve: Approve,
     ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
-            let all = self.show(&id)?.agent.manifest.permissions;
+            let all = self.show(&id)?.provider.manifest.permissions;
             let permissions = approve.permissions.unwrap_or(all);
             let files = BTreeMap::from([("hello".to_owned(), Digest::of(&[b"hello"]))]);
             let terms = Terms {
