@@ -5,8 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
-use wharf_hosting::{Command, Kind as _, Live, Places};
+use wharf_hosting::{Inbox, Kind as _, Live, Places};
 use wharf_protocol::agent::{HelloReceived, Refusal};
 use wharf_vocab::{LaunchId, ProviderId};
 
@@ -48,6 +47,7 @@ pub(crate) struct Admitted {
     pub(crate) launch: LaunchId,
     pub(crate) live: Arc<Live>,
     pub(crate) places: Arc<Places>,
+    pub(crate) inbox: Inbox,
 }
 
 /// A refusal, and the check that failed.
@@ -58,7 +58,6 @@ pub(crate) async fn admit(
     shared: &Shared,
     origin: &Origin,
     hello: &HelloReceived,
-    commands: mpsc::Sender<Command>,
 ) -> Result<Admitted, Refused> {
     let launch = match &origin.launch {
         Some(own) if own.inherited => {
@@ -81,11 +80,13 @@ pub(crate) async fn admit(
         return Err((Refusal::ManifestDrift, "manifest hash"));
     }
     let live = shared.host.live(&agent).ok_or(unknown)?;
-    let places = live.places(&launch);
-    let (Some(places), true) = (places, live.connect(&launch, commands)) else {
+    let handle = &shared.options.handle;
+    let connected =
+        live.places(&launch).and_then(|places| Some((places, live.connect(&launch, handle)?)));
+    let Some((places, inbox)) = connected else {
         return Err((Refusal::Conflict, "connected already"));
     };
-    Ok(Admitted { agent, launch, live, places })
+    Ok(Admitted { agent, launch, live, places, inbox })
 }
 
 /// The launch that a token was made for, if the right process shows it. A token that a stranger

@@ -18,8 +18,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use wharf_engine::{Attempt, Reach, check_schema};
-use wharf_hosting::{Command, Gate, Live, Meter, Places, Rooms, Tie, random_hex};
+use wharf_engine::{Reach, check_schema};
+use wharf_hosting::{Command, Inbox, Live, Meter, Places, Rooms, random_hex};
 use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
 use wharf_vocab::{AttemptId, Code, Fault, LaunchId, ProviderId, RunKey};
@@ -30,14 +30,11 @@ use crate::control::Shared;
 use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
 use crate::to_wire;
 
-use calls::{Bounds, Call, gone, refuse};
+use calls::{Bounds, Call};
 use prepare::{READY_WAITING_MAX, Ready};
 
 /// Bytes read in one go. Ten thousand agents may be connected, so it is small.
 const READ_BYTES: usize = 8 * 1024;
-/// Commands that may wait for a connection, and calls that may wait for a place; beyond it an
-/// attempt is told that the agent is busy.
-const COMMANDS_WAITING_MAX: usize = 512;
 /// Bytes that may wait to be written before news of children wait too.
 const TIDINGS_BYTES_MAX: usize = 1024 * 1024;
 
@@ -51,8 +48,6 @@ pub(crate) struct Connection {
     given_up: VecDeque<(AttemptId, RunKey)>,
     /// Measures what calls use.
     meter: Meter,
-    /// Attempts for which there is no place yet.
-    waiting: VecDeque<Attempt>,
     /// Calls whose files are being copied, and how to stop that.
     preparing: HashMap<AttemptId, CancellationToken>,
     ready: mpsc::Sender<Ready>,
@@ -63,7 +58,8 @@ pub(crate) struct Connection {
     /// Where it comes from.
     origin: Origin,
     peer: Option<Peer>,
-    commands: mpsc::Sender<Command>,
+    /// What the core wants of it, once it was let in.
+    inbox: Option<Inbox>,
 }
 
 /// Who is at the other end, once it was let in.
@@ -72,7 +68,6 @@ struct Peer {
     launch: LaunchId,
     live: Arc<Live>,
     keys: Option<IdempotencyPromise>,
-    gate: Arc<Gate>,
     bounds: Bounds,
     /// How it reaches the files of its calls.
     reach: Reach,
@@ -80,8 +75,6 @@ struct Peer {
     places: Arc<Places>,
     /// Folders for the calls of a fenced agent, from its first call on.
     rooms: Option<Rooms>,
-    /// Ends the launch with the connection, however that goes.
-    _tie: Tie,
 }
 
 /// Serves one connection to its end.
@@ -90,10 +83,9 @@ pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     origin: Origin,
 ) -> Result<(), Fault> {
-    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
     let (news, mut tidings) = mpsc::channel(TIDINGS_WAITING_MAX);
     let (ready, mut prepared) = mpsc::channel(READY_WAITING_MAX);
-    let mut connection = Connection::new(shared, commands, news, ready)?;
+    let mut connection = Connection::new(shared, news, ready)?;
     connection.origin = origin;
     let (mut reader, mut writer) = tokio::io::split(stream);
     let mut input = vec![0; READ_BYTES].into_boxed_slice();
@@ -110,7 +102,7 @@ pub(crate) async fn serve(
         let pending = output.position() < output.get_ref().len() as u64;
         let reading = connection.session.wants_bytes();
         let wake = connection.wake_at();
-        let gate = connection.waits_for();
+        let is_live = connection.session.is_live();
         let has_room = connection.session.queued_bytes() < TIDINGS_BYTES_MAX;
         tokio::select! {
             read = reader.read(&mut input), if reading => match read {
@@ -123,14 +115,11 @@ pub(crate) async fn serve(
                     output = Cursor::new(Vec::new());
                 }
             }
-            command = inbox.recv(), if connection.session.is_live() => {
-                if let Some(command) = command {
-                    connection.command(command).await;
-                }
+            Some(command) = received(&mut connection.inbox), if is_live => {
+                connection.command(command).await;
             }
             Some(told) = tidings.recv(), if has_room => connection.tell(told),
             Some(ready) = prepared.recv() => connection.prepared(ready).await,
-            () = freed(gate.as_deref()), if gate.is_some() => connection.place_freed().await,
             () = tokio::time::sleep_until(wake) => {
                 connection.session.handle_timeout(connection.now());
             }
@@ -138,13 +127,13 @@ pub(crate) async fn serve(
     }
     // The peer may be gone; what matters is that nothing of ours is left behind.
     let _ = writer.shutdown().await;
-    connection.finish(&mut inbox, &mut prepared).await;
+    connection.finish(&mut prepared).await;
     Ok(())
 }
 
-async fn freed(gate: Option<&Gate>) {
-    match gate {
-        Some(gate) => gate.freed().await,
+async fn received(inbox: &mut Option<Inbox>) -> Option<Command> {
+    match inbox {
+        Some(inbox) => inbox.recv().await,
         None => std::future::pending().await,
     }
 }
@@ -152,7 +141,6 @@ async fn freed(gate: Option<&Gate>) {
 impl Connection {
     fn new(
         shared: Arc<Shared>,
-        commands: mpsc::Sender<Command>,
         news: mpsc::Sender<Tidings>,
         ready: mpsc::Sender<Ready>,
     ) -> Result<Self, Fault> {
@@ -173,7 +161,6 @@ impl Connection {
             calls: HashMap::new(),
             given_up: VecDeque::new(),
             meter: Meter::default(),
-            waiting: VecDeque::new(),
             preparing: HashMap::new(),
             ready,
             invokes: Invokes::new(news),
@@ -181,7 +168,7 @@ impl Connection {
             offer_at: None,
             origin: Origin::default(),
             peer: None,
-            commands,
+            inbox: None,
         })
     }
 
@@ -210,7 +197,7 @@ impl Connection {
     async fn command(&mut self, command: Command) {
         let now = self.now();
         match command {
-            Command::Call(dispatch) => self.arrive(*dispatch).await,
+            Command::Call(assignment) => self.arrive(*assignment).await,
             Command::Cancel { attempt_id, reason, grace_ms } => {
                 self.cancel(&attempt_id, reason, grace_ms).await;
             }
@@ -237,25 +224,12 @@ impl Connection {
     }
 
     /// Gives back what was never sent, and lets others know that the connection is gone.
-    async fn finish(
-        &mut self,
-        inbox: &mut mpsc::Receiver<Command>,
-        prepared: &mut mpsc::Receiver<Ready>,
-    ) {
-        inbox.close();
+    async fn finish(&mut self, prepared: &mut mpsc::Receiver<Ready>) {
         prepared.close();
         self.work().await;
-        while let Ok(command) = inbox.try_recv() {
-            if let Command::Call(dispatch) = command {
-                let handle = self.shared.options.handle.clone();
-                self.waiting.push_back(Attempt::new(handle, *dispatch));
-            }
-        }
-        while let Some(attempt) = self.waiting.pop_front() {
-            refuse(&attempt, gone()).await;
-        }
+        self.inbox = None;
         while let Some(ready) = prepared.recv().await {
-            prepare::abandon(&ready.coming).await;
+            prepare::abandon(ready.coming).await;
         }
     }
 }

@@ -66,7 +66,8 @@ pub(crate) fn connect(
             let listener = bind_unix(&path).map_err(|error| sockets.unusable(&error))?;
             let over = CancellationToken::new();
             kept = Some(Box::new(over.clone().drop_guard()));
-            tokio::spawn(listen::run_own(Arc::clone(shared), listener, own(false), over));
+            let listening = listen::run_own(Arc::clone(shared), listener, own(false), over);
+            shared.host.tasks().spawn("accepting connections", listening);
             spec.fence.sockets.push(path.clone());
             path.display().to_string()
         }

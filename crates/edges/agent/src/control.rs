@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, Provider, ProviderKind};
 use wharf_engine::launcher::{LaunchSpec, LogLine, RestartPolicy};
 use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
-use wharf_hosting::{Control, Gates, Host, Kept, Kind, ManifestFile, Places, Sockets};
+use wharf_hosting::{Control, Host, Kept, Kind, ManifestFile, Places, Sockets};
 use wharf_vocab::{Fault, LaunchId, ProviderId, ToolId};
 
 use crate::listen::Listener;
@@ -32,7 +32,6 @@ pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) options: Options,
     pub(crate) tokens: Tokens,
-    pub(crate) gates: Gates,
     /// Where agents connect, as they are told.
     pub(crate) address: String,
 }
@@ -91,12 +90,12 @@ impl AgentEdge {
             host: Host::new(options.hosting()),
             options,
             tokens: Tokens::default(),
-            gates: Gates::default(),
             address,
         });
         let stop = CancellationToken::new();
         let control = Control::start(Arc::clone(&shared) as Arc<dyn Kind>).await?;
-        tokio::spawn(listener.run(Arc::clone(&shared), stop.clone()));
+        let listening = listener.run(Arc::clone(&shared), stop.clone());
+        shared.host.tasks().spawn("accepting connections", listening);
         Ok(Self { shared, control, stop })
     }
 
@@ -110,6 +109,7 @@ impl AgentEdge {
     pub async fn stop(&self) {
         self.stop.cancel();
         self.control.stop_all().await;
+        self.shared.host.finish().await;
     }
 }
 

@@ -111,9 +111,9 @@ fn serve(
     origin: Origin,
     permit: OwnedSemaphorePermit,
 ) {
-    let shared = Arc::clone(shared);
-    tokio::spawn(async move {
-        attend(shared, stream, origin).await;
+    let attended = attend(Arc::clone(shared), stream, origin);
+    shared.host.tasks().spawn_until_end("a connection", async move {
+        attended.await;
         drop(permit);
     });
 }
@@ -156,7 +156,8 @@ pub(crate) async fn run_own(
 /// Serves the connection that a launch has from its start.
 pub(crate) fn serve_inherited(shared: &Arc<Shared>, stream: UnixStream, own: Own) {
     let origin = Origin { process: None, launch: Some(own) };
-    tokio::spawn(attend(Arc::clone(shared), stream, origin));
+    let attended = attend(Arc::clone(shared), stream, origin);
+    shared.host.tasks().spawn_until_end("a connection", attended);
 }
 
 fn unusable(place: &str, error: &std::io::Error) -> Fault {

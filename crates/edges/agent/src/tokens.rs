@@ -4,9 +4,9 @@
 //! nothing about the token itself.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use wharf_hosting::random_hex;
 use wharf_vocab::{Digest, Fault, LaunchId, ProviderId};
@@ -89,7 +89,7 @@ impl Tokens {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<Digest, Issued>) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.0.lock())
     }
 }
 

@@ -18,7 +18,8 @@ use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
 use crate::host::{Entry, blocking};
 use crate::kind::Kind;
-use crate::live::{Live, Rest};
+use crate::live::Live;
+use crate::pool::Rest;
 use crate::sink::Sink;
 use crate::supervisor::{Order, Supervisor};
 use crate::{files, launch, places};

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_vocab::{Code, Fault, ProviderId};
@@ -13,6 +14,7 @@ use crate::kind::Kind;
 use crate::live::Live;
 use crate::options::Options;
 use crate::supervisor::Order;
+use crate::tasks::Tasks;
 use crate::{launch, places};
 
 /// All that is the same for every kind of provider.
@@ -20,6 +22,7 @@ use crate::{launch, places};
 pub struct Host {
     options: Options,
     providers: Mutex<BTreeMap<ProviderId, Entry>>,
+    tasks: Tasks,
 }
 
 /// One provider's place.
@@ -36,13 +39,25 @@ impl Host {
     pub fn new(options: Options) -> Self {
         launch::sweep(&options);
         places::sweep(&options);
-        Self { options, providers: Mutex::default() }
+        Self { options, providers: Mutex::default(), tasks: Tasks::default() }
     }
 
     /// How it is set up.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// What goes on beside its connections.
+    #[must_use]
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
+    /// Forgets all providers, which have been stopped, and waits for what still goes on.
+    pub async fn finish(&self) {
+        self.with(BTreeMap::clear);
+        self.tasks.finish().await;
     }
 
     /// What is known of a provider besides the journal.
@@ -72,14 +87,15 @@ impl Host {
     }
 
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<ProviderId, Entry>) -> T) -> T {
-        work(&mut self.providers.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.providers.lock())
     }
 }
 
 /// Stops a provider that must not go on, without waiting for its end.
 pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &ProviderId, reason: String) {
     let (kind, id) = (Arc::clone(kind), id.clone());
-    tokio::spawn(async move {
+    let tasks = kind.host().tasks().clone();
+    tasks.spawn("stopping a provider", async move {
         let host = kind.host();
         let input = ProviderInput::Stop { reason: None };
         let changed = host.options.handle.change_agent(&Caller::core(), &id, input).await;
@@ -99,25 +115,15 @@ pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &ProviderId, reason: String) {
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
 ) -> Result<T, Fault> {
-    let failed = || Fault::new(Code::CoreInternal, "Work on files came to no end.");
+    let failed = || Fault::new(Code::CoreInternal, "A file operation failed unexpectedly.");
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(failed()))
 }
 
 /// Random bytes of the operating system as hex text.
 pub fn random_hex(bytes: usize) -> Result<String, Fault> {
     let mut random = vec![0; bytes];
-    let mut filled = 0;
-    while filled < bytes {
-        let got =
-            rustix::rand::getrandom(&mut random[filled..], rustix::rand::GetRandomFlags::empty());
-        match got {
-            Ok(got) => filled += got,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => {
-                let message = "The operating system gives no random numbers.";
-                return Err(Fault::new(Code::CoreInternal, message));
-            }
-        }
-    }
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    getrandom::fill(&mut random).map_err(|_| {
+        Fault::new(Code::CoreInternal, "The operating system gives no random numbers.")
+    })?;
+    Ok(hex::encode(random))
 }

@@ -7,11 +7,11 @@ use wharf_domain::{AuditRecord, Severity};
 use wharf_engine::launcher::{Exit, ExitHow, Launched};
 use wharf_vocab::{Fault, LaunchId, ProviderId, Resource, StreamId};
 
-use crate::command::{Closed, Command};
+use crate::inbox::{Closed, Command};
 use crate::kind::{Kind, Process};
 use crate::launch::{self, Running};
 use crate::live::Live;
-use crate::pool::{Begun, Quit};
+use crate::pool::{InstanceChannels, Quit};
 
 /// How long calls of others may take to end on a process that is being replaced.
 const DRAIN: Duration = Duration::from_secs(60);
@@ -33,7 +33,7 @@ pub(crate) struct Instance {
     pub(crate) id: ProviderId,
     pub(crate) live: Arc<Live>,
     pub(crate) launch: LaunchId,
-    pub(crate) begun: Begun,
+    pub(crate) channels: InstanceChannels,
 }
 
 impl Instance {
@@ -91,7 +91,7 @@ impl Instance {
         loop {
             tokio::select! {
                 exit = &mut exited => return crashed(&exit),
-                () = self.begun.wake.notified() => {
+                () = self.channels.wake.notified() => {
                     return self.after_disconnect(launched, grace).await;
                 }
                 () = tokio::time::sleep_until(connected_by),
@@ -105,7 +105,7 @@ impl Instance {
                     let why = "it did not connect in time".to_owned();
                     return End::Crashed { why, limit: None };
                 }
-                quit = self.begun.quits.recv() => {
+                quit = self.channels.quits.recv() => {
                     self.wind_down(launched, quit.unwrap_or(Quit::Stop), grace).await;
                     return End::OnPurpose;
                 }
@@ -117,14 +117,14 @@ impl Instance {
     async fn attend_elsewhere(&mut self) -> End {
         let grace = self.kind.host().options().stop_grace;
         tokio::select! {
-            () = self.begun.wake.notified() => {
+            () = self.channels.wake.notified() => {
                 let why = match self.live.connection(&self.launch).1 {
                     Some(Closed::Because(why) | Closed::Unresponsive(why)) => why,
                     Some(Closed::Over) | None => "the connection was lost".to_owned(),
                 };
                 End::Crashed { why, limit: None }
             }
-            quit = self.begun.quits.recv() => {
+            quit = self.channels.quits.recv() => {
                 self.announce().await;
                 // Without a process there is nothing to end besides the connection.
                 self.say_goodbye(None, quit.unwrap_or(Quit::Stop), grace).await;
@@ -167,7 +167,8 @@ impl Instance {
         grace: Duration,
     ) -> Quit {
         let mut patience = if quit == Quit::Drain { DRAIN } else { grace };
-        let Some(commands) = self.live.commands(&self.launch) else { return Quit::Stop };
+        let commands = self.live.pool().slot(&self.launch).and_then(|slot| slot.conn.clone());
+        let Some(commands) = commands else { return Quit::Stop };
         let drain_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
         let (reason, again) = match quit {
             Quit::Drain => ("core.replaced", true),
@@ -180,11 +181,11 @@ impl Instance {
         loop {
             let until = tokio::time::Instant::now() + patience;
             tokio::select! {
-                () = self.begun.wake.notified() => return Quit::Stop,
+                () = self.channels.wake.notified() => return Quit::Stop,
                 // A peer that does not end by itself is ended by whoever asked for this.
                 () = tokio::time::sleep_until(until) => return Quit::Stop,
                 () = exited(launched) => return Quit::Stop,
-                sterner = self.begun.quits.recv() => match sterner {
+                sterner = self.channels.quits.recv() => match sterner {
                     Some(Quit::Drain) => {}
                     Some(Quit::Kill) => return Quit::Kill,
                     Some(Quit::Stop | Quit::Again) | None => patience = grace,

@@ -6,12 +6,12 @@
 //! task per process, and which attempt goes to which process. What is different stands in one
 //! trait, [`Kind`], which an edge implements.
 
-mod command;
 mod control;
 mod cpu;
 mod fence;
 mod files;
 mod host;
+mod inbox;
 mod instance;
 mod kind;
 mod launch;
@@ -24,27 +24,26 @@ mod remove;
 mod sink;
 mod storage;
 mod supervisor;
+mod tasks;
 mod throttle;
-mod tie;
 mod transfer;
 mod workdir;
 
-pub use command::{Closed, Command};
 pub use control::Control;
 pub use cpu::Meter;
 pub use fence::real;
 pub use host::{Host, blocking, random_hex};
+pub use inbox::{Assignment, Closed, Command, Inbox, Permit, Tie};
 pub use kind::{Kept, Kind, ManifestFile, Process, ReadManifest, Upkeep};
 pub use launch::{Sockets, bind_unix, secret};
 pub use live::Live;
 pub use options::Options;
 pub use places::Places;
 pub use plain::open_plain;
-pub use pool::{Failed, Phase};
+pub use pool::Phase;
 pub use storage::reach;
-pub use supervisor::fail;
-pub use throttle::{Gate, Gates, Place, limits};
-pub use tie::Tie;
+pub use tasks::Tasks;
+pub use throttle::limits;
 pub use transfer::{PIECE_BYTES, copy_in, copy_out, over, unwanted};
 pub use workdir::{
     FILES_MAX, Room, Rooms, discard, invalid_output, is_plain_name, no_room, put_away, unnameable,

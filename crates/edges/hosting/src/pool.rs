@@ -1,15 +1,16 @@
-//! The processes of one provider, and which attempt goes to which of them.
+//! The processes of one provider, and the queue that they take attempts from.
 //!
-//! Pure but for the channels it holds. Where all runs share a process there is one. Where each
+//! Pure but for the channels it holds. An attempt that is not sent waits here and nowhere else:
+//! whoever speaks with a process takes the next one that belongs there as soon as the process has
+//! room for it. Where all runs share a process there is one. Where each
 //! world or each run has its own, one more is kept connected as a spare: an attempt takes it at
-//! once and another spare is started behind it. Where processes are there on demand only, none is
+//! once and another spare is started after it. Where processes are there on demand only, none is
 //! started before an attempt waits for it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::Instant;
 use wharf_engine::Dispatch;
@@ -17,7 +18,8 @@ use wharf_engine::launcher::Launched;
 use wharf_engine::providers::ProviderHealth;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
-use crate::command::{Closed, Command};
+use crate::files::Watch;
+use crate::inbox::{Closed, Command};
 use crate::kind::Upkeep;
 use crate::places::Places;
 
@@ -28,6 +30,8 @@ pub(crate) const IDLE_MAX: Duration = Duration::from_secs(300);
 
 /// Attempts that may wait for a process; others wait in line with the engine.
 const WAITING_MAX: usize = 64;
+/// Attempts that may wait for a process that is there to take them.
+const QUEUE_MAX: usize = 512;
 
 /// How a process fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +84,8 @@ pub(crate) struct Slot {
     /// What it said of itself then.
     pub(crate) health: Option<ProviderHealth>,
     pub(crate) conn: Option<mpsc::Sender<Command>>,
+    /// Wakes whoever speaks with it when there may be an attempt to take.
+    pub(crate) calls_wake: Arc<Notify>,
     /// Why its connection has ended.
     pub(crate) closed: Option<Closed>,
     /// Wakes whoever looks after it when its connection has ended.
@@ -100,13 +106,18 @@ pub(crate) struct Slot {
 
 /// What looking after a new process takes.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct InstanceChannels {
     pub(crate) quits: mpsc::Receiver<Quit>,
     pub(crate) wake: Arc<Notify>,
 }
 
-/// Attempts that cannot be handed over after all.
-pub type Failed = Vec<(Dispatch, Fault)>;
+/// An attempt that waits to be taken.
+#[derive(Debug)]
+struct Queued {
+    dispatch: Dispatch,
+    /// Whether the provider's files were looked at since it came.
+    checked: bool,
+}
 
 /// How the processes of a provider are kept.
 #[derive(Debug, Clone, Copy)]
@@ -129,10 +140,34 @@ impl Default for Policy {
 pub(crate) struct Pool {
     policy: Policy,
     pub(crate) slots: Vec<Slot>,
-    waiting: VecDeque<Dispatch>,
+    queue: VecDeque<Queued>,
     attempts: HashMap<AttemptId, LaunchId>,
     /// How many calls all processes take at once together, where that is known.
     calls_max: Option<usize>,
+    pub(crate) rest: Rest,
+    /// Why it rests.
+    pub(crate) reason: Option<String>,
+    /// The last launch, alive or dead.
+    pub(crate) last: Option<Arc<dyn Launched>>,
+    /// Why no call is taken, although the provider may be connected.
+    pub(crate) blocked: Option<Fault>,
+    /// The files that it is pinned to.
+    pub(crate) watch: Option<Arc<Watch>>,
+    /// Whether somebody looks at these files for the attempts that wait.
+    is_looked_after: bool,
+}
+
+/// How a provider fares that has no process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Rest {
+    #[default]
+    Unknown,
+    /// It is down, and why.
+    Down(String),
+    /// It ended and will be started again.
+    BackingOff,
+    /// It is about to start.
+    Coming,
 }
 
 impl Slot {
@@ -156,12 +191,12 @@ impl Slot {
         let _ = self.quits.try_send(how);
     }
 
-    fn send(&self, command: Command, word: &str) -> Result<(), Fault> {
-        let Some(conn) = &self.conn else { return Err(gone(word)) };
-        conn.try_send(command).map_err(|error| match error {
-            TrySendError::Full(_) => too_much(word),
-            TrySendError::Closed(_) => gone(word),
-        })
+    /// Tells whoever speaks with it something. Without a connection nobody is left to tell, and a
+    /// full channel belongs to one that is about to lose its connection.
+    fn send(&self, command: Command) {
+        if let Some(conn) = &self.conn {
+            let _ = conn.try_send(command);
+        }
     }
 }
 
@@ -177,7 +212,7 @@ impl Pool {
     }
 
     /// Makes room for a process that is about to start.
-    pub(crate) fn begin(&mut self, launch: &LaunchId) -> Begun {
+    pub(crate) fn begin(&mut self, launch: &LaunchId) -> InstanceChannels {
         let (quits, quit_orders) = mpsc::channel(4);
         let wake = Arc::new(Notify::new());
         self.slots.push(Slot {
@@ -189,6 +224,7 @@ impl Pool {
             last_heartbeat: None,
             health: None,
             conn: None,
+            calls_wake: Arc::default(),
             closed: None,
             wake: Arc::clone(&wake),
             leaving: false,
@@ -204,17 +240,32 @@ impl Pool {
             canceled: false,
             idle_since: Instant::now(),
         });
-        Begun { quits: quit_orders, wake }
+        InstanceChannels { quits: quit_orders, wake }
     }
 
     /// Forgets a process that is gone.
     pub(crate) fn end(&mut self, launch: &LaunchId) {
         self.slots.retain(|slot| slot.launch != *launch);
         self.attempts.retain(|_, at| at != launch);
+        self.wake();
     }
 
     pub(crate) fn slot(&mut self, launch: &LaunchId) -> Option<&mut Slot> {
         self.slots.iter_mut().find(|slot| slot.launch == *launch)
+    }
+
+    /// Takes the connection of a launch; `None` if there is one already, or no such launch.
+    pub(crate) fn connect(
+        &mut self,
+        launch: &LaunchId,
+        commands: mpsc::Sender<Command>,
+    ) -> Option<Arc<Notify>> {
+        let slot = self.slot(launch)?;
+        if slot.conn.is_some() || slot.closed.is_some() {
+            return None;
+        }
+        slot.conn = Some(commands);
+        Some(Arc::clone(&slot.calls_wake))
     }
 
     /// Which runs may come to share a process.
@@ -235,9 +286,9 @@ impl Pool {
         let staying = self.slots.iter().filter(|slot| !slot.leaving);
         let free = staying.filter(|slot| matches!(slot.owner, Owner::Spare | Owner::All)).count();
         let waiting = match self.policy.isolation {
-            Isolation::Shared => self.waiting.len().min(1),
-            Isolation::World => self.waiting_worlds().len(),
-            Isolation::Run => self.waiting.len(),
+            Isolation::Shared => self.queue.len().min(1),
+            Isolation::World => self.homeless_worlds().len(),
+            Isolation::Run => self.queue.len(),
         };
         let wanted = match (self.policy.upkeep, self.policy.isolation) {
             (Upkeep::OnDemand { .. }, _) => waiting,
@@ -247,13 +298,20 @@ impl Pool {
         wanted.saturating_sub(free).min(INSTANCES_MAX.saturating_sub(self.slots.len()))
     }
 
-    fn waiting_worlds(&self) -> BTreeSet<&WorldId> {
-        self.waiting.iter().map(|dispatch| &dispatch.run.world).collect()
+    /// Worlds of attempts that wait and have no process.
+    fn homeless_worlds(&self) -> BTreeSet<&WorldId> {
+        let worlds = self.queue.iter().map(|queued| &queued.dispatch.run.world);
+        worlds.filter(|world| self.of_world(world).is_none()).collect()
+    }
+
+    fn queued_of(&self, world: &WorldId) -> usize {
+        self.queue.iter().filter(|queued| queued.dispatch.run.world == *world).count()
     }
 
     /// All processes take so many calls at once together.
     pub(crate) fn limit_calls(&mut self, calls_max: usize) {
         self.calls_max = Some(calls_max.max(1));
+        self.wake();
     }
 
     /// A process takes so many calls at once.
@@ -263,41 +321,59 @@ impl Pool {
         }
     }
 
-    /// Whether an attempt in a world would be taken, or could wait for a process, beside so many
-    /// others that are about to come.
+    /// Whether an attempt in a world would be taken beside so many others that are about to come.
     pub(crate) fn has_room(&self, world: &WorldId, coming: usize) -> bool {
-        if self.is_busy(coming) {
-            return false;
-        }
-        let fits = |at: usize| !self.slots[at].is_busy(coming);
-        let can_wait = || self.waiting.len() + coming < WAITING_MAX;
-        let taken = self.slots.iter().filter(|slot| slot.owner != Owner::Spare).count();
-        let spares = || {
-            let spare = |slot: &&Slot| slot.owner == Owner::Spare && slot.is_usable();
-            self.slots.iter().filter(spare).count()
-        };
-        match self.policy.isolation {
-            Isolation::Shared => self.best().map_or_else(can_wait, fits),
-            Isolation::World => match self.of_world(world) {
-                Some(at) => fits(at),
-                None if spares() > coming => true,
-                None if self.waiting_worlds().contains(world) => can_wait(),
-                None => {
-                    let needed = self.waiting_worlds().len() + 1 + coming;
-                    can_wait() && taken + needed <= INSTANCES_MAX
-                }
-            },
-            Isolation::Run => {
-                let needed = self.waiting.len() + 1 + coming;
-                spares() > coming || (can_wait() && taken + needed <= INSTANCES_MAX)
-            }
-        }
+        // What would be refused for another reason is told that at once.
+        self.blocked.is_some()
+            || self.admit(world, coming).err().is_none_or(|fault| !fault.is(Code::ToolBusy))
     }
 
-    /// Whether no more calls are taken by all processes together.
-    fn is_busy(&self, coming: usize) -> bool {
-        let calls: usize = self.slots.iter().map(|slot| slot.calls).sum();
-        self.calls_max.is_some_and(|max| calls + self.waiting.len() + coming >= max)
+    /// Whether an attempt in a world may join the queue, beside so many others that are about to.
+    fn admit(&self, world: &WorldId, coming: usize) -> Result<(), Fault> {
+        let word = self.policy.word;
+        let queued = self.queue.len() + coming;
+        if queued >= QUEUE_MAX || self.calls_max.is_some_and(|max| self.calls() + queued >= max) {
+            return Err(too_much(word));
+        }
+        let fits = |at: usize, before: usize| match self.slots[at].is_busy(before + coming) {
+            true => Err(too_much(word)),
+            false => Ok(()),
+        };
+        // How many processes are wanted by those that wait and have none, this one included.
+        let wanted = match self.policy.isolation {
+            Isolation::Shared => match self.best() {
+                Some(at) => return fits(at, self.queue.len()),
+                None if self.policy.upkeep == Upkeep::Always => return Err(gone(word)),
+                None => 0,
+            },
+            Isolation::World => {
+                let homeless = self.homeless_worlds();
+                match self.of_world(world) {
+                    Some(at) => return fits(at, self.queued_of(world)),
+                    None if homeless.contains(world) => 0,
+                    None => homeless.len() + coming + 1,
+                }
+            }
+            Isolation::Run => queued + 1,
+        };
+        let is_spare = |slot: &&Slot| slot.owner == Owner::Spare && slot.is_usable();
+        if wanted > 0 && self.slots.iter().filter(is_spare).count() >= wanted {
+            return Ok(());
+        }
+        let owned = self.slots.iter().filter(|slot| slot.owner != Owner::Spare).count();
+        if wanted > 0 && owned + wanted > INSTANCES_MAX {
+            let message = format!("The {word} has as many processes as it may; try again later.");
+            return Err(Fault::new(Code::ToolBusy, message));
+        }
+        if queued >= WAITING_MAX {
+            return Err(too_much(word));
+        }
+        Ok(())
+    }
+
+    /// How many calls all processes have together.
+    fn calls(&self) -> usize {
+        self.slots.iter().map(|slot| slot.calls).sum()
     }
 
     fn of_world(&self, world: &WorldId) -> Option<usize> {
@@ -307,30 +383,88 @@ impl Pool {
         self.slots.iter().position(own)
     }
 
-    /// Hands an attempt to the process it belongs to, or lets it wait for one.
-    pub(crate) fn place(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
-        if dispatch.reattach
-            && let Some(launch) = self.attempts.get(&dispatch.attempt_id).cloned()
-            && let Some(at) = self.slots.iter().position(|slot| slot.launch == launch)
-        {
-            // Whoever has it need not be found anew; it is told that it was asked again.
-            return self.slots[at].send(Command::Call(Box::new(dispatch)), self.policy.word);
+    /// Lets an attempt wait until a process takes it; whether somebody must look at the provider's
+    /// files before that.
+    pub(crate) fn place(&mut self, dispatch: Dispatch) -> Result<bool, Fault> {
+        if let Some(fault) = &self.blocked {
+            return Err(fault.clone());
         }
-        let (at, owner) = match self.policy.isolation {
-            Isolation::Shared => (self.best(), None),
-            Isolation::World => match self.of_world(&dispatch.run.world) {
-                Some(at) => (Some(at), None),
-                None => (self.spare(), Some(Owner::World(dispatch.run.world.clone()))),
-            },
-            Isolation::Run => (self.spare(), Some(Owner::Run)),
+        if let (Upkeep::OnDemand { .. }, Rest::Down(reason)) = (self.policy.upkeep, &self.rest) {
+            let message = format!("The tool is not available: {reason}.");
+            return Err(Fault::new(Code::ToolUnavailable, message));
+        }
+        if dispatch.reattach && self.has(&dispatch.attempt_id) {
+            // It was asked for again because its shard was loaded anew. Whoever has it goes on.
+            return Ok(false);
+        }
+        self.admit(&dispatch.run.world, 0)?;
+        let checked = self.watch.is_none();
+        self.queue.push_back(Queued { dispatch, checked });
+        let look = !checked && !std::mem::replace(&mut self.is_looked_after, true);
+        self.wake();
+        Ok(look)
+    }
+
+    fn has(&self, attempt: &AttemptId) -> bool {
+        self.attempts.contains_key(attempt)
+            || self.queue.iter().any(|queued| queued.dispatch.attempt_id == *attempt)
+    }
+
+    /// Wakes all who speak with processes: there may be something to take.
+    pub(crate) fn wake(&self) {
+        self.slots.iter().filter(|slot| slot.is_usable()).for_each(|slot| {
+            slot.calls_wake.notify_one();
+        });
+    }
+
+    /// Takes the next attempt that belongs to a process, if it has room for one.
+    pub(crate) fn take(&mut self, launch: &LaunchId) -> Option<Dispatch> {
+        let at = self.slots.iter().position(|slot| slot.launch == *launch)?;
+        let slot = &self.slots[at];
+        let full = self.calls_max.is_some_and(|max| self.calls() >= max);
+        if full || slot.is_busy(0) || !slot.is_usable() || self.blocked.is_some() {
+            return None;
+        }
+        let is_spare = slot.owner == Owner::Spare;
+        let belongs = |world: &WorldId| match self.policy.isolation {
+            Isolation::Shared => self.best() == Some(at),
+            Isolation::World => self.of_world(world).map_or(is_spare, |own| own == at),
+            Isolation::Run => is_spare,
         };
-        match (at, owner) {
-            _ if self.is_busy(0) => Err(too_much(self.policy.word)),
-            (Some(at), _) if self.slots[at].is_busy(0) => Err(too_much(self.policy.word)),
-            (Some(at), owner) => self.hand_over(at, owner, dispatch),
-            (None, None) if self.policy.upkeep == Upkeep::Always => Err(gone(self.policy.word)),
-            (None, _) => self.wait(dispatch),
+        let next = |queued: &Queued| queued.checked && belongs(&queued.dispatch.run.world);
+        let next = self.queue.iter().position(next)?;
+        let Queued { dispatch, .. } = self.queue.remove(next)?;
+        let slot = &mut self.slots[at];
+        match self.policy.isolation {
+            Isolation::Shared => {}
+            Isolation::World => slot.owner = Owner::World(dispatch.run.world.clone()),
+            Isolation::Run => slot.owner = Owner::Run,
         }
+        slot.calls += 1;
+        self.attempts.insert(dispatch.attempt_id.clone(), launch.clone());
+        Some(dispatch)
+    }
+
+    /// The attempts whose files somebody must look at now; none if nobody needs to any more.
+    pub(crate) fn unchecked(&mut self) -> Option<Vec<AttemptId>> {
+        let unchecked = self.queue.iter().filter(|queued| !queued.checked);
+        let ids: Vec<_> = unchecked.map(|queued| queued.dispatch.attempt_id.clone()).collect();
+        self.is_looked_after = !ids.is_empty();
+        self.is_looked_after.then_some(ids)
+    }
+
+    /// The files were looked at after these attempts came, and are as they were approved.
+    pub(crate) fn checked(&mut self, attempts: &[AttemptId]) {
+        for queued in &mut self.queue {
+            queued.checked |= attempts.contains(&queued.dispatch.attempt_id);
+        }
+        self.wake();
+    }
+
+    /// Whoever looked at the files is lost, and so is what waited for it.
+    pub(crate) fn look_lost(&mut self) {
+        self.is_looked_after = false;
+        self.queue.retain(|queued| queued.checked);
     }
 
     /// The process that takes the attempts of all: a well one if there is one, else any.
@@ -340,96 +474,33 @@ impl Pool {
         self.slots.iter().rposition(well).or_else(any)
     }
 
-    fn spare(&self) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.owner == Owner::Spare && slot.is_usable())
-    }
-
-    fn hand_over(
-        &mut self,
-        at: usize,
-        owner: Option<Owner>,
-        dispatch: Dispatch,
-    ) -> Result<(), Fault> {
-        let (slot, word) = (&mut self.slots[at], self.policy.word);
-        let attempt = dispatch.attempt_id.clone();
-        slot.send(Command::Call(Box::new(dispatch)), word)?;
-        slot.calls += 1;
-        if let Some(owner) = owner {
-            slot.owner = owner;
-        }
-        self.attempts.insert(attempt, slot.launch.clone());
-        Ok(())
-    }
-
-    fn wait(&mut self, dispatch: Dispatch) -> Result<(), Fault> {
-        let taken = self.slots.iter().filter(|slot| slot.owner != Owner::Spare).count();
-        let needed = match self.policy.isolation {
-            Isolation::Shared => 0,
-            Isolation::World if self.waiting_worlds().contains(&dispatch.run.world) => 0,
-            Isolation::World => self.waiting_worlds().len() + 1,
-            Isolation::Run => self.waiting.len() + 1,
-        };
-        let word = self.policy.word;
-        if needed > 0 && taken + needed > INSTANCES_MAX {
-            let message = format!("The {word} has as many processes as it may; try again later.");
-            return Err(Fault::new(Code::ToolBusy, message));
-        }
-        if self.waiting.len() >= WAITING_MAX {
-            return Err(too_much(word));
-        }
-        self.waiting.push_back(dispatch);
-        Ok(())
-    }
-
-    /// Hands over what waits, as far as there are processes for it.
-    pub(crate) fn serve_waiting(&mut self) -> Failed {
-        let mut failed = Vec::new();
-        let next = |pool: &Self| pool.waiting.iter().position(|dispatch| pool.has_place(dispatch));
-        while let Some(dispatch) = next(self).and_then(|at| self.waiting.remove(at)) {
-            self.place_or_fail(dispatch, &mut failed);
-        }
-        failed
-    }
-
-    /// Whether there is a process that an attempt can go to now.
-    fn has_place(&self, dispatch: &Dispatch) -> bool {
-        let of_world = |slot: &Slot| {
-            slot.is_usable()
-                && matches!(&slot.owner, Owner::World(world) if *world == dispatch.run.world)
-        };
-        match self.policy.isolation {
-            Isolation::Shared => self.best().is_some(),
-            Isolation::World => self.spare().is_some() || self.slots.iter().any(of_world),
-            Isolation::Run => self.spare().is_some(),
-        }
-    }
-
-    fn place_or_fail(&mut self, dispatch: Dispatch, failed: &mut Failed) {
-        if let Err(fault) = self.place(dispatch.clone()) {
-            failed.push((dispatch, fault));
-        }
-    }
-
     /// Gives up what waits.
-    pub(crate) fn fail_waiting(&mut self, fault: &Fault) -> Failed {
-        self.waiting.drain(..).map(|dispatch| (dispatch, fault.clone())).collect()
+    pub(crate) fn take_all(&mut self) -> Vec<Dispatch> {
+        self.queue.drain(..).map(|queued| queued.dispatch).collect()
     }
 
-    /// Takes an attempt back that waits for a process.
-    pub(crate) fn take_waiting(&mut self, attempt: &AttemptId) -> Option<Dispatch> {
-        let at = self.waiting.iter().position(|dispatch| dispatch.attempt_id == *attempt)?;
-        self.waiting.remove(at)
+    /// Gives up what waits for a process that is gone, where another is not started for it.
+    pub(crate) fn take_stranded(&mut self) -> Vec<Dispatch> {
+        let is_kept = self.policy.upkeep == Upkeep::Always;
+        match is_kept && self.policy.isolation == Isolation::Shared && self.best().is_none() {
+            true => self.take_all(),
+            false => Vec::new(),
+        }
     }
 
-    /// Passes something on to the process that has an attempt, if one has.
-    pub(crate) fn pass_on(&mut self, attempt: &AttemptId, command: Command) {
+    /// Takes an attempt out of the queue.
+    pub(crate) fn take_queued(&mut self, attempt: &AttemptId) -> Option<Dispatch> {
+        let is_it = |queued: &Queued| queued.dispatch.attempt_id == *attempt;
+        let at = self.queue.iter().position(is_it)?;
+        self.queue.remove(at).map(|queued| queued.dispatch)
+    }
+
+    /// Tells the process that has an attempt something, if one has.
+    pub(crate) fn tell(&mut self, attempt: &AttemptId, command: Command) {
         let Some(launch) = self.attempts.get(attempt).cloned() else { return };
-        let word = self.policy.word;
-        let is_cancel = matches!(command, Command::Cancel { .. });
         if let Some(slot) = self.slot(&launch) {
-            slot.canceled |= is_cancel;
-            // Without a connection the attempt is lost already, which ends it too.
-            let _ = slot.send(command, word);
+            slot.canceled |= matches!(command, Command::Cancel { .. });
+            slot.send(command);
         }
     }
 
@@ -446,6 +517,7 @@ impl Pool {
             _ if unresponsive && !slot.leaving => slot.quit(Quit::Drain),
             _ => {}
         }
+        self.wake();
     }
 
     /// Ends processes that have had nothing to do for long and are not kept for that; when to
@@ -475,7 +547,7 @@ impl Pool {
     }
 }
 
-fn gone(word: &str) -> Fault {
+pub(crate) fn gone(word: &str) -> Fault {
     Fault::new(Code::ToolAgentLost, format!("The {word} is not connected."))
 }
 

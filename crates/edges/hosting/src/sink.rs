@@ -7,12 +7,13 @@ use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink, RoomFor};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId};
 
-use crate::command::Command;
 use crate::files::{self, Watch};
 use crate::host::{blocking, halt};
+use crate::inbox::Command;
 use crate::kind::Kind;
 use crate::launch::record_drift;
 use crate::live::Live;
+use crate::supervisor::fail;
 
 /// The way to one provider. The engine keeps it, so it must not keep the engine.
 pub(crate) struct Sink {
@@ -29,55 +30,88 @@ impl Sink {
 
 impl ProviderSink for Sink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
-        if let Some(fault) = self.live.blocked() {
-            return Err(fault);
-        }
-        if self.live.watch().is_none_or(|watch| watch.is_unchanged()) {
-            return self.live.place(dispatch);
-        }
         let kind = self.kind.upgrade().ok_or_else(stopping)?;
-        self.live.hold(&dispatch.attempt_id);
-        let (id, live) = (self.id.clone(), Arc::clone(&self.live));
-        tokio::spawn(async move { look_then_place(&kind, &id, &live, dispatch).await });
+        let look = self.live.pool().place(dispatch)?;
+        self.live.changed.notify_one();
+        if look {
+            Look { kind, id: self.id.clone(), live: Arc::clone(&self.live) }.begin();
+        }
         Ok(())
     }
 
     fn has_room(&self, wanted: &RoomFor<'_>) -> bool {
-        self.live.has_room(&wanted.run.world, wanted.called)
+        self.live.pool().has_room(&wanted.run.world, wanted.called)
     }
 
     fn cancel(&self, attempt_id: &AttemptId, reason: &str, grace_ms: u64) {
-        if self.live.cancel_held(attempt_id) {
-            return;
-        }
-        if let Some(dispatch) = self.live.take_waiting(attempt_id) {
+        let mut pool = self.live.pool();
+        if let Some(dispatch) = pool.take_queued(attempt_id) {
             let Some(kind) = self.kind.upgrade() else { return };
-            tokio::spawn(async move { canceled(&kind.host().options().handle, dispatch).await });
+            let handle = kind.host().options().handle.clone();
+            let tasks = kind.host().tasks();
+            tasks.spawn("ending a canceled attempt", canceled(handle, dispatch));
             return;
         }
         let (attempt, reason) = (attempt_id.clone(), reason.to_owned());
-        let command = Command::Cancel { attempt_id: attempt, reason, grace_ms };
-        self.live.pass_on(attempt_id, command);
+        pool.tell(attempt_id, Command::Cancel { attempt_id: attempt, reason, grace_ms });
     }
 
     fn answer(&self, attempt_id: &AttemptId, key: &str, resolution: &Resolution) {
         let (attempt, key) = (attempt_id.clone(), key.to_owned());
         let command = Command::Answer { attempt_id: attempt, key, resolution: resolution.clone() };
         // Without a connection nobody waits for the answer; it stays recorded with the run.
-        self.live.pass_on(attempt_id, command);
+        self.live.pool().tell(attempt_id, command);
     }
 }
 
-/// Reads files again that look different, and hands the attempt over if they are the same.
-async fn look_then_place(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live, dispatch: Dispatch) {
-    let looked = recheck(kind, id, live).await;
-    if live.release(&dispatch.attempt_id) {
-        return canceled(&kind.host().options().handle, dispatch).await;
+/// Looks at a provider's files for all attempts that wait, away from the task that hands them
+/// over. Attempts can be taken once the files were looked at after they came.
+struct Look {
+    kind: Arc<dyn Kind>,
+    id: ProviderId,
+    live: Arc<Live>,
+}
+
+impl Look {
+    /// Looks at what the system says about the files, on a thread that may wait for it.
+    fn begin(self) {
+        let tasks = self.kind.host().tasks().clone();
+        tasks.clone().spawn_blocking(move || {
+            loop {
+                let (attempts, watch) = {
+                    let mut pool = self.live.pool();
+                    let Some(attempts) = pool.unchecked() else { return };
+                    (attempts, pool.watch.clone())
+                };
+                if watch.is_some_and(|watch| !watch.is_unchanged()) {
+                    return tasks.spawn("comparing files", self.compare(attempts));
+                }
+                self.live.pool().checked(&attempts);
+            }
+        });
     }
-    if let Err(fault) = looked.and_then(|()| live.place(dispatch.clone())) {
-        let attempt = Attempt::new(kind.host().options().handle.clone(), dispatch);
-        // When the engine is gone there is nobody left to tell.
-        let _ = attempt.failed(fault, Executed::No).await;
+
+    /// Compares files that look different, and ends attempts that must not be handed over.
+    async fn compare(self, attempts: Vec<AttemptId>) {
+        match recheck(&self.kind, &self.id, &self.live).await {
+            Ok(()) => self.live.pool().checked(&attempts),
+            Err(fault) => {
+                let refused: Vec<_> = {
+                    let mut pool = self.live.pool();
+                    attempts.iter().filter_map(|attempt| pool.take_queued(attempt)).collect()
+                };
+                fail(&self.kind.host().options().handle, refused, &fault).await;
+            }
+        }
+        self.begin();
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.live.pool().look_lost();
+        }
     }
 }
 
@@ -88,10 +122,7 @@ async fn recheck(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live) -> Result<(
     if let Some(fault) = live.blocked() {
         return Err(fault);
     }
-    let Some(watch) = live.watch() else { return Ok(()) };
-    if watch.is_unchanged() {
-        return Ok(());
-    }
+    let Some(watch) = live.pool().watch.clone() else { return Ok(()) };
     let seen = Arc::clone(&watch);
     if blocking(move || Ok(seen.is_all_unchanged())).await? {
         return Ok(());
@@ -110,12 +141,12 @@ async fn recheck(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live) -> Result<(
     Err(fault)
 }
 
-async fn canceled(handle: &Handle, dispatch: Dispatch) {
+async fn canceled(handle: Handle, dispatch: Dispatch) {
     let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
         .executed(Executed::No);
     let report = AttemptReport::new(Err(AttemptError::Canceled(fault)), 0);
     // When the engine is gone there is nobody left to tell.
-    let _ = Attempt::new(handle.clone(), dispatch).ended(report).await;
+    let _ = Attempt::new(handle, dispatch).ended(report).await;
 }
 
 fn stopping() -> Fault {

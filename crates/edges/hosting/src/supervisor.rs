@@ -12,16 +12,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
-use wharf_engine::launcher::{Backoff, Verdict};
-use wharf_engine::{Attempt, Handle};
+use wharf_engine::launcher::{Backoff as Restarts, Verdict};
+use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId, StreamId};
 
 use crate::files::Watch;
 use crate::host::{blocking, random_hex};
 use crate::instance::{End, Instance};
 use crate::kind::Kind;
-use crate::live::{Live, Rest};
-use crate::pool::{Failed, Policy, Quit};
+use crate::live::Live;
+use crate::pool::{Policy, Quit, Rest, Slot, gone};
 
 /// What is wanted of a supervisor; each is answered when it is so.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct Supervisor {
     id: ProviderId,
     live: Arc<Live>,
     orders: mpsc::Receiver<Order>,
-    backoff: Backoff,
+    restarts: Restarts,
     /// Whether processes are to be kept up.
     up: bool,
     /// No process is started before.
@@ -61,7 +61,7 @@ impl Supervisor {
     ) -> mpsc::Sender<Order> {
         let (sender, orders) = mpsc::channel(16);
         let supervisor = Self {
-            backoff: Backoff::new(kind.restart(&id)),
+            restarts: Restarts::new(kind.restart(&id)),
             kind: Arc::clone(kind),
             id,
             live,
@@ -71,7 +71,7 @@ impl Supervisor {
             instances: JoinSet::new(),
             launches: HashMap::new(),
         };
-        tokio::spawn(supervisor.run());
+        kind.host().tasks().spawn("looking after a provider", supervisor.run());
         sender
     }
 
@@ -105,20 +105,23 @@ impl Supervisor {
         if !self.up {
             return None;
         }
+        let stranded = self.live.pool().take_stranded();
+        fail(self.handle(), stranded, &gone(self.kind.word())).await;
         let now = Instant::now();
-        let idle = self.live.end_idle(now);
+        let idle = self.live.pool().end_idle(now);
         if let Some(not_before) = self.not_before.filter(|not_before| *not_before > now) {
             return Some(idle.map_or(not_before, |idle| idle.min(not_before)));
         }
         if self.not_before.take().is_some() {
             self.live.rested();
         }
-        for _ in 0..self.live.missing() {
+        let missing = self.live.pool().missing();
+        for _ in 0..missing {
             let Ok(launch) = random_hex(16).map(LaunchId::new) else { break };
             let Ok(launch) = launch else { break };
-            self.backoff.started(self.handle().now());
+            self.restarts.started(self.handle().now());
             let instance = Instance {
-                begun: self.live.begin(&launch),
+                channels: self.live.begin(&launch),
                 kind: Arc::clone(&self.kind),
                 id: self.id.clone(),
                 live: Arc::clone(&self.live),
@@ -143,7 +146,7 @@ impl Supervisor {
         let isolation = isolation.unwrap_or(Isolation::Shared);
         self.live.prepare(Policy { isolation, upkeep, word: self.kind.word() }, watch);
         self.live.rest(Rest::Coming, None);
-        self.backoff.forget();
+        self.restarts.forget();
         self.not_before = None;
         self.up = true;
     }
@@ -154,7 +157,7 @@ impl Supervisor {
             return;
         }
         self.up = false;
-        self.live.quit_all(how);
+        self.live.pool().slots.iter_mut().for_each(|slot| slot.quit(how));
         while let Some(joined) = self.instances.join_next_with_id().await {
             self.joined(joined).await;
         }
@@ -162,7 +165,8 @@ impl Supervisor {
         self.announce().await;
         let message = format!("The {} {} is not running: {reason}.", self.kind.word(), self.id);
         let fault = Fault::new(Code::ToolUnavailable, message);
-        fail(self.handle(), self.live.fail_waiting(&fault)).await;
+        let waiting = self.live.pool().take_all();
+        fail(self.handle(), waiting, &fault).await;
     }
 
     /// Whoever looked after a launch is done, also by a panic: then the launch is ended here.
@@ -181,7 +185,7 @@ impl Supervisor {
             launched.kill().await;
         }
         self.kind.over(&launch);
-        self.live.end(&launch);
+        self.live.pool().end(&launch);
         end
     }
 
@@ -201,14 +205,15 @@ impl Supervisor {
         }
         let random = random_hex(8).ok().and_then(|hex| u64::from_str_radix(&hex, 16).ok());
         let now = self.handle().now();
-        match self.backoff.crashed(now, &why, random.unwrap_or(0)) {
+        match self.restarts.crashed(now, &why, random.unwrap_or(0)) {
             Verdict::Restart { pause_ms } => {
                 self.audit("agent.run_crashed", Severity::Warn, |record| {
                     record.fact("restart_ms", pause_ms)
                 })
                 .await;
                 self.not_before = Some(Instant::now() + Duration::from_millis(pause_ms));
-                if !self.live.has_usable() {
+                let has_usable = self.live.pool().slots.iter().any(Slot::is_usable);
+                if !has_usable {
                     self.live.rest(Rest::BackingOff, Some(why));
                 }
                 self.announce().await;
@@ -259,11 +264,11 @@ impl Supervisor {
 }
 
 /// Ends attempts that were never handed over.
-pub async fn fail(handle: &Handle, failed: Failed) {
-    for (dispatch, fault) in failed {
+pub(crate) async fn fail(handle: &Handle, waiting: Vec<Dispatch>, fault: &Fault) {
+    for dispatch in waiting {
         let attempt = Attempt::new(handle.clone(), dispatch);
         // When the engine is gone there is nobody left to tell.
-        let _ = attempt.failed(fault, Executed::No).await;
+        let _ = attempt.failed(fault.clone(), Executed::No).await;
     }
 }
 

@@ -1,17 +1,10 @@
-//! How much an agent is asked at once and in a time.
-//!
-//! [`Throttle`] decides and knows no clock of its own; [`Gate`] is the one place that all
-//! connections of an agent pass. A call that comes too soon is refused with the time after which
-//! it may come again; one that finds all places taken waits for one to become free.
+//! How often an agent is called, and what it may use up. A call that comes too soon is refused
+//! with the time after which it may come again. How many may be open is the pool's to say.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use tokio::sync::Notify;
 use tokio::time::Instant;
 use wharf_domain::Provider;
 use wharf_domain::provider::{ProviderLimits, Rate, Usage, Usual};
-use wharf_vocab::{Code, Executed, Fault, ProviderId, SandboxLevel};
+use wharf_vocab::{Code, Executed, Fault, SandboxLevel};
 
 /// What a process may use up when nobody says anything about it.
 const MEMORY_BYTES: u64 = 1024 * 1024 * 1024;
@@ -40,9 +33,11 @@ pub(crate) fn usual(sandbox: SandboxLevel, of_all: &ProviderLimits) -> Usual {
     Usual { sandbox, of_all: of_all.clone(), limits }
 }
 
-/// How many calls an agent has had and has.
+/// How many calls an agent has had of late.
 #[derive(Debug, Default)]
-struct Throttle {
+pub(crate) struct Throttle {
+    /// When the first call came.
+    since: Option<Instant>,
     /// The rate that `credit` is counted for.
     rate: Option<Rate>,
     /// What is left of the rate, in calls times the milliseconds of the rate: that many parts
@@ -50,7 +45,6 @@ struct Throttle {
     /// is lost by rounding.
     credit: u128,
     counted_at_ms: u64,
-    open: u32,
 }
 
 impl Throttle {
@@ -80,84 +74,15 @@ impl Throttle {
         }
     }
 
-    /// Takes a place for a call, if one is free.
-    fn enter(&mut self, calls_max: u32) -> bool {
-        let free = self.open < calls_max.max(1);
-        self.open += u32::from(free);
-        free
-    }
-
-    fn leave(&mut self) {
-        self.open = self.open.saturating_sub(1);
-    }
-}
-
-/// The gates of all agents.
-#[derive(Debug, Default)]
-pub struct Gates(Mutex<HashMap<ProviderId, Arc<Gate>>>);
-
-impl Gates {
-    /// The gate of one provider.
-    #[must_use]
-    pub fn of(&self, id: &ProviderId) -> Arc<Gate> {
-        let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(gates.entry(id.clone()).or_insert_with(|| Arc::new(Gate::new())))
-    }
-}
-
-/// What all calls of one agent pass, over whichever connection they go.
-#[derive(Debug)]
-pub struct Gate {
-    started: Instant,
-    throttle: Mutex<Throttle>,
-    freed: Notify,
-}
-
-impl Gate {
-    fn new() -> Self {
-        Self { started: Instant::now(), throttle: Mutex::default(), freed: Notify::new() }
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut Throttle) -> T) -> T {
-        work(&mut self.throttle.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Counts a call that has come, or says that it comes too soon.
-    pub fn count(&self, rate: Option<Rate>) -> Result<(), Fault> {
-        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.with(|throttle| throttle.count(now_ms, rate)).map_err(|retry_after_ms| {
+    /// Counts a call that has come now, or says that it comes too soon.
+    pub(crate) fn count_call(&mut self, now: Instant, rate: Option<Rate>) -> Result<(), Fault> {
+        let since = *self.since.get_or_insert(now);
+        let now_ms = u64::try_from((now - since).as_millis()).unwrap_or(u64::MAX);
+        self.count(now_ms, rate).map_err(|retry_after_ms| {
             Fault::new(Code::ToolRateLimited, "The agent is called more often than it may be.")
                 .with("retry_after_ms", retry_after_ms)
                 .executed(Executed::No)
         })
-    }
-
-    /// Takes a place for a call, if one is free. It is given back when the place is dropped.
-    #[must_use]
-    pub fn enter(self: &Arc<Self>, calls_max: u32) -> Option<Place> {
-        let entered = self.with(|throttle| throttle.enter(calls_max));
-        entered.then(|| Place(Arc::clone(self)))
-    }
-
-    /// Waits until a place may have become free.
-    pub async fn freed(&self) {
-        self.freed.notified().await;
-    }
-
-    /// Lets another connection look for a place.
-    pub fn pass_on(&self) {
-        self.freed.notify_one();
-    }
-}
-
-/// A call's place; others wait for it.
-#[derive(Debug)]
-pub struct Place(Arc<Gate>);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.with(Throttle::leave);
-        self.0.pass_on();
     }
 }
 
@@ -211,21 +136,5 @@ mod tests {
         assert_eq!(throttle.count(100, FIVE_A_SECOND), Ok(()));
         assert_eq!(throttle.count(50, FIVE_A_SECOND), Ok(()), "a clock that goes back");
         assert_eq!(throttle.count(u64::MAX, FIVE_A_SECOND), Ok(()));
-    }
-
-    #[tokio::test]
-    async fn a_place_is_given_back_when_its_call_is_over() {
-        let gates = Gates::default();
-        let id = ProviderId::new("dev.example.hello").expect("valid");
-        let (one, other) = (gates.of(&id), gates.of(&id));
-        let first = one.enter(2).expect("free");
-        let second = other.enter(2).expect("free");
-        assert!(one.enter(2).is_none(), "both connections share the places");
-        assert!(one.enter(3).is_some(), "a limit that was raised holds at once");
-        drop(first);
-        one.freed().await;
-        assert!(one.enter(2).is_some());
-        drop(second);
-        assert!(gates.of(&ProviderId::new("dev.example.other").expect("valid")).enter(0).is_some());
     }
 }

@@ -38,6 +38,7 @@ impl RunEdge {
     /// Ends all servers in order. They stay enabled, so the next core takes them up again.
     pub async fn stop(&self) {
         self.control.stop_all().await;
+        self.tools.host.finish().await;
     }
 
     /// Approves a server, puts its tool into the catalog and enables it.

@@ -17,8 +17,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::Value;
@@ -116,7 +117,7 @@ impl Shelf {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<RunKey, bool>) -> T) -> T {
-        work(&mut self.runs.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.runs.lock())
     }
 }
 

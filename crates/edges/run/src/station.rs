@@ -6,15 +6,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Provider;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::launcher::{Launched, LogSource};
-use wharf_engine::{Attempt, Dispatch, Handle, Reach};
-use wharf_hosting::{Closed, Command, Phase, Process, Tie, fail};
+use wharf_engine::{Handle, Reach};
+use wharf_hosting::{Assignment, Closed, Command, Inbox, Phase, Process, Tasks, Tie};
 use wharf_vocab::{AttemptId, Code, Executed, Fault};
 
 use crate::doors::Doors;
@@ -24,10 +23,6 @@ use crate::link::{Endpoint, Health, Reachable, Server, Settings, Stop};
 use crate::tools::{Tools, server_of};
 use work::Work;
 
-/// Commands that may wait; beyond it an attempt is told that the server is busy.
-const COMMANDS_WAITING_MAX: usize = 512;
-/// Attempts that may wait for others to end.
-const ATTEMPTS_WAITING_MAX: usize = 1_024;
 /// Attempts that a server works on at once when its manifest does not say.
 const CALLS_DEFAULT: u32 = 64;
 /// How long a server that is not well yet is left alone.
@@ -49,7 +44,8 @@ pub(crate) struct Station {
     shelf: Option<Arc<Shelf>>,
     /// What the files of a run may have together.
     bytes_max: u64,
-    places: Arc<Semaphore>,
+    /// Attempts that it works on at once.
+    calls_max: usize,
     open: HashMap<AttemptId, Open>,
     work: JoinSet<()>,
     /// Which attempt each piece of work is about, however it ends.
@@ -75,7 +71,8 @@ enum Leaving {
 impl Station {
     /// Looks after a start in a task of its own.
     pub(crate) fn open(tools: Arc<Tools>, process: Process) {
-        tokio::spawn(async move {
+        let tasks = tools.host.tasks().clone();
+        tasks.spawn("looking after a tool server", async move {
             let (live, launch) = (Arc::clone(&process.live), process.launch.clone());
             match Self::new(tools, process) {
                 Ok(station) => station.run().await,
@@ -99,16 +96,15 @@ impl Station {
         let limits = wharf_hosting::limits(agent, &tools.options.hosting.limits);
         let said = [limits.calls_max, server.calls_max].into_iter().flatten().min();
         let calls_max = said.unwrap_or(CALLS_DEFAULT).max(1);
-        let calls_max =
-            usize::try_from(calls_max).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        let settings = settings(server, calls_max);
+        let calls_max = usize::try_from(calls_max).unwrap_or(usize::MAX);
+        let settings = settings(server, tools.host.tasks());
         let link = Server::new(handle(&tools).clone(), Arc::clone(&doors) as _, settings);
         Ok(Self {
             shelf: shelf(&tools, &process, agent, server)?,
             server: link,
             doors,
             bytes_max: limits.usage.disk_bytes.unwrap_or(u64::MAX),
-            places: Arc::new(Semaphore::new(calls_max)),
+            calls_max,
             open: HashMap::new(),
             work: JoinSet::new(),
             at_work: HashMap::new(),
@@ -119,15 +115,12 @@ impl Station {
     }
 
     async fn run(mut self) {
-        let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
         if let Err(why) = self.until_well().await {
             return self.process.live.disconnect(&self.process.launch, Closed::Because(why));
         }
-        if !self.process.live.connect(&self.process.launch, commands) {
-            return;
-        }
-        let calls_max = self.places.available_permits();
-        self.process.live.limit_calls_of(&self.process.launch, calls_max);
+        let connected = self.process.live.connect(&self.process.launch, handle(&self.tools));
+        let Some(mut inbox) = connected else { return };
+        self.process.live.limit_calls_of(&self.process.launch, self.calls_max);
         self.fares(Phase::Running).await;
         match self.serve(&mut inbox).await {
             Leaving::Lost(why) => self.doors.close(why),
@@ -138,7 +131,9 @@ impl Station {
         }
         self.process.live.disconnect(&self.process.launch, Closed::Over);
         self.announce().await;
-        self.finish(&mut inbox).await;
+        while let Some(ended) = self.work.join_next_with_id().await {
+            self.over(ended);
+        }
     }
 
     /// Waits until a launched server says that it is well. One elsewhere is taken as it is: what
@@ -188,7 +183,7 @@ impl Station {
     }
 
     /// Hands over attempts until the server is to end, or has ended.
-    async fn serve(&mut self, inbox: &mut mpsc::Receiver<Command>) -> Leaving {
+    async fn serve(&mut self, inbox: &mut Inbox) -> Leaving {
         let launched = self.process.launched.clone();
         let mut gone = std::pin::pin!(async move {
             match launched {
@@ -218,7 +213,7 @@ impl Station {
 
     async fn command(&mut self, command: Command) {
         match command {
-            Command::Call(dispatch) => self.arrive(*dispatch).await,
+            Command::Call(assignment) => self.arrive(*assignment).await,
             Command::Cancel { attempt_id, grace_ms, .. } => {
                 if let Some(open) = self.open.get(&attempt_id) {
                     open.canceled.cancel();
@@ -230,25 +225,17 @@ impl Station {
         }
     }
 
-    async fn arrive(&mut self, dispatch: Dispatch) {
-        let id = dispatch.attempt_id.clone();
-        if self.open.contains_key(&id) {
-            // It was asked for again because the core looked its runs up anew.
-            return;
-        }
-        let taken_up_again = dispatch.reattach;
-        let attempt = Attempt::new(handle(&self.tools).clone(), dispatch);
-        if taken_up_again && self.process.launched.is_some() {
+    async fn arrive(&mut self, Assignment { attempt, permit }: Assignment) {
+        if attempt.dispatch().reattach && self.process.launched.is_some() {
             // Whoever worked on it went with the core that launched it.
             let message = "The tool server was ended while it worked on the run.";
             let fault = Fault::new(Code::ToolWorkerLost, message);
-            return self.refuse(&attempt, fault, Executed::Maybe).await;
+            drop(permit);
+            // When the engine is gone there is nobody left to tell.
+            let _ = attempt.failed(fault, Executed::Maybe).await;
+            return;
         }
-        if self.open.len() >= ATTEMPTS_WAITING_MAX {
-            let message = "Too many runs wait for the tool server; try again later.";
-            let fault = Fault::new(Code::ToolBusy, message);
-            return self.refuse(&attempt, fault, Executed::No).await;
-        }
+        let id = attempt.dispatch().attempt_id.clone();
         let open = Open { stop: Stop::new(), canceled: CancellationToken::new() };
         let work = Work {
             handle: handle(&self.tools).clone(),
@@ -259,7 +246,7 @@ impl Station {
             // The launch's folders must not go while something is written there.
             _places: Arc::clone(&self.process.places),
             bytes_max: self.bytes_max,
-            turn: Arc::clone(&self.places),
+            permit,
             stop: open.stop.clone(),
             canceled: open.canceled.clone(),
         };
@@ -268,62 +255,29 @@ impl Station {
         self.at_work.insert(task.id(), id);
     }
 
-    /// Ends an attempt that is not handed over.
-    async fn refuse(&self, attempt: &Attempt, fault: Fault, executed: Executed) {
-        let id = &attempt.dispatch().attempt_id;
-        self.process.live.call_over(&self.process.launch, id, false);
-        // When the engine is gone there is nobody left to tell.
-        let _ = attempt.failed(fault, executed).await;
-    }
-
     /// A piece of work is over, also by a panic: then its attempt was lost with it.
     fn over(&mut self, ended: Result<(tokio::task::Id, ()), JoinError>) {
         let task = ended.map_or_else(|error| error.id(), |(task, ())| task);
         if let Some(id) = self.at_work.remove(&task) {
             self.open.remove(&id);
-            self.process.live.call_over(&self.process.launch, &id, false);
         }
     }
 
     /// Lets attempts go on for a while. None is taken any more; stopping one is still possible.
-    async fn drain(&mut self, inbox: &mut mpsc::Receiver<Command>, patience: Duration) {
+    async fn drain(&mut self, inbox: &mut Inbox, patience: Duration) {
         let until = Instant::now() + patience;
         while !self.open.is_empty() {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => return,
                 Some(ended) = self.work.join_next_with_id() => self.over(ended),
-                Some(command) = inbox.recv() => match command {
-                    Command::Call(dispatch) => self.turn_back(*dispatch).await,
-                    command => self.command(command).await,
-                },
+                Some(command) = inbox.recv() => self.command(command).await,
             }
         }
-    }
-
-    /// Gives back what was not handed over, and waits for the rest to end.
-    async fn finish(mut self, inbox: &mut mpsc::Receiver<Command>) {
-        inbox.close();
-        while let Some(command) = inbox.recv().await {
-            if let Command::Call(dispatch) = command {
-                self.turn_back(*dispatch).await;
-            }
-        }
-        while let Some(ended) = self.work.join_next_with_id().await {
-            self.over(ended);
-        }
-    }
-
-    async fn turn_back(&self, dispatch: Dispatch) {
-        let executed = if dispatch.reattach { Executed::Maybe } else { Executed::No };
-        let attempt = Attempt::new(handle(&self.tools).clone(), dispatch);
-        let fault = Fault::new(Code::ToolWorkerLost, "The tool server went away.");
-        self.refuse(&attempt, fault, executed).await;
     }
 
     async fn fares(&self, phase: Phase) {
-        let failed = self.process.live.set_phase(&self.process.launch, phase);
+        self.process.live.set_phase(&self.process.launch, phase);
         self.announce().await;
-        fail(handle(&self.tools), failed).await;
     }
 
     async fn announce(&self) {
@@ -349,10 +303,9 @@ fn endpoint(tools: &Tools, process: &Process, server: &ToolServer) -> Result<End
     Ok(Endpoint::new(address).with_bearer(secret).of_life(tools.next_life()))
 }
 
-fn settings(server: &ToolServer, calls_max: usize) -> Settings {
+fn settings(server: &ToolServer, tasks: &Tasks) -> Settings {
     Settings {
-        attempts_max: calls_max,
-        waiting_max: ATTEMPTS_WAITING_MAX,
+        tasks: tasks.clone(),
         // The core's own program numbers its messages; of others it has to be learned.
         replays: matches!(server.how, Serving::Handler { .. }),
         required: server.required_outputs.clone(),

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_domain::{Provider, ProviderKind};
 use wharf_engine::launcher::LaunchSpec;
@@ -68,7 +69,7 @@ impl Tools {
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<LaunchId, Way>) -> T) -> T {
-        work(&mut self.ways.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.ways.lock())
     }
 
     /// Refuses a server elsewhere that could not get at the files of its runs.

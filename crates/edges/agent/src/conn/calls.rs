@@ -9,14 +9,14 @@ use wharf_domain::provider::ProviderLimits;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, AttemptRef, Dispatch, InputCheck, Reach};
-use wharf_hosting::{Gate, Live, Place, Room, Rooms};
+use wharf_hosting::{Assignment, Live, Permit, Room, Rooms};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, ProviderId, SandboxLevel};
 use wharf_wire::agent_v1::CallId;
 
-use super::deliver::{self, Delivering};
-use super::prepare::{self, Coming, Ready};
-use super::{COMMANDS_WAITING_MAX, Connection};
+use super::Connection;
+use super::deliver::{self, Delivery};
+use super::prepare::{self, PreparedCall, Ready};
 use crate::control::Shared;
 use crate::{from_wire, to_wire};
 
@@ -28,7 +28,7 @@ pub(super) struct Call {
     pub(super) attempt: Attempt,
     room: Option<Room>,
     /// Held so that no more calls are open than may be.
-    place: Place,
+    permit: Permit,
 }
 
 /// What an agent may be asked, and whether it is fenced in.
@@ -39,7 +39,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Lets the engine keep what the agent has no place for.
+    /// Lets attempts wait for which the agent has no room.
     pub(super) fn announce(&self, shared: &Shared, id: &ProviderId, live: &Live) {
         let most = shared.options.session_rules(id).calls_open_max;
         let most = u32::try_from(most).unwrap_or(u32::MAX);
@@ -62,32 +62,15 @@ impl Bounds {
 }
 
 impl Connection {
-    /// Takes an attempt: it is sent, queued or refused.
-    pub(super) async fn arrive(&mut self, dispatch: Dispatch) {
-        let attempt = Attempt::new(self.shared.options.handle.clone(), dispatch);
-        match self.admit_call(&attempt) {
-            Ok(()) => {
-                self.waiting.push_back(attempt);
-                self.send_waiting().await;
-            }
-            Err(fault) => self.turn_back(&attempt, fault).await,
+    /// Takes an attempt: it is sent or refused.
+    pub(super) async fn arrive(&mut self, assignment: Assignment) {
+        match self.admit_call(&assignment.attempt) {
+            Ok(()) => self.send_call(assignment).await,
+            Err(fault) => turn_back(assignment, fault).await,
         }
     }
 
-    /// Ends an attempt that was never sent.
-    async fn turn_back(&self, attempt: &Attempt, fault: Fault) {
-        self.over(attempt, false);
-        refuse(attempt, fault).await;
-    }
-
-    /// The agent has nothing more to do with an attempt.
-    fn over(&self, attempt: &Attempt, unresponsive: bool) {
-        if let Some(peer) = &self.peer {
-            peer.live.call_over(&peer.launch, &attempt.dispatch().attempt_id, unresponsive);
-        }
-    }
-
-    fn admit_call(&mut self, attempt: &Attempt) -> Result<(), Fault> {
+    fn admit_call(&mut self, attempt: &AttemptRef) -> Result<(), Fault> {
         let Some(peer) = &mut self.peer else { return Err(gone()) };
         if peer.bounds.read_at.elapsed() >= LIMITS_FRESH {
             peer.bounds = Bounds::read(&self.shared, &peer.agent);
@@ -101,83 +84,48 @@ impl Connection {
             let message = format!("The inputs are larger than the {max} bytes the agent takes.");
             return Err(Fault::new(Code::ToolInputTooLarge, message));
         }
-        if self.waiting.len() >= COMMANDS_WAITING_MAX {
-            let message = "The agent has too much to do; try again later.";
-            return Err(Fault::new(Code::ToolBusy, message));
-        }
-        peer.gate.count(limits.rate)
+        peer.live.count(limits.rate)
     }
 
-    /// Sends what waits, as far as there are places.
-    pub(super) async fn send_waiting(&mut self) {
-        while let Some(peer) = &self.peer {
-            if self.waiting.is_empty() {
-                break;
-            }
-            let most = self.shared.options.session_rules(&peer.agent).calls_open_max;
-            let most = u32::try_from(most).unwrap_or(u32::MAX);
-            let calls_max = peer.bounds.limits.calls_max.map_or(most, |max| max.min(most));
-            let Some(place) = peer.gate.enter(calls_max) else { return };
-            let Some(attempt) = self.waiting.pop_front() else { break };
-            self.send_call(attempt, place).await;
-        }
-    }
-
-    /// What tells that a place has become free, while some call waits for one.
-    pub(super) fn waits_for(&self) -> Option<Arc<Gate>> {
-        let peer = self.peer.as_ref().filter(|_| !self.waiting.is_empty())?;
-        Some(Arc::clone(&peer.gate))
-    }
-
-    /// A place may have become free. If nothing waits here any more, others may want it.
-    pub(super) async fn place_freed(&mut self) {
-        self.send_waiting().await;
-        if self.waiting.is_empty()
-            && let Some(peer) = &self.peer
-        {
-            peer.gate.pass_on();
-        }
-    }
-
-    async fn send_call(&mut self, attempt: Attempt, place: Place) {
-        let room = match self.room_for(&attempt) {
+    async fn send_call(&mut self, assignment: Assignment) {
+        let room = match self.room_for(&assignment.attempt) {
             Ok(room) => room,
-            Err(fault) => return self.turn_back(&attempt, fault).await,
+            Err(fault) => return turn_back(assignment, fault).await,
         };
-        let Some(peer) = &self.peer else { return self.turn_back(&attempt, gone()).await };
+        let Some(peer) = &self.peer else { return turn_back(assignment, gone()).await };
         let (reach, places) = (peer.reach, Arc::clone(&peer.places));
-        let coming = Coming { attempt, room, reach, place, places };
-        if !prepare::takes_time(&coming.attempt.data()) {
+        let coming = PreparedCall { assignment, room, reach, places };
+        if !prepare::takes_time(&coming.attempt().data()) {
             return self.send_prepared(coming).await;
         }
         let (attempt, stop) =
-            (coming.attempt.dispatch().attempt_id.clone(), CancellationToken::new());
+            (coming.attempt().dispatch().attempt_id.clone(), CancellationToken::new());
         self.preparing.insert(attempt, stop.clone());
-        tokio::spawn(prepare::fetch(coming, stop, self.ready.clone()));
+        let fetch = prepare::fetch(coming, stop, self.ready.clone());
+        self.shared.host.tasks().spawn("preparing a call", fetch);
     }
 
     /// The files of a call are there, or will never be.
     pub(super) async fn prepared(&mut self, ready: Ready) {
         let Ready { coming, fetched } = ready;
-        let stop = self.preparing.remove(&coming.attempt.dispatch().attempt_id);
+        let stop = self.preparing.remove(&coming.attempt().dispatch().attempt_id);
         let canceled = stop.is_none_or(|stop| stop.is_cancelled());
         match fetched {
-            Some(Ok(())) if !canceled => return self.send_prepared(coming).await,
+            Some(Ok(())) if !canceled => self.send_prepared(coming).await,
             Some(Err(fault)) if !canceled => {
                 self.leave(coming.room, true);
-                self.turn_back(&coming.attempt, fault).await;
+                turn_back(coming.assignment, fault).await;
             }
             _ => {
                 self.leave(coming.room, true);
-                self.call_off(&coming.attempt).await;
+                call_off(coming.assignment).await;
             }
         }
-        drop(coming.place);
-        self.send_waiting().await;
     }
 
-    async fn send_prepared(&mut self, coming: Coming) {
-        let Coming { attempt, room, place, .. } = coming;
+    async fn send_prepared(&mut self, coming: PreparedCall) {
+        let PreparedCall { assignment, room, .. } = coming;
+        let Assignment { attempt, permit } = assignment;
         let now = self.now();
         let unlimited = ProviderLimits::default();
         let reach = self.peer.as_ref().map_or(Reach::Folder, |peer| peer.reach);
@@ -194,17 +142,17 @@ impl Connection {
                 self.warn_of_inputs(&attempt).await;
                 let peer = self.peer.as_ref();
                 self.meter.begin(|| peer.and_then(|peer| peer.live.started(&peer.launch)));
-                self.calls.insert(call_id, Call { attempt, room, place });
+                self.calls.insert(call_id, Call { attempt, room, permit });
             }
             Err(fault) => {
                 self.leave(room, true);
-                self.turn_back(&attempt, fault).await;
+                turn_back(Assignment { attempt, permit }, fault).await;
             }
         }
     }
 
     /// Says in the run's log that inputs were let pass that do not fit, where the owner wants so.
-    async fn warn_of_inputs(&self, attempt: &Attempt) {
+    async fn warn_of_inputs(&self, attempt: &AttemptRef) {
         let Some(peer) = &self.peer else { return };
         if self.shared.options.rule_of(&peer.agent).input_check != InputCheck::Warn {
             return;
@@ -238,7 +186,7 @@ impl Connection {
     }
 
     /// A fenced agent gets folders for each call, since it sees little else.
-    fn room_for(&mut self, attempt: &Attempt) -> Result<Option<Room>, Fault> {
+    fn room_for(&mut self, attempt: &AttemptRef) -> Result<Option<Room>, Fault> {
         let Some(peer) = &mut self.peer else { return Ok(None) };
         if !peer.bounds.fenced {
             return Ok(None);
@@ -265,67 +213,54 @@ impl Connection {
     }
 
     pub(super) async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
-        let Some(call) = self.calls.remove(call_id) else { return };
+        let Some(Call { attempt, room, mut permit }) = self.calls.remove(call_id) else { return };
         if let Some(cpu_ms) = self.meter.end(end.unresponsive) {
-            call.attempt.used_cpu_ms(cpu_ms);
+            attempt.used_cpu_ms(cpu_ms);
         }
         self.invokes.parent_ended(call_id);
-        self.over(&call.attempt, end.unresponsive);
+        if end.unresponsive {
+            permit.unresponsive();
+        }
         let AttemptReport { result, cost_micro, .. } = from_wire::ended(end);
-        let Call { attempt, room, place } = call;
         match result {
             Ok(outputs) if deliver::takes_time(&attempt, &outputs) => {
-                self.deliver(Call { attempt, room, place }, outputs, cost_micro);
+                self.deliver(Call { attempt, room, permit }, outputs, cost_micro);
             }
             Ok(outputs) => {
                 self.leave(room, true);
-                drop(place);
+                drop(permit);
                 // When the engine is gone there is nobody left to tell, here and below.
                 let _ = attempt.succeeded(outputs, cost_micro).await;
             }
             Err(error) => {
                 self.leave(room, false);
-                drop(place);
+                drop(permit);
                 self.remember(&attempt);
                 let _ = attempt.ended(AttemptReport::new(Err(error), cost_micro)).await;
             }
         }
-        self.send_waiting().await;
     }
 
     /// Ends a call that has to do with files, beside the connection.
     fn deliver(&self, call: Call, outputs: Object, cost_micro: u64) {
         let Some(peer) = &self.peer else { return };
-        let Call { attempt, room, place } = call;
-        let delivering = Delivering {
+        let Call { attempt, room, permit } = call;
+        let delivering = Delivery {
             attempt,
             room,
             outputs,
             cost_micro,
             reach: peer.reach,
             bytes_max: peer.bounds.limits.usage.disk_bytes.unwrap_or(u64::MAX),
-            place,
+            permit,
             places: Arc::clone(&peer.places),
         };
-        tokio::spawn(deliver::deliver(self.shared.options.handle.clone(), delivering));
-    }
-
-    /// Ends an attempt that was canceled before it was sent.
-    async fn call_off(&self, attempt: &Attempt) {
-        self.over(attempt, false);
-        let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
-            .executed(Executed::No);
-        let result = Err(AttemptError::Canceled(fault));
-        // When the engine is gone there is nobody left to tell.
-        let _ = attempt.ended(AttemptReport::new(result, 0)).await;
+        let deliver = deliver::deliver(self.shared.options.handle.clone(), delivering);
+        self.shared.host.tasks().spawn("storing the outputs of a call", deliver);
     }
 
     pub(super) async fn cancel(&mut self, attempt_id: &AttemptId, reason: String, grace_ms: u64) {
-        let place =
-            self.waiting.iter().position(|waiting| waiting.dispatch().attempt_id == *attempt_id);
-        if let Some(attempt) = place.and_then(|place| self.waiting.remove(place)) {
-            self.call_off(&attempt).await;
-        } else if let Some(stop) = self.preparing.get(attempt_id) {
+        if let Some(stop) = self.preparing.get(attempt_id) {
             // The attempt ends once whoever prepares it has let go of it.
             stop.cancel();
         } else if let Ok(call_id) = CallId::new(attempt_id.as_str()) {
@@ -340,8 +275,19 @@ pub(super) fn gone() -> Fault {
     Fault::new(Code::ToolAgentLost, "The agent went away.")
 }
 
-/// Ends an attempt that was never sent.
-pub(super) async fn refuse(attempt: &Attempt, fault: Fault) {
+/// Ends an attempt that was never sent. Its room is free before others learn of its end.
+pub(super) async fn turn_back(Assignment { attempt, permit }: Assignment, fault: Fault) {
+    drop(permit);
     // When the engine is gone there is nobody left to tell.
     let _ = attempt.failed(fault, Executed::No).await;
+}
+
+/// Ends an attempt that was canceled before it was sent.
+async fn call_off(Assignment { attempt, permit }: Assignment) {
+    drop(permit);
+    let fault = Fault::new(Code::ToolCanceled, "The call was canceled before it was sent.")
+        .executed(Executed::No);
+    let result = Err(AttemptError::Canceled(fault));
+    // When the engine is gone there is nobody left to tell.
+    let _ = attempt.ended(AttemptReport::new(result, 0)).await;
 }

@@ -7,11 +7,11 @@ use serde_json::Value;
 use wharf_domain::is_written;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, AttemptData, Handle, Reach};
-use wharf_hosting::{Place, Places, Room, blocking, copy_out, over, unwanted};
+use wharf_hosting::{Permit, Places, Room, blocking, copy_out, over, unwanted};
 use wharf_vocab::{Executed, Fault, Object};
 
 /// A call that has ended well, as far as its agent is concerned.
-pub(super) struct Delivering {
+pub(super) struct Delivery {
     pub(super) attempt: Attempt,
     pub(super) room: Option<Room>,
     pub(super) outputs: Object,
@@ -20,7 +20,7 @@ pub(super) struct Delivering {
     /// What the files of a call may have together.
     pub(super) bytes_max: u64,
     /// Held to the end, so that an agent cannot give faster than the store takes.
-    pub(super) place: Place,
+    pub(super) permit: Permit,
     /// Held to the end: the launch may be over before, and takes its folders with it.
     pub(super) places: Arc<Places>,
 }
@@ -31,8 +31,8 @@ pub(super) fn takes_time(attempt: &Attempt, outputs: &Object) -> bool {
 }
 
 /// Takes the files of a call to the artifact store and ends the attempt.
-pub(super) async fn deliver(handle: Handle, delivering: Delivering) {
-    let Delivering { attempt, room, outputs, cost_micro, reach, bytes_max, place, places } =
+pub(super) async fn deliver(handle: Handle, delivering: Delivery) {
+    let Delivery { attempt, room, outputs, cost_micro, reach, bytes_max, permit, places } =
         delivering;
     let data = attempt.data();
     let room = room.map(Arc::new);
@@ -57,7 +57,7 @@ pub(super) async fn deliver(handle: Handle, delivering: Delivering) {
     if let Some(room) = room {
         wharf_hosting::discard(&places, &room);
     }
-    drop((place, places));
+    drop((permit, places));
 }
 
 /// The outputs that are files in the call's room: those that are said to be written, or to be

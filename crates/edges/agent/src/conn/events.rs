@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use wharf_domain::permission::Permission;
 use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
 use wharf_engine::{AttemptRef, Reach};
-use wharf_hosting::{Closed, Phase, Tie};
+use wharf_hosting::{Closed, Inbox, Phase};
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
@@ -82,9 +82,9 @@ impl Connection {
     async fn hello(&mut self, hello: &HelloReceived) {
         let now = self.now();
         let refused = match self.admit(hello).await {
-            Ok(peer) => {
+            Ok((peer, inbox)) => {
                 self.session.set_rules(self.shared.options.session_rules(&peer.agent));
-                self.peer = Some(peer);
+                (self.peer, self.inbox) = (Some(peer), Some(inbox));
                 let granted = Additions::ALL;
                 // The session waits for exactly this answer.
                 let _ = self.session.accept(now, granted);
@@ -106,19 +106,17 @@ impl Connection {
             .await;
     }
 
-    async fn admit(&self, hello: &HelloReceived) -> Result<Peer, (Refusal, &'static str)> {
-        let commands = self.commands.clone();
-        let Admitted { agent, launch, live, places } =
-            admit(&self.shared, &self.origin, hello, commands).await?;
-        let (gate, bounds) = (self.shared.gates.of(&agent), Bounds::read(&self.shared, &agent));
+    async fn admit(&self, hello: &HelloReceived) -> Result<(Peer, Inbox), (Refusal, &'static str)> {
+        let Admitted { agent, launch, live, places, inbox } =
+            admit(&self.shared, &self.origin, hello).await?;
+        let bounds = Bounds::read(&self.shared, &agent);
         bounds.announce(&self.shared, &agent, &live);
         let keys = hello.idempotency;
         let options = &self.shared.options;
         let origin = options.storage_origin.as_deref();
         let reach = options.handle.agent(&agent).map(|agent| wharf_hosting::reach(&agent, origin));
         let reach = reach.unwrap_or(Reach::Folder);
-        let _tie = Tie::new(&live, &launch);
-        Ok(Peer { agent, launch, live, keys, gate, bounds, reach, places, rooms: None, _tie })
+        Ok((Peer { agent, launch, live, keys, bounds, reach, places, rooms: None }, inbox))
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.
@@ -261,9 +259,8 @@ impl Connection {
     /// The process fares like this now.
     async fn fares(&self, phase: Phase) {
         let Some(peer) = &self.peer else { return };
-        let failed = peer.live.set_phase(&peer.launch, phase);
+        peer.live.set_phase(&peer.launch, phase);
         self.announce().await;
-        wharf_hosting::fail(&self.shared.options.handle, failed).await;
     }
 
     /// Lets the catalog know whether the agent can take calls now.

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use wharf_engine::{Attempt, AttemptData, Reach};
-use wharf_hosting::{FILES_MAX, Place, Places, Room, copy_in};
+use wharf_engine::{Attempt, AttemptData, AttemptRef, Reach};
+use wharf_hosting::{Assignment, FILES_MAX, Places, Room, copy_in};
 use wharf_vocab::{Code, Fault, Object};
 
-use super::calls::{gone, refuse};
+use super::calls::{gone, turn_back};
 
 /// Calls that may wait to be sent after they were prepared.
 pub(super) const READY_WAITING_MAX: usize = 16;
@@ -32,19 +32,24 @@ pub(crate) struct CallData {
 
 /// A call on its way to the agent.
 #[derive(Debug)]
-pub(super) struct Coming {
-    pub(super) attempt: Attempt,
+pub(super) struct PreparedCall {
+    pub(super) assignment: Assignment,
     pub(super) room: Option<Room>,
     pub(super) reach: Reach,
-    pub(super) place: Place,
     /// The folders of the launch, which must not go while something is written there.
     pub(super) places: Arc<Places>,
+}
+
+impl PreparedCall {
+    pub(super) fn attempt(&self) -> &Attempt {
+        &self.assignment.attempt
+    }
 }
 
 /// A call whose files are there, or are not to be had.
 #[derive(Debug)]
 pub(super) struct Ready {
-    pub(super) coming: Coming,
+    pub(super) coming: PreparedCall,
     /// `None` if it was canceled.
     pub(super) fetched: Option<Result<(), Fault>>,
 }
@@ -56,7 +61,7 @@ pub(super) fn takes_time(data: &AttemptData) -> bool {
 
 /// The data of a call. Files are said to be where they are or will be copied.
 pub(super) async fn data_of(
-    attempt: &Attempt,
+    attempt: &AttemptRef,
     reach: Reach,
     room: Option<&Room>,
 ) -> Result<CallData, Fault> {
@@ -95,8 +100,12 @@ pub(super) async fn data_of(
 
 /// Looks at the input files of a call or copies them, and hands it back. When the connection is gone by then, the
 /// attempt ends here: it never began.
-pub(super) async fn fetch(coming: Coming, stop: CancellationToken, ready: mpsc::Sender<Ready>) {
-    let data = coming.attempt.data();
+pub(super) async fn fetch(
+    coming: PreparedCall,
+    stop: CancellationToken,
+    ready: mpsc::Sender<Ready>,
+) {
+    let data = coming.attempt().data();
     let fetched = tokio::select! {
         fetched = AssertUnwindSafe(give_all(&data, &coming)).catch_unwind() => {
             // A panic must not keep the place that the call has here.
@@ -106,19 +115,19 @@ pub(super) async fn fetch(coming: Coming, stop: CancellationToken, ready: mpsc::
         () = ready.closed() => None,
     };
     if let Err(lost) = ready.send(Ready { coming, fetched }).await {
-        abandon(&lost.0.coming).await;
+        abandon(lost.0.coming).await;
     }
 }
 
 /// Gives up a call that was never sent, when its connection is gone.
-pub(super) async fn abandon(coming: &Coming) {
+pub(super) async fn abandon(coming: PreparedCall) {
     if let Some(room) = &coming.room {
         wharf_hosting::discard(&coming.places, room);
     }
-    refuse(&coming.attempt, gone()).await;
+    turn_back(coming.assignment, gone()).await;
 }
 
-async fn give_all(data: &AttemptData, coming: &Coming) -> Result<(), Fault> {
+async fn give_all(data: &AttemptData, coming: &PreparedCall) -> Result<(), Fault> {
     if coming.reach == Reach::Storage {
         // They are kept with the attempt until the call is sent.
         return data.inputs_with_addresses().await.map(drop);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use wharf_domain::Provider;
 
@@ -63,14 +63,16 @@ impl Watch {
         Self { seen: Mutex::new(Seen { named, rest, looked_at: Instant::now() }) }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    #[cfg(test)]
+    pub(crate) fn of_nothing() -> Self {
+        let seen = Seen { named: Vec::new(), rest: None, looked_at: Instant::now() };
+        Self { seen: Mutex::new(seen) }
     }
 
     /// Whether nothing that the command names has changed, and the rest was looked at lately;
-    /// cheap enough for every call.
+    /// cheap enough for every call, but it may block on a slow disk.
     pub(crate) fn is_unchanged(&self) -> bool {
-        let seen = self.lock();
+        let seen = self.seen.lock();
         let fresh = seen.rest.is_none() || seen.looked_at.elapsed() < FRESH;
         fresh && seen.named_unchanged()
     }
@@ -78,9 +80,9 @@ impl Watch {
     /// Whether nothing at all has changed. It blocks.
     pub(crate) fn is_all_unchanged(&self) -> bool {
         let looked_at = Instant::now();
-        let rest = self.lock().rest.as_ref().map(|rest| (rest.folder.clone(), rest.manifest));
+        let rest = self.seen.lock().rest.as_ref().map(|rest| (rest.folder.clone(), rest.manifest));
         let found = rest.map(|(folder, manifest)| identities(&folder, manifest));
-        let mut seen = self.lock();
+        let mut seen = self.seen.lock();
         let same = match (&seen.rest, found) {
             (Some(rest), Some(found)) => found.is_some() && rest.files == found,
             _ => true,
@@ -93,8 +95,7 @@ impl Watch {
 
     /// Takes the files as another look found them.
     pub(crate) fn replace(&self, other: Self) {
-        let other = other.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
-        *self.lock() = other;
+        *self.seen.lock() = other.seen.into_inner();
     }
 }
 

@@ -11,7 +11,7 @@ fn launch(name: &str) -> LaunchId {
 }
 
 /// A pool with one connected process, and what it is told.
-fn pool(isolation: Isolation) -> (Pool, Begun, mpsc::Receiver<Command>) {
+fn pool(isolation: Isolation) -> (Pool, InstanceChannels, mpsc::Receiver<Command>) {
     let mut pool = Pool::default();
     pool.set_policy(Policy { isolation, ..Policy::default() });
     let begun = pool.begin(&launch("l1"));
@@ -100,12 +100,14 @@ fn dispatch(attempt: &str, world: &str) -> Dispatch {
     }
 }
 
-fn calls(told: &mut mpsc::Receiver<Command>) -> Vec<String> {
-    let mut calls = Vec::new();
-    while let Ok(Command::Call(dispatch)) = told.try_recv() {
-        calls.push(dispatch.attempt_id.to_string());
-    }
-    calls
+/// What whoever speaks with a process takes.
+fn calls(pool: &mut Pool, name: &str) -> Vec<String> {
+    let taken = std::iter::from_fn(|| pool.take(&launch(name)));
+    taken.map(|dispatch| dispatch.attempt_id.to_string()).collect()
+}
+
+fn over(pool: &mut Pool, name: &str, attempt: &str) {
+    pool.call_over(&launch(name), &AttemptId::new(attempt).expect("valid"), false);
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,9 +121,8 @@ async fn on_demand_no_process_is_there_before_an_attempt_waits_for_it() {
         assert_eq!(pool.missing(), needed, "{isolation}");
         let _begun = pool.begin(&launch("l1"));
         assert_eq!(pool.missing(), needed - 1, "{isolation}: one is on its way");
-        let mut told = connect(&mut pool, "l1");
-        assert!(pool.serve_waiting().is_empty());
-        let got = calls(&mut told);
+        let _told = connect(&mut pool, "l1");
+        let got = calls(&mut pool, "l1");
         let both = isolation == Isolation::Shared;
         assert_eq!(got, if both { vec!["a1", "a2"] } else { vec!["a1"] }, "{isolation}");
         assert_eq!(pool.missing(), needed - 1, "{isolation}: no spare");
@@ -135,7 +136,7 @@ async fn on_demand_a_process_ends_when_it_had_nothing_to_do_for_long() {
     let mut begun = pool.begin(&launch("l1"));
     assert_eq!(pool.end_idle(Instant::now() + IDLE * 2), None, "it only starts");
     let _told = connect(&mut pool, "l1");
-    assert!(pool.serve_waiting().is_empty());
+    assert_eq!(calls(&mut pool, "l1"), ["a1"]);
     assert_eq!(pool.end_idle(Instant::now() + IDLE * 2), None, "it works");
     pool.call_over(&launch("l1"), &AttemptId::new("a1").expect("valid"), false);
     assert_eq!(pool.end_idle(Instant::now()), Some(Instant::now() + IDLE));
@@ -151,13 +152,12 @@ async fn t042_an_attempt_that_is_taken_up_again_goes_to_whoever_has_it() {
     let mut pool = on_demand(Isolation::Run);
     pool.place(dispatch("a1", "one")).expect("waits");
     let _begun = pool.begin(&launch("l1"));
-    let mut told = connect(&mut pool, "l1");
-    assert!(pool.serve_waiting().is_empty());
-    assert_eq!(calls(&mut told), ["a1"]);
+    let _told = connect(&mut pool, "l1");
+    assert_eq!(calls(&mut pool, "l1"), ["a1"]);
     let again = Dispatch { reattach: true, ..dispatch("a1", "one") };
-    pool.place(again.clone()).expect("handed over");
-    assert_eq!(calls(&mut told), ["a1"]);
-    assert_eq!(pool.slots[0].calls, 1, "it is still one call");
+    pool.place(again.clone()).expect("known");
+    assert!(calls(&mut pool, "l1").is_empty(), "whoever has it goes on");
+    assert_eq!((pool.slots[0].calls, pool.missing()), (1, 0), "it is still one call");
     pool.end(&launch("l1"));
     pool.place(again).expect("waits like any other");
     assert_eq!(pool.missing(), 1);
@@ -171,4 +171,88 @@ async fn only_so_many_attempts_wait_for_a_process() {
     }
     let fault = pool.place(dispatch("more", "one")).expect_err("too many");
     assert!(fault.is(Code::ToolBusy), "{fault}");
+}
+
+/// Connected processes that all runs share.
+fn shared(names: &[&str]) -> (Pool, Vec<mpsc::Receiver<Command>>) {
+    let mut pool = Pool::default();
+    let told = names.iter().map(|name| {
+        let _channels = pool.begin(&launch(name));
+        connect(&mut pool, name)
+    });
+    let told = told.collect();
+    (pool, told)
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_wait_in_one_queue_until_there_is_room_and_keep_their_order() {
+    let (mut pool, _told) = shared(&["l1"]);
+    pool.limit_calls(4);
+    pool.limit_calls_of(&launch("l1"), 2);
+    pool.place(dispatch("a1", "one")).expect("taken");
+    pool.place(dispatch("a2", "two")).expect("taken");
+    let fault = pool.place(dispatch("a3", "one")).expect_err("both are about to come");
+    assert!(fault.is(Code::ToolBusy), "{fault}");
+    assert!(!pool.has_room(&WorldId::new("one").expect("valid"), 0));
+    assert_eq!(calls(&mut pool, "l1"), ["a1", "a2"]);
+    over(&mut pool, "l1", "a2");
+    assert!(pool.has_room(&WorldId::new("one").expect("valid"), 0));
+    assert!(!pool.has_room(&WorldId::new("one").expect("valid"), 1), "for one, not for two");
+    pool.place(dispatch("a3", "one")).expect("taken");
+    assert_eq!(calls(&mut pool, "l1"), ["a3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_processes_share_what_a_provider_takes_at_once() {
+    let (mut pool, _told) = shared(&["l1", "l2"]);
+    pool.limit_calls(2);
+    pool.place(dispatch("a1", "one")).expect("taken");
+    assert!(calls(&mut pool, "l1").is_empty(), "the newest takes the calls of all");
+    assert_eq!(calls(&mut pool, "l2"), ["a1"]);
+    pool.slots[1].phase = Phase::Unhealthy;
+    pool.place(dispatch("a2", "one")).expect("taken");
+    assert!(calls(&mut pool, "l2").is_empty(), "a well one comes first");
+    assert_eq!(calls(&mut pool, "l1"), ["a2"]);
+    assert!(pool.place(dispatch("a3", "one")).is_err(), "both processes share the room");
+    pool.limit_calls(3);
+    pool.place(dispatch("a3", "one")).expect("a limit that was raised holds at once");
+    pool.limit_calls(1);
+    assert!(calls(&mut pool, "l1").is_empty(), "and so does one that was lowered");
+    over(&mut pool, "l1", "a2");
+    over(&mut pool, "l2", "a1");
+    assert_eq!(calls(&mut pool, "l1"), ["a3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_a_process_that_is_gone_is_given_up_or_waits_for_the_next() {
+    let (mut pool, _told) = shared(&["l1"]);
+    pool.place(dispatch("a1", "one")).expect("taken");
+    assert!(pool.take_stranded().is_empty(), "it will be taken");
+    pool.slots[0].conn = None;
+    assert_eq!(pool.take_stranded().len(), 1, "nobody waits for a start without an end");
+    let mut pool = on_demand(Isolation::Run);
+    pool.place(dispatch("a1", "one")).expect("waits");
+    let _channels = pool.begin(&launch("l1"));
+    pool.end(&launch("l1"));
+    assert!(pool.take_stranded().is_empty());
+    assert_eq!(pool.missing(), 1, "another is started");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_is_taken_once_the_files_were_looked_at_after_it_came() {
+    let (mut pool, _told) = shared(&["l1"]);
+    pool.watch = Some(Arc::new(Watch::of_nothing()));
+    assert!(pool.place(dispatch("a1", "one")).expect("taken"), "somebody must look");
+    let seen = pool.unchecked().expect("one");
+    assert!(!pool.place(dispatch("a2", "one")).expect("taken"), "somebody looks already");
+    assert!(calls(&mut pool, "l1").is_empty());
+    pool.checked(&seen);
+    assert_eq!(calls(&mut pool, "l1"), ["a1"], "the other came after the look");
+    let canceled = pool.take_queued(&AttemptId::new("a2").expect("valid"));
+    assert!(canceled.is_some(), "what waits can be canceled");
+    assert_eq!(pool.unchecked(), None);
+    assert!(pool.place(dispatch("a3", "one")).expect("taken"), "somebody must look again");
+    pool.look_lost();
+    assert!(calls(&mut pool, "l1").is_empty() && pool.take_all().is_empty(), "lost with the look");
+    assert!(pool.place(dispatch("a4", "one")).expect("taken"), "which holds nobody up");
 }

@@ -245,7 +245,8 @@ impl<'a> Drive<'a> {
             }
             self.tell().await;
             if self.report.is_some() {
-                tokio::spawn(linger(socket));
+                let tasks = &self.server.settings().tasks;
+                tasks.spawn_until_end("closing a connection", linger(socket));
                 return;
             }
             if self.session.wants_connection() {

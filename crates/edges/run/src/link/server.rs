@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use futures::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
 use rustls::ClientConfig;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, Handle};
@@ -68,8 +69,6 @@ struct Inner {
     handle: Handle,
     doors: Arc<dyn Doors>,
     settings: Settings,
-    places: Arc<Semaphore>,
-    waiting: AtomicUsize,
     breaker: Mutex<Breaker>,
     reachable: watch::Sender<Reachable>,
     replays: AtomicBool,
@@ -86,8 +85,6 @@ impl Server {
         Self(Arc::new(Inner {
             handle,
             doors,
-            places: Arc::new(Semaphore::new(settings.attempts_max.max(1))),
-            waiting: AtomicUsize::new(0),
             breaker: Mutex::new(Breaker::new(settings.failures_max, settings.rest)),
             reachable: watch::Sender::new(Reachable::Yes),
             replays: AtomicBool::new(settings.replays),
@@ -119,18 +116,13 @@ impl Server {
     /// Takes an attempt to its end. Dropping the future leaves the server alone with it; it can
     /// be taken up again, as after a restart of the core.
     pub async fn drive(&self, attempt: &Attempt, files: &Files, stop: &Stop) -> AttemptReport {
-        let place = tokio::select! {
-            biased;
-            _ = stop.wanted() => return never_sent(),
-            place = self.enter() => place,
-        };
+        if stop.is_wanted() {
+            return never_sent();
+        }
         let driven = async {
-            let place = place?;
             attempt.handed_over();
             let drive = Drive::begin(self, attempt, files, stop).await?;
-            let report = drive.run().await;
-            drop(place);
-            Ok(report)
+            Ok(drive.run().await)
         };
         // An attempt that is to be taken up again may well have begun before.
         let reattach = attempt.dispatch().reattach;
@@ -138,19 +130,6 @@ impl Server {
         driven.await.unwrap_or_else(|fault: Fault| {
             AttemptReport::new(Err(AttemptError::Failed(fault, executed)), 0)
         })
-    }
-
-    async fn enter(&self) -> Result<OwnedSemaphorePermit, Fault> {
-        let inner = &self.0;
-        if let Ok(place) = Arc::clone(&inner.places).try_acquire_owned() {
-            return Ok(place);
-        }
-        let busy = || Fault::new(Code::ToolBusy, "Too many runs wait for the tool server.");
-        let waiting = Waiting::begin(&inner.waiting);
-        if waiting.before >= inner.settings.waiting_max {
-            return Err(busy());
-        }
-        Arc::clone(&inner.places).acquire_owned().await.map_err(|_| busy())
     }
 
     pub(super) fn handle(&self) -> &Handle {
@@ -214,7 +193,8 @@ impl Server {
                     let why = why.0.clone();
                     tracing::warn!(%why, "a tool server cannot be reached and is left alone");
                     self.0.reachable.send_replace(Reachable::No { why });
-                    tokio::spawn(look_again(Arc::downgrade(&self.0)));
+                    let looking = look_again(Arc::downgrade(&self.0));
+                    self.settings().tasks.spawn_until_end("looking for a tool server", looking);
                 }
             }
         }
@@ -241,7 +221,7 @@ impl Server {
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.0.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.breaker.lock()
     }
 }
 
@@ -265,24 +245,6 @@ fn look_again(inner: Weak<Inner>) -> BoxFuture<'static, ()> {
             }
         }
     })
-}
-
-/// An attempt among those that wait for a place.
-struct Waiting<'a> {
-    count: &'a AtomicUsize,
-    before: usize,
-}
-
-impl<'a> Waiting<'a> {
-    fn begin(count: &'a AtomicUsize) -> Self {
-        Self { count, before: count.fetch_add(1, Ordering::Relaxed) }
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// A server that is not there for new attempts.

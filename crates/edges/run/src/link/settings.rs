@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
+use wharf_hosting::Tasks;
 use wharf_protocol::run::client;
 use wharf_wire::run_v1::ToolName;
 
 /// How one server is dealt with.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Attempts that the server works on at once; each has a connection.
-    pub attempts_max: usize,
-    /// Attempts that may wait for one of these places; beyond it they are refused.
-    pub waiting_max: usize,
+    /// What goes on beside attempts.
+    pub tasks: Tasks,
     /// Whether the server is known to number its messages, as `wharf tool serve` does, so that a
     /// lost connection is no lost attempt. It is learned from the first attempt otherwise.
     pub replays: bool,
@@ -39,8 +38,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            attempts_max: 64,
-            waiting_max: 1_024,
+            tasks: Tasks::default(),
             replays: false,
             required: Vec::new(),
             tool: None,

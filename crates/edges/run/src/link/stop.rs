@@ -30,6 +30,10 @@ impl Stop {
         });
     }
 
+    pub(super) fn is_wanted(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
     /// Waits until the attempt is to stop; how long it may take.
     pub(super) async fn wanted(&self) -> Duration {
         let mut receiver = self.0.subscribe();

@@ -1,15 +1,14 @@
-//! One attempt: its turn, its files, the server, its files again.
+//! One attempt: its files, the server, its files again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::launcher::Launched;
 use wharf_engine::{Attempt, Handle};
-use wharf_hosting::{Places, over, unwanted};
+use wharf_hosting::{Permit, Places, over, unwanted};
 use wharf_vocab::{Code, Executed, Fault};
 
 use crate::folder::{RunFolder, Shelf};
@@ -28,8 +27,8 @@ pub(super) struct Work {
     pub(super) launched: Option<Arc<dyn Launched>>,
     pub(super) _places: Arc<Places>,
     pub(super) bytes_max: u64,
-    /// Only so many attempts have their turn at once.
-    pub(super) turn: Arc<Semaphore>,
+    /// Its room at the server.
+    pub(super) permit: Permit,
     pub(super) stop: Stop,
     pub(super) canceled: CancellationToken,
 }
@@ -38,30 +37,23 @@ impl Work {
     /// Brings the attempt to its end and says how it ended.
     pub(super) async fn run(self) {
         let (report, folder) = match self.prepare().await {
-            Ok((turn, folder)) => {
-                let report = self.drive(folder.as_ref()).await;
-                drop(turn);
-                (report, folder)
-            }
+            Ok(folder) => (self.drive(folder.as_ref()).await, folder),
             Err(error) => (AttemptReport::new(Err(error), 0), None),
         };
+        // There is room before others learn of the end.
+        drop(self.permit);
         // When the engine is gone there is nobody left to tell.
         let _ = self.attempt.ended(report).await;
         drop(folder);
     }
 
-    /// Waits for its turn and copies its inputs. It can be canceled all the while, and has not
-    /// begun.
-    async fn prepare(
-        &self,
-    ) -> Result<(Option<OwnedSemaphorePermit>, Option<Arc<RunFolder>>), AttemptError> {
+    /// Copies its inputs. It can be canceled all the while, and has not begun.
+    async fn prepare(&self) -> Result<Option<Arc<RunFolder>>, AttemptError> {
         let prepared = async {
-            let turn = Arc::clone(&self.turn).acquire_owned().await.ok();
-            let folder = match &self.shelf {
-                Some(shelf) if !self.attempt.data().is_empty() => Some(self.fill(shelf).await?),
-                _ => None,
-            };
-            Ok((turn, folder))
+            match &self.shelf {
+                Some(shelf) if !self.attempt.data().is_empty() => self.fill(shelf).await.map(Some),
+                _ => Ok(None),
+            }
         };
         tokio::select! {
             biased;

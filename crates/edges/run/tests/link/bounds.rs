@@ -1,4 +1,4 @@
-//! What a server can cost the core, and how many attempts it is given at once.
+//! What a server can cost the core.
 
 use serde_json::{Map, json};
 use wharf_vocab::limits::SOCKET_PINGS_MAX;
@@ -6,47 +6,6 @@ use wharf_vocab::{Code, RunStatus};
 
 use crate::stage::Plan;
 use crate::troupe::Troupe;
-
-#[tokio::test]
-async fn a_server_is_given_so_many_attempts_at_once_and_the_rest_wait() {
-    let troupe = Troupe::tcp().await;
-    let plan = Plan::new(troupe.endpoint());
-    let stage = plan.with(|settings| settings.attempts_max = 2).open().await;
-    let mut runs = Vec::new();
-    for n in 0..6 {
-        runs.push(stage.start(json!({"n": n})).await);
-    }
-    for _ in 0..3 {
-        let (mut one, _) = troupe.take().await;
-        let (mut two, _) = troupe.take().await;
-        let nobody = tokio::time::timeout(std::time::Duration::from_millis(20), troupe.accept());
-        assert!(nobody.await.is_err(), "no third comes");
-        one.succeed(json!({})).await;
-        two.succeed(json!({})).await;
-    }
-    for run in &runs {
-        assert_eq!(stage.end_of(run).await.status(), RunStatus::Succeeded);
-    }
-}
-
-#[tokio::test]
-async fn beyond_those_that_may_wait_attempts_come_back_when_there_is_room() {
-    let troupe = Troupe::tcp().await;
-    let adjust = |settings: &mut wharf_run::link::Settings| {
-        settings.attempts_max = 1;
-        settings.waiting_max = 0;
-    };
-    let stage = Plan::new(troupe.endpoint()).with(adjust).open().await;
-    let first = stage.start(json!({})).await;
-    let (mut actor, _) = troupe.take().await;
-    let second = stage.start(json!({})).await;
-    actor.succeed(json!({})).await;
-    assert_eq!(stage.end_of(&first).await.status(), RunStatus::Succeeded);
-    let (mut actor, _) = troupe.take().await;
-    actor.succeed(json!({})).await;
-    let second = stage.end_of(&second).await;
-    assert_eq!((second.status(), second.attempt), (RunStatus::Succeeded, 1));
-}
 
 #[tokio::test]
 async fn a_message_that_is_too_large_is_not_taken_in() {

@@ -66,27 +66,6 @@ async fn t019_a_server_that_goes_away_while_it_is_to_stop_has_stopped() {
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_a_place_is_canceled_without_being_sent() {
-    let troupe = Troupe::tcp().await;
-    let plan = Plan::new(troupe.endpoint());
-    let stage = plan.with(|settings| settings.attempts_max = 1).open().await;
-    let first = stage.start(json!({"n": 1})).await;
-    let (mut actor, _) = troupe.take().await;
-    let second = stage.start(json!({"n": 2})).await;
-    stage.cancel(&second).await;
-    let run = stage.end_of(&second).await;
-    let Some(Outcome::Canceled { error }) = &run.outcome else { panic!("{run:?}") };
-    assert_eq!(error.details["executed"], "no");
-    actor.succeed(json!({})).await;
-    assert_eq!(stage.end_of(&first).await.status(), RunStatus::Succeeded);
-    let third = stage.start(json!({"n": 3})).await;
-    let (mut actor, request) = troupe.take().await;
-    assert_eq!(request["inputs"]["n"], 3, "the second was never sent");
-    actor.succeed(json!({})).await;
-    stage.end_of(&third).await;
-}
-
-#[tokio::test]
 async fn a_result_that_comes_in_spite_of_a_cancel_counts() {
     let troupe = Troupe::tcp().await;
     let stage = Plan::new(troupe.endpoint()).open().await;

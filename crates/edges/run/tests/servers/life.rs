@@ -59,6 +59,17 @@ async fn a_panic_while_a_run_is_worked_on_ends_it_at_once_and_spares_the_next() 
 }
 
 #[tokio::test]
+async fn a_panic_of_a_worker_gives_its_room_back_where_there_is_room_for_one() {
+    let stage = Stage::ready("max_concurrency = 1").await;
+    for text in ["a", "b", "c"] {
+        stage.launcher.panic_at(At::Exited);
+        let fault = stage.fault(&*stage.run(json!({"op": "crash"})).await).await;
+        assert!(fault.is(Code::ToolWorkerLost), "{fault}");
+        stage.outputs(&*stage.run(json!({"op": "upper", "text": text})).await).await;
+    }
+}
+
+#[tokio::test]
 async fn a_panic_while_a_server_is_ended_leaves_neither_its_process_nor_its_place() {
     let stage = Stage::with(|options| options.idle = Duration::from_millis(1)).await;
     stage.write_manifest("well", "");
@@ -111,6 +122,36 @@ async fn t042_runs_beyond_the_limit_wait_for_their_turn() {
         let outputs = stage.outputs(run).await;
         assert_eq!(outputs["most"], 2, "{outputs:?}");
     }
+}
+
+#[tokio::test]
+async fn beyond_those_that_may_wait_attempts_come_back_when_there_is_room() {
+    let stage = Stage::ready("max_concurrency = 1").await;
+    let until = stage.dir.path().join("go");
+    let inputs = json!({"op": "hold", "until": until.display().to_string()});
+    let first = stage.run(inputs.clone()).await;
+    let asked = || stage.launcher.specs().first().map_or(0, |spec| seen(spec).lines().count());
+    stage.until(|_| asked() >= 1).await;
+    let second = stage.run(inputs).await;
+    std::fs::write(&until, "").expect("written");
+    assert_eq!(stage.outputs(&first).await["most"], 1);
+    assert_eq!(stage.outputs(&second).await["most"], 1);
+    let second = stage.end_of(&second.key).await;
+    assert_eq!(second.attempt, 1, "waiting for room is no try that went wrong");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_a_place_is_canceled_without_being_sent() {
+    let stage = Stage::new().await;
+    stage.write_manifest("broken", "");
+    stage.approved().await;
+    let run = stage.run(json!({"op": "wait"})).await;
+    // It waits for a process that never gets well.
+    stage.until(|view| view.instances == 1).await;
+    stage.handle.cancel_run(&owner(), &run.key, "enough").await.expect("asked");
+    let fault = stage.fault(&run).await;
+    assert!(fault.is(Code::ToolCanceled), "{fault}");
+    assert_eq!(fault.details["executed"], "no", "{fault}");
 }
 
 #[tokio::test]
