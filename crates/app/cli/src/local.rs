@@ -100,7 +100,7 @@ impl Home {
         let restored = backup::restore(dir, &self.0, RestoreOptions { replace, key }, watcher)?;
         Ok(Restored {
             home: self.path().to_owned(),
-            taken_at: moment(restored.taken_at),
+            taken_at: restored.taken_at.into(),
             objects: restored.objects,
             bytes: restored.bytes,
             by_reference: restored.by_reference,
@@ -118,7 +118,7 @@ pub(crate) fn verify_backup(
 ) -> Result<BackupCheck> {
     let found = backup::verify(dir, key, watcher)?;
     Ok(BackupCheck {
-        taken_at: moment(found.taken_at),
+        taken_at: found.taken_at.into(),
         wharf: found.wharf,
         objects: found.objects,
         bytes: found.bytes,
@@ -128,12 +128,6 @@ pub(crate) fn verify_backup(
         missing: found.missing,
         findings: found.findings,
     })
-}
-
-/// A moment as the API writes it.
-fn moment(at: wharf_vocab::Timestamp) -> String {
-    let ms = i64::try_from(at.0).unwrap_or(i64::MAX);
-    jiff::Timestamp::from_millisecond(ms).map(|at| at.to_string()).unwrap_or_default()
 }
 
 /// Makes a key for encrypted backups.
@@ -171,7 +165,7 @@ pub(crate) struct Backed {
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct BackupCheck {
     /// When its database was copied.
-    pub(crate) taken_at: String,
+    pub(crate) taken_at: wharf_vocab::DateTime,
     /// The version of Wharf that made it.
     pub(crate) wharf: String,
     /// Files of worlds that it holds, or lists.
@@ -196,7 +190,7 @@ pub(crate) struct Restored {
     /// Where it is.
     pub(crate) home: PathBuf,
     /// When the database of the backup was copied.
-    pub(crate) taken_at: String,
+    pub(crate) taken_at: wharf_vocab::DateTime,
     /// Files of worlds that are there again.
     pub(crate) objects: u64,
     /// How many bytes those have.

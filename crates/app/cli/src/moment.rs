@@ -2,47 +2,44 @@
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use wharf_vocab::DateTime;
 
-/// A moment of the API in local time and relative to now; text that is no moment stays as it is.
-pub(crate) fn shown(text: &str) -> String {
-    shown_at(text, Timestamp::now(), &TimeZone::system())
+/// A moment of the API in local time and relative to now.
+pub(crate) fn shown(at: DateTime) -> String {
+    shown_at(at, Timestamp::now(), &TimeZone::system())
 }
 
-fn shown_at(text: &str, now: Timestamp, zone: &TimeZone) -> String {
-    let Ok(moment) = text.parse::<Timestamp>() else { return crate::plain::line(text) };
+fn shown_at(at: DateTime, now: Timestamp, zone: &TimeZone) -> String {
+    let moment = moment(at);
     let local = moment.to_zoned(zone.clone());
     let today = now.to_zoned(zone.clone()).date() == local.date();
     let format = if today { "%H:%M:%S" } else { "%Y-%m-%d %H:%M" };
     format!("{} ({})", local.strftime(format), relative(now.duration_since(moment)))
 }
 
-/// A moment of the API relative to now; text that is no moment stays as it is.
-pub(crate) fn relative_to_now(text: &str) -> String {
-    match text.parse::<Timestamp>() {
-        Ok(moment) => relative(Timestamp::now().duration_since(moment)),
-        Err(_) => crate::plain::line(text),
-    }
+/// A moment of the API relative to now.
+pub(crate) fn relative_to_now(at: DateTime) -> String {
+    relative(Timestamp::now().duration_since(moment(at)))
 }
 
 /// A moment of the API as a short local time of day, for lines that follow each other.
-pub(crate) fn clock(text: &str) -> String {
-    match text.parse::<Timestamp>() {
-        Ok(moment) => moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        Err(_) => crate::plain::line(text),
-    }
+pub(crate) fn clock(at: DateTime) -> String {
+    moment(at).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
-/// How much time lies between two moments of the API, if both are moments.
-pub(crate) fn between(from: &str, to: &str) -> Option<String> {
-    let from: Timestamp = from.parse().ok()?;
-    let to: Timestamp = to.parse().ok()?;
-    Some(length(to.duration_since(from)))
+/// How much time lies between two moments of the API.
+pub(crate) fn between(from: DateTime, to: DateTime) -> String {
+    length(moment(to).duration_since(moment(from)))
 }
 
 /// How much time has passed since a moment of the API.
-pub(crate) fn since(from: &str) -> Option<String> {
-    let from: Timestamp = from.parse().ok()?;
-    Some(length(Timestamp::now().duration_since(from)))
+pub(crate) fn since(from: DateTime) -> String {
+    length(Timestamp::now().duration_since(moment(from)))
+}
+
+fn moment(at: DateTime) -> Timestamp {
+    let ms = i64::try_from(at.0.0).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX)
 }
 
 /// So many milliseconds as people read them.
@@ -79,7 +76,7 @@ mod tests {
 
     fn at(text: &str) -> String {
         let now = "2026-11-15T09:00:00Z".parse().expect("moment");
-        shown_at(text, now, &TimeZone::fixed(jiff::tz::offset(2)))
+        shown_at(text.parse().expect("a time"), now, &TimeZone::fixed(jiff::tz::offset(2)))
     }
 
     #[test]
@@ -91,13 +88,9 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_moment_is_shown_without_its_controls() {
-        assert_eq!(at("so\u{1b}[31mon"), "soon");
-    }
-
-    #[test]
     fn lengths_grow_with_their_units() {
-        let between = |to| between("2026-11-15T09:00:00.000Z", to).expect("moments");
+        let at = |text: &str| text.parse().expect("a time");
+        let between = |to| between(at("2026-11-15T09:00:00.000Z"), at(to));
         assert_eq!(between("2026-11-15T09:00:00.012Z"), "12ms");
         assert_eq!(between("2026-11-15T09:00:02.340Z"), "2.3s");
         assert_eq!(between("2026-11-15T09:01:05.000Z"), "1m 5s");

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use wharf_client::Update;
+use wharf_vocab::AskId;
 use wharf_wire::rest_v1::{Event, ProgressEvent, TextEvent};
 
 use crate::output::Output;
@@ -34,7 +35,7 @@ pub(crate) struct Renderer<W> {
     /// The run is over, so the bar stays away.
     finished: bool,
     /// The asks the run waits for, oldest first, and what the bar says meanwhile.
-    waiting: Vec<(String, &'static str)>,
+    waiting: Vec<(AskId, &'static str)>,
 }
 
 /// What to say about the connection, if that is what the update is about.
@@ -130,7 +131,7 @@ impl<W: Write> Renderer<W> {
             }
             Event::Log(event) => {
                 let text = self.safe(&event.text);
-                self.say(&words::log(&event.level, text.trim_end(), self.paint));
+                self.say(&words::log(event.level, text.trim_end(), self.paint));
             }
             Event::Gap(event) => self.say(&self.paint.attention(&words::gap(event))),
         }
@@ -251,7 +252,7 @@ mod tests {
 
     fn text(channel: &str, text: &str) -> (&'static str, serde_json::Value) {
         let data = serde_json::json!(
-            {"seq": 1, "run_id": "r", "at": "t", "channel": channel, "text": text}
+            {"seq": 1, "run_id": "r", "at": "2026-11-15T09:00:00.000Z", "channel": channel, "text": text}
         );
         ("text", data)
     }

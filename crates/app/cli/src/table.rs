@@ -30,6 +30,11 @@ struct Row {
     state: Option<usize>,
 }
 
+/// Ids one after the other.
+pub(crate) fn joined<T: std::ops::Deref<Target = str>>(ids: &[T], between: &str) -> String {
+    ids.iter().map(|id| &**id).collect::<Vec<&str>>().join(between)
+}
+
 impl Table {
     /// A table with these headings.
     pub(crate) fn new(output: Output, headings: &[&'static str]) -> Self {

@@ -303,11 +303,7 @@ async fn operators(
 fn doctor_of(home: Home) -> Doctor {
     Doctor(Arc::new(move || {
         let check = doctor::check_disk(&home);
-        vec![Finding {
-            name: check.name,
-            verdict: check.verdict.as_str().to_owned(),
-            text: check.text,
-        }]
+        vec![Finding { name: check.name, verdict: check.verdict, text: check.text }]
     }))
 }
 

@@ -7,31 +7,10 @@ mod place;
 mod running;
 mod sandbox;
 
+pub use wharf_vocab::Verdict;
+
 use crate::Home;
 use crate::settings::Settings;
-
-/// How a check turned out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// All is well.
-    Ok,
-    /// It works, but somebody should look.
-    Warn,
-    /// It does not work.
-    Fail,
-}
-
-impl Verdict {
-    /// The verdict as it is written in every API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use wharf_engine::Handle;
 use wharf_engine::providers::ProviderHealth;
 use wharf_protocol::agent::{CallEnd, CallOutcome, QuestionReceived};
 use wharf_vocab::{
-    AskKind, AttemptId, Code, Durability, Executed, Fault, Object, Timestamp, ToolId,
+    AskKind, AttemptId, Code, Durability, Executed, Fault, Health, Object, Timestamp, ToolId,
 };
 use wharf_wire::agent_v1::{
     Chunk, HealthStatus, IdempotencyKept, IdempotencyPromise, Notice, NoticeLevel, TextChannel,
@@ -80,9 +80,9 @@ pub(crate) fn health(
     }
     handle.redact(&mut details);
     let status = match status {
-        HealthStatus::Ok => "ok",
-        HealthStatus::Degraded => "degraded",
-        HealthStatus::Unhealthy => "unhealthy",
+        HealthStatus::Ok => Health::Ok,
+        HealthStatus::Degraded => Health::Degraded,
+        HealthStatus::Unhealthy => Health::Unhealthy,
     };
     ProviderHealth { status, uptime_ms, inflight_calls, details }
 }

@@ -10,7 +10,8 @@ use wharf_domain::run::RunContext;
 use wharf_domain::{Resolution, Scope};
 use wharf_engine::{NewRun, RunSeats};
 use wharf_vocab::{
-    AskId, Code, Fault, IdError, Mode, Object, ProviderId, RunId, RunKey, SeatId, ToolId, WorldId,
+    AllowScope, AskId, Code, Decision, Fault, IdError, Mode, NoAnswer, Object, ProviderId, RunId,
+    RunKey, ToolId, WorldId,
 };
 use wharf_wire::rest_v1::{self as wire, AnswerQuestion, CreateRun, DecideApproval};
 
@@ -19,7 +20,7 @@ pub(crate) use files::{
     B3_HEADER, begin_upload, complete_upload, new_file, part_number, path_in, path_param,
     unconditional, upload_id,
 };
-pub(crate) use trust::{grant_id, narrowing, new_grant, seat_id, secret_name};
+pub(crate) use trust::{grant_id, narrowing, new_grant, secret_name};
 pub(crate) use worlds::{budget, changed, new_world};
 
 use crate::answer::invalid;
@@ -36,15 +37,18 @@ pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
     })?;
     let outputs = object(request.outputs)
         .ok_or_else(|| invalid("outputs", "The field `outputs` must be a JSON object."))?;
-    let world = request.world.as_deref().unwrap_or(DEFAULT_WORLD);
+    let world = match request.world {
+        Some(world) => world,
+        None => default_world()?,
+    };
     Ok(NewRun {
-        tool: field("tool", ToolId::new(&request.tool))?,
+        tool: request.tool,
         inputs,
         outputs,
-        world: field("world", WorldId::new(world))?,
+        world,
         mode: request.mode.unwrap_or(Mode::Real),
-        run_id: optional("run_id", request.run_id.as_deref())?,
-        continues: optional("continues", request.continues.as_deref())?,
+        run_id: request.run_id,
+        continues: request.continues,
         idempotency_key: request.idempotency_key,
         timeout_ms: request.timeout_ms,
         correlation_id: correlation_id(request.correlation_id)?,
@@ -61,20 +65,11 @@ pub(crate) fn new_run(request: CreateRun) -> Result<NewRun, Fault> {
 /// Seats that have a say in a run.
 fn seats(operator: Option<wire::RunOperator>) -> Result<RunSeats, Fault> {
     let wire::RunOperator { gate, senior, deadline_ms } = operator.unwrap_or_default();
-    let seat = |name: &str, text: Option<String>| {
-        let read =
-            |text: String| SeatId::new(text).map_err(|error| invalid(name, format!("{error}.")));
-        text.map(read).transpose()
-    };
     if deadline_ms == Some(0) {
         let message = "The field `operator.deadline_ms` must be more than 0.";
         return Err(invalid("operator.deadline_ms", message));
     }
-    Ok(RunSeats {
-        gate: seat("operator.gate", gate)?,
-        senior: seat("operator.senior", senior)?,
-        deadline_ms,
-    })
+    Ok(RunSeats { gate, senior, deadline_ms })
 }
 
 /// Where a caller stands while it asks. Its paths are absolute, because only the caller knows
@@ -102,9 +97,13 @@ fn context(context: Option<wire::RunContext>) -> Result<RunContext, Fault> {
 pub(crate) fn run_key(run: &str, params: &Params) -> Result<RunKey, Fault> {
     let world = match params.world()? {
         Some(world) => world,
-        None => field("world", WorldId::new(DEFAULT_WORLD))?,
+        None => default_world()?,
     };
     Ok(RunKey { world, run: field("run_id", RunId::new(run))? })
+}
+
+fn default_world() -> Result<WorldId, Fault> {
+    field("world", WorldId::new(DEFAULT_WORLD))
 }
 
 /// The ask that a path names.
@@ -135,15 +134,12 @@ pub(crate) fn world_id(text: &str) -> Result<WorldId, Fault> {
 
 /// How a question is to end.
 pub(crate) fn answer(request: AnswerQuestion) -> Result<Resolution, Fault> {
-    match (request.value, request.status.as_deref()) {
+    match (request.value, request.status) {
         (Some(value), None) => Ok(Resolution::Answered { value }),
-        (None, Some("declined")) => Ok(Resolution::Declined),
-        (None, Some("cancelled")) => Ok(Resolution::Cancelled),
-        (None, Some("off_script")) => {
+        (None, Some(NoAnswer::Declined)) => Ok(Resolution::Declined),
+        (None, Some(NoAnswer::Cancelled)) => Ok(Resolution::Cancelled),
+        (None, Some(NoAnswer::OffScript)) => {
             Ok(Resolution::OffScript { text: request.text.unwrap_or_default() })
-        }
-        (None, Some(_)) => {
-            Err(invalid("status", "`status` must be `declined`, `cancelled` or `off_script`."))
         }
         (None, None) | (Some(_), Some(_)) => {
             Err(invalid("value", "Send either `value` or `status`, and not both."))
@@ -153,18 +149,15 @@ pub(crate) fn answer(request: AnswerQuestion) -> Result<Resolution, Fault> {
 
 /// How an approval is to end.
 pub(crate) fn decision(request: DecideApproval) -> Result<Resolution, Fault> {
-    let scope = match request.scope.as_deref() {
-        None | Some("run") => Scope::Run,
-        Some("parent") => Scope::Parent,
-        Some(_) => return Err(invalid("scope", "`scope` must be `run` or `parent`.")),
-    };
-    match request.decision.as_str() {
-        "allow" => Ok(Resolution::Allow { scope }),
-        "deny" if request.scope.is_some() => {
-            Err(invalid("scope", "Only an allowance has a `scope`."))
+    match (request.decision, request.scope) {
+        (Decision::Allow, None | Some(AllowScope::Run)) => Ok(Resolution::ALLOW),
+        (Decision::Allow, Some(AllowScope::Parent)) => {
+            Ok(Resolution::Allow { scope: Scope::Parent })
         }
-        "deny" => Ok(Resolution::Deny { reason: request.reason.unwrap_or_default() }),
-        _ => Err(invalid("decision", "`decision` must be `allow` or `deny`.")),
+        (Decision::Deny, Some(_)) => Err(invalid("scope", "Only an allowance has a `scope`.")),
+        (Decision::Deny, None) => {
+            Ok(Resolution::Deny { reason: request.reason.unwrap_or_default() })
+        }
     }
 }
 
@@ -186,10 +179,6 @@ fn correlation_id(text: Option<String>) -> Result<Option<String>, Fault> {
     Err(invalid("correlation_id", message))
 }
 
-fn optional(name: &str, text: Option<&str>) -> Result<Option<RunId>, Fault> {
-    text.map(|text| field(name, RunId::new(text))).transpose()
-}
-
 fn field<T>(name: &str, id: Result<T, IdError>) -> Result<T, Fault> {
     id.map_err(|error| invalid(name, format!("The field `{name}` does not fit; {error}.")))
 }
@@ -198,9 +187,10 @@ fn field<T>(name: &str, id: Result<T, IdError>) -> Result<T, Fault> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use wharf_vocab::SeatId;
 
     fn read(body: Value) -> Result<NewRun, Fault> {
-        new_run(serde_json::from_value(body).expect("a request"))
+        new_run(wharf_vocab::json::fit(body, "The body")?)
     }
 
     #[test]
@@ -271,7 +261,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_a_value_or_a_status() {
-        let read = |body: Value| answer(serde_json::from_value(body).expect("a request"));
+        let read = |body: Value| wharf_vocab::json::fit(body, "The body").and_then(answer);
         assert_eq!(read(json!({"value": 1})), Ok(Resolution::Answered { value: json!(1) }));
         let null = Resolution::Answered { value: Value::Null };
         assert_eq!(read(json!({"value": null})), Ok(null), "null is a value too");
@@ -286,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_allowance_says_how_far_it_reaches() {
-        let read = |body: Value| decision(serde_json::from_value(body).expect("a request"));
+        let read = |body: Value| wharf_vocab::json::fit(body, "The body").and_then(decision);
         let allow = |scope| Ok(Resolution::Allow { scope });
         assert_eq!(read(json!({"decision": "allow"})), allow(Scope::Run));
         assert_eq!(read(json!({"decision": "allow", "scope": "run"})), allow(Scope::Run));

@@ -9,10 +9,12 @@ mod trust;
 use serde_json::Value;
 use wharf_domain::run::{AskRaised, AttemptStarted};
 use wharf_domain::scope::ReadObject;
-use wharf_domain::{Availability, Entry, Level, Progress, Run, RunEntry, RunSummary, ToolDef};
+use wharf_domain::{Availability, Entry, Progress, Run, RunEntry, RunSummary, ToolDef};
 use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
-use wharf_vocab::{AskKind, Executed, Fault, Micro, Object, RunKey, Timestamp};
+use wharf_vocab::{
+    AskKind, DateTime, Executed, Fault, Micro, Object, RunId, RunKey, Timestamp, ToolState,
+};
 use wharf_wire::rest_v1 as wire;
 
 pub(crate) use agents::{agent, found_agents};
@@ -20,16 +22,6 @@ pub(crate) use changes::tool_diff;
 pub(crate) use files::{collected, file, trace, upload, upload_part, usage};
 pub(crate) use servers::{served_tool, tool_server};
 pub(crate) use trust::{secret, token};
-
-/// A moment as RFC 3339 text in UTC, with milliseconds.
-pub(crate) fn time(at: Timestamp) -> String {
-    let ms = i64::try_from(at.0).unwrap_or(i64::MAX);
-    match jiff::Timestamp::from_millisecond(ms) {
-        Ok(moment) => format!("{moment:.3}"),
-        // Further away than a calendar reaches.
-        Err(_) => format!("{:.3}", jiff::Timestamp::MAX),
-    }
-}
 
 /// An error.
 pub(crate) fn error(fault: &Fault) -> wire::ErrorInfo {
@@ -43,7 +35,7 @@ pub(crate) fn error(fault: &Fault) -> wire::ErrorInfo {
 
 /// A run that was accepted.
 pub(crate) fn accepted(run: &Run) -> wire::RunAccepted {
-    wire::RunAccepted { run_id: run.key.run.to_string(), status: run.status() }
+    wire::RunAccepted { run_id: run.key.run.clone(), status: run.status() }
 }
 
 /// A run with all there is to see of it.
@@ -56,7 +48,7 @@ pub(crate) fn run(run: &Run) -> wire::Run {
         outputs: Some(outputs),
         inputs: Some(Object::clone(&run.spec.inputs)),
         artifacts: Some(files::of_run(run)),
-        continues: run.spec.continues.as_ref().map(ToString::to_string),
+        continues: run.spec.continues.clone(),
         receipt: files::receipt(run),
         cost_micro: run.cost_so_far(),
         would_cost_micro: (!run.spec.is_paid()).then_some(run.would_cost_micro),
@@ -72,10 +64,10 @@ pub(crate) fn run(run: &Run) -> wire::Run {
 fn waiting_for(run: &Run) -> Option<wire::WaitingFor> {
     let wait = run.waits_for()?;
     Some(wire::WaitingFor {
-        kind: wait.kind.to_owned(),
+        kind: wait.kind,
         message: wait.message,
-        since: wait.since.map(time),
-        until: time(wait.until),
+        since: wait.since.map(DateTime),
+        until: DateTime(wait.until),
     })
 }
 
@@ -91,9 +83,9 @@ fn held(run: &Run) -> Micro {
 /// A run as lists show it, without inputs, outputs, files and asks.
 pub(crate) fn summary(run: &RunSummary) -> wire::Run {
     wire::Run {
-        run_id: run.key.run.to_string(),
-        tool: run.tool.to_string(),
-        world: run.key.world.to_string(),
+        run_id: run.key.run.clone(),
+        tool: run.tool.clone(),
+        world: run.key.world.clone(),
         mode: run.mode,
         durability: run.durability,
         status: run.status,
@@ -102,9 +94,9 @@ pub(crate) fn summary(run: &RunSummary) -> wire::Run {
         would_cost_micro: None,
         hold_micro: None,
         held_micro: None,
-        created_at: time(run.created_at),
-        started_at: run.started_at.map(time),
-        ended_at: run.ended_at.map(time),
+        created_at: DateTime(run.created_at),
+        started_at: run.started_at.map(DateTime),
+        ended_at: run.ended_at.map(DateTime),
         outputs: None,
         inputs: None,
         artifacts: None,
@@ -122,21 +114,21 @@ pub(crate) fn summary(run: &RunSummary) -> wire::Run {
 pub(crate) fn ask(ask: &wharf_domain::Ask) -> wire::Ask {
     let spec = &ask.spec;
     wire::Ask {
-        ask_id: spec.ask_id.to_string(),
+        ask_id: spec.ask_id.clone(),
         kind: spec.kind,
-        run_id: spec.run.run.to_string(),
-        tool: spec.tool.to_string(),
-        world: spec.run.world.to_string(),
+        run_id: spec.run.run.clone(),
+        tool: spec.tool.clone(),
+        world: spec.run.world.clone(),
         title: spec.title.clone(),
         detail: spec.detail.clone(),
         schema: spec.schema.clone(),
         args_digest: spec.args_digest.as_ref().map(ToString::to_string),
         tool_hash: spec.tool_hash.as_ref().map(ToString::to_string),
         files: spec.files.iter().map(ask_file).collect(),
-        caller: spec.caller.grant.to_string(),
+        caller: Some(spec.caller.grant.clone()),
         audience: spec.audience.to_string(),
-        deadline: time(spec.deadline),
-        created_at: time(ask.created_at),
+        deadline: DateTime(spec.deadline),
+        created_at: DateTime(ask.created_at),
     }
 }
 
@@ -154,22 +146,24 @@ fn ask_file((name, file): (&String, &ReadObject)) -> wire::AskFile {
 pub(crate) fn tool(tool: &CatalogTool) -> wire::Tool {
     let (state, reason) = match &tool.availability {
         // A tool that may not be called is not better off for being up.
-        _ if tool.quarantine.is_some() => ("quarantined", tool.quarantine.clone()),
-        Availability::Up => ("available", None),
-        Availability::Coming => ("starting", None),
-        Availability::Unhealthy => ("unavailable", Some("its provider is not healthy".to_owned())),
-        Availability::Down { reason } => ("unavailable", Some(reason.clone())),
+        _ if tool.quarantine.is_some() => (ToolState::Quarantined, tool.quarantine.clone()),
+        Availability::Up => (ToolState::Available, None),
+        Availability::Coming => (ToolState::Starting, None),
+        Availability::Unhealthy => {
+            (ToolState::Unavailable, Some("its provider is not healthy".to_owned()))
+        }
+        Availability::Down { reason } => (ToolState::Unavailable, Some(reason.clone())),
     };
-    wire::Tool { state: state.to_owned(), state_reason: reason, ..tool_of(&tool.def) }
+    wire::Tool { state, state_reason: reason, ..tool_of(&tool.def) }
 }
 
 /// A tool that nobody can be asked for yet.
 fn tool_of(def: &ToolDef) -> wire::Tool {
     wire::Tool {
-        tool_id: def.tool.to_string(),
+        tool_id: def.tool.clone(),
         name: def.tool.name().to_owned(),
         description: def.description.clone(),
-        provider: def.tool.provider().to_string(),
+        provider: def.tool.provider(),
         input_schema: def.input_schema.clone(),
         output_schema: def.output_schema.clone(),
         // What does not say that it is harmless is taken to act.
@@ -178,7 +172,7 @@ fn tool_of(def: &ToolDef) -> wire::Tool {
         mock: def.mock,
         capabilities: def.capabilities.clone(),
         tags: def.tags.clone(),
-        state: "unavailable".to_owned(),
+        state: ToolState::Unavailable,
         state_reason: None,
         server: None,
     }
@@ -187,22 +181,18 @@ fn tool_of(def: &ToolDef) -> wire::Tool {
 /// A line of an agent's log.
 pub(crate) fn log_line(line: &LogLine) -> wire::AgentLogLine {
     let source = match line.source {
-        LogSource::Stdout => "stdout",
-        LogSource::Stderr => "stderr",
-        LogSource::Launcher => "launcher",
+        LogSource::Stdout => wharf_vocab::LogSource::Stdout,
+        LogSource::Stderr => wharf_vocab::LogSource::Stderr,
+        LogSource::Launcher => wharf_vocab::LogSource::Launcher,
     };
-    wire::AgentLogLine {
-        at: time(line.at),
-        source: source.to_owned(),
-        text: line.text.as_ref().to_owned(),
-    }
+    wire::AgentLogLine { at: DateTime(line.at), source, text: line.text.as_ref().to_owned() }
 }
 
 /// A world and its account.
 pub(crate) fn world(view: &WorldView) -> wire::World {
     wire::World {
-        world: view.world.id.to_string(),
-        created_at: time(view.world.created_at),
+        world: view.world.id.clone(),
+        created_at: DateTime(view.world.created_at),
         limit_micro: view.world.settings.limit_micro,
         held_micro: view.account.held,
         spent_micro: view.account.spent,
@@ -233,9 +223,9 @@ pub(crate) fn audit(sealed: &SealedRecord) -> wire::AuditRecord {
         id: sealed.id,
         shard: sealed.shard.0,
         n: sealed.n,
-        at: time(sealed.at),
+        at: DateTime(sealed.at),
         event: record.event.clone(),
-        severity: record.severity.as_str().to_owned(),
+        severity: record.severity,
         actor: record.actor.clone(),
         subject: record.subject.clone(),
         facts: record.facts.clone(),
@@ -246,7 +236,7 @@ pub(crate) fn audit(sealed: &SealedRecord) -> wire::AuditRecord {
 /// that the numbers of events may have holes.
 #[derive(Debug)]
 pub(crate) struct Teller {
-    run_id: String,
+    run_id: RunId,
     /// Why the attempt before the next one failed.
     failure: Option<(String, Executed)>,
 }
@@ -256,14 +246,14 @@ impl Teller {
     pub(crate) fn new(run: &Run) -> Self {
         let failure = run.last_failure.as_ref();
         Self {
-            run_id: run.key.run.to_string(),
+            run_id: run.key.run.clone(),
             failure: failure.map(|(fault, executed)| (fault.code.as_str().to_owned(), *executed)),
         }
     }
 
     /// The event of what has happened, if readers are told of it.
     pub(crate) fn tell(&mut self, event: RunEvent) -> Option<wire::Event> {
-        let mark = Mark { seq: event.seq.0, at: time(event.at), run_id: self.run_id.clone() };
+        let mark = Mark { seq: event.seq.0, at: DateTime(event.at), run_id: self.run_id.clone() };
         match event.item {
             HistoryItem::Progress(piece) => Some(progress(mark, piece)),
             HistoryItem::Entry(Entry::Run(entry)) => match entry {
@@ -278,13 +268,13 @@ impl Teller {
                     self.failure = Some((code, failed.executed));
                     None
                 }
-                RunEntry::AskRaised(raised) => Some(raised_ask(mark, event.at, raised)),
+                RunEntry::AskRaised(raised) => Some(raised_ask(&mark, event.at, raised)),
                 RunEntry::AskResolved(resolved) => Some(wire::Event::Decided(wire::DecidedEvent {
                     seq: mark.seq,
                     run_id: mark.run_id,
                     at: mark.at,
-                    ask_id: resolved.ask_id.to_string(),
-                    decision: resolved.resolution.as_str().to_owned(),
+                    ask_id: resolved.ask_id,
+                    decision: resolved.resolution.outcome(),
                     by: resolved.by,
                 })),
                 RunEntry::Ended(_) => event.ended.map(|ended| {
@@ -314,7 +304,7 @@ impl Teller {
             at: mark.at,
             attempt: started.attempt,
             reason,
-            executed: executed.as_str().to_owned(),
+            executed,
         })
     }
 }
@@ -322,8 +312,8 @@ impl Teller {
 /// What every event has.
 struct Mark {
     seq: u64,
-    run_id: String,
-    at: String,
+    run_id: RunId,
+    at: DateTime,
 }
 
 impl Mark {
@@ -333,7 +323,7 @@ impl Mark {
     }
 }
 
-fn raised_ask(mark: Mark, at: Timestamp, raised: AskRaised) -> wire::Event {
+fn raised_ask(mark: &Mark, at: Timestamp, raised: AskRaised) -> wire::Event {
     let raised = wharf_domain::Ask::raised(*raised.ask, at);
     let event = wire::AskEvent { seq: mark.seq, at: mark.at, ask: ask(&raised) };
     match raised.spec.kind {
@@ -349,7 +339,6 @@ fn progress(mark: Mark, piece: Progress) -> wire::Event {
             wire::Event::Text(wire::TextEvent { seq, run_id, at, channel, text })
         }
         Progress::Log { level, text } => {
-            let level = Level::as_str(level).to_owned();
             wire::Event::Log(wire::LogEvent { seq, run_id, at, level, text })
         }
         Progress::Partial { key, value } => {
@@ -370,13 +359,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_utc_with_milliseconds() {
-        assert_eq!(time(Timestamp(0)), "1970-01-01T00:00:00.000Z");
-        assert_eq!(time(Timestamp(1_763_164_800_007)), "2025-11-15T00:00:00.007Z");
-        assert!(time(Timestamp(u64::MAX)).starts_with("9999-12-3"));
-    }
-
-    #[test]
     fn a_tools_state_says_whether_its_provider_can_take_it() {
         let shown_as = |availability, quarantine: Option<&str>| {
             let quarantine = quarantine.map(str::to_owned);
@@ -387,14 +369,14 @@ mod tests {
             (tool.state, tool.state_reason)
         };
         let shown = |availability| shown_as(availability, None);
-        let expect = |state: &str, reason: Option<&str>| (state.into(), reason.map(Into::into));
-        assert_eq!(shown(Availability::Up), expect("available", None));
-        assert_eq!(shown(Availability::Coming), expect("starting", None));
-        let unhealthy = expect("unavailable", Some("its provider is not healthy"));
+        let expect = |state, reason: Option<&str>| (state, reason.map(Into::into));
+        assert_eq!(shown(Availability::Up), expect(ToolState::Available, None));
+        assert_eq!(shown(Availability::Coming), expect(ToolState::Starting, None));
+        let unhealthy = expect(ToolState::Unavailable, Some("its provider is not healthy"));
         assert_eq!(shown(Availability::Unhealthy), unhealthy);
         let down = Availability::Down { reason: "exit code 1".to_owned() };
-        assert_eq!(shown(down), expect("unavailable", Some("exit code 1")));
+        assert_eq!(shown(down), expect(ToolState::Unavailable, Some("exit code 1")));
         let changed = shown_as(Availability::Up, Some("its definition changed"));
-        assert_eq!(changed, expect("quarantined", Some("its definition changed")));
+        assert_eq!(changed, expect(ToolState::Quarantined, Some("its definition changed")));
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::{AuditRecord, Caller};
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
-use wharf_vocab::{Code, Fault, ProviderId, Timestamp, Verb};
+use wharf_vocab::{Code, DateTime, Fault, ProviderId, Verb};
 use wharf_wire::rest_v1::{ErrorBody, ErrorInfo, Operative, Page};
 use wharf_wire::tool_v1::{Message, PLAIN_SUBPROTOCOL, SUBPROTOCOL};
 
@@ -238,15 +238,10 @@ fn item(shared: &Shared, station: &Station) -> Operative {
     Operative {
         name: name.to_string(),
         connected: station.is_served(),
-        grant: station.caller().map(|caller| caller.grant.to_string()),
-        last_seen: station.last_seen().and_then(time),
-        tools: own.map(|tool| tool.to_string()).collect(),
+        grant: station.caller().map(|caller| caller.grant.clone()),
+        last_seen: station.last_seen().map(DateTime),
+        tools: own.collect(),
     }
-}
-
-fn time(at: Timestamp) -> Option<String> {
-    let ms = i64::try_from(at.0).ok()?;
-    Some(format!("{:.3}", jiff::Timestamp::from_millisecond(ms).ok()?))
 }
 
 /// Forgets an operative and its tools.

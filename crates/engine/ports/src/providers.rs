@@ -7,52 +7,12 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use wharf_domain::provider::{ProviderLimits, Wish};
 use wharf_domain::{Caller, Manifest, Provider};
+pub use wharf_vocab::ProviderState;
 use wharf_vocab::{
-    Digest, Fault, Isolation, LaunchId, Object, ProviderId, SandboxLevel, Timestamp, ToolId,
+    Digest, Fault, Health, Isolation, LaunchId, Object, ProviderId, SandboxLevel, Timestamp, ToolId,
 };
 
 use crate::launcher::{Achieved, LogLine};
-
-/// How an agent fares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProviderState {
-    /// Known, not approved.
-    Added,
-    /// Approved, never started.
-    Approved,
-    /// Its process starts or has not said hello yet.
-    Starting,
-    /// Connected and well.
-    Running,
-    /// Connected, but not well or silent.
-    Unhealthy,
-    /// It ended and will be started again.
-    BackingOff,
-    /// It was stopped.
-    Stopped,
-    /// It ended too often and is not started again.
-    Crashed,
-    /// Its manifest is not the one that was approved.
-    Drifted,
-}
-
-impl ProviderState {
-    /// The word for it in every API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Approved => "approved",
-            Self::Starting => "starting",
-            Self::Running => "running",
-            Self::Unhealthy => "unhealthy",
-            Self::BackingOff => "backing_off",
-            Self::Stopped => "stopped",
-            Self::Crashed => "crashed",
-            Self::Drifted => "drifted",
-        }
-    }
-}
 
 /// An agent and how it fares.
 #[derive(Debug, Clone, PartialEq)]
@@ -85,7 +45,7 @@ pub struct ProviderView {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderHealth {
     /// How it feels, in the word of its wire: `ok`, `degraded` or `unhealthy`.
-    pub status: &'static str,
+    pub status: Health,
     /// How long it has been up.
     pub uptime_ms: u64,
     /// How many calls it works on.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wharf_vocab::{AskId, AskKind, Code, Digest, Fault, RunKey, Timestamp, ToolId};
+use wharf_vocab::{AskId, AskKind, AskOutcome, Code, Digest, Fault, RunKey, Timestamp, ToolId};
 
 use crate::run::TaskRef;
 use crate::scope::ReadObject;
@@ -155,19 +155,25 @@ impl Resolution {
     /// Permission for the run that waits, and nothing else.
     pub const ALLOW: Self = Self::Allow { scope: Scope::Run };
 
+    /// How the ask ended, without what was said.
+    #[must_use]
+    pub fn outcome(&self) -> AskOutcome {
+        match self {
+            Self::Allow { .. } => AskOutcome::Allow,
+            Self::Deny { .. } => AskOutcome::Deny,
+            Self::Answered { .. } => AskOutcome::Answered,
+            Self::Declined => AskOutcome::Declined,
+            Self::Cancelled => AskOutcome::Cancelled,
+            Self::OffScript { .. } => AskOutcome::OffScript,
+            Self::Expired => AskOutcome::Expired,
+            Self::Withdrawn => AskOutcome::Withdrawn,
+        }
+    }
+
     /// The word for it in every API.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
-        match self {
-            Self::Allow { .. } => "allow",
-            Self::Deny { .. } => "deny",
-            Self::Answered { .. } => "answered",
-            Self::Declined => "declined",
-            Self::Cancelled => "cancelled",
-            Self::OffScript { .. } => "off_script",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-        }
+        self.outcome().as_str()
     }
 
     fn fits(&self, kind: AskKind) -> bool {

@@ -3,33 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wharf_vocab::Object;
-
-/// How much a record matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Ordinary work.
-    Info,
-    /// Worth a look.
-    Warn,
-    /// Something failed.
-    Error,
-    /// Somebody was refused, or tried what they may not.
-    Security,
-}
-
-impl Severity {
-    /// The word for it in every API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-            Self::Security => "security",
-        }
-    }
-}
+pub use wharf_vocab::Severity;
 
 /// One record of the audit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

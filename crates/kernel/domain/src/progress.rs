@@ -2,34 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub use wharf_vocab::Level;
 use wharf_vocab::Object;
-
-/// How much a log line matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// For whoever looks for a fault.
-    Debug,
-    /// Ordinary.
-    Info,
-    /// Worth a look.
-    Warn,
-    /// Something failed.
-    Error,
-}
-
-impl Level {
-    /// The word for it in every API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Debug => "debug",
-            Self::Info => "info",
-            Self::Warn => "warn",
-            Self::Error => "error",
-        }
-    }
-}
 
 /// One piece of a run's output while it is under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

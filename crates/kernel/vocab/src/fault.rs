@@ -6,31 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits::MESSAGE_BYTES_MAX;
-use crate::{Code, Object};
-
-/// Whether a failed attempt acted on the world.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Executed {
-    /// It provably never started.
-    No,
-    /// Nobody can tell.
-    Maybe,
-    /// It did.
-    Yes,
-}
-
-impl Executed {
-    /// The word as it is written in every API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::Maybe => "maybe",
-            Self::Yes => "yes",
-        }
-    }
-}
+use crate::{Code, Executed, Object};
 
 /// The code of a fault: one of ours, or a well-formed one that a provider made up.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

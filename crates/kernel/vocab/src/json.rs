@@ -1,46 +1,38 @@
 //! Reads JSON that others wrote: not too deep, and with errors that name the place but never the
 //! value. Every edge words what is wrong with a message by this, so that none repeats what it was
-//! sent: serde's own texts quote values.
+//! sent: the texts of serde quote values, so none of them is shown or read here.
 
-use serde::de::{DeserializeOwned, IgnoredAny};
+mod tree;
+
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_json::error::Category;
 
 use crate::limits::JSON_DEPTH_MAX;
 use crate::{Code, Fault};
+use tree::{Misfit, Node};
 
 /// Reads a body that must be an object, the JSON form of `T`.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Fault> {
     check_depth(bytes)?;
-    if bytes.trim_ascii_start().starts_with(b"[") {
-        // Serde would take the items for fields in order.
-        return Err(no_object(BODY));
-    }
-    let mut from = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut from).map_err(|error| {
-        let path = error.path().to_string();
-        // A value that cannot name one of several words is called a wrong letter, too.
-        let is_json = || serde_json::from_slice::<IgnoredAny>(bytes).is_ok();
-        match error.inner().classify() {
-            Category::Syntax if path != "." && is_json() => misfit(BODY, &path, ""),
-            _ => describe(BODY, &path, error.inner()),
-        }
-    })?;
-    from.end().map_err(|error| describe(BODY, ".", &error))?;
-    Ok(value)
+    let node: Node = serde_json::from_slice(bytes).map_err(|error| no_json(&error))?;
+    read_node(node, BODY)
 }
 
 /// Reads a body that may be any JSON.
 pub fn value(bytes: &[u8]) -> Result<Value, Fault> {
     check_depth(bytes)?;
-    serde_json::from_slice(bytes).map_err(|error| describe(BODY, ".", &error))
+    serde_json::from_slice(bytes).map_err(|error| no_json(&error))
 }
 
 /// Makes a `T` of JSON that was read already. Errors call it `what`, such as "The body".
 pub fn fit<T: DeserializeOwned>(value: Value, what: &str) -> Result<T, Fault> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
+    read_node(Node::from(value), what)
+}
+
+fn read_node<T: DeserializeOwned>(node: Node, what: &str) -> Result<T, Fault> {
+    serde_path_to_error::deserialize(node).map_err(|error| {
         let path = error.path().to_string();
-        describe(what, &path, error.inner())
+        describe(what, &path, error.into_inner())
     })
 }
 
@@ -72,33 +64,29 @@ fn check_depth(bytes: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Says what is wrong without a word of what was sent but the name of an unknown field.
-fn describe(what: &str, path: &str, error: &serde_json::Error) -> Fault {
-    if matches!(error.classify(), Category::Syntax | Category::Eof | Category::Io) {
-        let (line, column) = (error.line(), error.column());
-        let message = format!("{what} is not valid JSON at line {line}, column {column}.");
-        return Fault::new(Code::RequestInvalid, message).with("line", line).with("column", column);
-    }
-    let text = error.to_string();
-    if let Some(rest) = text.strip_prefix("missing field `") {
-        let field = rest.split('`').next().unwrap_or_default();
-        return invalid(field, format!("{what} lacks the field `{field}`."));
-    }
-    if let Some(rest) = text.strip_prefix("unknown field `") {
-        return unknown_field(what, rest);
-    }
-    // What serde expected is ours; it stands behind the last such phrase, so that a value which
-    // holds the phrase itself cannot bring its own words in.
-    let expected = text.rsplit_once(", expected ").map_or("something else", |(_, expected)| {
-        expected.rsplit_once(" at line ").map_or(expected, |(expected, _)| expected)
-    });
-    if path == "." {
-        return no_object(what);
-    }
-    misfit(what, path, expected)
+fn no_json(error: &serde_json::Error) -> Fault {
+    let (line, column) = (error.line(), error.column());
+    let message = format!("{BODY} is not valid JSON at line {line}, column {column}.");
+    Fault::new(Code::RequestInvalid, message).with("line", line).with("column", column)
 }
 
-fn misfit(what: &str, path: &str, expected: &str) -> Fault {
+/// Says what is wrong without a word of what was sent but the name of an unknown field.
+fn describe(what: &str, path: &str, misfit: Misfit) -> Fault {
+    match misfit {
+        Misfit::Missing(field) => invalid(field, format!("{what} lacks the field `{field}`.")),
+        Misfit::Twice(field) => {
+            invalid(field, format!("{what} has the field `{field}` more than once."))
+        }
+        Misfit::Unknown { name, known } => unknown_field(what, &name, known),
+        Misfit::Wanted(_) | Misfit::Refused(_) if path == "." => {
+            invalid("body", format!("{what} must be a JSON object."))
+        }
+        Misfit::Wanted(wanted) => of_field(what, path, &format!("must be {wanted}")),
+        Misfit::Refused(why) => of_field(what, path, &format!("does not fit; {why}")),
+    }
+}
+
+fn of_field(what: &str, path: &str, wrong: &str) -> Fault {
     // A path goes through names that a caller may have chosen.
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '[' | ']');
     if path.len() > PATH_SHOWN_BYTES_MAX || !path.chars().all(is_name) {
@@ -106,38 +94,7 @@ fn misfit(what: &str, path: &str, expected: &str) -> Fault {
         return Fault::new(Code::RequestInvalid, message);
     }
     let pointer = format!("/{}", path.replace('.', "/"));
-    let message = match in_plain_words(expected) {
-        Some(wanted) => format!("The field `{path}` must be {wanted}."),
-        None => format!("The field `{path}` is not valid."),
-    };
-    invalid(path, message).with("path", pointer)
-}
-
-/// What serde expects, as somebody says it who knows JSON but not Rust.
-fn in_plain_words(expected: &str) -> Option<String> {
-    let number = |most: u64| Some(format!("a whole number from 0 to {most}"));
-    let words = match expected {
-        "u8" => return number(u8::MAX.into()),
-        "u16" => return number(u16::MAX.into()),
-        "u32" => return number(u32::MAX.into()),
-        "u64" | "usize" => return number(u64::MAX),
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
-        "f32" | "f64" => "a number",
-        "a string" | "a character" | "str" | "string" => "text",
-        "a boolean" => "true or false",
-        "unit" | "null" => "null",
-        _ if expected.starts_with("a sequence") || expected.starts_with("a tuple") => "a list",
-        _ if expected.starts_with("a map") || expected.starts_with("struct ") => "a JSON object",
-        // The names that a field may have are shown as they are.
-        _ if expected.starts_with('`') || expected.starts_with("one of `") => expected,
-        "a value that is not null" => expected,
-        _ => return None,
-    };
-    Some(words.to_owned())
-}
-
-fn no_object(what: &str) -> Fault {
-    invalid("body", format!("{what} must be a JSON object."))
+    invalid(path, format!("The field `{path}` {wrong}.")).with("path", pointer)
 }
 
 /// A field cannot be used.
@@ -145,36 +102,18 @@ fn invalid(field: &str, message: impl Into<String>) -> Fault {
     Fault::new(Code::RequestInvalid, message).with("field", field)
 }
 
-/// `rest` is `NAME`, expected one of `A`, `B` …
-fn unknown_field(what: &str, rest: &str) -> Fault {
-    let (name, expected) = rest.split_once('`').unwrap_or((rest, ""));
+fn unknown_field(what: &str, name: &str, known: &[&str]) -> Fault {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > 40 || !name.chars().all(is_name) {
         let message = format!("{what} has a field whose name the API does not know.");
         return Fault::new(Code::RequestInvalid, message);
     }
-    let known = expected.split('`').skip(1).step_by(2);
-    let nearest = known.map(|known| (distance(name, known), known)).min();
+    let nearest = known.iter().map(|known| (strsim::levenshtein(name, known), known)).min();
     let hint = match nearest {
         Some((distance, known)) if distance <= 2 => format!("did you mean `{known}`?"),
         _ => "see /openapi.json for those it may have.".to_owned(),
     };
     invalid(name, format!("{what} has an unknown field `{name}`; {hint}"))
-}
-
-/// How many letters must change to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -192,6 +131,7 @@ mod tests {
         run_id: Option<String>,
         timeout_ms: Option<u64>,
         mode: Option<Mode>,
+        world: Option<crate::WorldId>,
         tags: Option<std::collections::BTreeMap<String, u8>>,
     }
 
@@ -239,7 +179,21 @@ mod tests {
             invalid,
             "The field `mode` must be `real` or `mock`.",
         );
-        refused(r#"{"tool": "a/b", "mode": 7}"#, invalid, "The field `mode` is not valid.");
+        refused(
+            r#"{"tool": "a/b", "mode": 7}"#,
+            invalid,
+            "The field `mode` must be `real` or `mock`.",
+        );
+        refused(
+            r#"{"tool": "a/b", "tool": "a/c"}"#,
+            invalid,
+            "The body has the field `tool` more than once.",
+        );
+        refused(
+            r#"{"tool": "a/b", "world": "c4nary c4nary"}"#,
+            invalid,
+            "The field `world` does not fit; a world id must match [A-Za-z0-9][A-Za-z0-9._-]{0,127}.",
+        );
         refused("[1]", invalid, "The body must be a JSON object.");
         refused("\"x\"", invalid, "The body must be a JSON object.");
         refused("{\n\"tool\": c4nary}", invalid, "The body is not valid JSON at line 2, column 9.");
@@ -289,6 +243,7 @@ mod tests {
             r#"{"tool": "a/b", "mode": "c4nary"}"#,
             r#"{"tool": "a/b", "timeout_ms": "c4nary, expected c4nary at line 1"}"#,
             r#"{"tool": "a/b", "run_id": ["c4nary"]}"#,
+            r#"{"tool": "a/b", "world": "c4nary c4nary"}"#,
             r#"{"tool": "a/b", "c4nary c4nary": 1}"#,
             r#"{"tool": c4nary}"#,
             r#""c4nary""#,

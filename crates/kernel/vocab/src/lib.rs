@@ -10,23 +10,26 @@ mod fault;
 mod ids;
 pub mod json;
 pub mod limits;
+mod openapi;
 mod status;
 mod time;
 
 pub use b3::{B3, B3Error};
 pub use code::Code;
 pub use digest::Digest;
-pub use fault::{Executed, Fault, FaultCode};
+pub use fault::{Fault, FaultCode};
 pub use ids::{
     AccountId, AskId, AttemptId, CommitNo, Epoch, GrantId, HoldId, IdError, LaunchId, NodeId,
     ProviderId, RunId, RunKey, SeatId, SecretName, Seq, ShardId, StreamId, StreamKind, ToolId,
     WorldId,
 };
 pub use status::{
-    AskKind, Direction, Durability, Isolation, Keeping, Mode, Publish, Resource, RunStatus,
-    SandboxLevel, UnknownCost, Verb,
+    AllowScope, AskKind, AskOutcome, Decision, Direction, Durability, Executed, Health, Isolation,
+    Keeping, Level, LogSource, Mode, NoAnswer, ProviderState, Publish, Resource, RunStatus,
+    SandboxLevel, ServerKind, Severity, TokenState, ToolState, UnknownCost, Verb, Verdict,
+    WaitKind,
 };
-pub use time::Timestamp;
+pub use time::{DateTime, Rfc3339Error, Timestamp, rfc3339_ms};
 
 /// A JSON object, the only shape in which tools take inputs and give outputs.
 pub type Object = serde_json::Map<String, serde_json::Value>;

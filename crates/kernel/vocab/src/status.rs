@@ -31,9 +31,17 @@ macro_rules! choice {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
+                f.pad(self.as_str())
             }
         }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                crate::openapi::one_of([$($text),+])
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
     };
 }
 
@@ -202,5 +210,213 @@ choice! {
         Question = "question",
         /// Permission.
         Approval = "approval",
+    }
+}
+
+choice! {
+    /// Whether a failed attempt acted on the world.
+    Executed {
+        /// It provably never started.
+        No = "no",
+        /// Nobody can tell.
+        Maybe = "maybe",
+        /// It did.
+        Yes = "yes",
+    }
+}
+
+choice! {
+    /// How much a log line matters.
+    Level {
+        /// For whoever looks for a fault.
+        Debug = "debug",
+        /// Ordinary.
+        Info = "info",
+        /// Worth a look.
+        Warn = "warn",
+        /// Something failed.
+        Error = "error",
+    }
+}
+
+choice! {
+    /// How much a record of the audit matters.
+    Severity {
+        /// Ordinary work.
+        Info = "info",
+        /// Worth a look.
+        Warn = "warn",
+        /// Something failed.
+        Error = "error",
+        /// Somebody was refused, or tried what they may not.
+        Security = "security",
+    }
+}
+
+choice! {
+    /// How a provider fares that the core looks after: an agent or a tool server.
+    ProviderState {
+        /// Known, not approved.
+        Added = "added",
+        /// Approved, never started.
+        Approved = "approved",
+        /// Its process starts or has not said hello yet.
+        Starting = "starting",
+        /// Connected and well.
+        Running = "running",
+        /// Connected, but not well or silent.
+        Unhealthy = "unhealthy",
+        /// It ended and will be started again.
+        BackingOff = "backing_off",
+        /// It was stopped.
+        Stopped = "stopped",
+        /// It ended too often and is not started again.
+        Crashed = "crashed",
+        /// Its files are not those that were approved.
+        Drifted = "drifted",
+    }
+}
+
+choice! {
+    /// What an agent says of its own health.
+    Health {
+        /// All is well.
+        Ok = "ok",
+        /// It works, but not as it should.
+        Degraded = "degraded",
+        /// It cannot work.
+        Unhealthy = "unhealthy",
+    }
+}
+
+choice! {
+    /// How a tool with a server of its own is served.
+    ServerKind {
+        /// By a file that a worker of Wharf loads.
+        Handler = "handler",
+        /// By a program that speaks the tool server's protocol.
+        Program = "program",
+        /// By a container's image.
+        Image = "image",
+        /// By a server that somebody else runs.
+        Remote = "remote",
+    }
+}
+
+choice! {
+    /// Whether a tool can be called.
+    ToolState {
+        /// It can.
+        Available = "available",
+        /// Its provider is about to be there; calls wait for it.
+        Starting = "starting",
+        /// Its provider is not there.
+        Unavailable = "unavailable",
+        /// Its owner has switched it off.
+        Disabled = "disabled",
+        /// Its definition is not the one that was approved.
+        Quarantined = "quarantined",
+    }
+}
+
+choice! {
+    /// Whether a token is still good.
+    TokenState {
+        /// It is.
+        Active = "active",
+        /// Its time is over.
+        Expired = "expired",
+        /// It was revoked.
+        Revoked = "revoked",
+    }
+}
+
+choice! {
+    /// What is decided about an approval.
+    Decision {
+        /// The run may go on.
+        Allow = "allow",
+        /// It may not.
+        Deny = "deny",
+    }
+}
+
+choice! {
+    /// How far an allowance reaches.
+    AllowScope {
+        /// This run only.
+        Run = "run",
+        /// Also later runs of the same tool and caller within the same parent run.
+        Parent = "parent",
+    }
+}
+
+choice! {
+    /// Why a question has no answer.
+    NoAnswer {
+        /// Whoever was asked does not want to say.
+        Declined = "declined",
+        /// Whoever was asked wants the run to stop asking.
+        Cancelled = "cancelled",
+        /// Whoever was asked says something else instead.
+        OffScript = "off_script",
+    }
+}
+
+choice! {
+    /// How an ask ended.
+    AskOutcome {
+        /// An approval was given.
+        Allow = "allow",
+        /// An approval was refused.
+        Deny = "deny",
+        /// A question was answered.
+        Answered = "answered",
+        /// Whoever was asked did not want to say.
+        Declined = "declined",
+        /// Whoever was asked wanted the run to stop asking.
+        Cancelled = "cancelled",
+        /// Whoever was asked said something else instead.
+        OffScript = "off_script",
+        /// Nobody decided in time.
+        Expired = "expired",
+        /// The run does not wait for it any more.
+        Withdrawn = "withdrawn",
+    }
+}
+
+choice! {
+    /// What a queued run waits for.
+    WaitKind {
+        /// Room at its provider.
+        Room = "room",
+        /// Its provider, which is not there.
+        Provider = "provider",
+        /// The time of its next attempt.
+        Retry = "retry",
+    }
+}
+
+choice! {
+    /// What a check of the core's health found.
+    Verdict {
+        /// Nothing to do.
+        Ok = "ok",
+        /// It works, but somebody should look.
+        Warn = "warn",
+        /// It does not work.
+        Fail = "fail",
+    }
+}
+
+choice! {
+    /// Who wrote a line of a provider's log.
+    LogSource {
+        /// The program, on its standard output.
+        Stdout = "stdout",
+        /// The program, on its standard error.
+        Stderr = "stderr",
+        /// The launcher itself.
+        Launcher = "launcher",
     }
 }

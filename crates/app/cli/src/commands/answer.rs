@@ -3,7 +3,7 @@
 use std::io;
 
 use serde_json::Value;
-use wharf_vocab::AskKind;
+use wharf_vocab::{AskKind, NoAnswer};
 use wharf_wire::rest_v1::{AnswerQuestion, Ask};
 
 use crate::commands::asks;
@@ -63,26 +63,26 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         return Ok(Exit::Failed);
     };
     // Of a question that is not open any more the core knows what became of it.
-    let id = ask.map_or(args.id, |ask| ask.ask_id);
+    let id = ask.map_or(args.id, |ask| ask.ask_id.to_string());
     client.inbox().answer(&id, &answer).await?;
-    let word = answer.status.as_deref().unwrap_or("answered").replace('_', " ");
+    let word = answer.status.map_or("answered", NoAnswer::as_str).replace('_', " ");
     context.output.note(&format!("{word}: {}", plain::line(&id)));
     Ok(Exit::Done)
 }
 
 fn answer_of(args: &Args, ask: Option<&Ask>, output: Output) -> Result<Option<AnswerQuestion>> {
-    let status = |status: &str, text: Option<String>| AnswerQuestion {
+    let status = |status: NoAnswer, text: Option<String>| AnswerQuestion {
         value: None,
-        status: Some(status.to_owned()),
+        status: Some(status),
         text,
     };
     let schema = ask.and_then(|ask| ask.schema.as_ref());
     let Instead { value, decline, cancel, text } = &args.instead;
     let value = match (value, text) {
         (Some(json), _) => inputs::json(json)?,
-        (None, Some(text)) => return Ok(Some(status("off_script", Some(text.clone())))),
-        (None, None) if *decline => return Ok(Some(status("declined", None))),
-        (None, None) if *cancel => return Ok(Some(status("cancelled", None))),
+        (None, Some(text)) => return Ok(Some(status(NoAnswer::OffScript, Some(text.clone())))),
+        (None, None) if *decline => return Ok(Some(status(NoAnswer::Declined, None))),
+        (None, None) if *cancel => return Ok(Some(status(NoAnswer::Cancelled, None))),
         (None, None) if !args.words.is_empty() => inputs::answer(&args.words, schema)?,
         (None, None) => match ask {
             Some(ask) => match form(ask, output)? {

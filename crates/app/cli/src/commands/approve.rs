@@ -1,5 +1,6 @@
 //! `wharf approve`.
 
+use wharf_vocab::{AllowScope, Decision};
 use wharf_wire::rest_v1::DecideApproval;
 
 use crate::commands::deny::decide;
@@ -29,7 +30,7 @@ pub(crate) struct Args {
 
 /// Allows what waits for the approval.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
-    let scope = args.for_parent.then(|| "parent".to_owned());
-    let decision = DecideApproval { decision: "allow".to_owned(), scope, reason: args.reason };
+    let scope = args.for_parent.then_some(AllowScope::Parent);
+    let decision = DecideApproval { decision: Decision::Allow, scope, reason: args.reason };
     decide(&args.id, &decision, context).await
 }

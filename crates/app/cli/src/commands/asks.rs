@@ -60,27 +60,27 @@ mod tests {
 
     fn ask(id: &str, kind: AskKind) -> Ask {
         Ask {
-            ask_id: id.into(),
+            ask_id: id.parse().expect("an id"),
             kind,
-            run_id: "r".into(),
-            tool: "wharf/ask".into(),
-            world: "default".into(),
+            run_id: "r".parse().expect("an id"),
+            tool: "wharf/ask".parse().expect("an id"),
+            world: "default".parse().expect("an id"),
             title: "?".into(),
             detail: None,
             schema: None,
             args_digest: None,
             tool_hash: None,
             files: Vec::new(),
-            caller: "owner".into(),
+            caller: "owner".parse().ok(),
             audience: "person".into(),
-            deadline: String::new(),
-            created_at: String::new(),
+            deadline: wharf_vocab::DateTime::default(),
+            created_at: wharf_vocab::DateTime::default(),
         }
     }
 
     fn pick_from(ids: &[&str], typed: &str) -> Result<Option<String>> {
         let asks = ids.iter().map(|id| ask(id, AskKind::Question)).collect();
-        pick(asks, typed, AskKind::Question).map(|found| found.map(|ask| ask.ask_id))
+        pick(asks, typed, AskKind::Question).map(|found| found.map(|ask| ask.ask_id.to_string()))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `wharf deny`.
 
-use wharf_vocab::AskKind;
+use wharf_vocab::{AskKind, Decision};
 use wharf_wire::rest_v1::DecideApproval;
 
 use crate::commands::asks;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 /// Denies what waits for the approval; its run ends refused.
 pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let reason = Some(args.reason);
-    let decision = DecideApproval { decision: "deny".to_owned(), scope: None, reason };
+    let decision = DecideApproval { decision: Decision::Deny, scope: None, reason };
     decide(&args.id, &decision, context).await
 }
 
@@ -42,7 +42,7 @@ pub(crate) async fn decide(
     // Of an approval that is not open any more the core knows what became of it.
     let id = ask.as_ref().map_or(typed, |ask| &ask.ask_id);
     client.inbox().decide(id, decision).await?;
-    let word = if decision.decision == "allow" { "allowed" } else { "denied" };
+    let word = if decision.decision == Decision::Allow { "allowed" } else { "denied" };
     let what = ask.as_ref().map_or_else(
         || plain::line(typed),
         |ask| format!("{} (run {})", plain::line(&ask.title), plain::line(&ask.run_id)),

@@ -126,8 +126,8 @@ fn print(output: Output, items: Vec<Value>) -> Result<()> {
             ask.kind.as_str(),
             &plain::cut(&ask.title, 80),
             &ask.tool,
-            &moment::shown(&ask.created_at),
-            &moment::relative_to_now(&ask.deadline),
+            &moment::shown(ask.created_at),
+            &moment::relative_to_now(ask.deadline),
             &ask.world,
         ];
         table.row_with_state(cells, 1);
@@ -146,8 +146,8 @@ fn about(ask: &Ask, output: Output) -> String {
     }
     let mut table = Table::bare(output);
     let short = |digest: &str| plain::line(digest.get(..16).unwrap_or(digest));
-    if !ask.caller.is_empty() {
-        table.row(["  asked by", &ask.caller]);
+    if let Some(caller) = &ask.caller {
+        table.row(["  asked by", caller]);
     }
     if let Some(digest) = &ask.args_digest {
         table.row(["  arguments", &short(digest)]);
@@ -181,7 +181,7 @@ mod tests {
         serde_json::from_value(json!({"ask_id": "c3a1", "kind": kind, "run_id": "r1",
             "tool": "mail/send", "world": "default", "title": "Send it?", "detail": detail,
             "args_digest": "0123456789abcdef0123", "caller": "g-1", "audience": "person",
-            "deadline": "", "created_at": ""}))
+            "deadline": "2026-11-15T09:00:00.000Z", "created_at": "2026-11-15T09:00:00.000Z"}))
         .expect("an ask")
     }
 

@@ -67,8 +67,8 @@ async fn list(context: &Context) -> Result<()> {
     table = table.keep_whole(&[0]).spare(&[3]);
     for operative in &operatives {
         let state = if operative.connected { "connected" } else { "away" };
-        let seen = operative.last_seen.as_deref().map(moment::shown).unwrap_or_default();
-        table.row([&operative.name, state, &operative.tools.join(" "), &seen]);
+        let seen = operative.last_seen.map(moment::shown).unwrap_or_default();
+        table.row([&operative.name, state, &table::joined(&operative.tools, " "), &seen]);
     }
     output.text(&table.text())
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
     let kept = if restored.by_reference { ", still in the S3" } else { "" };
     output.line(&format!(
         "restored {place} as it was at {}: {objects} files of worlds ({bytes}{kept})",
-        moment::clock(&restored.taken_at)
+        moment::clock(restored.taken_at)
     ))?;
     if let Some(aside) = &restored.aside {
         output.note(&format!("the home that was there is now {}", plain::line(aside)));

@@ -3,10 +3,11 @@
 mod follow;
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use serde_json::Value;
-use wharf_vocab::{Code, Direction, Durability, Mode, RunStatus, ToolId};
+use wharf_vocab::{Code, Direction, Durability, IdError, Mode, RunStatus, ToolId};
 use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator};
 
 use crate::commands::choices;
@@ -143,8 +144,7 @@ fn warnings(run: &Value) -> Vec<String> {
 /// A line for each file that the run wrote.
 fn wrote(run: &Value) -> Vec<String> {
     let Ok(run) = serde_json::from_value::<Run>(run.clone()) else { return Vec::new() };
-    let written =
-        run.artifacts.iter().flatten().filter(|file| file.direction == Direction::Out.as_str());
+    let written = run.artifacts.iter().flatten().filter(|file| file.direction == Direction::Out);
     let line = |file: &Artifact| {
         let (world, path) = (plain::line(&file.world), plain::line(&file.path));
         format!("wrote world://{world}{path} ({})", size::about(file.bytes))
@@ -176,18 +176,18 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
         (given, _) => given,
     };
     let operator = (args.gate.is_some() || args.senior.is_some()).then_some(RunOperator {
-        gate: args.gate,
-        senior: args.senior,
+        gate: optional("operator.gate", args.gate.as_deref())?,
+        senior: optional("operator.senior", args.senior.as_deref())?,
         deadline_ms: None,
     });
     Ok(CreateRun {
-        tool: args.tool,
+        tool,
         inputs,
         outputs: if outputs.is_empty() { Value::Null } else { Value::Object(outputs) },
-        world: args.world,
+        world: optional("world", args.world.as_deref())?,
         mode: args.mode,
-        run_id,
-        continues: args.continues,
+        run_id: optional("run_id", run_id.as_deref())?,
+        continues: optional("continues", args.continues.as_deref())?,
         idempotency_key: args.idempotency_key,
         timeout_ms: args.timeout.map(duration::ms),
         correlation_id: None,
@@ -196,6 +196,20 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
         context,
         operator,
     })
+}
+
+/// An id that was typed, in the words with which a core refuses one.
+pub(crate) fn optional<T: FromStr<Err = IdError>>(
+    name: &str,
+    typed: Option<&str>,
+) -> Result<Option<T>> {
+    typed.map(|typed| id(name, typed)).transpose()
+}
+
+/// An id that was typed, in the words with which a core refuses one.
+pub(crate) fn id<T: FromStr<Err = IdError>>(name: &str, typed: &str) -> Result<T> {
+    let misfit = |error| Failure::usage(format!("The field `{name}` does not fit; {error}."));
+    typed.parse().map_err(misfit)
 }
 
 async fn read_inputs(args: &Args, tool: &ToolId, client: &Client) -> Result<Value> {

@@ -131,7 +131,7 @@ async fn list(context: &Context) -> Result<()> {
     }
     let mut table = Table::new(output, &["SECRET", "SET"]).keep_whole(&[0]);
     for secret in &secrets {
-        table.row([&secret.name, &moment::shown(&secret.set_at)]);
+        table.row([&secret.name, &moment::shown(secret.set_at)]);
     }
     output.text(&table.text())
 }

@@ -107,7 +107,7 @@ async fn list(context: &Context) -> Result<Exit> {
         Table::new(output, &["TOOL", "STATE", "ACTS", "DESCRIPTION"]).keep_whole(&[0, 1]);
     for tool in &tools {
         let acts = if tool.side_effects { "yes" } else { "no" };
-        table.row_with_state([&tool.tool_id, &tool.state, acts, &about(tool)], 1);
+        table.row_with_state([&*tool.tool_id, tool.state.as_str(), acts, &about(tool)], 1);
     }
     output.text(&table.text())?;
     Ok(Exit::Done)

@@ -1,7 +1,7 @@
 //! The sentences in which a run's events are told. Every peer's word in them is made safe.
 
 use serde_json::Value;
-use wharf_vocab::{AskKind, RunStatus};
+use wharf_vocab::{AskKind, AskOutcome, Executed, Level, RunStatus};
 use wharf_wire::rest_v1::{Ask, AttemptEvent, DecidedEvent, GapEvent, PartialEvent, Run};
 
 use crate::moment;
@@ -59,35 +59,34 @@ fn hint(shape: Shape<'_>) -> String {
 /// How an ask was decided.
 pub(super) fn decided(event: &DecidedEvent, paint: Paint) -> String {
     let by = plain::line(&event.by);
-    let text = match event.decision.as_str() {
-        "allow" => return paint.good(&format!("allowed by {by}")),
-        "answered" => return paint.good(&format!("answered by {by}")),
-        "deny" => format!("denied by {by}"),
-        "off_script" => format!("answered off script by {by}"),
-        "expired" => "nobody answered in time".to_owned(),
-        "withdrawn" => "the ask was withdrawn".to_owned(),
-        other => format!("{} by {by}", plain::line(other)),
+    let text = match event.decision {
+        AskOutcome::Allow => return paint.good(&format!("allowed by {by}")),
+        AskOutcome::Answered => return paint.good(&format!("answered by {by}")),
+        AskOutcome::Deny => format!("denied by {by}"),
+        AskOutcome::OffScript => format!("answered off script by {by}"),
+        AskOutcome::Expired => "nobody answered in time".to_owned(),
+        AskOutcome::Withdrawn => "the ask was withdrawn".to_owned(),
+        said @ (AskOutcome::Declined | AskOutcome::Cancelled) => format!("{said} by {by}"),
     };
     paint.attention(&text)
 }
 
 /// That another attempt begins, and why.
 pub(super) fn attempt(event: &AttemptEvent) -> String {
-    let acted = match event.executed.as_str() {
-        "no" => "the one before it had not begun",
-        "yes" => "the one before it had acted",
-        _ => "the one before it may have acted",
+    let acted = match event.executed {
+        Executed::No => "the one before it had not begun",
+        Executed::Yes => "the one before it had acted",
+        Executed::Maybe => "the one before it may have acted",
     };
     format!("retry: attempt {} after {}; {acted}", event.attempt, plain::line(&event.reason))
 }
 
 /// A line of the tool's log; `text` is safe already.
-pub(super) fn log(level: &str, text: &str, paint: Paint) -> String {
-    let level = plain::cut(level, 8);
-    let mark = match level.as_str() {
-        "error" => paint.bad(&level),
-        "warn" => paint.attention(&level),
-        _ => paint.faint(&level),
+pub(super) fn log(level: Level, text: &str, paint: Paint) -> String {
+    let mark = match level {
+        Level::Error => paint.bad(level.as_str()),
+        Level::Warn => paint.attention(level.as_str()),
+        Level::Info | Level::Debug => paint.faint(level.as_str()),
     };
     format!("{mark}: {text}")
 }
@@ -108,8 +107,7 @@ pub(super) fn partial(event: &PartialEvent) -> String {
 
 /// How the run ended.
 pub(super) fn finished(run: &Run, paint: Paint) -> String {
-    let ended = run.ended_at.as_deref().unwrap_or_default();
-    let took = moment::between(&run.created_at, ended);
+    let took = run.ended_at.map(|ended| moment::between(run.created_at, ended));
     let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
     let mut text = format!("{}{took}", run.status);
     if run.cost_micro > 0 {
@@ -162,7 +160,7 @@ mod tests {
         let hostile: Ask = serde_json::from_value(json!({
             "ask_id": "00a", "kind": "approval", "run_id": "r", "tool": "t/x", "world": "w",
             "title": "ok?\u{1b}[2J\nerror: all fine", "audience": "person",
-            "deadline": "", "created_at": "",
+            "deadline": "2026-11-15T09:00:00Z", "created_at": "2026-11-15T09:00:00Z",
         }))
         .expect("an ask");
         let text = ask(&hostile, Paint::off());

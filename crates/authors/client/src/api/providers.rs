@@ -258,8 +258,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_log_is_followed_to_its_end() {
-        let one = json!({"at": "t", "source": "stdout", "text": "one"});
-        let two = json!({"at": "t", "source": "stderr", "text": "two"});
+        let one = json!({"at": "2026-11-15T09:00:00.000Z", "source": "stdout", "text": "one"});
+        let two = json!({"at": "2026-11-15T09:00:00.000Z", "source": "stderr", "text": "two"});
         let text = format!(
             "event: log\ndata: {one}\n\n: still here\n\nevent: telepathy\ndata: 7\n\n\
              event: log\ndata: {two}\n\n"

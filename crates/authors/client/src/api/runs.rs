@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
-use wharf_vocab::RunStatus;
+use wharf_vocab::{IdError, RunId, RunStatus, ToolId};
 use wharf_wire::rest_v1::{CancelRun, CreateRun, Run, RunAccepted};
 
 use crate::call::{Call, List};
@@ -36,13 +36,14 @@ impl Runs<'_> {
     /// lost connections and restarts of the core. For more than a tool and its inputs there are
     /// [`submit`](Self::submit) and [`follow`](Self::follow).
     pub async fn run(&self, tool: &str, inputs: Value) -> Result<Run> {
+        let no_id = |error: IdError| Error::usage(format!("{error}."));
         let request = CreateRun {
-            tool: tool.to_owned(),
+            tool: ToolId::new(tool).map_err(no_id)?,
             inputs,
             outputs: Value::Null,
             world: None,
             mode: None,
-            run_id: Some(uuid::Uuid::now_v7().to_string()),
+            run_id: Some(RunId::new(uuid::Uuid::now_v7().to_string()).map_err(no_id)?),
             continues: None,
             idempotency_key: None,
             timeout_ms: None,

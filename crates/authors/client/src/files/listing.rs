@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use serde::Serialize;
+use wharf_vocab::DateTime;
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_wire::rest_v1::Artifact;
 
@@ -43,7 +44,7 @@ pub struct FolderSummary {
     /// How many bytes they have together.
     pub bytes: u64,
     /// When the newest of them was written.
-    pub at: Option<String>,
+    pub at: Option<DateTime>,
 }
 
 /// A listing that is being read.

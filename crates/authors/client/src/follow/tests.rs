@@ -7,15 +7,15 @@ use super::*;
 use crate::scripted::{Reply, Scripted};
 
 fn text(seq: u64) -> String {
-    let data = json!({"seq": seq, "run_id": "r", "at": "t", "channel": "stdout", "text": "x"});
+    let data = json!({"seq": seq, "run_id": "r", "at": "2026-11-15T09:00:00.000Z", "channel": "stdout", "text": "x"});
     format!("id: {seq}\nevent: text\ndata: {data}\n\n")
 }
 
 fn finished(seq: u64) -> String {
     let data = json!({
-        "seq": seq, "at": "t", "run_id": "r", "tool": "wharf/count", "world": "default",
+        "seq": seq, "at": "2026-11-15T09:00:00.000Z", "run_id": "r", "tool": "wharf/count", "world": "default",
         "mode": "real", "durability": "journal", "status": "succeeded", "attempt": 1,
-        "cost_micro": 0, "created_at": "t", "new_field": 7,
+        "cost_micro": 0, "created_at": "2026-11-15T09:00:00.000Z", "new_field": 7,
     });
     format!("id: {seq}\nevent: finished\ndata: {data}\n\n")
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use wharf_agent::AgentRule;
 use wharf_domain::{AuditRecord, Outcome};
 use wharf_engine::providers::ProviderState;
-use wharf_vocab::{Code, RunStatus};
+use wharf_vocab::{Code, Health, RunStatus};
 
 use crate::agent::Agent;
 use crate::stage::Stage;
@@ -211,7 +211,10 @@ async fn r140_what_an_agent_says_of_itself_is_shown() {
     agent.send("agent.heartbeat", beat, json!({})).await;
     let view = stage.until(|view| view.health.is_some()).await;
     let health = view.health.expect("said");
-    assert_eq!((health.status, health.uptime_ms, health.inflight_calls), ("degraded", 1234, 2));
+    assert_eq!(
+        (health.status, health.uptime_ms, health.inflight_calls),
+        (Health::Degraded, 1234, 2)
+    );
     assert_eq!(health.details["queue"], 7);
     let large = json!({
         "session_id": agent.session(), "uptime_ms": 2, "inflight_calls": 0, "status": "ok",

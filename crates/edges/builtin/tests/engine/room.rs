@@ -135,7 +135,10 @@ async fn runs_in_line_say_what_they_wait_for_and_callers_take_turns() {
     for key in &of_ann[1..] {
         let run = bench.until(key, is_in_line).await;
         let wait = run.waits_for().expect("it waits");
-        assert_eq!((wait.kind, run.attempt, run.started_at), ("room", 0, None));
+        assert_eq!(
+            (wait.kind, run.attempt, run.started_at),
+            (wharf_vocab::WaitKind::Room, 0, None)
+        );
         assert!(!wait.message.is_empty() && wait.until > run.created_at);
     }
     let made = bench.handle.create_run(&bob, new("acme/work", json!({}))).await;

@@ -186,7 +186,7 @@ impl From<&wharf_domain::Run> for Run {
             receipt: receipt(run),
             asks: run.open_asks().map(|raised| Ask::from(&raised.ask)).collect(),
             waiting_for: run.waits_for().map(|wait| WaitingFor {
-                kind: wait.kind.to_owned(),
+                kind: wait.kind.as_str().to_owned(),
                 message: wait.message,
                 since: wait.since.map(DateTime),
                 until: DateTime(wait.until),

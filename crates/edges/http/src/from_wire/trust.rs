@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use wharf_domain::grant::{Narrowing, NewGrant, Rights};
 use wharf_domain::permission::ToolPattern;
-use wharf_vocab::{Fault, GrantId, SeatId, SecretName, Timestamp, WorldId};
+use wharf_vocab::{DateTime, Fault, GrantId, SecretName, Timestamp, WorldId};
 use wharf_wire::rest_v1::{CreateTicket, CreateToken};
 
 use super::field;
@@ -19,11 +19,6 @@ const NAMES_MAX: usize = 64;
 /// The token that a path names.
 pub(crate) fn grant_id(text: &str) -> Result<GrantId, Fault> {
     field("token_id", GrantId::new(text))
-}
-
-/// The seat that a ticket is for.
-pub(crate) fn seat_id(text: &str) -> Result<SeatId, Fault> {
-    field("seat", SeatId::new(text))
 }
 
 /// What a ticket takes away from the token it is made with.
@@ -62,18 +57,18 @@ pub(crate) fn new_grant(request: CreateToken, now: Timestamp) -> Result<NewGrant
         verbs: request.verbs.into_iter().collect(),
         worlds,
         tools: tools.into_iter().collect(),
-        until: until(request.ttl_ms, request.expires_at.as_deref(), now)?,
+        until: until(request.ttl_ms, request.expires_at, now)?,
     };
     let person = request.person.unwrap_or(false);
     Ok(NewGrant { label, rights, person, budget_micro: request.budget_micro })
 }
 
-fn worlds(names: &[String]) -> Result<BTreeSet<WorldId>, Fault> {
+fn worlds(names: &[WorldId]) -> Result<BTreeSet<WorldId>, Fault> {
     if names.is_empty() || names.len() > NAMES_MAX {
         let message = "Name 1 to 64 worlds, or leave `worlds` out for all.";
         return Err(invalid("worlds", message));
     }
-    names.iter().map(|name| field("worlds", WorldId::new(name))).collect()
+    Ok(names.iter().cloned().collect())
 }
 
 fn tools(patterns: &[String]) -> Result<Vec<ToolPattern>, Fault> {
@@ -91,13 +86,13 @@ fn tools(patterns: &[String]) -> Result<Vec<ToolPattern>, Fault> {
 
 fn until(
     ttl_ms: Option<u64>,
-    expires_at: Option<&str>,
+    expires_at: Option<DateTime>,
     now: Timestamp,
 ) -> Result<Option<Timestamp>, Fault> {
     let until = match (ttl_ms, expires_at) {
         (None, None) => return Ok(None),
         (Some(ttl_ms), None) => now.plus_ms(ttl_ms),
-        (None, Some(text)) => moment(text)?,
+        (None, Some(DateTime(until))) => until,
         (Some(_), Some(_)) => {
             return Err(invalid("ttl_ms", "Send either `ttl_ms` or `expires_at`, and not both."));
         }
@@ -109,12 +104,6 @@ fn until(
     Ok(Some(until))
 }
 
-fn moment(text: &str) -> Result<Timestamp, Fault> {
-    let wrong = || invalid("expires_at", "The field `expires_at` must be a moment in RFC 3339.");
-    let moment: jiff::Timestamp = text.parse().map_err(|_| wrong())?;
-    u64::try_from(moment.as_millisecond()).map(Timestamp).map_err(|_| wrong())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +113,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_763_164_800_000);
 
     fn read(body: Value) -> Result<NewGrant, Fault> {
-        new_grant(serde_json::from_value(body).expect("a request"), NOW)
+        new_grant(wharf_vocab::json::fit(body, "The body")?, NOW)
     }
 
     #[test]
@@ -163,13 +152,13 @@ mod tests {
             ("label", json!("a\u{7}b")),
             ("verbs", json!([])),
             ("worlds", json!([])),
-            ("worlds", json!(["../x"])),
+            ("worlds[0]", json!(["../x"])),
             ("tools", json!([])),
             ("tools", json!(["echo"])),
             ("tools", json!(vec!["a/b"; 65])),
         ] {
             let mut body = json!({"verbs": ["run"]});
-            body[field] = value;
+            body[field.trim_end_matches("[0]")] = value;
             assert_eq!(read(body).expect_err(field).details["field"], field);
         }
     }

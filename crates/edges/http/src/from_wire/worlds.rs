@@ -5,7 +5,6 @@ use wharf_domain::{Audience, Rule, When, WorldPatch, WorldSettings};
 use wharf_vocab::{Fault, Publish, WorldId};
 use wharf_wire::rest_v1::{CreateWorld, PolicyRule, SetBudget, SetWorld};
 
-use super::world_id;
 use crate::answer::invalid;
 
 /// Most rules about approvals that a world has.
@@ -23,7 +22,7 @@ pub(crate) fn new_world(request: &CreateWorld) -> Result<(WorldId, WorldSettings
         policy: policy(&request.policy)?,
         unknown_cost: request.unknown_cost.unwrap_or_default(),
     };
-    Ok((world_id(&request.world)?, settings))
+    Ok((request.world.clone(), settings))
 }
 
 /// The settings of a world that a request names.

@@ -6,32 +6,15 @@
 //! `choice` stands for one of the words of the vocabulary, and `"null": false` takes null away.
 
 use serde_json::{Map, Value, json};
-use wharf_vocab::{
-    AskKind, Durability, Isolation, Mode, Publish, RunStatus, SandboxLevel, UnknownCost, Verb,
-};
 
 /// What fits parameters, fields and whole messages.
 const RULES: &str = include_str!("rules.json");
-/// States of agents and tool servers.
-const AGENT_STATES: [&str; 9] = [
-    "added",
-    "approved",
-    "starting",
-    "running",
-    "unhealthy",
-    "backing_off",
-    "stopped",
-    "crashed",
-    "drifted",
-];
-
 /// Finishes a document that was made from routes and types.
 pub(super) fn finish(document: &mut Value) {
     let rules: Value = serde_json::from_str(RULES).unwrap_or_default();
     document["servers"] = json!([{ "url": "/" }]);
     document["components"]["responses"] = common_answers();
     let schemas = &mut document["components"]["schemas"];
-    add_choices(schemas);
     for (name, rule) in entries(&rules["fields"]) {
         let found = name.split_once('.').and_then(|(message, field)| {
             schemas.get_mut(message)?.get_mut("properties")?.get_mut(field)
@@ -77,27 +60,6 @@ fn common_answers() -> Value {
 
 fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
-}
-
-/// The choices of the vocabulary, each as a type of its own.
-fn add_choices(schemas: &mut Value) {
-    fn words<T: Copy>(all: &[T], word: fn(T) -> &'static str) -> Vec<&'static str> {
-        all.iter().map(|one| word(*one)).collect()
-    }
-    for (name, words) in [
-        ("RunStatus", words(RunStatus::ALL, RunStatus::as_str)),
-        ("Mode", words(Mode::ALL, Mode::as_str)),
-        ("Durability", words(Durability::ALL, Durability::as_str)),
-        ("AskKind", words(AskKind::ALL, AskKind::as_str)),
-        ("Publish", words(Publish::ALL, Publish::as_str)),
-        ("Verb", words(Verb::ALL, Verb::as_str)),
-        ("SandboxLevel", words(SandboxLevel::ALL, SandboxLevel::as_str)),
-        ("UnknownCost", words(UnknownCost::ALL, UnknownCost::as_str)),
-        ("Isolation", words(Isolation::ALL, Isolation::as_str)),
-        ("AgentState", AGENT_STATES.to_vec()),
-    ] {
-        schemas[name] = json!({ "type": "string", "enum": words });
-    }
 }
 
 /// Adds a rule to a schema.

@@ -74,7 +74,7 @@ fn item(row: &CostRow) -> wire::CostItem {
         CostKey::Tool(tool) => tool.to_string(),
         CostKey::World(world) => world.to_string(),
         CostKey::Agent(provider) => provider.to_string(),
-        CostKey::Day(at) => crate::to_wire::time(*at).chars().take(10).collect(),
+        CostKey::Day(at) => wharf_vocab::DateTime(*at).to_string().chars().take(10).collect(),
     };
     wire::CostItem {
         key,

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use wharf_engine::RunQuery;
 use wharf_engine::providers::{ProviderControl, ProviderState};
+use wharf_vocab::Verdict;
 use wharf_wire::rest_v1::{Diagnosis, ErrorBody, Finding};
 
 use crate::answer::{self, Answer};
@@ -30,10 +31,9 @@ pub(super) async fn diagnose(State(app): State<Arc<App>>) -> Answer {
         let seen = tokio::task::spawn_blocking(move || (doctor.0)()).await;
         checks.extend(seen.unwrap_or_default());
     }
-    let worst =
-        ["fail", "warn"].into_iter().find(|worst| checks.iter().any(|it| it.verdict == *worst));
+    let worst = checks.iter().map(|it| it.verdict).max();
     let diagnosis = Diagnosis {
-        status: worst.unwrap_or("ok").to_owned(),
+        status: worst.unwrap_or(Verdict::Ok),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         checks,
     };
@@ -42,16 +42,16 @@ pub(super) async fn diagnose(State(app): State<Arc<App>>) -> Answer {
 
 fn core(app: &App) -> Finding {
     if app.handle.is_stopping() || app.stops.draining.is_cancelled() {
-        return finding("core", "fail", "the core is stopping and takes no new runs");
+        return finding("core", Verdict::Fail, "the core is stopping and takes no new runs");
     }
-    finding("core", "ok", format!("takes runs; {} are under way", app.handle.open_runs()))
+    finding("core", Verdict::Ok, format!("takes runs; {} are under way", app.handle.open_runs()))
 }
 
 /// Whether the database answers; runs are read from it.
 async fn database(app: &App) -> Finding {
     match app.handle.runs(RunQuery { limit: 1, ..RunQuery::default() }).await {
-        Ok(_) => finding("database", "ok", "answers"),
-        Err(fault) => finding("database", "fail", fault.code.as_str()),
+        Ok(_) => finding("database", Verdict::Ok, "answers"),
+        Err(fault) => finding("database", Verdict::Fail, fault.code.as_str()),
     }
 }
 
@@ -66,11 +66,11 @@ fn providers(name: &str, control: Option<&dyn ProviderControl>) -> Finding {
     let ill: Vec<String> =
         ill.map(|view| format!("{} is {}", view.provider.id, view.state.as_str())).collect();
     match ill.as_slice() {
-        [] => finding(name, "ok", format!("{}, all well", known.len())),
-        ill => finding(name, "warn", ill.join("; ")),
+        [] => finding(name, Verdict::Ok, format!("{}, all well", known.len())),
+        ill => finding(name, Verdict::Warn, ill.join("; ")),
     }
 }
 
-fn finding(name: &str, verdict: &str, text: impl Into<String>) -> Finding {
-    Finding { name: name.to_owned(), verdict: verdict.to_owned(), text: text.into() }
+fn finding(name: &str, verdict: Verdict, text: impl Into<String>) -> Finding {
+    Finding { name: name.to_owned(), verdict, text: text.into() }
 }

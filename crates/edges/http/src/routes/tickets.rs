@@ -7,14 +7,14 @@ use axum::extract::State;
 use axum::http::header::ORIGIN;
 use axum::http::{HeaderMap, StatusCode};
 use wharf_domain::Caller;
-use wharf_vocab::{Code, Fault};
+use wharf_vocab::{Code, DateTime, Fault};
 use wharf_wire::rest_v1::{CreateTicket, ErrorBody, Ticket};
 
 use crate::answer::{self, Answer, Refused, internal};
 use crate::app::App;
 use crate::body::SmallJsonBody;
 use crate::conn::Ends;
-use crate::{auth, from_wire, to_wire};
+use crate::{auth, from_wire};
 
 /// Who sent a request, or why nobody is known to have.
 type Sender = (Option<Extension<Caller>>, Option<Extension<Fault>>, Extension<Ends>, HeaderMap);
@@ -43,8 +43,7 @@ pub(super) async fn create(
     let caller = match (&request.seat, caller, auth::sent(&headers)) {
         (None, Some(Extension(caller)), _) => caller,
         (Some(seat), None, Some(token)) => {
-            let seat = from_wire::seat_id(seat)?;
-            app.handle.authenticate_seat(&seat, token).map_err(Refused::denied)?
+            app.handle.authenticate_seat(seat, token).map_err(Refused::denied)?
         }
         (Some(_), Some(_), _) => return Err(Refused::denied(not_of_the_seat())),
         _ => {
@@ -59,7 +58,7 @@ pub(super) async fn create(
     let rights = Arc::new(caller.rights.narrowed(&narrowing));
     let caller = Caller { rights, ..caller };
     let (ticket, until) = app.tickets.make(caller, origin, app.handle.now())?;
-    let ticket = Ticket { ticket, expires_at: to_wire::time(until) };
+    let ticket = Ticket { ticket, expires_at: DateTime(until) };
     Ok(answer::json(StatusCode::CREATED, &ticket))
 }
 

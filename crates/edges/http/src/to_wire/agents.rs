@@ -7,10 +7,10 @@ use wharf_domain::provider::{Approval, ProviderLimits, Wish, Wished};
 use wharf_domain::{Manifest, ProviderKind};
 use wharf_engine::launcher::Achieved;
 use wharf_engine::providers::{Found, ProviderHealth, ProviderView, Scan};
-use wharf_vocab::SandboxLevel;
+use wharf_vocab::{DateTime, Keeping, SandboxLevel};
 use wharf_wire::rest_v1 as wire;
 
-use super::{error, time};
+use super::error;
 
 /// An agent and how it fares.
 pub(crate) fn agent(view: &ProviderView) -> wire::Agent {
@@ -19,41 +19,41 @@ pub(crate) fn agent(view: &ProviderView) -> wire::Agent {
     let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
     let approval = agent.approval.as_ref().filter(same);
     let command = std::iter::once(&manifest.entrypoint.program).chain(&manifest.entrypoint.args);
-    let wanted = approval.map(|approval| approval.terms.sandbox.as_str());
-    let achieved = view.fence.as_ref().map(|fence| fence.level.as_str());
+    let wanted = approval.map(|approval| approval.terms.sandbox);
+    let achieved = view.fence.as_ref().map(|fence| fence.level);
     let pinned = approval.map(|approval| {
         approval.files.iter().map(|(path, digest)| (path.clone(), digest.to_string())).collect()
     });
     wire::Agent {
-        agent_id: agent.id.to_string(),
-        state: view.state.as_str().to_owned(),
+        agent_id: agent.id.clone(),
+        state: view.state,
         reason: view.reason.clone(),
         pid: view.pid,
-        launch_id: view.launch.as_ref().map(ToString::to_string),
-        last_heartbeat: view.last_heartbeat.map(time),
+        launch_id: view.launch.clone(),
+        last_heartbeat: view.last_heartbeat.map(DateTime),
         health: view.health.as_ref().map(health),
-        sandbox: achieved.or(wanted).unwrap_or("none").to_owned(),
-        tools: agent.tools.iter().map(|def| def.tool.to_string()).collect(),
+        sandbox: achieved.or(wanted).unwrap_or(SandboxLevel::None),
+        tools: agent.tools.iter().map(|def| def.tool.clone()).collect(),
         name: manifest.name.clone(),
         version: manifest.version.clone(),
         description: manifest.description.clone(),
         folder: agent.folder.clone(),
         command: command.cloned().collect(),
-        added_at: time(agent.added_at),
+        added_at: DateTime(agent.added_at),
         permissions_requested: manifest.permissions.clone(),
         permissions_approved: approval.map(|approval| approval.permissions.clone()),
         permissions: permissions(manifest, approval.map_or(&[], |given| &given.permissions)),
         wishes: view.wishes.iter().map(wish).collect(),
-        sandbox_wanted: wanted.map(str::to_owned),
+        sandbox_wanted: wanted,
         sandbox_notes: view.fence.as_ref().map_or_else(Vec::new, |fence| fence.notes.clone()),
-        isolation: approval.map(|approval| approval.terms.isolation.as_str().to_owned()),
+        isolation: approval.map(|approval| approval.terms.isolation),
         instances: view.instances as u64,
         limits: to_limits(&view.limits),
         limits_kept: view.fence.as_ref().map(limits_kept).unwrap_or_default(),
         manifest_hash: agent.manifest_hash.to_string(),
         pinned_files: pinned.unwrap_or_default(),
         drift: agent.drift.clone(),
-        quarantined: agent.quarantined().map(|def| def.tool.to_string()).collect(),
+        quarantined: agent.quarantined().map(|def| def.tool.clone()).collect(),
         source: match &manifest.kind {
             ProviderKind::Agent(details) => details.source.clone(),
             ProviderKind::ToolServer(_) | ProviderKind::Operative => None,
@@ -63,7 +63,7 @@ pub(crate) fn agent(view: &ProviderView) -> wire::Agent {
 
 fn health(health: &ProviderHealth) -> wire::AgentHealth {
     wire::AgentHealth {
-        status: health.status.to_owned(),
+        status: health.status,
         uptime_ms: health.uptime_ms,
         inflight_calls: health.inflight_calls,
         details: health.details.clone(),
@@ -79,12 +79,12 @@ pub(crate) fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAg
                 let known = known.iter().find(|view| view.provider.id == *id);
                 wire::FoundAgent {
                     folder,
-                    agent_id: Some(id.to_string()),
+                    agent_id: Some(id.clone()),
                     name: Some(manifest.name.clone()),
                     version: Some(manifest.version.clone()),
                     description: Some(manifest.description.clone()),
                     permissions: permissions(manifest, &[]),
-                    state: known.map(|view| view.state.as_str().to_owned()),
+                    state: known.map(|view| view.state),
                     error: None,
                 }
             }
@@ -167,8 +167,8 @@ fn meaning(text: &str) -> String {
 }
 
 /// How limits are kept, in words.
-pub(super) fn limits_kept(fence: &Achieved) -> BTreeMap<String, String> {
-    fence.limits.iter().map(|(name, how)| ((*name).to_owned(), how.as_str().to_owned())).collect()
+pub(super) fn limits_kept(fence: &Achieved) -> BTreeMap<String, Keeping> {
+    fence.limits.iter().map(|(name, how)| ((*name).to_owned(), *how)).collect()
 }
 
 pub(super) fn to_limits(limits: &ProviderLimits) -> wire::AgentLimits {

@@ -13,7 +13,7 @@ pub(crate) fn tool_diff(
     let changes = pinned.zip(offered).map_or_else(Vec::new, |(old, new)| changes(old, new));
     let changed = pinned.zip(offered).is_some_and(|(old, new)| old.hash() != new.hash());
     ToolDiff {
-        tool_id: id.to_string(),
+        tool_id: id.clone(),
         changed,
         changes,
         pinned: pinned.map(definition),

@@ -4,16 +4,14 @@ use wharf_domain::scope::{Bound, WorldPath};
 use wharf_domain::{Artifact, Run};
 use wharf_engine::{Collected, FileRecord, Trace, UploadView, Usage};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
-use wharf_vocab::{Direction, RunId, WorldId};
+use wharf_vocab::{DateTime, Direction, RunId, WorldId};
 use wharf_wire::rest_v1 as wire;
-
-use super::time;
 
 /// A record of the index of files.
 pub(crate) fn file(record: &FileRecord) -> wire::Artifact {
     wire::Artifact {
-        at: Some(time(record.at)),
-        gone_at: record.gone_at.map(time),
+        at: Some(DateTime(record.at)),
+        gone_at: record.gone_at.map(DateTime),
         ..artifact(&record.artifact)
     }
 }
@@ -21,14 +19,14 @@ pub(crate) fn file(record: &FileRecord) -> wire::Artifact {
 /// A file as the run that wrote it has it.
 fn artifact(artifact: &Artifact) -> wire::Artifact {
     wire::Artifact {
-        world: artifact.world.to_string(),
+        world: artifact.world.clone(),
         path: artifact.path.to_string(),
         bytes: artifact.bytes,
         b3: artifact.b3.as_ref().map(ToString::to_string),
         media_type: artifact.media_type.clone(),
-        run_id: artifact.run.as_ref().map(RunId::to_string),
+        run_id: artifact.run.clone(),
         key: artifact.key.clone(),
-        direction: artifact.direction.as_str().to_owned(),
+        direction: artifact.direction,
         at: None,
         gone_at: None,
     }
@@ -38,14 +36,14 @@ fn artifact(artifact: &Artifact) -> wire::Artifact {
 pub(super) fn of_run(run: &Run) -> Vec<wire::Artifact> {
     let reads = run.spec.bindings.reads.iter().filter_map(|(key, bound)| match bound {
         Bound::Object(object) => Some(wire::Artifact {
-            world: run.key.world.to_string(),
+            world: run.key.world.clone(),
             path: object.path.to_string(),
             bytes: object.bytes,
             b3: object.b3.as_ref().map(ToString::to_string),
             media_type: object.media_type.clone(),
-            run_id: Some(run.key.run.to_string()),
+            run_id: Some(run.key.run.clone()),
             key: Some(key.clone()),
-            direction: Direction::In.as_str().to_owned(),
+            direction: Direction::In,
             at: None,
             gone_at: None,
         }),
@@ -73,13 +71,13 @@ pub(crate) fn trace(world: &WorldId, path: &WorldPath, trace: &Trace) -> wire::T
     let files = |records: &[FileRecord]| records.iter().map(file).collect();
     let steps = |steps: &[(RunId, Vec<FileRecord>)]| {
         let step = |(run, records): &(RunId, Vec<FileRecord>)| wire::TraceStep {
-            run_id: run.to_string(),
+            run_id: run.clone(),
             files: files(records),
         };
         steps.iter().map(step).collect()
     };
     wire::Trace {
-        world: world.to_string(),
+        world: world.clone(),
         path: path.to_string(),
         written: files(&trace.written),
         read: files(&trace.read),
@@ -92,7 +90,7 @@ pub(crate) fn trace(world: &WorldId, path: &WorldPath, trace: &Trace) -> wire::T
 /// How much a world holds.
 pub(crate) fn usage(world: &WorldId, usage: Usage) -> wire::Usage {
     wire::Usage {
-        world: world.to_string(),
+        world: world.clone(),
         files: usage.files,
         bytes: usage.bytes,
         local_files: usage.local_files,
@@ -104,7 +102,7 @@ pub(crate) fn usage(world: &WorldId, usage: Usage) -> wire::Usage {
 pub(crate) fn upload(world: &WorldId, upload: &UploadView) -> wire::Upload {
     wire::Upload {
         upload_id: upload.id.clone(),
-        world: world.to_string(),
+        world: world.clone(),
         path: upload.path.to_string(),
         part_bytes_min: UPLOAD_PART_BYTES_MIN,
         parts: upload.parts.iter().map(upload_part).collect(),
@@ -119,7 +117,7 @@ pub(crate) fn upload_part(part: &wharf_engine::UploadPart) -> wire::UploadPart {
 /// What was cleared away.
 pub(crate) fn collected(world: &WorldId, dry: bool, collected: Collected) -> wire::Collected {
     wire::Collected {
-        world: world.to_string(),
+        world: world.clone(),
         dry,
         files: collected.files,
         leftovers: collected.leftovers,

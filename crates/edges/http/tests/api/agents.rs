@@ -81,8 +81,12 @@ async fn an_agent_is_added_approved_started_stopped_and_removed() {
         view.pid = Some(4711);
         view.last_heartbeat = Some(Timestamp(5));
         let details = serde_json::Map::from_iter([("queue".to_owned(), json!(7))]);
-        view.health =
-            Some(ProviderHealth { status: "degraded", uptime_ms: 9, inflight_calls: 1, details });
+        view.health = Some(ProviderHealth {
+            status: wharf_vocab::Health::Degraded,
+            uptime_ms: 9,
+            inflight_calls: 1,
+            details,
+        });
         let tool = ToolId::new("dev.example.hello/echo").expect("valid");
         view.provider.tools = vec![ToolDef::new(tool, "", json!({}))];
     });

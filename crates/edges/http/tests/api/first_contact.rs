@@ -45,12 +45,12 @@ fn verdict<'d>(diagnosis: &'d Value, name: &str) -> &'d str {
 #[tokio::test]
 async fn the_doctor_says_what_is_true() {
     let edge = Edge::start_with(|options| {
-        let finding = |verdict: &str| Finding {
+        let finding = || Finding {
             name: "disk".to_owned(),
-            verdict: verdict.to_owned(),
+            verdict: wharf_vocab::Verdict::Warn,
             text: "little room".to_owned(),
         };
-        options.doctor = Some(Doctor(std::sync::Arc::new(move || vec![finding("warn")])));
+        options.doctor = Some(Doctor(std::sync::Arc::new(move || vec![finding()])));
     })
     .await;
     let told = edge.get("/v1/doctor").await.json();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use wharf_vocab::{
     AskId, AttemptId, Code, Digest, Durability, Executed, Fault, GrantId, Micro, Mode, RunKey,
-    RunStatus, Timestamp, ToolId,
+    RunStatus, Timestamp, ToolId, WaitKind,
 };
 
 pub use decide::{Cx, Decision, RunEffect};
@@ -157,8 +157,8 @@ pub struct Room {
 /// What a queued run waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wait {
-    /// `room` at its provider, its `provider` itself, or a `retry`.
-    pub kind: &'static str,
+    /// Room, its provider or its next attempt.
+    pub kind: WaitKind,
     /// Why, as people read it.
     pub message: String,
     /// Since when, where that is known.
@@ -535,14 +535,14 @@ impl Run {
         let (kind, message, until) = match self.pause? {
             Pause::Room(until) => {
                 let reason = self.room.as_ref().map(|room| room.reason.clone());
-                ("room", reason.unwrap_or_default(), until)
+                (WaitKind::Room, reason.unwrap_or_default(), until)
             }
             Pause::Provider(until) => {
-                ("provider", format!("{} is not there yet.", self.spec.provider()), until)
+                (WaitKind::Provider, format!("{} is not there yet.", self.spec.provider()), until)
             }
             Pause::Backoff(at) => {
                 let failure = self.last_failure.as_ref().map(|(error, _)| error.message.clone());
-                ("retry", failure.unwrap_or_default(), at)
+                (WaitKind::Retry, failure.unwrap_or_default(), at)
             }
         };
         let since = self.awaits_room().map(|room| room.since);

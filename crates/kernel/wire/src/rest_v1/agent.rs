@@ -6,7 +6,10 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wharf_vocab::{Isolation, Object, SandboxLevel};
+use wharf_vocab::{
+    DateTime, Health, Isolation, Keeping, LaunchId, LogSource, Object, ProviderId, ProviderState,
+    SandboxLevel, ToolId,
+};
 
 use super::ErrorInfo;
 
@@ -14,10 +17,10 @@ use super::ErrorInfo;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
     /// The agent's id.
-    pub agent_id: String,
+    pub agent_id: ProviderId,
     /// `added`, `approved`, `starting`, `running`, `unhealthy`, `backing_off`, `stopped`,
     /// `crashed` or `drifted`.
-    pub state: String,
+    pub state: ProviderState,
     /// Why it is in that state, when there is something to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -26,18 +29,18 @@ pub struct Agent {
     pub pid: Option<u32>,
     /// The start of its process that is current; shown to those who may administer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub launch_id: Option<String>,
+    pub launch_id: Option<LaunchId>,
     /// When it last said that it is alive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_heartbeat: Option<String>,
+    pub last_heartbeat: Option<DateTime>,
     /// What it said of itself then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<AgentHealth>,
     /// How it is fenced in: `none`, `basic`, `standard` or `strict`. While it runs this is what
     /// was achieved, else what was approved.
-    pub sandbox: String,
+    pub sandbox: SandboxLevel,
     /// The ids of the tools it has offered; they keep their place while it is away.
-    pub tools: Vec<String>,
+    pub tools: Vec<ToolId>,
     /// Its name for people.
     pub name: String,
     /// Its version.
@@ -49,7 +52,7 @@ pub struct Agent {
     /// What is started: the program and its arguments.
     pub command: Vec<String>,
     /// When it was added.
-    pub added_at: String,
+    pub added_at: DateTime,
     /// What its manifest asks for.
     pub permissions_requested: Vec<String>,
     /// What of it was approved; absent until the manifest it has now is approved.
@@ -63,13 +66,13 @@ pub struct Agent {
     pub wishes: Vec<AgentWish>,
     /// How firmly it is to be fenced in, once approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sandbox_wanted: Option<String>,
+    pub sandbox_wanted: Option<SandboxLevel>,
     /// What of the fence is missing or done in another way, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sandbox_notes: Vec<String>,
     /// Which runs share a process, once approved: `shared`, `world` or `run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub isolation: Option<String>,
+    pub isolation: Option<Isolation>,
     /// How many of its processes run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub instances: u64,
@@ -79,7 +82,7 @@ pub struct Agent {
     /// How each of these limits is kept while it runs, by its name: `kernel`, `measured` or
     /// `unkept`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits_kept: BTreeMap<String, String>,
+    pub limits_kept: BTreeMap<String, Keeping>,
     /// Hash of its manifest.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manifest_hash: String,
@@ -91,7 +94,7 @@ pub struct Agent {
     pub drift: Vec<String>,
     /// Tools that are offered with another definition than was taken on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub quarantined: Vec<String>,
+    pub quarantined: Vec<ToolId>,
     /// Where its source comes from, as it says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
@@ -101,7 +104,7 @@ pub struct Agent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentHealth {
     /// How it feels: `ok`, `degraded` or `unhealthy`.
-    pub status: String,
+    pub status: Health,
     /// How long it has been up.
     pub uptime_ms: u64,
     /// How many calls it works on.
@@ -227,7 +230,7 @@ pub struct FoundAgent {
     pub folder: String,
     /// The agent's id, if the manifest can be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent_id: Option<String>,
+    pub agent_id: Option<ProviderId>,
     /// Its name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -242,7 +245,7 @@ pub struct FoundAgent {
     pub permissions: Vec<AgentPermission>,
     /// How an agent of this id fares that was added already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
+    pub state: Option<ProviderState>,
     /// Why the manifest cannot be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
@@ -273,11 +276,9 @@ pub struct ApproveAgent {
     /// How firmly it is fenced in: `none`, `basic`, `standard` or `strict`; the core's default, or
     /// what the manifest asks for where that is more, when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub sandbox: Option<SandboxLevel>,
     /// Which runs share a process: `shared`, `world` or `run`; what the manifest says when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub isolation: Option<Isolation>,
     /// The owner's limits; the manifest's hold where they are stricter. What is absent is as usual.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -288,9 +289,9 @@ pub struct ApproveAgent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentLogLine {
     /// When it was read.
-    pub at: String,
+    pub at: DateTime,
     /// Who wrote it: `stdout` or `stderr` of the agent, or the `launcher`.
-    pub source: String,
+    pub source: LogSource,
     /// What it says, without the line's end.
     pub text: String,
 }
@@ -364,7 +365,7 @@ mod tests {
         let grown = grown.strip_prefix("Agent ").expect("an agent");
         let grown: Agent = serde_json::from_str(grown).expect("an answer may grow");
         assert_eq!(grown.limits.calls_max, Some(4));
-        let line = r#"{"at":"t","source":"stdout","text":"x","launch_id":"l1"}"#;
+        let line = r#"{"at":"2026-11-15T09:00:00Z","source":"stdout","text":"x","launch_id":"l1"}"#;
         assert!(serde_json::from_str::<AgentLogLine>(line).is_ok());
     }
 }

@@ -3,22 +3,23 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wharf_vocab::AskKind;
+use wharf_vocab::{
+    AllowScope, AskId, AskKind, DateTime, Decision, GrantId, NoAnswer, RunId, ToolId, WorldId,
+};
 
 /// An open ask as `GET /v1/inbox` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ask {
     /// The ask's id.
-    pub ask_id: String,
+    pub ask_id: AskId,
     /// `question` or `approval`.
-    #[schema(value_type = String)]
     pub kind: AskKind,
     /// The run that waits.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The tool of that run.
-    pub tool: String,
+    pub tool: ToolId,
     /// The world of that run.
-    pub world: String,
+    pub world: WorldId,
     /// What is asked, in one line.
     pub title: String,
     /// What the decision is about: what a provider proposes, as an object, or why the core asks,
@@ -39,14 +40,14 @@ pub struct Ask {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<AskFile>,
     /// The grant whose run it is.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub caller: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<GrantId>,
     /// Who may decide: `person`, `seat:S-…` or `any`.
     pub audience: String,
     /// When the ask expires.
-    pub deadline: String,
+    pub deadline: DateTime,
     /// When it was raised.
-    pub created_at: String,
+    pub created_at: DateTime,
 }
 
 /// A file that an approval is for.
@@ -74,7 +75,7 @@ pub struct AnswerQuestion {
     pub value: Option<Value>,
     /// `declined`, `cancelled` or `off_script`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub status: Option<String>,
+    pub status: Option<NoAnswer>,
     /// Free text that goes with `off_script`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -85,11 +86,11 @@ pub struct AnswerQuestion {
 #[serde(deny_unknown_fields)]
 pub struct DecideApproval {
     /// `allow` or `deny`.
-    pub decision: String,
+    pub decision: Decision,
     /// How far an allowance reaches: `run`, only this run (the default), or `parent`, also later
     /// runs of the same tool and caller within the same parent run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scope: Option<String>,
+    pub scope: Option<AllowScope>,
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

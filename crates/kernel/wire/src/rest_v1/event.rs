@@ -5,6 +5,7 @@ use serde_json::Value;
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
+use wharf_vocab::{AskId, AskOutcome, DateTime, Executed, Level, RunId};
 
 use super::{Ask, Run};
 
@@ -67,9 +68,9 @@ pub struct MarkEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// The attempt it belongs to; 0 before the first.
     pub attempt: u32,
     /// Of `queued`: why it has to wait for room at its provider.
@@ -83,15 +84,15 @@ pub struct AttemptEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// The new attempt's number.
     pub attempt: u32,
     /// The error code that ended the attempt before it.
     pub reason: String,
     /// Whether the attempt before it acted: `no`, `maybe` or `yes`.
-    pub executed: String,
+    pub executed: Executed,
 }
 
 /// `log`.
@@ -100,11 +101,11 @@ pub struct LogEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// `debug`, `info`, `warn` or `error`.
-    pub level: String,
+    pub level: Level,
     /// The line.
     pub text: String,
 }
@@ -115,9 +116,9 @@ pub struct TextEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// `stdout`, `stderr`, `status` or an output key.
     pub channel: String,
     /// What was added.
@@ -130,9 +131,9 @@ pub struct PartialEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// The output it will become part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
@@ -146,9 +147,9 @@ pub struct ProgressEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// What the run is doing.
     pub phase: String,
     /// How much of it is done, 0 to 1.
@@ -162,7 +163,7 @@ pub struct AskEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// The ask.
     #[serde(flatten)]
     pub ask: Ask,
@@ -174,13 +175,13 @@ pub struct DecidedEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// The ask.
-    pub ask_id: String,
+    pub ask_id: AskId,
     /// `allow`, `deny`, `answered`, `declined`, `cancelled`, `off_script`, `expired` or `withdrawn`.
-    pub decision: String,
+    pub decision: AskOutcome,
     /// Who decided.
     pub by: String,
 }
@@ -191,9 +192,9 @@ pub struct GapEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// First missing number of the provider's stream.
     pub from: u64,
     /// Last missing number of the provider's stream.
@@ -206,7 +207,7 @@ pub struct FinishedEvent {
     /// The event's place in the run's stream.
     pub seq: u64,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// The run.
     #[serde(flatten)]
     pub run: Run,

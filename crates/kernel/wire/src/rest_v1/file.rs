@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use wharf_vocab::{DateTime, Direction, RunId, WorldId};
 
 /// One writing or reading of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Artifact {
     /// The world.
-    pub world: String,
+    pub world: WorldId,
     /// The file's path within the world; local files of a run lie below `/@run/`.
     pub path: String,
     /// How many bytes it has.
@@ -17,24 +18,24 @@ pub struct Artifact {
     /// What kind of data it is.
     pub media_type: String,
     /// The run that wrote or read it; null if somebody put it there.
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// The name of the run's input or output.
     pub key: Option<String>,
     /// `out` if it was written, `in` if it was read.
-    pub direction: String,
+    pub direction: Direction,
     /// When; absent in a run's own list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub at: Option<String>,
+    pub at: Option<DateTime>,
     /// When what was written was replaced or removed, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gone_at: Option<String>,
+    pub gone_at: Option<DateTime>,
 }
 
 /// `GET /v1/worlds/{w}/trace?path=`: where a file comes from and where it went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trace {
     /// The world.
-    pub world: String,
+    pub world: WorldId,
     /// The file.
     pub path: String,
     /// Every writing of it, oldest first.
@@ -53,7 +54,7 @@ pub struct Trace {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TraceStep {
     /// The run.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The files it read or wrote.
     pub files: Vec<Artifact>,
 }
@@ -62,7 +63,7 @@ pub struct TraceStep {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// The world.
-    pub world: String,
+    pub world: WorldId,
     /// Files that are there now, local ones of runs included.
     pub files: u64,
     /// How many bytes they have together.
@@ -90,7 +91,7 @@ pub struct Upload {
     /// Its id.
     pub upload_id: String,
     /// The world.
-    pub world: String,
+    pub world: WorldId,
     /// The file it becomes.
     pub path: String,
     /// All parts but the last have at least this many bytes.
@@ -127,7 +128,7 @@ pub struct CompleteUpload {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Collected {
     /// The world.
-    pub world: String,
+    pub world: WorldId,
     /// Whether nothing was removed, because only that was asked for.
     pub dry: bool,
     /// Files that nobody had used for as long as the world keeps them.

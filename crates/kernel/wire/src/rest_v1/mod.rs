@@ -5,13 +5,8 @@
 
 mod agent;
 mod ask;
-mod costs;
-mod doctor;
 mod event;
 mod file;
-mod operative;
-mod secret;
-mod ticket;
 mod token;
 mod tool;
 mod tool_server;
@@ -20,15 +15,16 @@ mod world;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wharf_vocab::{Durability, Mode, Object, RunStatus};
+use wharf_vocab::{
+    DateTime, Durability, Mode, Object, RunId, RunStatus, SeatId, Severity, ToolId, Verdict,
+    WaitKind, WorldId,
+};
 
 pub use agent::{
     AddAgent, Agent, AgentHealth, AgentLimits, AgentLogLine, AgentPermission, AgentWish,
     ApproveAgent, FoundAgent, FoundAgents, Rate, ScanAgents,
 };
 pub use ask::{AnswerQuestion, Ask, AskFile, DecideApproval};
-pub use costs::{CostItem, Costs};
-pub use doctor::{Diagnosis, Finding};
 pub use event::{
     AskEvent, AttemptEvent, DecidedEvent, Event, FinishedEvent, GapEvent, LogEvent, MarkEvent,
     PartialEvent, ProgressEvent, TextEvent,
@@ -37,12 +33,9 @@ pub use file::{
     Artifact, BeginUpload, Collected, CompleteUpload, Receipt, Trace, TraceStep, Upload,
     UploadPart, Usage,
 };
-pub use operative::Operative;
-pub use secret::Secret;
-pub use ticket::{CreateTicket, Ticket};
-pub use token::{CreateToken, Keys, RotateKeys, Token};
+pub use token::{CreateTicket, CreateToken, Keys, RotateKeys, Secret, Ticket, Token};
 pub use tool::{Tool, ToolDefinition, ToolDiff};
-pub use tool_server::{AddTool, ToolServer};
+pub use tool_server::{AddTool, Operative, ToolServer};
 pub use world::{CorrectWorld, CreateWorld, PolicyRule, SetBudget, SetWorld, World};
 
 /// `POST /v1/runs`.
@@ -50,7 +43,7 @@ pub use world::{CorrectWorld, CreateWorld, PolicyRule, SetBudget, SetWorld, Worl
 #[serde(deny_unknown_fields)]
 pub struct CreateRun {
     /// The tool to run, `provider/name`.
-    pub tool: String,
+    pub tool: ToolId,
     /// The tool's inputs, an object.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub inputs: Value,
@@ -59,17 +52,16 @@ pub struct CreateRun {
     pub outputs: Value,
     /// The world the run belongs to; `default` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub world: Option<String>,
+    pub world: Option<WorldId>,
     /// `real` or `mock`; `real` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub mode: Option<Mode>,
     /// An id of the caller's own for the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// The run whose local files this one may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continues: Option<String>,
+    pub continues: Option<RunId>,
     /// The same key with the same request gives the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
@@ -84,7 +76,6 @@ pub struct CreateRun {
     pub budget_micro: Option<u64>,
     /// `journal` or `memory`; the tool's own default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub durability: Option<Durability>,
     /// What surrounds the call, for providers that ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,10 +91,10 @@ pub struct CreateRun {
 pub struct RunOperator {
     /// The seat that must let the run pass, unless a rule asks somebody else anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub gate: Option<String>,
+    pub gate: Option<SeatId>,
     /// The seat that is asked when a worker fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub senior: Option<String>,
+    pub senior: Option<SeatId>,
     /// How long the gating seat is waited for before others may decide; 5 minutes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
@@ -129,9 +120,8 @@ pub struct RunContext {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RunAccepted {
     /// The run's id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Where the run stands.
-    #[schema(value_type = String)]
     pub status: RunStatus,
 }
 
@@ -139,19 +129,16 @@ pub struct RunAccepted {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Run {
     /// The run's id.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The tool.
-    pub tool: String,
+    pub tool: ToolId,
     /// The world.
-    pub world: String,
+    pub world: WorldId,
     /// `real` or `mock`.
-    #[schema(value_type = String)]
     pub mode: Mode,
     /// `journal` or `memory`.
-    #[schema(value_type = String)]
     pub durability: Durability,
     /// Where the run stands.
-    #[schema(value_type = String)]
     pub status: RunStatus,
     /// How many attempts have been made; 0 before the first.
     pub attempt: u32,
@@ -167,13 +154,13 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_micro: Option<u64>,
     /// When it was accepted.
-    pub created_at: String,
+    pub created_at: DateTime,
     /// When its first attempt began.
     #[serde(default)]
-    pub started_at: Option<String>,
+    pub started_at: Option<DateTime>,
     /// When it ended.
     #[serde(default)]
-    pub ended_at: Option<String>,
+    pub ended_at: Option<DateTime>,
     /// Its outputs; empty until it has succeeded. Lists leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
@@ -188,7 +175,7 @@ pub struct Run {
     pub artifacts: Option<Vec<Artifact>>,
     /// The run whose local files it may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continues: Option<String>,
+    pub continues: Option<RunId>,
     /// What the core measured, once it is over; lists leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
@@ -213,14 +200,14 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WaitingFor {
     /// `room` at its provider, its `provider` itself, or a `retry`.
-    pub kind: String,
+    pub kind: WaitKind,
     /// Why, as people read it.
     pub message: String,
     /// Since when, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
+    pub since: Option<DateTime>,
     /// When the waiting ends at the latest.
-    pub until: String,
+    pub until: DateTime,
 }
 
 /// `POST /v1/runs/{id}/cancel`; the body may be empty.
@@ -242,11 +229,11 @@ pub struct AuditRecord {
     /// The record's place in its chain.
     pub n: u64,
     /// When it happened.
-    pub at: String,
+    pub at: DateTime,
     /// What happened, such as `tool.call_completed`.
     pub event: String,
     /// How much it matters: `info`, `warn`, `error` or `security`.
-    pub severity: String,
+    pub severity: Severity,
     /// Who did it.
     pub actor: String,
     /// What it was done to.
@@ -285,6 +272,61 @@ pub struct ErrorInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub details: Option<Object>,
+}
+
+/// `GET /v1/doctor`: what was looked at, and what was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Diagnosis {
+    /// The worst of the checks: `ok`, `warn` or `fail`.
+    pub status: Verdict,
+    /// The core's version.
+    pub version: String,
+    /// What was looked at.
+    pub checks: Vec<Finding>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Finding {
+    /// What was looked at.
+    pub name: String,
+    /// `ok`, `warn` (it works, but somebody should look) or `fail`.
+    pub verdict: Verdict,
+    /// What was seen.
+    pub text: String,
+}
+
+/// `GET /v1/costs`: sums, and all of them together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Costs {
+    /// One row for each tool, world, agent or day. Days come in their order, all else with the
+    /// dearest first.
+    pub items: Vec<CostItem>,
+    /// What all rows cost together.
+    pub total_micro: u64,
+    /// Whether that is more than the number can say, which then is the largest there is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub saturated: bool,
+    /// Always null: all rows come at once.
+    pub next_cursor: Option<String>,
+}
+
+/// What the runs of one tool, world, agent or day cost together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CostItem {
+    /// The tool, world or agent, or the day in UTC as `2026-11-15`.
+    pub key: String,
+    /// How many runs there are.
+    pub runs: u64,
+    /// How many of them failed.
+    pub failed: u64,
+    /// What they have cost, failed ones too.
+    pub cost_micro: u64,
+    /// How long those that are over took from their first attempt on.
+    pub wall_ms: u64,
+    /// Whether they cost more than the number can say, which then is the largest there is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub saturated: bool,
 }
 
 /// What `run/core.json` in the home says about a core that is up.

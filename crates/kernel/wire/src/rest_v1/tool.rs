@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
+use wharf_vocab::{ProviderId, ToolId, ToolState};
 
 use super::ToolServer;
 
@@ -10,13 +11,13 @@ use super::ToolServer;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Tool {
     /// `provider/name`.
-    pub tool_id: String,
+    pub tool_id: ToolId,
     /// The name alone.
     pub name: String,
     /// What it does.
     pub description: String,
     /// Who executes it.
-    pub provider: String,
+    pub provider: ProviderId,
     /// JSON Schema of the inputs.
     pub input_schema: Value,
     /// JSON Schema of the outputs.
@@ -36,7 +37,7 @@ pub struct Tool {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// `available`, `starting`, `unavailable`, `disabled` or `quarantined`.
-    pub state: String,
+    pub state: ToolState,
     /// Why it is in that state, when there is something to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
@@ -49,7 +50,7 @@ pub struct Tool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolDiff {
     /// `provider/name`.
-    pub tool_id: String,
+    pub tool_id: ToolId,
     /// Whether the two differ; then the tool may not be called until it is approved again.
     pub changed: bool,
     /// The parts that differ, such as `description` or `input_schema`.

@@ -3,15 +3,15 @@
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
-use wharf_vocab::{Publish, UnknownCost};
+use wharf_vocab::{DateTime, Publish, UnknownCost, WorldId};
 
 /// A world and its account.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct World {
     /// The world's id.
-    pub world: String,
+    pub world: WorldId,
     /// When it was made.
-    pub created_at: String,
+    pub created_at: DateTime,
     /// The most its runs may cost; absent means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<u64>,
@@ -27,10 +27,8 @@ pub struct World {
     /// What is booked for an attempt whose provider never gave a last account of its cost:
     /// `reported` or `held`.
     #[serde(default)]
-    #[schema(value_type = String)]
     pub unknown_cost: UnknownCost,
     /// When outputs of its runs can be seen: `direct` or `staged`.
-    #[schema(value_type = String)]
     pub publish: Publish,
     /// Days after which a file that nobody has used goes; absent means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +70,7 @@ fn person() -> String {
 #[serde(deny_unknown_fields)]
 pub struct CreateWorld {
     /// The world's id.
-    pub world: String,
+    pub world: WorldId,
     /// The most its runs may cost; absent means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<u64>,
@@ -81,7 +79,6 @@ pub struct CreateWorld {
     pub default_hold_micro: Option<u64>,
     /// When outputs of its runs can be seen: `direct` or `staged`; `direct` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub publish: Option<Publish>,
     /// Days after which a file that nobody has used goes; absent means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +89,6 @@ pub struct CreateWorld {
     /// What is booked when nobody knows what an attempt cost: `reported` or `held`; `reported`
     /// when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub unknown_cost: Option<UnknownCost>,
 }
 
@@ -108,7 +104,6 @@ pub struct SetWorld {
     pub default_hold_micro: Option<u64>,
     /// When outputs of its runs can be seen: `direct` or `staged`.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub publish: Option<Publish>,
     /// Days after which a file that nobody has used goes; null for never.
     #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
@@ -118,7 +113,6 @@ pub struct SetWorld {
     pub policy: Option<Vec<PolicyRule>>,
     /// What is booked when nobody knows what an attempt cost: `reported` or `held`.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
     pub unknown_cost: Option<UnknownCost>,
 }
 

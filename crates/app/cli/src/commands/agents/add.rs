@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
+use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::{AddAgent, Agent};
 
 use crate::context::Context;
@@ -46,7 +47,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     let paint = output.out_paint();
     let id = paint.strong(&plain::line(&agent.agent_id));
     let version = plain::line(&agent.version);
-    if agent.state != "added" {
+    if agent.state != ProviderState::Added {
         let state = words::state(agent);
         return format!("{id} {version} is known and has not changed; it is {state}\n");
     }

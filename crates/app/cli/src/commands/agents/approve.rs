@@ -1,7 +1,7 @@
 //! `wharf agents approve`.
 
 use serde_json::Value;
-use wharf_vocab::{Isolation, SandboxLevel};
+use wharf_vocab::{Isolation, ProviderState, SandboxLevel};
 use wharf_wire::rest_v1::{Agent, ApproveAgent};
 
 use crate::commands::choices;
@@ -85,7 +85,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
              wharf tools approve {tool}\n"
         ));
     }
-    if agent.state == "approved" {
+    if agent.state == ProviderState::Approved {
         text.push_str(&format!("start it with\n  wharf agents start {id}\n"));
     }
     text
@@ -100,7 +100,7 @@ mod tests {
         let mut agent = words::example("approved");
         agent.permissions_approved = Some(vec!["env:read:LANG".into()]);
         agent.permissions[1].approved = true;
-        agent.sandbox_wanted = Some("standard".into());
+        agent.sandbox_wanted = Some(wharf_vocab::SandboxLevel::Standard);
         let text = text_of(&agent, Output::new(false));
         assert!(text.starts_with("approved dev.wharf.hello\n"), "{text}");
         assert!(text.contains("not approved"), "{text}");

@@ -25,11 +25,11 @@ pub(super) async fn run(context: &Context) -> Result<Exit> {
     let mut table =
         Table::new(output, &headings).keep_whole(&[0, 1]).leave_out(4, "").leave_out(5, "");
     for agent in &agents {
-        let heartbeat = agent.last_heartbeat.as_deref().map(moment::relative_to_now);
+        let heartbeat = agent.last_heartbeat.map(moment::relative_to_now);
         let about = agent.reason.as_ref().unwrap_or(&agent.description);
         let cells = [
             agent.agent_id.as_str(),
-            &agent.state,
+            agent.state.as_str(),
             &agent.version,
             &agent.tools.len().to_string(),
             &agent.pid.map(|pid| pid.to_string()).unwrap_or_default(),

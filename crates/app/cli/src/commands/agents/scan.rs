@@ -59,7 +59,7 @@ async fn add(client: &Client, found: &FoundAgents) -> Result<Vec<String>> {
     for item in found.items.iter().filter(|item| item.agent_id.is_some() && item.state.is_none()) {
         let body = AddAgent { folder: item.folder.clone() };
         let agent = client.agents().add(&body).await?;
-        added.push(agent.agent_id);
+        added.push(agent.agent_id.to_string());
     }
     Ok(added)
 }
@@ -89,10 +89,7 @@ fn item_of(item: &FoundAgent, output: Output) -> String {
     };
     let version = item.version.as_deref().unwrap_or_default();
     let head = format!("{} {}", paint.strong(&plain::line(id)), plain::line(version));
-    let state = item
-        .state
-        .as_ref()
-        .map_or_else(String::new, |state| format!(", added already and {}", plain::line(state)));
+    let state = item.state.map_or_else(String::new, |state| format!(", added already and {state}"));
     let mut text = format!("{head} in {folder}{state}\n");
     if let Some(description) = item.description.as_ref().filter(|text| !text.is_empty()) {
         text.push_str(&format!("  {}\n", plain::cut(description, 100)));

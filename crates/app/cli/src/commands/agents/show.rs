@@ -1,6 +1,7 @@
 //! `wharf agents show`.
 
 use serde_json::Value;
+use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::Agent;
 
 use crate::commands::providers::{limits, words as shared};
@@ -50,7 +51,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if !agent.description.is_empty() {
         head.row(["description", &agent.description]);
     }
-    head.row_with_state(["state", &agent.state], 1);
+    head.row_with_state(["state", agent.state.as_str()], 1);
     if let Some(reason) = &agent.reason {
         head.row(["because", reason]);
     }
@@ -60,21 +61,20 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if let Some(launch) = &agent.launch_id {
         head.row(["launch", launch]);
     }
-    if let Some(heartbeat) = &agent.last_heartbeat {
+    if let Some(heartbeat) = agent.last_heartbeat {
         head.row(["heartbeat", &moment::shown(heartbeat)]);
     }
     if let Some(health) = &agent.health {
         head.row(["says", &words::health(health)]);
     }
     if agent.permissions_approved.is_some() {
-        let wanted = agent.sandbox_wanted.as_deref();
-        head.row(["sandbox", &shared::sandbox(&agent.sandbox, wanted)]);
+        head.row(["sandbox", &shared::sandbox(agent.sandbox, agent.sandbox_wanted)]);
     }
     for note in &agent.sandbox_notes {
         head.row(["", note]);
     }
     if let Some(isolation) = &agent.isolation {
-        head.row(["isolation", isolation]);
+        head.row(["isolation", isolation.as_str()]);
     }
     if agent.instances > 1 {
         head.row(["processes", &agent.instances.to_string()]);
@@ -92,7 +92,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if let Some(source) = &agent.source {
         head.row(["source", source]);
     }
-    head.row(["added", &moment::shown(&agent.added_at)]);
+    head.row(["added", &moment::shown(agent.added_at)]);
     let mut text = format!("{}\n{}", head.text(), words::requests(agent, output));
     if agent.permissions_approved.is_some() {
         text.push_str(&shared::pinned_files(&agent.pinned_files, output));
@@ -119,7 +119,7 @@ fn what_next(agent: &Agent) -> String {
             "\ntake a change on with\n  wharf tools approve {tool}\nsee it again with\n  wharf tools diff\n"
         );
     }
-    if !agent.drift.is_empty() || agent.state == "drifted" {
+    if !agent.drift.is_empty() || agent.state == ProviderState::Drifted {
         let folder = plain::line(&agent.folder);
         return format!(
             "\nread it again and approve it with\n  wharf agents add '{folder}'\n  \
@@ -157,8 +157,8 @@ mod tests {
         agent.pid = Some(4711);
         let text = text_of(&agent, Output::new(false));
         assert!(text.contains("4711") && text.ends_with("  dev.wharf.hello/hello_world\n"));
-        agent.sandbox = "basic".into();
-        agent.sandbox_wanted = Some("standard".into());
+        agent.sandbox = wharf_vocab::SandboxLevel::Basic;
+        agent.sandbox_wanted = Some(wharf_vocab::SandboxLevel::Standard);
         agent.permissions_approved = Some(vec![]);
         agent.sandbox_notes = vec!["There is no Landlock.".into()];
         agent.pinned_files.insert("hello".into(), "0123456789abcdef0123".into());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 use wharf_vocab::Code;
+use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::Agent;
 
 use crate::context::Context;
@@ -116,18 +117,20 @@ enum Fate {
 }
 
 fn fate(agent: &Agent) -> Fate {
-    match agent.state.as_str() {
-        "running" => Fate::Up,
-        "backing_off" | "crashed" | "stopped" | "drifted" | "added" => Fate::Failed,
-        // Starting, not well yet, or a word of a later version.
-        _ => Fate::Coming,
+    use ProviderState::{
+        Added, Approved, BackingOff, Crashed, Drifted, Running, Starting, Stopped, Unhealthy,
+    };
+    match agent.state {
+        Running => Fate::Up,
+        BackingOff | Crashed | Stopped | Drifted | Added => Fate::Failed,
+        Approved | Starting | Unhealthy => Fate::Coming,
     }
 }
 
 fn failed(agent: &Agent) -> Failure {
     let id = plain::line(&agent.agent_id);
-    let how = match (agent.state.as_str(), &agent.reason) {
-        ("backing_off", Some(reason)) => {
+    let how = match (agent.state, &agent.reason) {
+        (ProviderState::BackingOff, Some(reason)) => {
             format!("{}; it is tried again", reason.trim_end_matches('.'))
         }
         (_, Some(reason)) => reason.clone(),

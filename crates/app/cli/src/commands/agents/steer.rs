@@ -109,5 +109,5 @@ pub(super) async fn find(client: &Client, typed: &str) -> Result<Agent> {
 
 /// The id of the agent that `typed` means.
 pub(super) async fn find_id(client: &Client, typed: &str) -> Result<String> {
-    Ok(find(client, typed).await?.agent_id)
+    Ok(find(client, typed).await?.agent_id.to_string())
 }

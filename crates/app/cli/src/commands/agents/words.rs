@@ -15,7 +15,7 @@ pub(super) fn requests(agent: &Agent, output: Output) -> String {
 
 /// How it is to run, once it is approved.
 pub(super) fn terms(agent: &Agent) -> String {
-    words::terms(agent.sandbox_wanted.as_deref(), agent.isolation.as_deref(), &agent.limits)
+    words::terms(agent.sandbox_wanted, agent.isolation, &agent.limits)
 }
 
 /// How to approve it, for someone who has not.
@@ -26,13 +26,13 @@ pub(super) fn how_to_approve(agent: &Agent) -> String {
 
 /// The state, and why.
 pub(super) fn state(agent: &Agent) -> String {
-    words::state(&agent.state, agent.reason.as_deref())
+    words::state(agent.state.as_str(), agent.reason.as_deref())
 }
 
 /// What it says of itself.
 pub(super) fn health(health: &AgentHealth) -> String {
     let mut said =
-        vec![health.status.clone(), format!("{} calls under way", health.inflight_calls)];
+        vec![health.status.to_string(), format!("{} calls under way", health.inflight_calls)];
     said.extend(health.details.iter().map(|(name, value)| format!("{name} {value}")));
     plain::line(&said.join(", "))
 }
@@ -56,21 +56,21 @@ fn asked(permission: &str, meaning: &str) -> wharf_wire::rest_v1::AgentPermissio
 #[cfg(test)]
 pub(super) fn example(state: &str) -> Agent {
     Agent {
-        agent_id: "dev.wharf.hello".into(),
-        state: state.into(),
+        agent_id: "dev.wharf.hello".parse().expect("an id"),
+        state: wharf_vocab::ProviderState::parse(state).expect("a state"),
         reason: None,
         pid: None,
         launch_id: None,
         last_heartbeat: None,
         health: None,
-        sandbox: "none".into(),
-        tools: vec!["dev.wharf.hello/hello_world".into()],
+        sandbox: wharf_vocab::SandboxLevel::None,
+        tools: vec!["dev.wharf.hello/hello_world".parse().expect("an id")],
         name: "Hello".into(),
         version: "0.1.0".into(),
         description: "says hello".into(),
         folder: "/agents/hello".into(),
         command: vec!["./hello".into(), "two words".into()],
-        added_at: "2026-11-15T09:00:00.000Z".into(),
+        added_at: "2026-11-15T09:00:00.000Z".parse().expect("a time"),
         permissions_requested: vec!["network:egress:example.dev".into(), "env:read:LANG".into()],
         permissions_approved: None,
         permissions: vec![
@@ -119,8 +119,8 @@ mod tests {
     fn terms_are_told_once_there_are_any() {
         let mut agent = example("approved");
         assert_eq!(terms(&agent), "");
-        agent.sandbox_wanted = Some("strict".into());
-        agent.isolation = Some("run".into());
+        agent.sandbox_wanted = Some(wharf_vocab::SandboxLevel::Strict);
+        agent.isolation = Some(wharf_vocab::Isolation::Run);
         agent.limits.calls_max = Some(4);
         let expect = "it runs in the sandbox strict, one process for each run\n\
                       within 4 calls at once\n";

@@ -75,7 +75,7 @@ fn writing(file: &Artifact, made_from: &[TraceStep]) -> Branch {
         Some(run) => format!("by run {}{}", plain::line(run), as_key(file)),
         None => "put by hand".to_owned(),
     };
-    let gone = match &file.gone_at {
+    let gone = match file.gone_at {
         Some(at) => format!(", gone since {}", moment::clock(at)),
         None => String::new(),
     };
@@ -101,7 +101,7 @@ fn files_of(run: Option<&str>, steps: &[TraceStep], how: &str) -> Vec<Branch> {
 }
 
 fn at(file: &Artifact) -> String {
-    file.at.as_deref().map(|at| format!("{} ", moment::clock(at))).unwrap_or_default()
+    file.at.map(|at| format!("{} ", moment::clock(at))).unwrap_or_default()
 }
 
 fn as_key(file: &Artifact) -> String {

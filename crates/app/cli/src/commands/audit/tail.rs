@@ -102,7 +102,7 @@ fn line_of(record: &AuditRecord, output: Output) -> String {
     let facts: Vec<_> = record.facts.iter().map(fact).collect();
     format!(
         "{} {event} {} by {} {}",
-        paint.faint(&format!("{:>6} {}", record.id, moment::clock(&record.at))),
+        paint.faint(&format!("{:>6} {}", record.id, moment::clock(record.at))),
         plain::line(&record.subject),
         plain::line(&record.actor),
         paint.faint(&facts.join(" ")),

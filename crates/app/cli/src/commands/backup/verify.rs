@@ -50,7 +50,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit> {
     output.line(&format!(
         "{}: taken {}{encrypted}; {objects} files of worlds ({bytes}{kept}), {files} others",
         paint.good("the backup is whole"),
-        moment::clock(&found.taken_at),
+        moment::clock(found.taken_at),
     ))?;
     warn_of_missing(&found.missing, output);
     Ok(exit)

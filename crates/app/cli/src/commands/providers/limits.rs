@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use wharf_vocab::Keeping;
 use wharf_wire::rest_v1::{AgentLimits, Rate};
 
 use crate::{duration, size};
@@ -56,7 +57,7 @@ impl LimitArgs {
 }
 
 /// How limits are kept, in one line; nothing if nobody told.
-pub(crate) fn kept(kept: &BTreeMap<String, String>) -> String {
+pub(crate) fn kept(kept: &BTreeMap<String, Keeping>) -> String {
     /// Names in the API, and for people.
     const NAMES: [(&str, &str); 6] = [
         ("memory_bytes", "memory"),
@@ -66,7 +67,11 @@ pub(crate) fn kept(kept: &BTreeMap<String, String>) -> String {
         ("open_files", "open files"),
         ("disk_bytes", "disk"),
     ];
-    let how = [("kernel", "by the kernel"), ("measured", "by measuring"), ("unkept", "not at all")];
+    let how = [
+        (Keeping::Kernel, "by the kernel"),
+        (Keeping::Measured, "by measuring"),
+        (Keeping::Unkept, "not at all"),
+    ];
     let parts = how.iter().filter_map(|(word, words)| {
         let is_so = |(name, _): &&(&str, &str)| kept.get(*name).is_some_and(|how| how == word);
         let names: Vec<&str> = NAMES.iter().filter(is_so).map(|(_, name)| *name).collect();
@@ -123,12 +128,12 @@ mod tests {
     fn how_limits_are_kept_is_said_in_one_line() {
         assert_eq!(kept(&BTreeMap::new()), "");
         let told = [
-            ("memory_bytes", "kernel"),
-            ("disk_bytes", "measured"),
-            ("cpu_ms", "measured"),
-            ("cpu_millicores", "unkept"),
+            ("memory_bytes", Keeping::Kernel),
+            ("disk_bytes", Keeping::Measured),
+            ("cpu_ms", Keeping::Measured),
+            ("cpu_millicores", Keeping::Unkept),
         ];
-        let told = told.map(|(name, how)| (name.to_owned(), how.to_owned()));
+        let told = told.map(|(name, how)| (name.to_owned(), how));
         let expect = "by the kernel: memory; by measuring: processor time, disk; \
                       not at all: share of processors";
         assert_eq!(kept(&told.into()), expect);

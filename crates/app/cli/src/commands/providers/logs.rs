@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wharf_client::{Call, LogFollower};
-use wharf_vocab::limits;
+use wharf_vocab::{LogSource, limits};
 use wharf_wire::rest_v1::{AgentLogLine, Page};
 
 use crate::failure::Result;
@@ -49,30 +49,30 @@ fn print(output: Output, line: Value) -> Result<()> {
 }
 
 fn line_of(line: &AgentLogLine, paint: Paint, terminal: bool) -> String {
-    let mark = match line.source.as_str() {
-        "stdout" => paint.faint("out"),
-        "stderr" => paint.attention("err"),
-        "launcher" => paint.faint("log"),
-        other => plain::cut(other, 10),
+    let mark = match line.source {
+        LogSource::Stdout => paint.faint("out"),
+        LogSource::Stderr => paint.attention("err"),
+        LogSource::Launcher => paint.faint("log"),
     };
     let text = if terminal { plain::line(&line.text) } else { line.text.clone() };
-    format!("{} {mark} {text}", paint.faint(&moment::clock(&line.at)))
+    format!("{} {mark} {text}", paint.faint(&moment::clock(line.at)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(source: &str, text: &str) -> AgentLogLine {
-        AgentLogLine { at: "soon".into(), source: source.into(), text: text.into() }
+    fn line(source: LogSource, text: &str) -> AgentLogLine {
+        AgentLogLine { at: wharf_vocab::DateTime::default(), source, text: text.into() }
     }
 
     #[test]
     fn a_terminal_sees_no_control_characters_and_a_file_sees_all() {
         let raw = "a\u{1b}[31mb\rc\u{7}";
-        assert_eq!(line_of(&line("stdout", raw), Paint::off(), true), "soon out ab c");
-        assert_eq!(line_of(&line("stderr", raw), Paint::off(), false), format!("soon err {raw}"));
-        assert_eq!(line_of(&line("launcher", "x"), Paint::off(), true), "soon log x");
-        assert_eq!(line_of(&line("\u{1b}[2Jnew", "x"), Paint::off(), false), "soon new x");
+        let at = moment::clock(wharf_vocab::DateTime::default());
+        let shown = |source, text, terminal| line_of(&line(source, text), Paint::off(), terminal);
+        assert_eq!(shown(LogSource::Stdout, raw, true), format!("{at} out ab c"));
+        assert_eq!(shown(LogSource::Stderr, raw, false), format!("{at} err {raw}"));
+        assert_eq!(shown(LogSource::Launcher, "x", true), format!("{at} log x"));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wharf_vocab::{Isolation, SandboxLevel};
 use wharf_wire::rest_v1::{AgentLimits, AgentPermission, AgentWish};
 
 use crate::output::Output;
@@ -85,17 +86,17 @@ fn begun_small(sentence: &str) -> String {
 
 /// How it is to run, once it is approved.
 pub(crate) fn terms(
-    sandbox: Option<&str>,
-    isolation: Option<&str>,
+    sandbox: Option<SandboxLevel>,
+    isolation: Option<Isolation>,
     limits: &AgentLimits,
 ) -> String {
     let Some(sandbox) = sandbox else { return String::new() };
     let isolation = match isolation {
-        Some("world") => "one process for each world",
-        Some("run") => "one process for each run",
-        _ => "one process for all runs",
+        Some(Isolation::World) => "one process for each world",
+        Some(Isolation::Run) => "one process for each run",
+        Some(Isolation::Shared) | None => "one process for all runs",
     };
-    let mut text = format!("it runs in the sandbox {}, {isolation}\n", plain::line(sandbox));
+    let mut text = format!("it runs in the sandbox {sandbox}, {isolation}\n");
     let limits = limits::words(limits);
     if !limits.is_empty() {
         text.push_str(&format!("within {}\n", plain::line(&limits)));
@@ -136,10 +137,10 @@ pub(crate) fn command(words: &[String]) -> String {
 }
 
 /// How firmly it is fenced in, and how firmly it is to be.
-pub(crate) fn sandbox(achieved: &str, wanted: Option<&str>) -> String {
+pub(crate) fn sandbox(achieved: SandboxLevel, wanted: Option<SandboxLevel>) -> String {
     match wanted {
         Some(wanted) if wanted != achieved => format!("{achieved}, {wanted} is wanted"),
-        _ => achieved.to_owned(),
+        _ => achieved.to_string(),
     }
 }
 

@@ -69,17 +69,17 @@ fn table_of(runs: &[Run], output: Output) -> Table {
         .leave_out(6, "")
         .spare(&[4, 6]);
     for run in runs {
-        let took = match &run.ended_at {
-            Some(ended) => moment::between(&run.created_at, ended),
-            None => moment::since(&run.created_at),
+        let took = match run.ended_at {
+            Some(ended) => moment::between(run.created_at, ended),
+            None => moment::since(run.created_at),
         };
         let cost = if run.cost_micro == 0 { String::new() } else { money::dollars(run.cost_micro) };
         let cells = [
             run.run_id.as_str(),
             &run.tool,
             run.status.as_str(),
-            &moment::shown(&run.created_at),
-            &took.unwrap_or_default(),
+            &moment::shown(run.created_at),
+            &took,
             &run.world,
             &cost,
         ];

@@ -4,7 +4,7 @@ mod data;
 mod lineage;
 
 use serde_json::Value;
-use wharf_vocab::AskKind;
+use wharf_vocab::{AskKind, WaitKind};
 use wharf_wire::rest_v1::{Receipt, Run};
 
 use crate::context::Context;
@@ -113,8 +113,8 @@ fn text_of(run: &Run, output: Output) -> String {
     table.row(["durability", run.durability.as_str()]);
     table.row(["attempts", &run.attempt.to_string()]);
     table.row(["cost", &cost_of(run)]);
-    table.row(["created", &moment::shown(&run.created_at)]);
-    for (name, at) in [("started", &run.started_at), ("ended", &run.ended_at)] {
+    table.row(["created", &moment::shown(run.created_at)]);
+    for (name, at) in [("started", run.started_at), ("ended", run.ended_at)] {
         if let Some(at) = at {
             table.row([name, &moment::shown(at)]);
         }
@@ -126,9 +126,9 @@ fn text_of(run: &Run, output: Output) -> String {
         table.row(["", &line]);
     }
     for (name, value) in [
-        ("part of", &run.correlation_id),
-        ("started by", &run.parent),
-        ("continues", &run.continues),
+        ("part of", run.correlation_id.as_deref()),
+        ("started by", run.parent.as_deref()),
+        ("continues", run.continues.as_deref()),
     ] {
         if let Some(value) = value {
             table.row([name, value]);
@@ -138,12 +138,12 @@ fn text_of(run: &Run, output: Output) -> String {
         table.row(["error", &format!("{} [{}]", error.message, error.code)]);
     }
     if let Some(waiting) = &run.waiting_for {
-        let what = match waiting.kind.as_str() {
-            "room" => "room at its provider",
-            "provider" => "its provider",
-            _ => "its next attempt",
+        let what = match waiting.kind {
+            WaitKind::Room => "room at its provider",
+            WaitKind::Provider => "its provider",
+            WaitKind::Retry => "its next attempt",
         };
-        let until = moment::shown(&waiting.until);
+        let until = moment::shown(waiting.until);
         table.row(["waits for", &format!("{what}, until {until}: {}", waiting.message)]);
     }
     if let Some(ask) = &run.ask {
@@ -182,7 +182,7 @@ mod tests {
         let shown = |attempt: u32, cost: u64, hold: Value, held: u64| {
             let run = json!({"run_id": "r", "tool": "a/b", "world": "w", "mode": "real",
                 "durability": "journal", "status": "running", "attempt": attempt,
-                "cost_micro": cost, "hold_micro": hold, "held_micro": held, "created_at": ""});
+                "cost_micro": cost, "hold_micro": hold, "held_micro": held, "created_at": "2026-11-15T09:00:00.000Z"});
             cost_of(&table::typed(run).expect("a run"))
         };
         assert_eq!(shown(1, 50, json!(60), 0), "$0.00005 of $0.00006 held");

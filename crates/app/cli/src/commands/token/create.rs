@@ -51,11 +51,13 @@ pub(crate) struct Args {
 /// Makes the token.
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
+    let worlds = args.worlds.iter().map(|typed| crate::commands::run::id("worlds", typed));
+    let worlds = Some(worlds.collect::<Result<_>>()?);
     let some = |list: Vec<String>| (!list.is_empty()).then_some(list);
     let body = CreateToken {
         label: args.label,
         verbs: args.verbs,
-        worlds: some(args.worlds),
+        worlds: worlds.filter(|worlds: &Vec<_>| !worlds.is_empty()),
         tools: some(args.tools),
         ttl_ms: args.ttl.map(duration::ms),
         expires_at: None,
@@ -79,9 +81,10 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
 /// What a token is good for.
 fn text_of(token: &Token) -> String {
     let verbs: Vec<_> = token.verbs.iter().map(|verb| verb.as_str()).collect();
-    let worlds = token.worlds.as_ref().map_or("all worlds".to_owned(), |list| list.join(", "));
+    let worlds =
+        token.worlds.as_ref().map_or("all worlds".to_owned(), |list| table::joined(list, ", "));
     let tools = token.tools.as_ref().map_or("all tools".to_owned(), |list| list.join(", "));
-    let until = token.expires_at.as_deref().map(crate::moment::relative_to_now);
+    let until = token.expires_at.map(crate::moment::relative_to_now);
     let until = until.map_or("for ever".to_owned(), |until| format!("it ends {until}"));
     let who = if token.person { "a person's token" } else { "a token" };
     let id = &token.token_id;
@@ -99,7 +102,7 @@ mod tests {
     fn a_token_is_described_in_one_line() {
         let token: Token = serde_json::from_str(
             r#"{"token_id":"g-1","label":"","state":"active","verbs":["run","read"],
-                "worlds":["lab"],"person":true,"created_at":"","created_by":"owner"}"#,
+                "worlds":["lab"],"person":true,"created_at":"2026-11-15T09:00:00.000Z","created_by":"owner"}"#,
         )
         .expect("a token");
         assert_eq!(

@@ -32,16 +32,14 @@ pub(super) async fn run(context: &Context) -> Result<Exit> {
         .leave_out(8, "");
     for token in &tokens {
         let verbs: Vec<_> = token.verbs.iter().map(|verb: &Verb| verb.as_str()).collect();
-        let all = |list: &Option<Vec<String>>| {
-            list.as_ref().map_or_else(|| "all".to_owned(), |list| list.join(" "))
-        };
-        let expires = token.expires_at.as_deref().map(moment::relative_to_now);
+        let all = |list: Option<String>| list.unwrap_or_else(|| "all".to_owned());
+        let expires = token.expires_at.map(moment::relative_to_now);
         let cells = [
             token.token_id.as_str(),
-            &token.state,
+            token.state.as_str(),
             &verbs.join(" "),
-            &all(&token.worlds),
-            &all(&token.tools),
+            &all(token.worlds.as_ref().map(|list| table::joined(list, " "))),
+            &all(token.tools.as_ref().map(|list| list.join(" "))),
             if token.person { "yes" } else { "no" },
             &token.budget_micro.map(money::dollars).unwrap_or_default(),
             &expires.unwrap_or_else(|| "never".to_owned()),

@@ -40,7 +40,7 @@ fn pick(tokens: &[Token], typed: &str) -> Result<String> {
     let fitting: Vec<&Token> = tokens.iter().filter(fits).collect();
     let whole = fitting.iter().find(|token| token.token_id == typed);
     match (whole, fitting.as_slice()) {
-        (Some(one), _) | (None, [one]) => Ok(one.token_id.clone()),
+        (Some(one), _) | (None, [one]) => Ok(one.token_id.to_string()),
         // What was typed may be a token itself, so it is not repeated.
         (None, []) => {
             let message = "there is no token with this id; see them with: wharf token list";
@@ -61,7 +61,7 @@ mod tests {
     fn a_unique_beginning_is_enough_and_nothing_is_repeated() {
         let token = |id: &str| -> Token {
             serde_json::from_value(json!({"token_id": id, "label": "", "state": "active",
-                "verbs": [], "person": false, "created_at": "", "created_by": ""}))
+                "verbs": [], "person": false, "created_at": "2026-11-15T09:00:00.000Z", "created_by": "owner"}))
             .expect("a token")
         };
         let tokens = [token("g-1a"), token("g-1b"), token("g-1")];

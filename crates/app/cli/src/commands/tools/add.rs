@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use wharf_vocab::SandboxLevel;
+use wharf_vocab::{ProviderState, SandboxLevel};
 use wharf_wire::rest_v1::{AddTool, Tool};
 
 use crate::commands::choices;
@@ -64,7 +64,7 @@ pub(super) fn text_of(tool: &Tool, approved: bool, output: Output) -> String {
     let paint = output.out_paint();
     let id = paint.strong(&plain::line(&tool.tool_id));
     let Some(server) = &tool.server else { return format!("{id} is {}\n", words::state(tool)) };
-    if !approved && server.state != "added" {
+    if !approved && server.state != ProviderState::Added {
         return format!("{id} is known and has not changed; it is {}\n", words::state(tool));
     }
     let done = if approved { "added and approved" } else { "added" };

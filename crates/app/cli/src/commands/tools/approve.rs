@@ -92,7 +92,7 @@ async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> R
         );
         return Err(Failure::usage(message));
     }
-    let changes = diff::of(client, &[id.to_string()], output).await?;
+    let changes = diff::of(client, std::slice::from_ref(id), output).await?;
     let raw: Value = client.tools().approve(id).raw().await?;
     if output.is_json() {
         output.json(&raw)?;
@@ -104,7 +104,7 @@ async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> R
 }
 
 fn told(tool: &Tool) -> String {
-    let (id, state) = (plain::line(&tool.tool_id), plain::line(&tool.state));
+    let (id, state) = (plain::line(&tool.tool_id), tool.state);
     format!("{id} counts as it is offered now; it is {state}")
 }
 

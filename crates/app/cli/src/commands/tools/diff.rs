@@ -1,7 +1,7 @@
 //! `wharf tools diff`: what was taken on, beside what is offered now.
 
 use similar::{Algorithm, capture_diff_slices, group_diff_ops};
-use wharf_vocab::ToolId;
+use wharf_vocab::{ToolId, ToolState};
 use wharf_wire::rest_v1::{ToolDefinition, ToolDiff};
 
 use crate::context::Context;
@@ -25,8 +25,8 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
         Some(typed) => vec![tool_id(typed)?],
         None => {
             let tools = client.tools().list().all().await?;
-            let changed = tools.iter().filter(|tool| tool.state == "quarantined");
-            changed.filter_map(|tool| ToolId::new(&tool.tool_id).ok()).collect()
+            let changed = tools.into_iter().filter(|tool| tool.state == ToolState::Quarantined);
+            changed.map(|tool| tool.tool_id).collect()
         }
     };
     let mut diffs = Vec::new();
@@ -47,10 +47,10 @@ pub(super) async fn run(typed: Option<&str>, context: &Context) -> Result<Exit> 
 }
 
 /// How these tools changed, for whoever is about to decide about them.
-pub(crate) async fn of(client: &Client, tools: &[String], output: Output) -> Result<String> {
+pub(crate) async fn of(client: &Client, tools: &[ToolId], output: Output) -> Result<String> {
     let mut text = String::new();
-    for tool in tools.iter().filter_map(|tool| ToolId::new(tool).ok()) {
-        let diff = client.tools().diff(&tool).await?;
+    for tool in tools {
+        let diff = client.tools().diff(tool).await?;
         if diff.changed {
             text.push_str(&format!("\n{}", text_of(&diff, output)));
         }

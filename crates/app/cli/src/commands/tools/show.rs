@@ -1,6 +1,7 @@
 //! `wharf tools show`.
 
 use serde_json::Value;
+use wharf_vocab::{ServerKind, ToolState};
 use wharf_wire::rest_v1::{Tool, ToolServer};
 
 use crate::commands::providers::{limits, words as shared};
@@ -36,7 +37,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         output.json(&raw)?;
     } else {
         let shown: Tool = table::typed(raw)?;
-        let changed = (shown.state == "quarantined").then(|| shown.tool_id.clone());
+        let changed = (shown.state == ToolState::Quarantined).then(|| shown.tool_id.clone());
         let changes = diff::of(&client, changed.as_slice(), output).await?;
         output.text(&format!("{}{changes}", text_of(&shown, output)))?;
     }
@@ -52,7 +53,7 @@ pub(super) fn text_of(tool: &Tool, output: Output) -> String {
         Some(server) => head.row(["served by", &words::kind(server)]),
         None => head.row(["provider", &tool.provider]),
     };
-    head.row_with_state(["state", &tool.state], 1);
+    head.row_with_state(["state", tool.state.as_str()], 1);
     if let Some(reason) = &tool.state_reason {
         head.row(["because", reason]);
     }
@@ -75,7 +76,7 @@ pub(super) fn text_of(tool: &Tool, output: Output) -> String {
     }
     if let Some(server) = &tool.server {
         text.push_str(&format!("\n{}", words::requests(server, output)));
-        if server.permissions_approved.is_some() && server.kind != "remote" {
+        if server.permissions_approved.is_some() && server.kind != ServerKind::Remote {
             text.push_str(&shared::pinned_files(&server.pinned_files, output));
         }
         text.push_str(&shared::drift(&server.drift));
@@ -95,15 +96,14 @@ fn rows_of(server: &ToolServer, head: &mut Table) {
     if let Some(launch) = &server.launch_id {
         head.row(["launch", launch]);
     }
-    if server.permissions_approved.is_some() && server.kind != "remote" {
-        let wanted = server.sandbox_wanted.as_deref();
-        head.row(["sandbox", &shared::sandbox(&server.sandbox, wanted)]);
+    if server.permissions_approved.is_some() && server.kind != ServerKind::Remote {
+        head.row(["sandbox", &shared::sandbox(server.sandbox, server.sandbox_wanted)]);
     }
     for note in &server.sandbox_notes {
         head.row(["", note]);
     }
     if let Some(isolation) = &server.isolation {
-        head.row(["isolation", isolation]);
+        head.row(["isolation", isolation.as_str()]);
     }
     if server.instances > 1 {
         head.row(["processes", &server.instances.to_string()]);
@@ -117,7 +117,7 @@ fn rows_of(server: &ToolServer, head: &mut Table) {
         head.row(["kept", &kept]);
     }
     head.row(["folder", &server.folder]);
-    head.row(["added", &moment::shown(&server.added_at)]);
+    head.row(["added", &moment::shown(server.added_at)]);
 }
 
 fn fields_of(title: &str, schema: &Value, output: Output) -> String {

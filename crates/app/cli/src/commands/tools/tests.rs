@@ -1,6 +1,6 @@
 use clap::Parser as _;
 use serde_json::{Value, json};
-use wharf_vocab::SandboxLevel;
+use wharf_vocab::{SandboxLevel, ServerKind};
 use wharf_wire::rest_v1::ToolServer;
 
 use super::*;
@@ -34,9 +34,9 @@ fn approved(state: &str, server: &str) -> Tool {
     let server: &mut ToolServer = tool.server.as_mut().expect("a server");
     server.permissions_approved = Some(vec!["env:read:LANG".to_owned()]);
     server.permissions[1].approved = true;
-    server.sandbox_wanted = Some("standard".to_owned());
-    server.sandbox = "standard".to_owned();
-    server.isolation = Some("shared".to_owned());
+    server.sandbox_wanted = Some(SandboxLevel::Standard);
+    server.sandbox = SandboxLevel::Standard;
+    server.isolation = Some(wharf_vocab::Isolation::Shared);
     server.pinned_files = [(".", "00"), ("handler.py", "0123456789abcdef0123")]
         .map(|(path, digest)| (path.to_owned(), digest.to_owned()))
         .into();
@@ -121,20 +121,23 @@ fn a_tool_is_shown_with_its_server_and_what_to_do_next() {
 fn each_kind_of_server_has_a_word() {
     let mut server = approved("available", "running").server.expect("a server");
     for (kind, command, words) in [
-        ("program", vec!["./server", "--port", "{port}"], "the program ./server --port '{port}'"),
-        ("image", vec!["tool@sha256:00"], "the image tool@sha256:00"),
         (
-            "remote",
+            ServerKind::Program,
+            vec!["./server", "--port", "{port}"],
+            "the program ./server --port '{port}'",
+        ),
+        (ServerKind::Image, vec!["tool@sha256:00"], "the image tool@sha256:00"),
+        (
+            ServerKind::Remote,
             vec!["wss://tools.example.org/run"],
             "the server at wss://tools.example.org/run",
         ),
-        ("\u{1b}[2Jnew", vec!["x"], "new x"),
     ] {
-        server.kind = kind.to_owned();
+        server.kind = kind;
         server.command = command.into_iter().map(str::to_owned).collect();
         assert_eq!(words::kind(&server), words);
     }
-    server.kind = "remote".to_owned();
+    server.kind = ServerKind::Remote;
     assert_eq!(words::terms(&server), "", "nobody fences in what runs elsewhere");
 }
 
@@ -146,7 +149,7 @@ fn an_approval_says_what_counts_and_whether_it_may_be_called() {
     let text = approve::text_of(&tool, &server, output);
     assert!(text.starts_with("approved text/shout@1\n"), "{text}");
     assert!(text.ends_with("let it be called with\n  wharf tools enable text/shout@1\n"), "{text}");
-    tool.state = "starting".to_owned();
+    tool.state = wharf_vocab::ToolState::Starting;
     let enabled = ToolServer { enabled: true, ..*server };
     assert!(approve::text_of(&tool, &enabled, output).ends_with("it is starting\n"));
 }

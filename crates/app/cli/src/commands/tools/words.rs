@@ -1,5 +1,6 @@
 //! What a tool server asks for and what to do about it, in words for its owner.
 
+use wharf_vocab::{ProviderState, ServerKind, ToolState};
 use wharf_wire::rest_v1::{Tool, ToolServer};
 
 use crate::commands::providers::words;
@@ -9,12 +10,11 @@ use crate::plain;
 /// How the tool is served.
 pub(super) fn kind(server: &ToolServer) -> String {
     let what = words::command(&server.command);
-    match server.kind.as_str() {
-        "handler" => format!("the handler {what}"),
-        "program" => format!("the program {what}"),
-        "image" => format!("the image {what}"),
-        "remote" => format!("the server at {what}"),
-        other => format!("{} {what}", plain::cut(other, 20)),
+    match server.kind {
+        ServerKind::Handler => format!("the handler {what}"),
+        ServerKind::Program => format!("the program {what}"),
+        ServerKind::Image => format!("the image {what}"),
+        ServerKind::Remote => format!("the server at {what}"),
     }
 }
 
@@ -27,10 +27,10 @@ pub(super) fn requests(server: &ToolServer, output: Output) -> String {
 
 /// How it is to run, once it is approved.
 pub(super) fn terms(server: &ToolServer) -> String {
-    if server.kind == "remote" {
+    if server.kind == ServerKind::Remote {
         return String::new();
     }
-    words::terms(server.sandbox_wanted.as_deref(), server.isolation.as_deref(), &server.limits)
+    words::terms(server.sandbox_wanted, server.isolation, &server.limits)
 }
 
 /// How to approve it, for someone who has not.
@@ -41,27 +41,29 @@ pub(super) fn how_to_approve(tool: &Tool, server: &ToolServer) -> String {
 
 /// The state of the tool, and why.
 pub(super) fn state(tool: &Tool) -> String {
-    words::state(&tool.state, tool.state_reason.as_deref())
+    words::state(tool.state.as_str(), tool.state_reason.as_deref())
 }
 
 /// What its owner would do next.
 pub(super) fn what_next(tool: &Tool, server: &ToolServer) -> String {
     let id = plain::line(&tool.tool_id);
-    if tool.state == "quarantined" {
+    if tool.state == ToolState::Quarantined {
         return format!("\nsee what changed with\n  wharf tools diff {id}\n");
     }
-    if !server.drift.is_empty() || server.state == "drifted" {
+    if !server.drift.is_empty() || server.state == ProviderState::Drifted {
         let folder = plain::line(&server.folder);
         return format!(
             "\nread it again and approve it with\n  wharf tools add '{folder}' --approve\n"
         );
     }
-    match server.state.as_str() {
-        "added" => format!("\n{}", how_to_approve(tool, server)),
-        "approved" | "stopped" => format!("\nlet it be called with\n  wharf tools enable {id}\n"),
-        "unhealthy" | "backing_off" | "crashed" => {
+    match server.state {
+        ProviderState::Added => format!("\n{}", how_to_approve(tool, server)),
+        ProviderState::Approved | ProviderState::Stopped => {
+            format!("\nlet it be called with\n  wharf tools enable {id}\n")
+        }
+        ProviderState::Unhealthy | ProviderState::BackingOff | ProviderState::Crashed => {
             format!("\nsee what it said with\n  wharf tools logs {id}\n")
         }
-        _ => String::new(),
+        ProviderState::Starting | ProviderState::Running | ProviderState::Drifted => String::new(),
     }
 }

@@ -46,7 +46,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let policy = args.policy.as_deref().map(settings::policy).transpose()?;
     let body = CreateWorld {
-        world: args.world,
+        world: crate::commands::run::id("world", &args.world)?,
         limit_micro: args.limit_micro,
         default_hold_micro: args.default_hold_micro,
         publish: args.publish,

@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn what_went_is_told_in_one_sentence() {
         let told = |dry, files, leftovers, in_use| {
-            let world = "w".to_owned();
+            let world = "w".parse().expect("an id");
             let unrecorded = in_use / 3;
             sentence(&Collected { world, dry, files, leftovers, bytes: 1_536, in_use, unrecorded })
         };

@@ -34,7 +34,7 @@ pub(super) async fn run(context: &Context) -> Result<Exit> {
             &left_of(world),
             world.publish.as_str(),
             &keeps,
-            &moment::shown(&world.created_at),
+            &moment::shown(world.created_at),
         ]);
     }
     output.text(&table.text())?;

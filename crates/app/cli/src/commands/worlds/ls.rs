@@ -106,10 +106,10 @@ fn json_of(entry: &FileEntry) -> Result<String> {
 
 fn line_of(entry: &FileEntry, long: bool, output: Output) -> String {
     let (bytes, at, path) = match entry {
-        FileEntry::File(file) => (file.bytes, &file.at, plain::line(&file.path)),
-        FileEntry::Folder(folder) => (folder.bytes, &folder.at, plain::line(&folder.folder)),
+        FileEntry::File(file) => (file.bytes, file.at, plain::line(&file.path)),
+        FileEntry::Folder(folder) => (folder.bytes, folder.at, plain::line(&folder.folder)),
     };
-    let at = at.as_deref().map(moment::clock).unwrap_or_default();
+    let at = at.map(moment::clock).unwrap_or_default();
     let about = match entry {
         FileEntry::File(file) if long => about(file),
         FileEntry::Folder(folder) if long => {

@@ -34,7 +34,7 @@ pub(super) fn print(raw: Value, usage: Option<Usage>, output: Output) -> Result<
     let world: World = table::typed(raw)?;
     let mut table = Table::bare(output);
     table.row(["world", &world.world]);
-    table.row(["created", &moment::shown(&world.created_at)]);
+    table.row(["created", &moment::shown(world.created_at)]);
     table.row(["limit", &limit_of(&world)]);
     table.row(["spent", &money::dollars(world.spent_micro)]);
     table.row(["held", &money::dollars(world.held_micro)]);
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn t041_what_is_over_the_limit_is_shown_as_such() {
         let left = |limit: Option<u64>, spent: u64, held: u64| {
-            let world = serde_json::json!({"world": "w", "created_at": "", "limit_micro": limit,
+            let world = serde_json::json!({"world": "w", "created_at": "2026-11-15T09:00:00.000Z", "limit_micro": limit,
                 "held_micro": held, "spent_micro": spent, "default_hold_micro": 0,
                 "publish": "direct"});
             left_of(&serde_json::from_value(world).expect("a world"))

@@ -23,7 +23,7 @@ pub(super) fn text_of(run: &Run, output: Output) -> String {
 }
 
 fn files(run: &Run, direction: Direction) -> Vec<&Artifact> {
-    run.artifacts.iter().flatten().filter(|file| file.direction == direction.as_str()).collect()
+    run.artifacts.iter().flatten().filter(|file| file.direction == direction).collect()
 }
 
 fn section(name: &str, values: &Object, files: &[&Artifact], output: Output) -> String {
@@ -84,7 +84,7 @@ mod tests {
     fn run(value: &Value) -> Run {
         let mut run = json!({"run_id": "r", "tool": "a/b", "world": "lab", "mode": "real",
             "durability": "journal", "status": "succeeded", "attempt": 1, "cost_micro": 0,
-            "created_at": ""});
+            "created_at": "2026-11-15T09:00:00.000Z"});
         for (key, value) in value.as_object().expect("an object") {
             run[key] = value.clone();
         }

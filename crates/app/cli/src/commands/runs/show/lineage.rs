@@ -39,7 +39,7 @@ pub(super) async fn text_of(run: &Run, client: &Client, output: Output) -> Strin
 
 /// What is known of a file beyond this run.
 fn told(run: &str, file: &Artifact, trace: &Trace) -> Option<String> {
-    if file.direction == Direction::In.as_str() {
+    if file.direction == Direction::In {
         // The newest writing of the very bytes that were read; without a hash nobody can tell.
         let same = |writing: &&Artifact| file.b3.is_some() && writing.b3 == file.b3;
         let writing = trace.written.iter().rev().find(same)?;
@@ -59,7 +59,7 @@ fn told(run: &str, file: &Artifact, trace: &Trace) -> Option<String> {
     };
     // The file of this name may be another by now, or none.
     let own = |writing: &&Artifact| writing.run_id.as_deref() == Some(run);
-    let gone = trace.written.iter().rev().find(own).and_then(|own| own.gone_at.as_deref());
+    let gone = trace.written.iter().rev().find(own).and_then(|own| own.gone_at);
     Some(match gone {
         Some(at) => format!("{told}, gone since {}", moment::clock(at)),
         None => told,
