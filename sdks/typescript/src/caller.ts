@@ -20,11 +20,11 @@ export abstract class Caller {
    * Asks somebody. Every answer is a value; only trouble on the way is an error.
    *
    * ```ts
-   * const answer = await cx.elicit("Use the cheapest?", z.object({ ok: z.boolean() }));
+   * const answer = await cx.ask("Use the cheapest?", z.object({ ok: z.boolean() }));
    * if (answer.status === "accepted" && answer.content.ok) …
    * ```
    */
-  elicit<S extends Schema>(
+  ask<S extends Schema>(
     message: string,
     schema: S,
     options: Pick<ElicitInput, "type" | "meta"> & { signal?: AbortSignal } = {},
@@ -32,6 +32,15 @@ export abstract class Caller {
     const { signal, ...more } = options;
     const call = this.call(elicit, { message, schema, ...more }, signal ? { signal } : {});
     return call as Call<Elicited<Taken<S>>, never>;
+  }
+
+  /** The same as `ask`, by the name that it has on the wire. */
+  elicit<S extends Schema>(
+    message: string,
+    schema: S,
+    options: Pick<ElicitInput, "type" | "meta"> & { signal?: AbortSignal } = {},
+  ): Call<Elicited<Taken<S>>, never> {
+    return this.ask(message, schema, options);
   }
 
   /** Tells people something. It is over when the other side has taken it. */

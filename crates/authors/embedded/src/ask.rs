@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use wharf_domain::{Caller, Resolution};
-use wharf_sdk::builtin::Reply;
+use wharf_sdk::Answer;
 use wharf_vocab::{AskId, AskKind, Code, Fault, RunKey, ToolId};
 
 use crate::Embedded;
@@ -66,7 +66,7 @@ impl Embedded {
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), wharf_sdk::Fault> {
     /// use serde_json::json;
     /// use wharf_embedded::{Embedded, What};
-    /// use wharf_sdk::builtin::Reply;
+    /// use wharf_sdk::Answer;
     ///
     /// let core = Embedded::in_memory().await?;
     /// let run = core.run("wharf/ask", json!({"question": "Which color?"})).start().await?;
@@ -74,20 +74,20 @@ impl Embedded {
     /// while let Some(event) = watch.next().await {
     ///     if let What::Asked(ask) = event?.what {
     ///         assert_eq!(ask.title, "Which color?");
-    ///         core.answer(&ask.id, Reply::Accepted(json!("green"))).await?;
+    ///         core.answer(&ask.id, Answer::Accepted(json!("green"))).await?;
     ///     }
     /// }
     /// assert_eq!(core.wait(&run).await?["answer"], "green");
     /// core.close().await
     /// # }
     /// ```
-    pub async fn answer(&self, ask: &AskId, reply: Reply) -> Result<(), Fault> {
-        let resolution = match reply {
-            Reply::Accepted(value) => Resolution::Answered { value },
-            Reply::Declined => Resolution::Declined,
-            Reply::Cancelled => Resolution::Cancelled,
-            Reply::OffScript(text) => Resolution::OffScript { text },
-            Reply::Denied => {
+    pub async fn answer(&self, ask: &AskId, answer: Answer) -> Result<(), Fault> {
+        let resolution = match answer {
+            Answer::Accepted(value) => Resolution::Answered { value },
+            Answer::Declined => Resolution::Declined,
+            Answer::Cancelled => Resolution::Cancelled,
+            Answer::OffScript(text) => Resolution::OffScript { text },
+            Answer::Denied | Answer::Expired => {
                 let message = "A question can be declined or cancelled, not denied.";
                 return Err(Fault::new(Code::AskAnswerInvalid, message));
             }

@@ -12,7 +12,7 @@ use wharf_engine::Handle;
 use wharf_journal::audit::AuditKey;
 use wharf_ports::memory::MemoryStore;
 use wharf_ports::{Clock, SteadyClock, Store, StoreError, StoreErrorKind};
-use wharf_sdk::face::{Bridge, Face, Reach};
+use wharf_sdk::host::{Bridge, served};
 use wharf_sdk::{Call, Data, Scope, TakesImplementation, Tool};
 use wharf_store_sqlite::SqliteStore;
 use wharf_vocab::{Code, Fault, NodeId, ToolId, WorldId};
@@ -198,31 +198,26 @@ impl Embedded {
     }
 
     /// Offers the tools of an agent or a scope under the name of a provider: `search` of the
-    /// provider `flight` is the tool `flight/search`. What the core is to know of them beside
-    /// their types is said by a [`Face`].
+    /// provider `flight` is the tool `flight/search`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use wharf_embedded::Embedded;
-    /// use wharf_sdk::face::Face;
     /// use wharf_sdk::{Cx, Fault, Scope, Tool};
     ///
-    /// const HALF: Tool<u32, u32> = Tool::new("half", "Half as much.");
+    /// // A run that a crash interrupts is tried again.
+    /// const HALF: Tool<u32, u32> = Tool::new("half", "Half as much.").side_effects(false);
     ///
     /// let root = Scope::root();
     /// root.provide(&HALF, |n: u32, _cx: Cx| async move { Ok::<_, Fault>(n / 2) })?;
     /// let core = Embedded::in_memory().await?;
-    /// // A run that a crash interrupts is tried again.
-    /// core.offer("math", Face::of(&root).side_effects(&HALF, false)).await?;
+    /// core.offer("math", &root).await?;
     /// assert_eq!(core.call(&HALF, "math", 8).await?, 4);
     /// # core.close().await?;
     /// # Ok(()) }
     /// ```
-    pub async fn offer(&self, provider: &str, agent: impl Into<Face>) -> Result<(), Fault> {
-        let served = agent.into().tools();
-        let served =
-            served.map_err(|error| Fault::new(Code::ConfigInvalid, format!("{error}.")))?;
-        offer::offer(self, provider, served).await
+    pub async fn offer(&self, provider: &str, agent: impl Into<Scope>) -> Result<(), Fault> {
+        offer::offer(self, provider, served(agent)).await
     }
 
     /// Takes back what was offered under a name. Runs that wait for it end.
@@ -246,10 +241,9 @@ impl Embedded {
     ) -> Call<O, P> {
         let mut calls = self.inner.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let scope = calls.entry((provider.to_owned(), tool.name())).or_insert_with(|| {
-            let mut reach = Reach::default();
-            reach.add(tool, format!("{provider}/{}", tool.name()));
             let outside = Outside::new(self, default_world());
-            self.inner.root.child().with_transport(Bridge::new(outside, reach))
+            let outside = outside.reaches(tool, format!("{provider}/{}", tool.name()));
+            self.inner.root.child().with_transport(Bridge::new(Arc::new(outside)))
         });
         tool.call(scope, input)
     }

@@ -5,18 +5,21 @@ use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wharf_builtin::Cx;
 use wharf_domain::permission::ToolPattern;
 use wharf_domain::{Audience, Caller, Level, Progress, Resolution};
 use wharf_engine::{Handle, NewRun, check_schema};
-use wharf_sdk::builtin::{self, Notice, Question, Reply};
-use wharf_sdk::face::{Errand, Host};
+use wharf_sdk::builtin::{self, Answer, Notice, Question};
+use wharf_sdk::host::{CallRequest, Cancel, Host};
+use wharf_sdk::{Chunk, TextChannel};
 use wharf_vocab::{Code, Digest, Fault, Micro, Object, RunKey};
 
 use crate::core::tool_id;
 use crate::follow::followed;
+use crate::run::whole_ms;
 
 /// Longest title of a question; what is longer stands beside it.
 const TITLE_CHARS_MAX: usize = 500;
@@ -25,7 +28,8 @@ const TITLE_CHARS_MAX: usize = 500;
 #[derive(Debug, Clone)]
 pub(crate) struct Desk {
     cx: Cx,
-    closing: CancellationToken,
+    /// Set when the core is closed.
+    cancel: Cancel,
     cost_micro: Arc<AtomicU64>,
     /// Whether somebody is about to tell the core what it has cost.
     telling: Arc<AtomicBool>,
@@ -36,7 +40,8 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(cx: Cx, closing: CancellationToken) -> Self {
         let (cost_micro, telling, asked) = (Arc::default(), Arc::default(), Arc::default());
-        Self { cx, closing, cost_micro, telling, asked }
+        let cancel = Cancel::new(closing, 0);
+        Self { cx, cancel, cost_micro, telling, asked }
     }
 
     /// What the run has cost so far.
@@ -77,11 +82,27 @@ impl Desk {
 }
 
 impl Host for Desk {
-    async fn progress(&self, piece: Value) -> Result<(), Fault> {
-        self.cx.progress(vec![Progress::Partial { key: None, value: piece }]).await
+    fn progress(&self, piece: Value) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(self.cx.progress(vec![Progress::Partial { key: None, value: piece }]))
     }
 
-    fn spent(&self, micro: Micro) {
+    fn stream(&self, chunk: Chunk) -> BoxFuture<'_, Result<(), Fault>> {
+        let piece = match chunk {
+            Chunk::Partial { json } => Progress::Partial { key: None, value: Value::Object(json) },
+            Chunk::Status { text, fraction } => Progress::Phase { phase: text, fraction },
+            Chunk::Text { channel, text } => {
+                let channel = match channel {
+                    TextChannel::Stdout => "stdout",
+                    TextChannel::Stderr => "stderr",
+                    TextChannel::Log => "log",
+                };
+                Progress::Text { channel: channel.to_owned(), text }
+            }
+        };
+        Box::pin(self.cx.progress(vec![piece]))
+    }
+
+    fn spend(&self, micro: Micro) {
         let add = |cost: u64| Some(cost.saturating_add(micro));
         // It always gives something to store.
         let _ = self.cost_micro.fetch_update(Ordering::SeqCst, Ordering::SeqCst, add);
@@ -91,47 +112,55 @@ impl Host for Desk {
         }
     }
 
-    async fn stopped(&self) {
-        self.closing.cancelled().await;
+    fn cancel(&self) -> Option<&Cancel> {
+        Some(&self.cancel)
     }
 
-    async fn ask(self, question: Question) -> Result<Reply, Fault> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Result<Answer, Fault>> {
         let asked = Asked::of(question);
         let key = self.key_of(&asked);
-        let attempt = self.cx.attempt();
-        let mut open = Withdrawn {
-            handle: self.cx.handle().clone(),
-            question: Some((attempt.dispatch().run.clone(), key.clone())),
-        };
-        let Asked { title, schema, detail } = asked;
-        let ended = self.cx.ask_about(&key, &title, Some(schema), Audience::Any, detail).await?;
-        open.question = None;
-        Ok(reply(ended))
+        Box::pin(async move {
+            let attempt = self.cx.attempt();
+            let mut open = Withdrawn {
+                handle: self.cx.handle().clone(),
+                question: Some((attempt.dispatch().run.clone(), key.clone())),
+            };
+            let Asked { title, schema, detail } = asked;
+            let ended =
+                self.cx.ask_about(&key, &title, Some(schema), Audience::Any, detail).await?;
+            open.question = None;
+            Ok(reply(ended))
+        })
     }
 
-    async fn tell(self, notice: Notice) -> Result<(), Fault> {
+    fn notify(&self, notice: Notice) -> BoxFuture<'_, Result<(), Fault>> {
         let text = notice.message.clone();
         let mut pieces = vec![Progress::Log { level: level_of(notice.level), text }];
         if let Some(fraction) = notice.progress.filter(|part| (0.0..=1.0).contains(part)) {
             pieces.push(Progress::Phase { phase: notice.message, fraction: Some(fraction) });
         }
-        self.cx.progress(pieces).await
+        Box::pin(self.cx.progress(pieces))
     }
 
-    async fn call(self, errand: Errand) -> Result<Object, Fault> {
-        let Errand { tool, input, told } = errand;
-        let attempt = self.cx.attempt().clone();
-        // What a tool starts has the rights of whoever started the tool, and no person behind it.
-        let caller = attempt.caller(vec![ToolPattern::any()]);
-        let dispatch = attempt.dispatch();
-        let mut new = NewRun::new(tool_id(&tool)?, input, dispatch.run.world.clone());
-        new.mode = dispatch.spec.mode;
-        new.correlation_id.clone_from(&dispatch.spec.correlation_id);
-        let begun = {
-            let caller = caller.clone();
-            async move { attempt.invoke(&caller, new).await }
-        };
-        followed(self.cx.handle().clone(), caller, begun, told).await
+    fn call(&self, request: CallRequest) -> BoxFuture<'_, Result<Object, Fault>> {
+        Box::pin(async move {
+            let attempt = self.cx.attempt().clone();
+            // What a tool starts has the rights of whoever started the tool, and no person
+            // behind it.
+            let caller = attempt.caller(vec![ToolPattern::any()]);
+            let dispatch = attempt.dispatch();
+            let (tool, world) = (tool_id(&request.tool)?, dispatch.run.world.clone());
+            let mut new = NewRun::new(tool, request.input, world);
+            new.mode = dispatch.spec.mode;
+            new.correlation_id.clone_from(&dispatch.spec.correlation_id);
+            new.timeout_ms = request.timeout.map(whole_ms);
+            new.idempotency_key = request.idempotency_key;
+            let begun = {
+                let caller = caller.clone();
+                async move { attempt.invoke(&caller, new).await }
+            };
+            followed(self.cx.handle().clone(), caller, begun, request.chunks).await
+        })
     }
 }
 
@@ -168,16 +197,16 @@ impl Asked {
 }
 
 /// How a question ended, as the tool that asked is told.
-fn reply(ended: Resolution) -> Reply {
+fn reply(ended: Resolution) -> Answer {
     match ended {
-        Resolution::Answered { value } => Reply::Accepted(value),
-        Resolution::Declined => Reply::Declined,
-        Resolution::OffScript { text } => Reply::OffScript(text),
-        Resolution::Deny { .. } => Reply::Denied,
-        Resolution::Cancelled
-        | Resolution::Expired
-        | Resolution::Withdrawn
-        | Resolution::Allow { .. } => Reply::Cancelled,
+        Resolution::Answered { value } => Answer::Accepted(value),
+        Resolution::Declined => Answer::Declined,
+        Resolution::OffScript { text } => Answer::OffScript(text),
+        Resolution::Deny { .. } => Answer::Denied,
+        Resolution::Expired => Answer::Expired,
+        Resolution::Cancelled | Resolution::Withdrawn | Resolution::Allow { .. } => {
+            Answer::Cancelled
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! A run that comes of a call, followed from its start to its end.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, Outcome, Progress, Run};
 use wharf_engine::{Accepted, Handle, HistoryItem};
+use wharf_sdk::{Chunk, TextChannel};
 use wharf_vocab::{Code, Fault, Object, RunKey, Seq};
 
 /// Follows the run that `begun` begins, and gives its outputs. Whoever drops this calls the run
@@ -13,7 +14,7 @@ pub(crate) async fn followed(
     handle: Handle,
     caller: Caller,
     begun: impl Future<Output = Result<Accepted, Fault>> + Send + 'static,
-    told: mpsc::Sender<Value>,
+    told: mpsc::Sender<Chunk>,
 ) -> Result<Object, Fault> {
     let stop = CancellationToken::new();
     let _dropped = stop.clone().drop_guard();
@@ -34,7 +35,7 @@ async fn watched(
     handle: &Handle,
     caller: &Caller,
     key: &RunKey,
-    told: &mpsc::Sender<Value>,
+    told: &mpsc::Sender<Chunk>,
     stop: &CancellationToken,
 ) -> Result<Object, Fault> {
     let mut watch = handle.watch(key, Seq(0)).await?;
@@ -72,16 +73,35 @@ pub(crate) fn outputs(run: &Run) -> Result<Object, Fault> {
     }
 }
 
-/// A piece of progress as a value. One that a tool gave stands as it is.
-fn shown(piece: Progress) -> Option<Value> {
-    Some(match piece {
-        Progress::Partial { key: None, value } => value,
-        Progress::Partial { key: Some(key), value } => json!({"key": key, "value": value}),
-        Progress::Text { channel, text } => json!({"channel": channel, "text": text}),
-        Progress::Phase { phase, fraction } => json!({"phase": phase, "fraction": fraction}),
-        Progress::Log { level, text } => json!({"level": level.as_str(), "text": text}),
+/// A piece of progress as whoever called is shown it. One that a tool gave stands as it is.
+fn shown(piece: Progress) -> Option<Chunk> {
+    let json = match piece {
+        Progress::Partial { key: None, value: Value::Object(json) } => json,
+        Progress::Partial { key: None, value } => pairs([("value", value)]),
+        Progress::Partial { key: Some(key), value } => {
+            pairs([("key", key.into()), ("value", value)])
+        }
+        Progress::Log { level, text } => {
+            pairs([("level", level.as_str().into()), ("text", text.into())])
+        }
+        Progress::Text { channel, text } => {
+            let channel = match channel.as_str() {
+                "stdout" => TextChannel::Stdout,
+                "stderr" => TextChannel::Stderr,
+                _ => TextChannel::Log,
+            };
+            return Some(Chunk::Text { channel, text });
+        }
+        Progress::Phase { phase, fraction } => {
+            return Some(Chunk::Status { text: phase, fraction });
+        }
         Progress::Gap { .. } => return None,
-    })
+    };
+    Some(Chunk::Partial { json })
+}
+
+fn pairs<const N: usize>(pairs: [(&str, Value); N]) -> Object {
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 fn lost() -> Fault {

@@ -28,14 +28,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! What a tool asks, with [`Cx::elicit`](wharf_sdk::Cx::elicit), waits in the
+//! What a tool asks, with [`Cx::ask`](wharf_sdk::Cx::ask), waits in the
 //! [inbox](Embedded::inbox) until the program [answers](Embedded::answer); what it tells is in the
 //! run's log; a completion is a run of the model tool that was [set](Options::model_tool).
 //!
 //! - A run is written down before anything of it can be seen, and ends exactly once.
 //! - [`Embedded::open`] keeps runs in a folder. After a crash, runs that were queued go on; one
 //!   whose tool was at work is tried again if the tool has no
-//!   [side effects](wharf_sdk::face::Face::side_effects), and else failed with
+//!   [side effects](wharf_sdk::Tool::side_effects), and else failed with
 //!   `details.executed` = `maybe`.
 //! - A folder belongs to one program at a time.
 //! - Runs have no files here, and there are no agents, tool servers or operators.

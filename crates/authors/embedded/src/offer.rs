@@ -1,8 +1,10 @@
 //! Tools of an agent as a provider of the core.
 
+use std::sync::Arc;
+
 use wharf_builtin::{Cx, Done, InProcess};
 use wharf_domain::ToolDef;
-use wharf_sdk::face::Served;
+use wharf_sdk::host::{Host, Served};
 use wharf_vocab::{Fault, Object, ProviderId};
 
 use crate::core::{Embedded, tool_id};
@@ -19,13 +21,13 @@ pub(crate) async fn offer(
         let id = tool_id(&format!("{provider}/{}", tool.name()))?;
         let mut def = ToolDef::new(id, tool.description(), tool.input_schema().clone());
         def.output_schema = Some(tool.output_schema().clone());
-        def.side_effects = tool.side_effects();
-        def.requires_directive = tool.requires_directive().unwrap_or(false);
+        def.side_effects = tool.terms().side_effects;
+        def.requires_directive = tool.terms().requires_directive.unwrap_or(false);
         let closing = core.inner.closing.clone();
         offered = offered.object_tool(def, move |input: Object, cx: Cx| {
-            let (tool, desk) = (tool.clone(), Desk::new(cx, closing.clone()));
+            let (tool, desk) = (tool.clone(), Arc::new(Desk::new(cx, closing.clone())));
             async move {
-                let outputs = tool.call(input, desk.clone()).await?;
+                let outputs = tool.call(input, Arc::clone(&desk) as Arc<dyn Host>).await?;
                 Ok(Done { outputs, cost_micro: desk.cost() })
             }
         });

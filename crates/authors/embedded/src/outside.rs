@@ -1,84 +1,107 @@
 //! Calls that come from the program itself, outside any run.
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wharf_domain::Caller;
 use wharf_engine::{Handle, NewRun};
-use wharf_sdk::builtin::{Notice, Question, Reply};
-use wharf_sdk::face::{Bridge, Errand, Host, Reach, Reached};
+use wharf_sdk::builtin::{Notice, Question};
+use wharf_sdk::host::{Bridge, CallRequest, Host, Reached};
 use wharf_sdk::transport::{Exchange, Outgoing, Transport};
-use wharf_sdk::{Data, Tool};
+use wharf_sdk::{Answer, Chunk, Data, Tool};
 use wharf_vocab::{Fault, Object, ToolId, WorldId};
 
 use crate::core::{Embedded, tool_id};
 use crate::desk::{Asked, level_of};
 use crate::follow::followed;
+use crate::run::whole_ms;
 
 /// Calls that come from the program itself: each is a run of the owner's.
 #[derive(Debug, Clone)]
 pub(crate) struct Outside {
     handle: Handle,
     world: WorldId,
+    /// Which tools are meant by the names of definitions.
+    reached: HashMap<String, Reached>,
 }
 
 impl Outside {
     pub(crate) fn new(core: &Embedded, world: WorldId) -> Self {
-        Self { handle: core.inner.handle.clone(), world }
+        Self { handle: core.inner.handle.clone(), world, reached: HashMap::new() }
     }
 
-    async fn run(
-        self,
-        tool: ToolId,
-        inputs: Object,
-        told: mpsc::Sender<Value>,
-    ) -> Result<Object, Fault> {
-        let new = NewRun::new(tool, inputs, self.world.clone());
+    /// The same, where a definition means this tool.
+    pub(crate) fn reaches<I: Data, O: Data, P: Data, S>(
+        mut self,
+        tool: &Tool<I, O, P, S>,
+        id: impl Into<String>,
+    ) -> Self {
+        self.reached.insert(tool.name().to_owned(), Reached::of(tool, id));
+        self
+    }
+
+    async fn run(&self, new: NewRun, chunks: mpsc::Sender<Chunk>) -> Result<Object, Fault> {
         let (handle, caller) = (self.handle.clone(), Caller::owner());
         let begun = async move { handle.create_run(&Caller::owner(), new).await };
-        followed(self.handle, caller, begun, told).await
+        followed(self.handle.clone(), caller, begun, chunks).await
     }
 
     /// A run whose progress nobody hears.
-    async fn unheard(self, tool: &str, inputs: Value) -> Result<Object, Fault> {
+    async fn unheard(&self, tool: &str, inputs: Value) -> Result<Object, Fault> {
         let Value::Object(inputs) = inputs else { return Ok(Object::new()) };
-        self.run(tool_id(tool)?, inputs, mpsc::channel(1).0).await
+        let new = NewRun::new(tool_id(tool)?, inputs, self.world.clone());
+        self.run(new, mpsc::channel(1).0).await
     }
 }
 
 impl Host for Outside {
-    async fn ask(self, question: Question) -> Result<Reply, Fault> {
+    fn ask(&self, question: Question) -> BoxFuture<'_, Result<Answer, Fault>> {
         let Asked { title, schema, detail } = Asked::of(question);
         let mut inputs = json!({"question": title, "schema": schema});
         if let Some(detail) = detail {
             inputs["detail"] = detail;
         }
-        let ended = self.unheard("wharf/ask", inputs).await?;
-        let answer = ended.get("answer").cloned().unwrap_or_default();
-        Ok(match ended.get("status").and_then(Value::as_str) {
-            Some("answered") => Reply::Accepted(answer),
-            Some("declined") => Reply::Declined,
-            Some("off_script") => Reply::OffScript(answer.as_str().unwrap_or_default().to_owned()),
-            _ => Reply::Cancelled,
+        Box::pin(async move {
+            let ended = self.unheard("wharf/ask", inputs).await?;
+            let answer = ended.get("answer").cloned().unwrap_or_default();
+            Ok(match ended.get("status").and_then(Value::as_str) {
+                Some("answered") => Answer::Accepted(answer),
+                Some("declined") => Answer::Declined,
+                Some("off_script") => {
+                    Answer::OffScript(answer.as_str().unwrap_or_default().to_owned())
+                }
+                _ => Answer::Cancelled,
+            })
         })
     }
 
-    async fn tell(self, notice: Notice) -> Result<(), Fault> {
+    fn notify(&self, notice: Notice) -> BoxFuture<'_, Result<(), Fault>> {
         let level = level_of(notice.level).as_str();
         let mut inputs = json!({"message": notice.message, "level": level, "meta": notice.meta});
         if let Some(fraction) = notice.progress {
             inputs["progress"] = json!(fraction.clamp(0.0, 1.0));
         }
-        self.unheard("wharf/notify", inputs).await.map(drop)
+        Box::pin(async move { self.unheard("wharf/notify", inputs).await.map(drop) })
     }
 
-    async fn call(self, errand: Errand) -> Result<Object, Fault> {
-        let Errand { tool, input, told } = errand;
-        self.run(tool_id(&tool)?, input, told).await
+    fn call(&self, request: CallRequest) -> BoxFuture<'_, Result<Object, Fault>> {
+        Box::pin(async move {
+            let tool = tool_id(&request.tool)?;
+            let mut new = NewRun::new(tool, request.input, self.world.clone());
+            new.timeout_ms = request.timeout.map(whole_ms);
+            new.idempotency_key = request.idempotency_key;
+            self.run(new, request.chunks).await
+        })
     }
 
-    fn find(&self, name: &str) -> Option<Reached> {
+    fn find(&self, name: &str, at: Option<&Reached>) -> Option<Reached> {
+        if let Some(said) = self.reached.get(name).or(at) {
+            return Some(said.clone());
+        }
         let has_name = |id: &ToolId| {
             let own = id.name();
             own == name || own.split_once('@').is_some_and(|(bare, _)| bare == name)
@@ -94,26 +117,23 @@ impl Host for Outside {
 /// [`Embedded::transport`](crate::Embedded::transport).
 pub struct CoreTransport {
     outside: Outside,
-    reach: Reach,
-    bridge: Bridge<Outside>,
+    bridge: Bridge,
 }
 
 impl CoreTransport {
     pub(crate) fn new(outside: Outside) -> Self {
-        let bridge = Bridge::new(outside.clone(), Reach::default());
-        Self { outside, reach: Reach::default(), bridge }
+        let bridge = Bridge::new(Arc::new(outside.clone()));
+        Self { outside, bridge }
     }
 
     /// Says which tool is meant by a definition, such as `browser/get-location`.
     #[must_use]
     pub fn reaches<I: Data, O: Data, P: Data, S>(
-        mut self,
+        self,
         tool: &Tool<I, O, P, S>,
         id: impl Into<String>,
     ) -> Self {
-        self.reach.add(tool, id);
-        self.bridge = Bridge::new(self.outside.clone(), self.reach.clone());
-        self
+        Self::new(self.outside.reaches(tool, id))
     }
 }
 
@@ -125,6 +145,6 @@ impl Transport for CoreTransport {
 
 impl fmt::Debug for CoreTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoreTransport").field("reach", &self.reach).finish_non_exhaustive()
+        f.debug_struct("CoreTransport").field("outside", &self.outside).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use wharf_domain::{Caller, Outcome};
 use wharf_engine::NewRun;
-use wharf_sdk::face::Reached;
+use wharf_sdk::host::Reached;
 use wharf_vocab::{Code, Durability, Fault, Micro, Object, RunKey, RunStatus, ToolId};
 
 use crate::core::{Embedded, default_world, tool_id, world_id};
@@ -69,13 +69,17 @@ impl Request {
         let inputs = self.core.form_of(&tool)?.input(self.input);
         let mut new = NewRun::new(tool, inputs, world);
         new.idempotency_key = self.key;
-        new.timeout_ms =
-            self.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1));
+        new.timeout_ms = self.timeout.map(whole_ms);
         new.budget_micro = self.budget_micro;
         new.durability = self.in_memory.then_some(Durability::Memory);
         let accepted = self.core.inner.handle.create_run(&Caller::owner(), new).await?;
         Ok(accepted.run.key.clone())
     }
+}
+
+/// A time as the core counts it; there is none that is no time at all.
+pub(crate) fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 impl IntoFuture for Request {

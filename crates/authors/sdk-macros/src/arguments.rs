@@ -1,8 +1,9 @@
 //! What is said in the brackets of the attribute.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
+use quote::quote;
 use syn::parse::Parser;
-use syn::{Error, LitStr, Path};
+use syn::{Error, LitBool, LitStr, Path};
 
 /// What is said in the brackets of the attribute.
 #[derive(Default)]
@@ -11,6 +12,8 @@ pub(crate) struct Arguments {
     pub(crate) description: Option<LitStr>,
     /// Where the SDK is found, for crates that know it by another name.
     pub(crate) sdk: Option<Path>,
+    /// What else is said of the tool, as calls of the definition's methods.
+    pub(crate) terms: Vec<TokenStream>,
 }
 
 impl Arguments {
@@ -23,9 +26,12 @@ impl Arguments {
                 arguments.description = Some(meta.value()?.parse()?);
             } else if meta.path.is_ident("sdk") {
                 arguments.sdk = Some(meta.value()?.parse::<LitStr>()?.parse()?);
+            } else if let Some(method) = meta.path.get_ident().filter(|it| is_term(it)) {
+                let given = meta.value()?.parse::<LitBool>()?;
+                arguments.terms.push(quote!(.#method(#given)));
             } else {
-                let known =
-                    "`#[tool]` knows `name = \"…\"`, `description = \"…\"` and `sdk = \"…\"`";
+                let known = "`#[tool]` knows `name = \"…\"`, `description = \"…\"`, \
+                             `side_effects = …`, `requires_directive = …` and `sdk = \"…\"`";
                 return Err(meta.error(known));
             }
             Ok(())
@@ -33,6 +39,11 @@ impl Arguments {
         parser.parse2(tokens)?;
         Ok(arguments)
     }
+}
+
+/// Whether a word says something that is so or not.
+fn is_term(word: &Ident) -> bool {
+    word == "side_effects" || word == "requires_directive"
 }
 
 /// A name that the SDK would refuse is refused here already.

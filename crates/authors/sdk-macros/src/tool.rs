@@ -39,12 +39,14 @@ pub(crate) fn expand(arguments: TokenStream, function: TokenStream) -> Result<To
         (None, None) => quote!(),
     };
     let visibility = &function.vis;
+    let terms = &arguments.terms;
     Ok(quote! {
         #function
 
         #[doc = #description]
         #visibility const #constant: #sdk::Tool<#input, #output, #progress, #sdk::Implemented> =
             #sdk::Tool::new(#name, #description)
+                #(#terms)*
                 .implemented(|__input, __cx| {
                     let _ = (&__input, &__cx);
                     #sdk::boxed(#ident(#parameters))

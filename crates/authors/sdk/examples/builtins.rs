@@ -1,7 +1,7 @@
 //! Asking, telling, and completions by a model: ordinary tools, so layers stand around them too.
 
 use serde::{Deserialize, Serialize};
-use wharf_sdk::builtin::{Completion, ELICIT, Elicited, NOTIFY, Reply, SAMPLE, Said};
+use wharf_sdk::builtin::{Answer, Completion, ELICIT, NOTIFY, SAMPLE, Said};
 use wharf_sdk::layers::Redact;
 use wharf_sdk::{Code, Cx, Fault, JsonSchema, Lane, Scope, tool};
 
@@ -14,11 +14,11 @@ struct Confirm {
 #[tool]
 async fn letter(to: String, cx: Cx) -> Result<String, Fault> {
     let text = cx.sample(format!("Write to {to}, card 4711.")).await?.text;
-    match cx.elicit::<Confirm>(format!("Send this to {to}?")).await? {
-        Elicited::Accepted(Confirm { ok: true }) => {}
-        Elicited::Accepted(_) | Elicited::Declined => return Ok("kept".to_owned()),
-        Elicited::OffScript(words) => return Ok(words),
-        Elicited::Cancelled | Elicited::Denied => {
+    match cx.ask::<Confirm>(format!("Send this to {to}?")).await? {
+        Answer::Accepted(Confirm { ok: true }) => {}
+        Answer::Accepted(_) | Answer::Declined => return Ok("kept".to_owned()),
+        Answer::OffScript(words) => return Ok(words),
+        Answer::Cancelled | Answer::Denied | Answer::Expired => {
             return Err(Fault::new(Code::ToolCanceled, "Nobody wants a letter."));
         }
     }
@@ -33,7 +33,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Whoever is asked, told and sampled. Without these, built-ins go to the transport.
     root.provide(&ELICIT, |question, _cx| async move {
         assert!(question.message.starts_with("Send this to "));
-        Ok(Reply::Accepted(serde_json::json!({"ok": true})))
+        Ok(Answer::Accepted(serde_json::json!({"ok": true})))
     })?;
     root.provide(&NOTIFY, |notice, _cx| async move {
         assert_eq!(notice.message, "Sent to someone.");

@@ -80,7 +80,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Call<O, P> {
     }
 
     /// What the call has cost so far, in millionths of a dollar: what its tool says by
-    /// [`add_cost`](Cx::add_cost) here, or where it is executed. To read it behind the result,
+    /// [`cost`](Cx::cost) here, or where it is executed. To read it behind the result,
     /// await the call by reference.
     ///
     /// ```
@@ -92,7 +92,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Call<O, P> {
     /// let (here, there) = memory::pair();
     /// let elsewhere = Scope::root();
     /// elsewhere.provide(&SEARCH, |words: String, cx: Cx| async move {
-    ///     cx.add_cost(25);
+    ///     cx.cost(25);
     ///     Ok::<_, Fault>(words.len())
     /// })?;
     /// let serving = operative::serve(&elsewhere, &there);

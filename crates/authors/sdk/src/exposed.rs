@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::name::is_name;
 use crate::schema::{self, Shape};
 use crate::scope::Place;
+use crate::tool::Terms;
 use crate::wire::Wire;
 use crate::{Data, Tool};
 
@@ -49,6 +50,8 @@ pub struct Definition {
     pub output: Value,
     /// JSON Schema of its progress, if it says anything on the way.
     pub progress: Option<Value>,
+    /// What else is said of it.
+    pub terms: Terms,
 }
 
 type Run = dyn Fn(Place, Value, Option<mpsc::Sender<Value>>) -> BoxFuture<'static, Result<Value, Fault>>
@@ -84,6 +87,7 @@ impl Exposed {
             input: input.schema.clone(),
             output: output.schema.clone(),
             progress: (!says_nothing).then(|| progress.schema.clone()),
+            terms: *tool.terms(),
         };
         let typed = Tool::<I, O, P, S>::clone(tool).erased();
         let run: Arc<Run> = Arc::new(move |place, input, told| {

@@ -9,14 +9,15 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use wharf_vocab::{Code, Executed, Fault, Micro};
 
-use crate::life::{Inner, lock};
+use crate::life::Inner;
 use crate::progress::Queue;
 use crate::spent::Spent;
 
@@ -105,7 +106,7 @@ impl<O, P> Job<O, P> {
 
     /// What it has cost so far, here and elsewhere.
     pub(crate) fn cost(&self) -> Micro {
-        let elsewhere = lock(&self.elsewhere);
+        let elsewhere = self.elsewhere.lock();
         let here = self.spent.load(Ordering::Relaxed);
         elsewhere.iter().map(Spent::micro).fold(here, Micro::saturating_add)
     }
@@ -123,7 +124,7 @@ impl<O, P> Job<O, P> {
     fn finish(&self, work: Option<Work<O>>) {
         discard(work);
         let ends = {
-            let mut ends = lock(&self.ends);
+            let mut ends = self.ends.lock();
             ends.over = true;
             (std::mem::take(&mut ends.work), ends.runtime.take())
         };
@@ -140,7 +141,7 @@ impl<O, P> Job<O, P> {
 impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
     /// Gives it its work, which is under way from now on unless the scope is closed.
     pub(crate) fn begin(self: &Arc<Self>, work: Work<O>) {
-        lock(&self.slot).work = Some(work);
+        self.slot.lock().work = Some(work);
         if !self.place.add(Arc::clone(self) as Arc<dyn Halt>) {
             self.halt();
         }
@@ -149,7 +150,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
     /// Lets the work go on.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<O, Fault>> {
         let taken = {
-            let mut slot = lock(&self.slot);
+            let mut slot = self.slot.lock();
             let work = slot.work.take();
             if work.is_some() {
                 slot.stage = Stage::Polled;
@@ -162,7 +163,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
                 .unwrap_or_else(|_| Poll::Ready(Err(panicked()))),
             None => Poll::Ready(Err(too_deep(self.tool))),
         };
-        let mut slot = lock(&self.slot);
+        let mut slot = self.slot.lock();
         let halted = slot.stage == Stage::Halted;
         if polled.is_pending() && !halted {
             slot.work = Some(work);
@@ -187,7 +188,7 @@ impl<O: Send + 'static, P: Send + Sync + 'static> Job<O, P> {
 impl<O: Send, P: Send + Sync> Halt for Job<O, P> {
     fn halt(&self) {
         let (work, waker) = {
-            let mut slot = lock(&self.slot);
+            let mut slot = self.slot.lock();
             match slot.stage {
                 Stage::Idle => {}
                 Stage::Polled => {
@@ -226,7 +227,7 @@ impl<O: Send, P: Send + Sync> Called<P> for Job<O, P> {
 
     fn at_end(&self, work: BoxFuture<'static, ()>) {
         let runtime = Handle::try_current().ok();
-        let mut ends = lock(&self.ends);
+        let mut ends = self.ends.lock();
         if ends.over {
             drop(ends);
             self.place.clean_up(vec![work], runtime);
@@ -243,7 +244,7 @@ impl<O: Send, P: Send + Sync> Called<P> for Job<O, P> {
     }
 
     fn spent_elsewhere(&self, cost: Spent) {
-        lock(&self.elsewhere).push(cost);
+        self.elsewhere.lock().push(cost);
     }
 }
 

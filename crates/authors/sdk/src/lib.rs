@@ -8,7 +8,9 @@
 //! - A [`Layer`] stands around calls; there are [ready-made ones](layers).
 //! - An [`Agent`] groups tools with a configuration that they share.
 //! - [`builtin`] tools ask, tell, and have a model complete texts.
-//! - [`operative`] and [`face`] serve tools to others.
+//! - There are four ways to serve tools to others: as an [`AgentProcess`], as a tool server
+//!   (`toolserver::ToolServer`), as an [`operative`], or by a core in the same program (the crate
+//!   `wharf-embedded`). They are the same tools in all of them; see [`host`].
 //!
 //! ```
 //! use wharf_sdk::layers::Timeout;
@@ -40,7 +42,8 @@ mod chain;
 mod cx;
 mod error;
 mod exposed;
-pub mod face;
+pub mod file;
+pub mod host;
 mod job;
 mod layer;
 pub mod layers;
@@ -66,14 +69,17 @@ mod wire;
 pub use active::Active;
 pub use agent::{Activation, Agent};
 pub use any_layer::{AnyLayer, Around};
+pub use builtin::Answer;
 pub use call::Call;
-pub use cx::Cx;
+pub use cx::{CallBuilder, Cx, RunningCall, directive_required};
 pub use error::Error;
 pub use exposed::{Definition, Exposed};
+pub use file::File;
 pub use layer::{Lane, Layer, Next};
+pub use process::AgentProcess;
 pub use schemars::JsonSchema;
 pub use scope::{Place, Scope, Within};
-pub use tool::{Data, Function, Implemented, Named, Open, TakesImplementation, Tool, boxed};
+pub use tool::{Data, Function, Implemented, Named, Open, TakesImplementation, Terms, Tool, boxed};
 pub use transport::Transport;
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -98,6 +104,7 @@ pub use transport::Transport;
 #[cfg(feature = "macros")]
 pub use wharf_sdk_macros::tool;
 pub use wharf_vocab::{Code, Fault, FaultCode, Micro, Mode, Object};
+pub use wharf_wire::agent_v1::{Actor, Caller, Chunk, PartyKind, TextChannel};
 
 #[cfg(test)]
 mod tests {

@@ -9,12 +9,11 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
-};
+use std::sync::{Arc, Weak};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -87,7 +86,7 @@ impl Inner {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
         });
         if let Some(parent) = parent {
-            let mut children = lock(&parent.children);
+            let mut children = parent.children.lock();
             children.insert(inner.number, Arc::downgrade(&inner));
             // Looked at under the lock, so that closing misses no child.
             inner.closed.store(parent.is_closed(), Ordering::SeqCst);
@@ -110,7 +109,7 @@ impl Inner {
         let mut at = 0;
         while let Some(scope) = found.get(at).cloned() {
             visit(&scope);
-            let children = lock(&scope.children);
+            let children = scope.children.lock();
             found.extend(children.values().filter_map(Weak::upgrade));
             at += 1;
         }
@@ -135,19 +134,19 @@ impl Inner {
         });
         // What is inside ends before what is around it.
         for scope in scopes.iter().rev() {
-            let jobs: Vec<_> = lock(&scope.going).jobs.iter().flatten().cloned().collect();
+            let jobs: Vec<_> = scope.going.lock().jobs.iter().flatten().cloned().collect();
             jobs.iter().for_each(|job| job.halt());
-            let tables = std::mem::take(&mut *write(&scope.tables));
-            let known = std::mem::take(&mut *write(&scope.known));
+            let tables = std::mem::take(&mut *scope.tables.write());
+            let known = std::mem::take(&mut *scope.known.write());
             discard((tables, known));
-            scope.tell_if_idle(&lock(&scope.going));
+            scope.tell_if_idle(&scope.going.lock());
         }
     }
 
     /// Waits until nothing goes on here and below any more.
     pub(crate) async fn settled(self: &Arc<Self>) {
         for scope in self.tree(|_| {}) {
-            scope.until(|| lock(&scope.going).is_empty()).await;
+            scope.until(|| scope.going.lock().is_empty()).await;
         }
     }
 
@@ -178,7 +177,7 @@ impl Inner {
 
     /// Remembers a job; `false` if the scope is closed.
     pub(crate) fn add(&self, job: Arc<dyn Halt>) -> bool {
-        let mut going = lock(&self.going);
+        let mut going = self.going.lock();
         // Looked at under the lock, so that closing misses no job.
         if self.is_closed() {
             return false;
@@ -194,7 +193,7 @@ impl Inner {
 
     /// A job is over.
     pub(crate) fn over(&self, number: usize) {
-        let mut going = lock(&self.going);
+        let mut going = self.going.lock();
         let job = going.jobs.get_mut(number).and_then(Option::take);
         if job.is_some() {
             going.free.push(number);
@@ -212,7 +211,7 @@ impl Inner {
         runtime: Option<Handle>,
     ) {
         let Some(runtime) = runtime.or_else(|| Handle::try_current().ok()) else { return };
-        lock(&self.going).ending += 1;
+        self.going.lock().ending += 1;
         let ending = Ending(Arc::clone(self));
         runtime.spawn(async move {
             let _ending = ending;
@@ -239,7 +238,7 @@ struct Ending(Arc<Inner>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let mut going = lock(&self.0.going);
+        let mut going = self.0.going.lock();
         going.ending -= 1;
         self.0.tell_if_idle(&going);
     }
@@ -251,21 +250,9 @@ impl Drop for Inner {
         let mut number = self.number;
         let mut next = self.parent.take();
         while let Some(parent) = next {
-            lock(&parent.children).remove(&number);
+            parent.children.lock().remove(&number);
             number = parent.number;
             next = Arc::into_inner(parent).and_then(|mut parent| parent.parent.take());
         }
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    lock.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,9 @@
 //! Progress of one call, on its way to whoever listens.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use crate::life::lock;
+use parking_lot::Mutex;
 
 /// Pieces that may wait for whoever listens; beyond it the tool waits.
 pub(crate) const WAITING_MAX: usize = 64;
@@ -32,13 +31,9 @@ impl<P> Queue<P> {
         Self { state: Mutex::new(state) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<P>> {
-        lock(&self.state)
-    }
-
     /// Takes a piece in, when there is room; one that nobody will hear is dropped.
     pub(crate) fn poll_push(&self, piece: &mut Option<P>, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.deaf {
             return Poll::Ready(());
         }
@@ -59,7 +54,7 @@ impl<P> Queue<P> {
 
     /// The next piece, if there is one; else whoever reads is woken by it.
     pub(crate) fn poll_pop(&self, cx: &mut Context<'_>) -> Poll<P> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let Some(piece) = state.pieces.pop_front() else {
             state.reader = Some(cx.waker().clone());
             return Poll::Pending;
@@ -73,7 +68,7 @@ impl<P> Queue<P> {
     /// The tool has ended: what it said can still be read, and whoever of it still says something
     /// is not kept waiting.
     pub(crate) fn close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.deaf = true;
         let senders = std::mem::take(&mut state.senders);
         drop(state);
@@ -83,11 +78,11 @@ impl<P> Queue<P> {
     /// Nobody listens any more; what waits is dropped and tools go on.
     pub(crate) fn ignore(&self) {
         self.close();
-        let pieces = std::mem::take(&mut self.lock().pieces);
+        let pieces = std::mem::take(&mut self.state.lock().pieces);
         drop(pieces);
     }
 
     pub(crate) fn is_heard(&self) -> bool {
-        !self.lock().deaf
+        !self.state.lock().deaf
     }
 }

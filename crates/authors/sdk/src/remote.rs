@@ -9,6 +9,7 @@ use serde_json::Value;
 use wharf_protocol::tool::Answer;
 use wharf_vocab::{Code, Executed, Fault};
 
+use crate::host::Reached;
 use crate::schema::{self, Shape};
 use crate::transport::{Exchange, Outgoing, Transport};
 use crate::wire::Wire;
@@ -25,6 +26,8 @@ struct Shared {
     wire: Wire,
     transport: Arc<dyn Transport>,
     output: Arc<Shape>,
+    /// The tool of the core that the definition stands for.
+    at: Option<Arc<Reached>>,
 }
 
 impl<O: Data, P: Data> Remote<O, P> {
@@ -32,12 +35,14 @@ impl<O: Data, P: Data> Remote<O, P> {
         tool: &'static str,
         wire: Wire,
         transport: Arc<dyn Transport>,
+        at: Option<Reached>,
     ) -> Result<Self, Fault> {
         let output = schema::read_by::<O>();
         if output.validator.is_err() {
             return Err(unusable(tool));
         }
-        let shared = Arc::new(Shared { tool, wire, transport, output });
+        let at = at.map(Arc::new);
+        let shared = Arc::new(Shared { tool, wire, transport, output, at });
         Ok(Self { shared, types: PhantomData })
     }
 
@@ -53,7 +58,8 @@ impl<O: Data, P: Data> Remote<O, P> {
             let Ok(input) = input else { return Err(not_json(shared.tool)) };
             let (kind, method, payload) = shared.wire.request(shared.tool, input);
             let heard = cx.is_heard();
-            let exchange = shared.transport.request(Outgoing { kind, method, payload, heard });
+            let at = shared.at.clone();
+            let exchange = shared.transport.request(Outgoing { kind, method, payload, heard, at });
             cx.called.spent_elsewhere(exchange.cost.clone());
             let answer = answered(exchange, &cx).await;
             let output = match answer {

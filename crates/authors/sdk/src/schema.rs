@@ -4,15 +4,14 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, RwLock};
+use std::sync::{Arc, LazyLock};
 
 use jsonschema::Validator;
+use parking_lot::RwLock;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wharf_vocab::{Code, Executed, Fault, Object};
+use wharf_vocab::{Code, Executed, Fault};
 
 /// The schema of what a type reads.
 pub(crate) fn of_input<T: JsonSchema>() -> Value {
@@ -75,10 +74,10 @@ pub(crate) fn written_by<T: JsonSchema + 'static>() -> Arc<Shape> {
 }
 
 fn shape(of: TypeId, contract: Contract, schema: fn() -> Value) -> Arc<Shape> {
-    let known = crate::life::read(&SHAPES).get(&(of, contract)).cloned();
+    let known = SHAPES.read().get(&(of, contract)).cloned();
     known.unwrap_or_else(|| {
         let shape = Arc::new(Shape::of(schema()));
-        crate::life::write(&SHAPES).insert((of, contract), Arc::clone(&shape));
+        SHAPES.write().insert((of, contract), Arc::clone(&shape));
         shape
     })
 }
@@ -86,41 +85,6 @@ fn shape(of: TypeId, contract: Contract, schema: fn() -> Value) -> Arc<Shape> {
 /// A place in a value, as a JSON pointer.
 pub(crate) fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter().map(|step| format!("/{step}")).collect()
-}
-
-/// Compiles the schema of something that has to be an object.
-pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
-    let names_object = match schema.get("type") {
-        None => schema.is_object(),
-        Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
-        Some(name) => name == "object",
-    };
-    if !names_object {
-        return Err("it must be a JSON object, so use a struct with named fields".to_owned());
-    }
-    jsonschema::draft202012::new(schema).map_err(|error| format!("{}", error.masked()))
-}
-
-/// Makes a typed input of an object, or says where it does not fit.
-pub(crate) fn read<T: DeserializeOwned>(schema: &Validator, input: Object) -> Result<T, Fault> {
-    let input = Value::Object(input);
-    check(schema, &input)?;
-    serde_path_to_error::deserialize(&input).map_err(|error| {
-        let path: String = error.path().iter().map(|step| format!("/{step}")).collect();
-        unfit(&path, "")
-    })
-}
-
-/// An output as the object it has to be.
-pub(crate) fn output_of(output: &impl Serialize) -> Result<Object, Fault> {
-    match serde_json::to_value(output) {
-        Ok(Value::Object(output)) => Ok(output),
-        Ok(Value::Null) => Ok(Object::new()),
-        _ => {
-            let message = "The tool gave an output that is not a JSON object.";
-            Err(Fault::new(Code::ToolInvalidOutput, message).executed(Executed::Yes))
-        }
-    }
 }
 
 /// Says where an input does not fit, if it does not.
@@ -148,44 +112,41 @@ pub(crate) fn unfit_output(tool: &str, path: &str, why: &str) -> Fault {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
+    use serde::{Deserialize, Serialize};
     use serde_json::json;
 
     use super::*;
+    use crate::{Cx, Scope, Tool, Within as _};
 
-    #[derive(Debug, Deserialize, JsonSchema, PartialEq)]
+    #[derive(Debug, Serialize, Deserialize, JsonSchema, PartialEq)]
     struct Input {
         count: u8,
         #[serde(default)]
         name: Option<String>,
     }
 
-    fn read_input(value: &Value) -> Result<Input, Fault> {
-        let schema = compile(&of_input::<Input>()).expect("a usable schema");
-        read(&schema, value.as_object().expect("an object").clone())
+    const SAME: Tool<Input, Input> = Tool::new("same", "Gives what it got.");
+
+    async fn read(value: &Value) -> Result<Value, Fault> {
+        let scope = Scope::root();
+        scope.provide(&SAME, |input: Input, _cx: Cx| async move { Ok(input) }).expect("usable");
+        scope.exposed()[0].call(scope.place(), value.clone(), None).await
     }
 
-    #[test]
-    fn r088_what_does_not_fit_is_named_by_its_place_and_never_quoted() {
-        assert_eq!(read_input(&json!({"count": 3})), Ok(Input { count: 3, name: None }));
+    #[tokio::test]
+    async fn r088_what_does_not_fit_is_named_by_its_place_and_never_quoted() {
+        assert_eq!(read(&json!({"count": 3})).await, Ok(json!({"count": 3, "name": null})));
         for (input, path) in [
             (json!({"count": "canary"}), "/count"),
             (json!({"count": 4711}), "/count"),
             (json!({"count": 1, "name": ["canary"]}), "/name"),
             (json!({"name": "canary"}), ""),
         ] {
-            let fault = read_input(&input).expect_err("it does not fit");
+            let fault = read(&input).await.expect_err("it does not fit");
             assert!(fault.is(Code::ToolInvalidInput));
             assert_eq!(fault.details.get("path"), Some(&json!(path)), "{input}");
             assert!(!fault.message.contains("canary"), "{}", fault.message);
             assert!(!fault.message.contains("4711"), "{}", fault.message);
         }
-    }
-
-    #[test]
-    fn only_objects_can_be_inputs() {
-        assert!(compile(&of_input::<Vec<String>>()).is_err());
-        assert!(compile(&of_input::<u8>()).is_err());
-        assert!(compile(&of_input::<Input>()).is_ok());
     }
 }

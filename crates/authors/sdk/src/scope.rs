@@ -13,13 +13,13 @@ use crate::error::Error;
 use crate::exposed::Exposed;
 use crate::job::Job;
 use crate::layer::{FromFn, Lane, Layer, Next};
+use crate::life::Identity;
 pub(crate) use crate::life::Inner;
-use crate::life::{Identity, read, write};
 pub use crate::place::{Place, Within};
 use crate::tables::{Added, Provided, Stands, Tables};
 use crate::tool::{Named, TakesImplementation};
 use crate::transport::Transport;
-use crate::{Cx, Data, Implemented, Tool};
+use crate::{Active, Cx, Data, Implemented, Tool};
 
 /// A place in the tree of scopes, which calls are made from.
 ///
@@ -76,21 +76,16 @@ impl Scope {
         Self::of(Inner::below(Some(parent), None, None))
     }
 
-    /// The scope of one call that is served over a transport, with where its cost goes.
-    pub(crate) fn serving_over(
+    /// The scope of one call that is served by a host, over which tools go that it lacks.
+    pub(crate) fn serving(
         parent: &Arc<Inner>,
-        meter: Arc<dyn Any + Send + Sync>,
+        host: Arc<dyn Any + Send + Sync>,
         transport: Arc<dyn Transport>,
     ) -> Self {
-        let scope = Self::serving(parent, meter);
-        // One that comes too late is dropped.
-        let _ = scope.change(|tables| tables.transport.replace(transport));
-        scope
-    }
-
-    /// The scope of one call that is served, with where its cost goes.
-    pub(crate) fn serving(parent: &Arc<Inner>, meter: Arc<dyn Any + Send + Sync>) -> Self {
-        Self::of(Inner::below(Some(parent), None, Some(meter)))
+        let inner = Inner::below(Some(parent), None, Some(host));
+        // Nobody has worked out anything for the new scope, so nothing can be stale.
+        inner.tables.write().transport = Some(transport);
+        Self::of(inner)
     }
 
     /// The scope of an agent.
@@ -356,7 +351,7 @@ impl Scope {
     fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> Option<T> {
         let inner = &self.owner.0;
         let changed = {
-            let mut tables = write(&inner.tables);
+            let mut tables = inner.tables.write();
             // Looked at under the lock, so that nothing stays in a closed scope.
             (!inner.is_closed()).then(|| change(&mut tables))
         };
@@ -366,13 +361,25 @@ impl Scope {
 
     /// The tools that were provided here, for whoever serves them.
     pub(crate) fn exposed(&self) -> Vec<Arc<Exposed>> {
-        read(&self.owner.0.tables).exposed.clone()
+        self.owner.0.tables.read().exposed.clone()
     }
 }
 
 impl Within for Scope {
     fn place(&self) -> Place {
         Place(Arc::clone(&self.owner.0))
+    }
+}
+
+impl From<&Scope> for Scope {
+    fn from(scope: &Scope) -> Self {
+        scope.clone()
+    }
+}
+
+impl<C> From<&Active<C>> for Scope {
+    fn from(agent: &Active<C>) -> Self {
+        agent.scope().clone()
     }
 }
 

@@ -10,8 +10,9 @@ use crate::Data;
 use crate::any_layer::ForAll;
 use crate::chain::{Chain, Core, Handler, Layers, bad_name, nobody, other_types};
 use crate::exposed::{Exposed, check_name};
+use crate::host::Reached;
 use crate::layer::{Lane, Layer};
-use crate::life::{Identity, Inner, read, write};
+use crate::life::{Identity, Inner};
 use crate::remote::Remote;
 use crate::tool::{Key, Named, Target};
 use crate::transport::Transport;
@@ -136,7 +137,7 @@ impl Inner {
         };
         let version = self.version.load(Ordering::Acquire);
         let known = {
-            let known = read(&self.known);
+            let known = self.known.read();
             let known = known.chains.get(&exactly).filter(|(of, _)| *of == version);
             known.map(|(_, chain)| Arc::clone(chain))
         };
@@ -146,7 +147,7 @@ impl Inner {
         let chain = Arc::new(self.resolve(target));
         let entry = (version, Arc::clone(&chain) as Arc<dyn Any + Send + Sync>);
         let former = {
-            let mut known = write(&self.known);
+            let mut known = self.known.write();
             // Looked at under the lock, so that nothing stays in a closed scope.
             if self.is_closed() { Some(entry) } else { known.chains.insert(exactly, entry) }
         };
@@ -193,7 +194,7 @@ impl Inner {
         agent: Option<Identity>,
         lane: Lane,
     ) -> (Layers<I, O, P>, bool) {
-        let tables = read(&self.tables);
+        let tables = self.tables.read();
         let mut found: Layers<I, O, P> = Vec::new();
         let mut others = false;
         for added in &tables.layers {
@@ -220,7 +221,7 @@ impl Inner {
     }
 
     fn provided(&self, tool: Key) -> Option<Provided> {
-        read(&self.tables).provided.get(&tool).cloned()
+        self.tables.read().provided.get(&tool).cloned()
     }
 
     /// Whether a tool of this scope goes to whatever transport is nearest.
@@ -229,7 +230,12 @@ impl Inner {
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
-        read(&self.tables).transport.clone()
+        self.tables.read().transport.clone()
+    }
+
+    /// The transport of the nearest scope that has one.
+    pub(crate) fn nearest_transport(self: &Arc<Self>) -> Option<Arc<dyn Transport>> {
+        self.lineage().find_map(|scope| scope.transport())
     }
 }
 
@@ -252,15 +258,22 @@ fn executed_by<I: Data, O: Data, P: Data>(
         }
         Some(Provided::Remote(Some(transport))) => Some(transport),
         Some(Provided::Own) => return Core::Nobody(other_types(name)),
-        Some(Provided::Remote(None)) | None => lineage.iter().find_map(|scope| scope.transport()),
+        Some(Provided::Remote(None)) | None => {
+            lineage.first().and_then(|scope| scope.nearest_transport())
+        }
     };
     match transport {
-        Some(transport) => match Remote::new(name, target.wire, transport) {
+        Some(transport) => match Remote::new(name, target.wire, transport, reached(target)) {
             Ok(remote) => Core::Remote(Box::new(remote)),
             Err(fault) => Core::Nobody(fault),
         },
         None => Core::Nobody(nobody(name)),
     }
+}
+
+/// The tool of the core that a definition stands for.
+fn reached<I: Data, O: Data, P: Data>(target: &Target<I, O, P>) -> Option<Reached> {
+    target.at.map(Reached::typed::<I, O, P>)
 }
 
 impl std::fmt::Debug for Tables {

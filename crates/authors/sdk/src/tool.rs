@@ -82,7 +82,37 @@ pub struct Tool<I, O, P = (), S = Open> {
     description: &'static str,
     own: Option<Function<I, O, P>>,
     wire: Wire,
+    terms: Terms,
     state: PhantomData<S>,
+}
+
+/// What a definition says of a tool beside its types. The core is told so by whoever serves it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Terms {
+    /// Whether it acts on the world; if nothing is said, the core assumes that it does.
+    pub side_effects: Option<bool>,
+    /// Whether it is called only after somebody has approved the call.
+    pub requires_directive: Option<bool>,
+    /// Groups for display.
+    pub tags: &'static [&'static str],
+    /// Whether it can be called in mode `mock`.
+    pub mock: bool,
+    /// Whether it never costs anything.
+    pub free: bool,
+    /// The id of the core's tool that it stands for where it has no implementation.
+    pub at: Option<&'static str>,
+}
+
+impl Terms {
+    const NONE: Self = Self {
+        side_effects: None,
+        requires_directive: None,
+        tags: &[],
+        mock: false,
+        free: false,
+        at: None,
+    };
 }
 
 /// What a call needs to know of a definition.
@@ -90,6 +120,7 @@ pub(crate) struct Target<I, O, P> {
     pub(crate) name: &'static str,
     pub(crate) own: Option<Function<I, O, P>>,
     pub(crate) wire: Wire,
+    pub(crate) at: Option<&'static str>,
 }
 
 impl<I, O, P> Target<I, O, P> {
@@ -158,7 +189,7 @@ impl<I, O, P> Tool<I, O, P> {
         description: &'static str,
         wire: Wire,
     ) -> Self {
-        Self { name, description, own: None, wire, state: PhantomData }
+        Self { name, description, own: None, wire, terms: Terms::NONE, state: PhantomData }
     }
 
     /// The same definition with an implementation of its own.
@@ -180,6 +211,7 @@ impl<I, O, P> Tool<I, O, P> {
             description: self.description,
             own: Some(function),
             wire: self.wire,
+            terms: self.terms,
             state: PhantomData,
         }
     }
@@ -198,11 +230,70 @@ impl<I, O, P, S> Tool<I, O, P, S> {
         self.description
     }
 
+    /// What the definition says beside its types.
+    #[must_use]
+    pub const fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// The same definition of a tool that acts on the world, or does not. If nothing is said, the
+    /// core assumes that it does, and does not repeat a call whose answer was lost.
+    #[must_use]
+    pub const fn side_effects(mut self, side_effects: bool) -> Self {
+        self.terms.side_effects = Some(side_effects);
+        self
+    }
+
+    /// The same definition of a tool that is called only after somebody has approved the call.
+    #[must_use]
+    pub const fn requires_directive(mut self, requires_directive: bool) -> Self {
+        self.terms.requires_directive = Some(requires_directive);
+        self
+    }
+
+    /// The same definition in these groups, for display.
+    #[must_use]
+    pub const fn tags(mut self, tags: &'static [&'static str]) -> Self {
+        self.terms.tags = tags;
+        self
+    }
+
+    /// The same definition of a tool that is called in mode `mock` too, and then makes something
+    /// up and acts on nothing ([`Cx::mode`]).
+    #[must_use]
+    pub const fn mock(mut self) -> Self {
+        self.terms.mock = true;
+        self
+    }
+
+    /// The same definition of a tool that never costs anything, so it is called even where no
+    /// money is left. One that reports a cost all the same is booked, and no longer believed.
+    #[must_use]
+    pub const fn free(mut self) -> Self {
+        self.terms.free = true;
+        self
+    }
+
+    /// The same definition, which stands for a tool of the core where it has no implementation.
+    /// An agent process needs the owner's permission to call it: `tool:invoke:` and the id.
+    ///
+    /// ```
+    /// use wharf_sdk::Tool;
+    ///
+    /// const GET_LOCATION: Tool<(), String> =
+    ///     Tool::new("get-location", "Where the user is.").at("browser/get-location");
+    /// ```
+    #[must_use]
+    pub const fn at(mut self, id: &'static str) -> Self {
+        self.terms.at = Some(id);
+        self
+    }
+
     /// The same definition without its state, which matters only where it is given an
     /// implementation.
     pub(crate) const fn erased(self) -> Tool<I, O, P> {
-        let Self { name, description, own, wire, .. } = self;
-        Tool { name, description, own, wire, state: PhantomData }
+        let Self { name, description, own, wire, terms, .. } = self;
+        Tool { name, description, own, wire, terms, state: PhantomData }
     }
 
     pub(crate) const fn key(&self) -> Key {
@@ -210,7 +301,7 @@ impl<I, O, P, S> Tool<I, O, P, S> {
     }
 
     pub(crate) const fn target(&self) -> Target<I, O, P> {
-        Target { name: self.name, own: self.own, wire: self.wire }
+        Target { name: self.name, own: self.own, wire: self.wire, at: self.terms.at }
     }
 }
 

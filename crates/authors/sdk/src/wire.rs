@@ -73,7 +73,7 @@ impl Wire {
                 match output.get("status").and_then(Value::as_str) {
                     Some("accepted") => Answer::Accepted(content),
                     Some("declined") => Answer::Declined,
-                    Some("cancelled") => Answer::Cancelled,
+                    Some("cancelled" | "expired") => Answer::Cancelled,
                     Some("denied") => Answer::Denied,
                     _ => Answer::OffScript(content.as_str().unwrap_or_default().to_owned()),
                 }

@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wharf_sdk::process::{AgentCx, AgentProcess, Chunk, LargeText, Written};
-use wharf_sdk::{Fault, JsonSchema, Object};
+use wharf_sdk::{AgentProcess, Chunk, Cx, Fault, File, JsonSchema, Object, tool};
 
 /// More than this is not given by `large_output` inline.
 const INLINE_BYTES_MAX: u64 = 256 * 1024;
@@ -19,41 +18,36 @@ const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 fn main() -> ExitCode {
     AgentProcess::new("dev.wharf.hello", env!("CARGO_PKG_VERSION"))
         .keeps_idempotency_keys()
-        .tool("hello_world", "Greets by name.", hello_world)
-        .side_effects(false)
-        .tool("stream_counter", "Counts to n and streams every step.", stream_counter)
-        .side_effects(false)
-        .tool("sleep", "Sleeps until the time is over or the call is canceled.", sleep)
-        .side_effects(false)
-        .tool("invalid_input", "Takes an integer and refuses all else.", invalid_input)
-        .side_effects(false)
-        .tool("large_output", "Gives as many bytes as wanted, up to a bound.", large_output)
-        .side_effects(false)
-        .tool("relay", "Calls another tool and passes on what it says.", relay)
-        .tool("write_note", "Writes a note to a file, once that is approved.", write_note)
-        .side_effects(true)
-        .requires_directive(true)
+        .own(&HELLO_WORLD)
+        .own(&STREAM_COUNTER)
+        .own(&SLEEP)
+        .own(&INVALID_INPUT)
+        .own(&LARGE_OUTPUT)
+        .own(&RELAY)
+        .own(&WRITE_NOTE)
         .run()
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Greet {
     /// Whom to greet.
     #[serde(default)]
     name: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Greeting {
     greeting: String,
 }
 
-async fn hello_world(input: Greet, _cx: AgentCx) -> Result<Greeting, Fault> {
+/// Greets by name.
+#[tool(name = "hello_world", side_effects = false)]
+async fn hello_world(input: Greet, _cx: Cx) -> Result<Greeting, Fault> {
     let name = input.name.as_deref().unwrap_or("world");
     Ok(Greeting { greeting: format!("Hello, {name}!") })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Count {
     /// How far to count. Each number streams two pieces, and a call may stream 10,000.
     #[schemars(range(min = 0, max = 4_000))]
@@ -64,12 +58,14 @@ struct Count {
     delay_ms: u64,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Counted {
     counted: u32,
 }
 
-async fn stream_counter(input: Count, cx: AgentCx) -> Result<Counted, Fault> {
+/// Counts to n and streams every step.
+#[tool(name = "stream_counter", side_effects = false)]
+async fn stream_counter(input: Count, cx: Cx) -> Result<Counted, Fault> {
     for number in 1..=input.n {
         cx.text(format!("{number}\n")).await?;
         let fraction = f64::from(number) / f64::from(input.n);
@@ -81,47 +77,51 @@ async fn stream_counter(input: Count, cx: AgentCx) -> Result<Counted, Fault> {
     Ok(Counted { counted: input.n })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Nap {
     /// How long to sleep.
     #[schemars(range(min = 0, max = 3_600_000))]
     ms: u64,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Slept {
     slept_ms: u64,
 }
 
-async fn sleep(input: Nap, cx: AgentCx) -> Result<Slept, Fault> {
+/// Sleeps until the time is over or the call is canceled.
+#[tool(side_effects = false)]
+async fn sleep(input: Nap, cx: Cx) -> Result<Slept, Fault> {
     cx.sleep(Duration::from_millis(input.ms)).await?;
     Ok(Slept { slept_ms: input.ms })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct OnlyInteger {
     /// Any integer; anything else is refused before the tool sees it.
     must_be: i64,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct GivenInteger {
     integer: i64,
 }
 
-async fn invalid_input(input: OnlyInteger, _cx: AgentCx) -> Result<GivenInteger, Fault> {
+/// Takes an integer and refuses all else.
+#[tool(name = "invalid_input", side_effects = false)]
+async fn invalid_input(input: OnlyInteger, _cx: Cx) -> Result<GivenInteger, Fault> {
     Ok(GivenInteger { integer: input.must_be })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Wanted {
     /// How many bytes to give.
     bytes: u64,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Large {
-    text: LargeText,
+    text: File,
     /// How many bytes the text has.
     bytes: u64,
     /// How many were wanted.
@@ -130,8 +130,10 @@ struct Large {
     truncated: bool,
 }
 
-async fn large_output(input: Wanted, cx: AgentCx) -> Result<Large, Fault> {
-    let most = if cx.outputs_dir().is_some() { FILE_BYTES_MAX } else { INLINE_BYTES_MAX };
+/// Gives as many bytes as wanted, up to a bound.
+#[tool(name = "large_output", side_effects = false)]
+async fn large_output(input: Wanted, cx: Cx) -> Result<Large, Fault> {
+    let most = if cx.info().outputs_dir.is_some() { FILE_BYTES_MAX } else { INLINE_BYTES_MAX };
     let given = input.bytes.min(most);
     let text = std::iter::repeat_n('x', usize::try_from(given).unwrap_or(0)).collect();
     Ok(Large {
@@ -142,7 +144,7 @@ async fn large_output(input: Wanted, cx: AgentCx) -> Result<Large, Fault> {
     })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Relay {
     /// The tool to call; the manifest asks for the permission.
     tool_id: String,
@@ -151,13 +153,15 @@ struct Relay {
     input: Object,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Relayed {
     output: Object,
 }
 
-async fn relay(input: Relay, cx: AgentCx) -> Result<Relayed, Fault> {
-    let mut call = cx.calling(input.tool_id).start(&input.input).await?;
+/// Calls another tool and passes on what it says.
+#[tool]
+async fn relay(input: Relay, cx: Cx) -> Result<Relayed, Fault> {
+    let mut call = cx.calling(input.tool_id).start(&input.input)?;
     while let Some(piece) = call.next().await {
         match piece {
             Chunk::Text { text, .. } => cx.text(text).await?,
@@ -168,17 +172,19 @@ async fn relay(input: Relay, cx: AgentCx) -> Result<Relayed, Fault> {
     Ok(Relayed { output: call.output().await? })
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Note {
     /// What to write.
     text: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Noted {
-    note: Written,
+    note: File,
 }
 
-async fn write_note(input: Note, cx: AgentCx) -> Result<Noted, Fault> {
-    Ok(Noted { note: cx.write_output("note", input.text).await? })
+/// Writes a note to a file, once that is approved.
+#[tool(name = "write_note", side_effects = true, requires_directive = true)]
+async fn write_note(input: Note, cx: Cx) -> Result<Noted, Fault> {
+    Ok(Noted { note: cx.write("note", input.text).await? })
 }

@@ -1,8 +1,7 @@
 //! An agent that knows nothing of how it is served.
 
 use serde::{Deserialize, Serialize};
-use wharf_sdk::builtin::Elicited;
-use wharf_sdk::{Active, Agent, Cx, Error, Fault, JsonSchema, Scope, Tool};
+use wharf_sdk::{Active, Agent, Answer, Cx, Error, Fault, JsonSchema, Scope, Tool};
 
 /// Where to, and when.
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -40,7 +39,8 @@ struct Confirm {
 }
 
 pub(crate) const FLIGHT: Agent<Settings> = Agent::new("flight", "Finds and books flights.");
-pub(crate) const SEARCH: Tool<Trip, Vec<Flight>, Status> = Tool::new("search", "Finds flights.");
+pub(crate) const SEARCH: Tool<Trip, Vec<Flight>, Status> =
+    Tool::new("search", "Finds flights.").side_effects(false);
 pub(crate) const BOOK: Tool<Flight, String> = Tool::new("book", "Books a flight once it may.");
 
 /// The agent. It lives as long as the scope it is made in.
@@ -54,7 +54,7 @@ async fn search(trip: Trip, cx: Cx<Status>) -> Result<Vec<Flight>, Fault> {
     let mut found = Vec::new();
     for (step, airline) in (1..).zip(&settings.airlines) {
         cx.progress(Status { step, doing: format!("asking {airline}") }).await;
-        cx.add_cost(5);
+        cx.cost(5);
         found.push(Flight { airline: airline.clone(), to: trip.to.clone(), price: 100 * step });
     }
     Ok(found)
@@ -62,9 +62,9 @@ async fn search(trip: Trip, cx: Cx<Status>) -> Result<Vec<Flight>, Fault> {
 
 async fn book(flight: Flight, cx: Cx) -> Result<String, Fault> {
     let question = format!("Fly to {} with {} for {}?", flight.to, flight.airline, flight.price);
-    match cx.elicit::<Confirm>(question).await? {
-        Elicited::Accepted(Confirm { ok: true }) => Ok(format!("booked with {}", flight.airline)),
-        Elicited::OffScript(words) => Ok(format!("not booked: {words}")),
+    match cx.ask::<Confirm>(question).await? {
+        Answer::Accepted(Confirm { ok: true }) => Ok(format!("booked with {}", flight.airline)),
+        Answer::OffScript(words) => Ok(format!("not booked: {words}")),
         _ => Ok("not booked".to_owned()),
     }
 }

@@ -1,5 +1,5 @@
-//! One agent, four faces: an agent process, a tool server, an operative, and a core in the same
-//! program. The agent is in `flight.rs` and is the same in all of them.
+//! One agent, served in four ways: as an agent process, as a tool server, as an operative, and by a
+//! core in the same program. The agent is in `flight.rs` and is the same in all of them.
 
 mod flight;
 
@@ -11,11 +11,9 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use wharf_embedded::{Embedded, What};
-use wharf_sdk::face::Face;
 use wharf_sdk::operative::{self, Connect};
-use wharf_sdk::process::AgentProcess;
 use wharf_sdk::toolserver::ToolServer;
-use wharf_sdk::{Active, Scope};
+use wharf_sdk::{Active, AgentProcess, Scope};
 
 use crate::flight::{SEARCH, Settings, flight};
 
@@ -41,19 +39,14 @@ fn main() -> ExitCode {
     })
 }
 
-/// What the core is to know of the agent beside its types.
-fn face(flight: &Active<Settings>) -> Face {
-    Face::of(flight).side_effects(&SEARCH, false)
-}
-
 /// A process that the core starts: `wharf agents add`.
 fn process(flight: &Active<Settings>) -> ExitCode {
-    AgentProcess::of("dev.wharf.flight", env!("CARGO_PKG_VERSION"), face(flight)).run()
+    AgentProcess::of("dev.wharf.flight", env!("CARGO_PKG_VERSION"), flight).run()
 }
 
 /// A server of one tool: `wharf tools add`.
 fn server(flight: &Active<Settings>, arguments: impl Iterator<Item = String>) -> ExitCode {
-    ToolServer::of("flight/search@1", face(flight), &SEARCH).run_with(arguments)
+    ToolServer::of("flight/search@1", flight, &SEARCH).run_with(arguments)
 }
 
 /// A program that connects to a core by itself, until it is told to stop.
@@ -71,7 +64,7 @@ async fn operative(flight: &Active<Settings>, core: Option<String>) -> Done {
 async fn embedded(flight: &Active<Settings>, input: Option<String>) -> Done {
     let input: Value = serde_json::from_str(&input.ok_or(USAGE)?)?;
     let core = Embedded::in_memory().await?;
-    core.offer("flight", face(flight)).await?;
+    core.offer("flight", flight).await?;
     let run = core.run("flight/search", input).start().await?;
     let mut watch = core.watch(&run).await?;
     while let Some(event) = watch.next().await {

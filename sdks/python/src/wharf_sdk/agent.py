@@ -101,6 +101,10 @@ class Call(Context):
         with _our_words():
             self._raw.stream("stdout", text=text)
 
+    def text(self, text: str) -> None:
+        """The same as `print`, as the other languages call it."""
+        self.print(text)
+
     def cost(self, micro: int) -> None:
         """Adds to what the run has cost, in micro-dollars; the core is told at once, so that a
         budget can stop the run."""
@@ -110,6 +114,10 @@ class Call(Context):
     def notice(self, text: str, level: str = "info") -> None:
         """Tells people something, if the core lets this agent."""
         self._raw.notice(text, level)
+
+    def notify(self, text: str, level: str = "info") -> None:
+        """The same as `notice`, as the other languages call it."""
+        self.notice(text, level)
 
     def call(
         self,

@@ -77,6 +77,10 @@ class Context:
         """Whether the run only pretends: it must not act on the world."""
         return self.mode == "mock"
 
+    def status(self, text: str, fraction: float) -> None:
+        """The same as `progress`, in the order of the other languages."""
+        self.progress(fraction, text)
+
     def check(self) -> None:
         """Ends the tool if the run was called off."""
         if self.canceled:

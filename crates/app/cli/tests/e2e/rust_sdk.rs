@@ -41,8 +41,8 @@ fn desk() -> (Scope, tokio::sync::mpsc::Receiver<()>) {
     };
     scope.provide(&TWICE, twice).expect("provided");
     let ask = |_: Words, cx: Cx| async move {
-        match cx.elicit::<Words>("Which one?").await? {
-            builtin::Elicited::Accepted(answer) => Ok(answer),
+        match cx.ask::<Words>("Which one?").await? {
+            wharf_sdk::Answer::Accepted(answer) => Ok(answer),
             other => Err(Fault::new(Code::ToolFailed, format!("{other:?}"))),
         }
     };
@@ -205,7 +205,7 @@ async fn k032_a_rust_program_without_the_right_is_refused() {
         let connect = Connect { token, ..Connect::new("desk") };
         let refused = operative::connect(&scope, &core.url(), connect).await;
         let error = refused.expect_err("refused");
-        let refused = wharf_sdk::transport::Error::is_passing(&error);
+        let refused = wharf_sdk::Error::is_passing(&error);
         assert!(!refused, "trying again does not help: {error:?}");
     }
     core.stop().code(0);

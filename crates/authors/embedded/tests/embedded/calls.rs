@@ -3,12 +3,9 @@
 use serde_json::{Value, json};
 use wharf_embedded::{Code, Embedded, Options, RunStatus, What};
 use wharf_sdk::builtin::Level;
-use wharf_sdk::face::Face;
 use wharf_sdk::{Cx, Fault, Object, Scope, Tool};
 
-use crate::tools::{
-    COMPLETE, NOBODY, RELAY, REMOTE, SEARCH, Status, Trip, Up, flight, history, up,
-};
+use crate::tools::{COMPLETE, NOBODY, RELAY, SEARCH, Status, Trip, Up, flight, history, up};
 
 fn oslo() -> Trip {
     Trip { to: "Oslo".to_owned() }
@@ -87,8 +84,7 @@ async fn k003_k022_a_scope_of_the_program_calls_tools_of_the_core() {
 async fn k016_k019_a_tool_calls_another_one_through_the_core_as_a_child_of_its_run() {
     let (root, other) = (Scope::root(), Scope::root());
     let core = Embedded::in_memory().await.expect("a core");
-    let relays = Face::of(&flight(&root, "unused").0).reaches(&REMOTE, "gull/search");
-    core.offer("flight", relays).await.expect("offered");
+    core.offer("flight", &flight(&root, "unused").0).await.expect("offered");
     core.offer("gull", &flight(&other, "Gull Lines").0).await.expect("offered");
     let mut call = core.call(&RELAY, "flight", oslo());
     let mut steps = Vec::new();
@@ -106,7 +102,7 @@ const CHAT: Tool<Object, Object> = Tool::new("chat", "A model.");
 async fn k017_k019_a_completion_is_a_run_of_the_model_tool() {
     let (root, model) = (Scope::root(), Scope::root());
     let chat = |asked: Object, cx: Cx| async move {
-        cx.add_cost(7);
+        cx.cost(7);
         let text = format!("{} a time", asked["prompt"].as_str().unwrap_or_default());
         Ok::<_, Fault>(Object::from_iter([("text".to_owned(), text.into())]))
     };
@@ -152,7 +148,7 @@ const SPEND: Tool<Object, Object> = Tool::new("spend", "Spends, and fails or nev
 async fn k036_what_a_tool_spends_counts_when_it_fails_and_a_budget_stops_it() {
     let root = Scope::root();
     let spend = |asked: Object, cx: Cx| async move {
-        cx.add_cost(1_500);
+        cx.cost(1_500);
         if asked.contains_key("fail") {
             return Err(Fault::new(Code::ToolFailed, "Sold out."));
         }

@@ -11,11 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use wharf_embedded::{Code, Embedded, RunKey, RunStatus, WorldId};
-use wharf_sdk::builtin::Reply;
-use wharf_sdk::face::Face;
-use wharf_sdk::{Cx, Fault, Scope, Tool};
+use wharf_sdk::{Answer, Cx, Fault, Scope, Tool};
 
-use crate::tools::{CONFIRM, asked, flight};
+use crate::tools::{asked, flight};
 
 const FOLDER: &str = "WHARF_EMBEDDED_CRASH_FOLDER";
 const SAYS: &str = "in the middle of ";
@@ -62,7 +60,7 @@ async fn wait_to_be_killed(run: &RunKey) -> ! {
 const ONCE: Tool<(), u32> = Tool::new("once", "Ends when it is called in another process.");
 
 /// A tool that hangs in the process that is killed and ends in the other.
-fn once(root: &Scope, ends: bool, times: &Arc<AtomicU32>) -> Face {
+fn once(root: &Scope, tool: &Tool<(), u32>, ends: bool, times: &Arc<AtomicU32>) -> Scope {
     let times = Arc::clone(times);
     let work = move |(), cx: Cx| {
         let times = Arc::clone(&times);
@@ -75,8 +73,8 @@ fn once(root: &Scope, ends: bool, times: &Arc<AtomicU32>) -> Face {
             Ok::<_, Fault>(7)
         }
     };
-    root.provide(&ONCE, work).expect("free");
-    Face::of(root)
+    root.provide(tool, work).expect("free");
+    root.clone()
 }
 
 async fn begun(core: &Embedded, tool: &str) -> RunKey {
@@ -91,7 +89,7 @@ async fn k019_a_run_without_side_effects_is_tried_again_after_a_crash() {
     let (root, times) = (Scope::root(), Arc::new(AtomicU32::new(0)));
     if let Some(folder) = doomed() {
         let core = Embedded::open(folder).await.expect("a core");
-        let face = once(&root, false, &times).side_effects(&ONCE, false);
+        let face = once(&root, &ONCE.side_effects(false), false, &times);
         core.offer("crash", face).await.expect("offered");
         wait_to_be_killed(&begun(&core, "crash/once").await).await;
     }
@@ -100,7 +98,7 @@ async fn k019_a_run_without_side_effects_is_tried_again_after_a_crash() {
     let run = crashed(test, folder.path());
     let core = Embedded::open(folder.path()).await.expect("a core");
     assert!(!matches!(core.find(&run).await.expect("kept").status, RunStatus::Failed));
-    let face = once(&root, true, &times).side_effects(&ONCE, false);
+    let face = once(&root, &ONCE.side_effects(false), true, &times);
     core.offer("crash", face).await.expect("offered");
     assert_eq!(core.wait(&run).await.expect("succeeded"), json!(7));
     let end = core.find(&run).await.expect("kept");
@@ -114,14 +112,14 @@ async fn k019_a_run_that_may_have_acted_is_failed_after_a_crash_and_not_repeated
     let (root, times) = (Scope::root(), Arc::new(AtomicU32::new(0)));
     if let Some(folder) = doomed() {
         let core = Embedded::open(folder).await.expect("a core");
-        core.offer("crash", once(&root, false, &times)).await.expect("offered");
+        core.offer("crash", once(&root, &ONCE, false, &times)).await.expect("offered");
         wait_to_be_killed(&begun(&core, "crash/once").await).await;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let test = "crash::k019_a_run_that_may_have_acted_is_failed_after_a_crash_and_not_repeated";
     let run = crashed(test, folder.path());
     let core = Embedded::open(folder.path()).await.expect("a core");
-    core.offer("crash", once(&root, true, &times)).await.expect("offered");
+    core.offer("crash", once(&root, &ONCE, true, &times)).await.expect("offered");
     let fault = core.wait(&run).await.expect_err("failed");
     assert_eq!(fault.details["executed"], "maybe", "{fault}");
     assert_eq!(times.load(Ordering::SeqCst), 0);
@@ -131,10 +129,10 @@ async fn k019_a_run_that_may_have_acted_is_failed_after_a_crash_and_not_repeated
 #[tokio::test]
 async fn k018_k019_a_question_survives_a_crash_and_its_answer_reaches_the_next_attempt() {
     let root = Scope::root();
-    let face = Face::of(&flight(&root, "Crab Air").0).side_effects(&CONFIRM, false);
+    let (flight, _) = flight(&root, "Crab Air");
     if let Some(folder) = doomed() {
         let core = Embedded::open(folder).await.expect("a core");
-        core.offer("flight", face).await.expect("offered");
+        core.offer("flight", &flight).await.expect("offered");
         let run = core.run("flight/confirm", Value::Null).start().await.expect("accepted");
         asked(&core, &run).await;
         wait_to_be_killed(&run).await;
@@ -147,11 +145,11 @@ async fn k018_k019_a_question_survives_a_crash_and_its_answer_reaches_the_next_a
     let inbox = core.inbox().await.expect("readable");
     assert_eq!(inbox.len(), 1, "{inbox:?}");
     assert_eq!(inbox[0].title, "Really?");
-    core.offer("flight", face).await.expect("offered");
-    core.answer(&inbox[0].id, Reply::Accepted(json!({"ok": true}))).await.expect("answered");
+    core.offer("flight", &flight).await.expect("offered");
+    core.answer(&inbox[0].id, Answer::Accepted(json!({"ok": true}))).await.expect("answered");
     assert_eq!(core.wait(&run).await.expect("succeeded"), json!("accepted true"));
     assert!(
-        core.answer(&inbox[0].id, Reply::Declined).await.expect_err("once").is(Code::AskDecided)
+        core.answer(&inbox[0].id, Answer::Declined).await.expect_err("once").is(Code::AskDecided)
     );
     core.close().await.expect("closed");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use wharf_embedded::{Ask, Embedded, Event, RunKey, What};
-use wharf_sdk::builtin::{Elicited, NOTIFY, Notice};
+use wharf_sdk::builtin::{Answer, NOTIFY, Notice};
 use wharf_sdk::{Active, Agent, Cx, Fault, JsonSchema, Scope, Tool};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
@@ -37,39 +37,41 @@ pub(crate) struct Small {
 
 pub(crate) const FLIGHT: Agent<Settings> = Agent::new("flight", "Finds flights.");
 pub(crate) const SEARCH: Tool<Trip, Vec<String>, Status> = Tool::new("search", "Searches.");
-pub(crate) const CONFIRM: Tool<(), String> = Tool::new("confirm", "Asks.");
+pub(crate) const CONFIRM: Tool<(), String> = Tool::new("confirm", "Asks.").side_effects(false);
 pub(crate) const HASTY: Tool<(), String> = Tool::new("hasty", "Asks and does not wait.");
 pub(crate) const TELL: Tool<(), ()> = Tool::new("tell", "Tells.");
 pub(crate) const COMPLETE: Tool<String, String> = Tool::new("complete", "Completes.");
 pub(crate) const RELAY: Tool<Trip, Vec<String>, Status> = Tool::new("relay", "Has others search.");
-pub(crate) const REMOTE: Tool<Trip, Vec<String>, Status> = Tool::new("remote", "Searched for.");
+pub(crate) const REMOTE: Tool<Trip, Vec<String>, Status> =
+    Tool::new("remote", "Searched for.").at("gull/search");
 pub(crate) const LOST: Tool<(), ()> = Tool::new("lost", "Calls what nobody does.");
 pub(crate) const NOBODY: Tool<(), ()> = Tool::new("nobody", "Nobody does this.");
 pub(crate) const PANIC: Tool<(), ()> = Tool::new("panic", "Panics.");
 pub(crate) const LARGE: Tool<(), Small> = Tool::new("large", "Gives too much.");
 pub(crate) const HANG: Tool<(), ()> = Tool::new("hang", "Never ends.");
 
-async fn search(trip: Trip, cx: Cx<Status>) -> Result<Vec<String>, Fault> {
+pub(crate) async fn search(trip: Trip, cx: Cx<Status>) -> Result<Vec<String>, Fault> {
     let settings = cx.config::<Settings>()?;
     for step in 1..=3 {
         cx.progress(Status { step }).await;
     }
-    cx.add_cost(42);
+    cx.cost(42);
     Ok(vec![format!("{} to {}", settings.airline, trip.to)])
 }
 
 async fn confirm((): (), cx: Cx) -> Result<String, Fault> {
-    Ok(match cx.elicit::<Confirm>("Really?").await? {
-        Elicited::Accepted(Confirm { ok }) => format!("accepted {ok}"),
-        Elicited::Declined => "declined".to_owned(),
-        Elicited::Cancelled => "cancelled".to_owned(),
-        Elicited::Denied => "denied".to_owned(),
-        Elicited::OffScript(text) => format!("off script: {text}"),
+    Ok(match cx.ask::<Confirm>("Really?").await? {
+        Answer::Accepted(Confirm { ok }) => format!("accepted {ok}"),
+        Answer::Declined => "declined".to_owned(),
+        Answer::Cancelled => "cancelled".to_owned(),
+        Answer::Denied => "denied".to_owned(),
+        Answer::OffScript(text) => format!("off script: {text}"),
+        Answer::Expired => "expired".to_owned(),
     })
 }
 
 async fn hasty((): (), cx: Cx) -> Result<String, Fault> {
-    let asked = cx.elicit::<Confirm>("Quick?");
+    let asked = cx.ask::<Confirm>("Quick?");
     Ok(match tokio::time::timeout(Duration::from_millis(50), asked).await {
         Ok(_) => "answered".to_owned(),
         Err(_) => "went on".to_owned(),

@@ -27,16 +27,20 @@
 
 mod values;
 
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wharf_vocab::{Code, Fault};
 
 use crate::wire::Wire;
 use crate::{Cx, Tool, Within, schema};
 
-pub use values::{Completion, Elicited, Level, Message, Notice, Prompt, Question, Reply, Said};
+pub use values::{Answer, Completion, Level, Message, Notice, Prompt, Question, Said};
 
 /// Asks for input. Every way in which whoever is asked may react is an output.
-pub const ELICIT: Tool<Question, Reply> =
+pub const ELICIT: Tool<Question, Answer> =
     Tool::speaking("wharf:elicit", "Asks for structured input.", Wire::Elicit);
 
 /// Tells something, without waiting for more than that it arrived.
@@ -52,41 +56,46 @@ pub const SAMPLE: Tool<Prompt, Completion> =
 ///
 /// ```
 /// use wharf_sdk::Scope;
-/// use wharf_sdk::builtin::{self, ELICIT, Elicited, Reply};
+/// use wharf_sdk::builtin::{self, Answer, ELICIT};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let scope = Scope::root();
-/// scope.provide(&ELICIT, |_question, _cx| async move { Ok(Reply::Accepted(7.into())) })?;
-/// assert_eq!(builtin::elicit::<u8>(&scope, "How many?").await?, Elicited::Accepted(7));
-/// assert!(builtin::elicit::<String>(&scope, "Who?").await.is_err());
+/// scope.provide(&ELICIT, |_question, _cx| async move { Ok(Answer::Accepted(7.into())) })?;
+/// assert_eq!(builtin::ask::<u8>(&scope, "How many?").await?, Answer::Accepted(7));
+/// assert!(builtin::ask::<String>(&scope, "Who?").await.is_err());
 /// # Ok(()) }
 /// ```
-pub async fn elicit<T: crate::Data>(
+pub async fn ask<T: DeserializeOwned + JsonSchema + 'static>(
     within: &impl Within,
     message: impl Into<String>,
-) -> Result<Elicited<T>, Fault> {
-    ask(within, Question::form(message, Value::Null)).await
+) -> Result<Answer<T>, Fault> {
+    ask_typed(within, Question::form(message, Value::Null)).await
 }
 
 /// Asks a question and reads the answer as a value of a type, whose schema the question is given.
-async fn ask<T: crate::Data>(
+async fn ask_typed<T: DeserializeOwned + JsonSchema + 'static>(
     within: &impl Within,
     mut question: Question,
-) -> Result<Elicited<T>, Fault> {
+) -> Result<Answer<T>, Fault> {
     let shape = schema::read_by::<T>();
     question.schema = shape.schema.clone();
-    Ok(match ELICIT.call(within, question).await? {
-        Reply::Accepted(value) => {
+    let answer = match ELICIT.call(within, question).await {
+        Err(fault) if fault.is(Code::AskExpired) => Answer::Expired,
+        answer => answer?,
+    };
+    Ok(match answer {
+        Answer::Accepted(value) => {
             if let Some((path, _)) = shape.misfit(&value) {
                 return Err(unfit(&path));
             }
             let read = serde_path_to_error::deserialize(value);
-            Elicited::Accepted(read.map_err(|error| unfit(&schema::pointer(error.path())))?)
+            Answer::Accepted(read.map_err(|error| unfit(&schema::pointer(error.path())))?)
         }
-        Reply::Declined => Elicited::Declined,
-        Reply::Cancelled => Elicited::Cancelled,
-        Reply::Denied => Elicited::Denied,
-        Reply::OffScript(text) => Elicited::OffScript(text),
+        Answer::Declined => Answer::Declined,
+        Answer::Cancelled => Answer::Cancelled,
+        Answer::Denied => Answer::Denied,
+        Answer::OffScript(text) => Answer::OffScript(text),
+        Answer::Expired => Answer::Expired,
     })
 }
 
@@ -101,13 +110,13 @@ pub(crate) async fn confirm(
     within: &impl Within,
     message: String,
     meta: serde_json::Map<String, Value>,
-) -> Result<Elicited<bool>, Fault> {
-    ask(within, Question { meta, ..Question::confirmation(message, Value::Null) }).await
+) -> Result<Answer<bool>, Fault> {
+    ask_typed(within, Question { meta, ..Question::confirmation(message, Value::Null) }).await
 }
 
 /// Tells something.
-pub async fn notify(within: &impl Within, message: impl Into<String>) -> Result<(), Fault> {
-    NOTIFY.call(within, Notice::new(message)).await
+pub async fn notify(within: &impl Within, notice: impl Into<Notice>) -> Result<(), Fault> {
+    NOTIFY.call(within, notice.into()).await
 }
 
 /// Has a model complete a text.
@@ -116,17 +125,53 @@ pub async fn sample(within: &impl Within, prompt: impl Into<String>) -> Result<C
 }
 
 impl<P> Cx<P> {
-    /// Asks for a value of a type; see [`elicit`].
-    pub async fn elicit<T: crate::Data>(
+    /// Asks a person or whoever looks after the run, and waits for the answer; the time of a
+    /// served call stands still meanwhile. The type says which answers fit.
+    ///
+    /// ```
+    /// use serde::Deserialize;
+    /// use wharf_sdk::{Answer, Cx, Fault, JsonSchema};
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Confirm { ok: bool }
+    ///
+    /// async fn may_i(cx: &Cx) -> Result<bool, Fault> {
+    ///     Ok(match cx.ask::<Confirm>("Shall I go on?").await? {
+    ///         Answer::Accepted(confirm) => confirm.ok,
+    ///         Answer::OffScript(text) => text == "yes",
+    ///         _ => false,
+    ///     })
+    /// }
+    /// ```
+    pub async fn ask<T: DeserializeOwned + JsonSchema + 'static>(
         &self,
         message: impl Into<String>,
-    ) -> Result<Elicited<T>, Fault> {
-        elicit(self, message).await
+    ) -> Result<Answer<T>, Fault> {
+        ask(self, message).await
     }
 
-    /// Tells something.
-    pub async fn notify(&self, message: impl Into<String>) -> Result<(), Fault> {
-        notify(self, message).await
+    /// The same, with an answer that is waited for only so long.
+    pub async fn ask_within<T: DeserializeOwned + JsonSchema + 'static>(
+        &self,
+        message: impl Into<String>,
+        time: Duration,
+    ) -> Result<Answer<T>, Fault> {
+        ask_typed(self, Question::form(message, Value::Null).within(time)).await
+    }
+
+    /// Tells people something, beside the call's output.
+    ///
+    /// ```
+    /// use wharf_sdk::builtin::{Level, Notice};
+    /// use wharf_sdk::{Cx, Fault};
+    ///
+    /// async fn tell(cx: &Cx) -> Result<(), Fault> {
+    ///     cx.notify("Half of it is done.").await?;
+    ///     cx.notify(Notice::new("The disk is nearly full.").level(Level::Warning)).await
+    /// }
+    /// ```
+    pub async fn notify(&self, notice: impl Into<Notice>) -> Result<(), Fault> {
+        notify(self, notice).await
     }
 
     /// Has a model complete a text.

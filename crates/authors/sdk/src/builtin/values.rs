@@ -1,5 +1,7 @@
 //! What built-in tools take and give.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -42,6 +44,25 @@ impl Question {
     }
 }
 
+/// Where `meta` says how long the answer is waited for.
+const DEADLINE: &str = "deadlineMs";
+
+impl Question {
+    /// The same question, whose answer is waited for so long.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.meta.insert(DEADLINE.to_owned(), ms.into());
+        self
+    }
+
+    /// How long the answer is waited for, in milliseconds, if the question says so.
+    #[must_use]
+    pub fn deadline_ms(&self) -> Option<u64> {
+        self.meta.get(DEADLINE).and_then(Value::as_u64)
+    }
+}
+
 fn form() -> String {
     method::FORM.to_owned()
 }
@@ -49,47 +70,20 @@ fn form() -> String {
 /// How a question was answered.
 ///
 /// ```
-/// use wharf_sdk::Scope;
-/// use wharf_sdk::builtin::{ELICIT, Question, Reply};
+/// use wharf_sdk::builtin::Answer;
 ///
-/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let scope = Scope::root();
-/// scope.provide(&ELICIT, |_question, _cx| async move { Ok(Reply::Declined) })?;
-/// let question = Question::form("Which seat?", serde_json::json!({"type": "string"}));
-/// assert_eq!(ELICIT.call(&scope, question).await?, Reply::Declined);
-/// # Ok(()) }
+/// fn seat(answer: Answer<String>) -> Option<String> {
+///     match answer {
+///         Answer::Accepted(seat) => Some(seat),
+///         Answer::OffScript(words) => words.strip_prefix("please ").map(str::to_owned),
+///         Answer::Declined | Answer::Cancelled | Answer::Denied | Answer::Expired => None,
+///     }
+/// }
+/// assert_eq!(seat(Answer::OffScript("please 12A".to_owned())), Some("12A".to_owned()));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "status", content = "content", rename_all = "snake_case")]
-pub enum Reply {
-    /// With a value.
-    Accepted(Value),
-    /// Whoever was asked does not want to.
-    Declined,
-    /// It was called off.
-    Cancelled,
-    /// It was not allowed.
-    Denied,
-    /// With words instead of a value.
-    OffScript(String),
-}
-
-/// How a typed question was answered.
-///
-/// ```
-/// use wharf_sdk::builtin::Elicited;
-///
-/// fn seat(answer: Elicited<String>) -> Option<String> {
-///     match answer {
-///         Elicited::Accepted(seat) => Some(seat),
-///         Elicited::OffScript(words) => words.strip_prefix("please ").map(str::to_owned),
-///         Elicited::Declined | Elicited::Cancelled | Elicited::Denied => None,
-///     }
-/// }
-/// assert_eq!(seat(Elicited::OffScript("please 12A".to_owned())), Some("12A".to_owned()));
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub enum Elicited<T> {
+pub enum Answer<T = Value> {
     /// With a value that fits.
     Accepted(T),
     /// Whoever was asked does not want to.
@@ -100,6 +94,8 @@ pub enum Elicited<T> {
     Denied,
     /// With words instead of a value.
     OffScript(String),
+    /// Not in time.
+    Expired,
 }
 
 /// How urgent a notice is.
@@ -160,6 +156,18 @@ impl Notice {
     pub fn progress(mut self, progress: f64) -> Self {
         self.progress = Some(progress);
         self
+    }
+}
+
+impl From<&str> for Notice {
+    fn from(message: &str) -> Self {
+        Self::new(message)
+    }
+}
+
+impl From<String> for Notice {
+    fn from(message: String) -> Self {
+        Self::new(message)
     }
 }
 

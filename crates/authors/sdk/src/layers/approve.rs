@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Map;
 use wharf_vocab::{Code, Executed, Fault};
 
-use crate::builtin::{self, Elicited};
+use crate::builtin::{self, Answer};
 use crate::{AnyLayer, Around};
 
 /// Asks for a yes before a call goes on.
@@ -18,7 +18,7 @@ use crate::{AnyLayer, Around};
 /// off. If nobody can be asked, it fails as the question did.
 ///
 /// ```
-/// use wharf_sdk::builtin::{ELICIT, Reply};
+/// use wharf_sdk::builtin::{Answer, ELICIT};
 /// use wharf_sdk::layers::Approve;
 /// use wharf_sdk::{Lane, Scope, Tool};
 ///
@@ -32,7 +32,7 @@ use crate::{AnyLayer, Around};
 /// }));
 /// // Whoever is asked pays small bills only.
 /// scope.provide(&ELICIT, |question, _cx| async move {
-///     Ok(Reply::Accepted((question.message == "Pay 5?").into()))
+///     Ok(Answer::Accepted((question.message == "Pay 5?").into()))
 /// })?;
 /// assert!(PAY.call(&scope, 5).await.is_ok());
 /// assert_eq!(PAY.call(&scope, 500).await.unwrap_err().code.as_str(), "tool.declined");
@@ -97,12 +97,12 @@ async fn approved(call: &Around, question: String) -> Result<(), Fault> {
     meta.extend(call.agent().map(|agent| ("agent".to_owned(), agent.into())));
     meta.extend(call.input().map(|input| ("input".to_owned(), input.clone())));
     let (code, how) = match builtin::confirm(call, question, meta).await? {
-        Elicited::Accepted(true) => return Ok(()),
-        Elicited::Accepted(false) | Elicited::Declined | Elicited::OffScript(_) => {
+        Answer::Accepted(true) => return Ok(()),
+        Answer::Accepted(false) | Answer::Declined | Answer::OffScript(_) => {
             (Code::ToolDeclined, "declined")
         }
-        Elicited::Denied => (Code::PermissionDenied, "denied"),
-        Elicited::Cancelled => (Code::ToolCanceled, "called off"),
+        Answer::Denied => (Code::PermissionDenied, "denied"),
+        Answer::Cancelled | Answer::Expired => (Code::ToolCanceled, "called off"),
     };
     let message = format!("The call of the tool {:?} was {how} before it was made.", call.tool());
     Err(Fault::new(code, message).executed(Executed::No))

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use wharf_vocab::Fault;
 
-use crate::life::lock;
 use crate::{Data, Layer, Next, Within};
 
 /// Remembers outputs, and gives them again for the same input instead of going on.
@@ -82,7 +82,7 @@ impl<O> Cache<O> {
     /// How many outputs it remembers now.
     #[must_use]
     pub fn len(&self) -> usize {
-        lock(&self.outputs).by_input.len()
+        self.outputs.lock().by_input.len()
     }
 
     /// Whether it remembers nothing.
@@ -93,7 +93,7 @@ impl<O> Cache<O> {
 
     /// Forgets everything.
     pub fn clear(&self) {
-        let mut outputs = lock(&self.outputs);
+        let mut outputs = self.outputs.lock();
         outputs.by_use.clear();
         let forgotten = std::mem::take(&mut outputs.by_input);
         drop(outputs);
@@ -142,12 +142,12 @@ impl<I: Data, O: Data + Clone, P: Data> Layer<I, O, P> for Cache<O> {
         let key = Arc::new(Input { tool: next.tool(), instance, input: key.to_string() });
         let cache = self.clone();
         Box::pin(async move {
-            let known = lock(&cache.outputs).get(&key, cache.age);
+            let known = cache.outputs.lock().get(&key, cache.age);
             if let Some(output) = known {
                 return Ok(output);
             }
             let output = next.run(input).await?;
-            lock(&cache.outputs).put(key, output.clone(), cache.size);
+            cache.outputs.lock().put(key, output.clone(), cache.size);
             Ok(output)
         })
     }

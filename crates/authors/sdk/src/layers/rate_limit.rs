@@ -1,14 +1,14 @@
 //! So many calls in a time.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use wharf_vocab::{Code, Executed, Fault};
 
 use super::line::Line;
-use crate::life::lock;
 use crate::{AnyLayer, Around};
 
 /// Lets so many calls begin in a time; the others wait in the order in which they came, or are
@@ -99,7 +99,7 @@ impl RateLimit {
     async fn pass(&self, tool: &str) -> Result<(), Fault> {
         // Nobody is before this one: no need to wait.
         if let Ok(_turn) = self.turn.try_acquire()
-            && lock(&self.bucket).take(Instant::now()).is_ok()
+            && self.bucket.lock().take(Instant::now()).is_ok()
         {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl RateLimit {
         // The semaphore is never closed.
         let _turn = self.turn.acquire().await.map_err(|_| refused(tool))?;
         loop {
-            let taken = lock(&self.bucket).take(Instant::now());
+            let taken = self.bucket.lock().take(Instant::now());
             let Err(wait) = taken else { return Ok(()) };
             tokio::time::sleep(wait).await;
         }

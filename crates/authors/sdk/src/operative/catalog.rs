@@ -1,6 +1,6 @@
 //! Which tool a request is for.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::Value;
 use wharf_protocol::tool::Incoming;
@@ -70,7 +70,7 @@ fn asks(incoming: &Incoming) -> bool {
 }
 
 fn exposed(place: &Place) -> Vec<Arc<Exposed>> {
-    let tables = place.0.tables.read().unwrap_or_else(PoisonError::into_inner);
+    let tables = place.0.tables.read();
     tables.exposed.clone()
 }
 

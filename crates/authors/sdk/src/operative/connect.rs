@@ -8,8 +8,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{Options, Serving, catalog, serve_with};
-use crate::transport::{self, Address, Error, Link, ws};
-use crate::{Place, Within};
+use crate::transport::{self, Address, Link, ws};
+use crate::{Error, Place, Within};
 
 /// How tools are offered to a core.
 ///
@@ -197,7 +197,7 @@ impl Keeper {
 
     /// Connects, offers and serves, once.
     async fn once(&self) -> Result<Connection, Error> {
-        let link = ws::connect_to(&self.address, &self.options.transport).await?;
+        let link = ws::connect_to(&self.address, &self.options.transport).await?.of_core();
         let serving = serve_with(&self.place, &link, self.options.serving.clone());
         let wait = self.options.transport.connect_max;
         let offered = tokio::time::timeout(wait, link.offer(catalog::offer(&self.place))).await;

@@ -1,19 +1,24 @@
 //! One request, from its arrival to its answer.
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use wharf_protocol::tool::value::Form;
 use wharf_protocol::tool::{Answer, Incoming};
-use wharf_vocab::{Code, Executed, Fault};
-use wharf_wire::tool_v1::Kind;
+use wharf_vocab::{Code, Executed, Fault, Micro, Object};
+use wharf_wire::agent_v1::Chunk;
+use wharf_wire::tool_v1::{Kind, method};
 
-use crate::face::Meter;
-use crate::transport::{Link, Served};
+use crate::builtin::Notice;
+use crate::host::{CallRequest, Host, Hosted};
+use crate::transport::{Exchange, Link, Outgoing, Served, Transport};
 use crate::{Exposed, Place, Scope};
 
 /// Pieces of progress on their way from a tool to the link; behind them the tool waits.
@@ -61,18 +66,14 @@ impl Server {
     }
 
     /// Where a request is worked on: whatever it cannot do here goes back to a peer of ours.
-    /// What the call costs is told there at once.
     fn scope(self: &Arc<Self>, incoming: &Incoming) -> Scope {
         if !self.link.is_extended() {
             return Scope::below(&self.place.0);
         }
+        let back: Arc<dyn Transport> = Arc::new(self.link.within(incoming));
         let (server, id, spent) = (Arc::clone(self), incoming.id.clone(), AtomicU64::new(0));
-        let meter = Meter(Box::new(move |micro| {
-            let before = spent.fetch_add(micro, Ordering::Relaxed);
-            server.served.cost(&id, before.saturating_add(micro));
-        }));
-        let back = Arc::new(self.link.within(incoming));
-        Scope::serving_over(&self.place.0, Arc::new(meter), back)
+        let host = PeerCall { server, id, spent, back: Arc::clone(&back) };
+        Scope::serving(&self.place.0, Arc::new(Hosted(Arc::new(host))), back)
     }
 
     /// Runs the tool and passes on what it says on the way.
@@ -101,6 +102,75 @@ impl Server {
             self.served.progress(id, piece).await;
         }
         result
+    }
+}
+
+/// One call that a peer of ours made. Files are not among what it can reach.
+struct PeerCall {
+    server: Arc<Server>,
+    id: String,
+    spent: AtomicU64,
+    back: Arc<dyn Transport>,
+}
+
+impl PeerCall {
+    fn request(&self, kind: Kind, method: impl Into<Cow<'static, str>>, input: Value) -> Exchange {
+        let (method, payload) = (method.into(), input);
+        self.back.request(Outgoing { kind, method, payload, heard: true, at: None })
+    }
+
+    async fn tell(&self, notice: Notice) -> Result<(), Fault> {
+        let payload = serde_json::to_value(notice).unwrap_or_default();
+        let told = self.request(Kind::Notify, method::NOTIFICATION, payload).answer.await;
+        told.unwrap_or(Answer::Lost).into_output().map(drop)
+    }
+
+    async fn invoke(&self, request: CallRequest) -> Result<Object, Fault> {
+        let CallRequest { tool, input, chunks, .. } = request;
+        let mut exchange = self.request(Kind::Elicit, tool, Value::Object(input));
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(piece) = exchange.progress.recv() => {
+                    // A reader that is slow or gone misses pieces, and delays nobody.
+                    let _ = chunks.try_send(Chunk::Partial { json: Form::Any.pack(piece) });
+                }
+                answer = &mut exchange.answer => break answer.unwrap_or(Answer::Lost),
+            }
+        };
+        answer.into_output().map(|output| Form::Any.pack(output))
+    }
+}
+
+impl Host for PeerCall {
+    /// What the call costs is told at once.
+    fn spend(&self, micro: Micro) {
+        let before = self.spent.fetch_add(micro, Ordering::Relaxed);
+        self.server.served.cost(&self.id, before.saturating_add(micro));
+    }
+
+    /// The wire has typed progress and messages; text and statuses are messages.
+    fn stream(&self, chunk: Chunk) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(async move {
+            match chunk {
+                Chunk::Partial { json } => {
+                    self.server.served.progress(&self.id, Value::Object(json)).await;
+                    Ok(())
+                }
+                Chunk::Text { text, .. } => self.tell(Notice::new(text)).await,
+                Chunk::Status { text, fraction } => {
+                    self.tell(Notice { progress: fraction, ..Notice::new(text) }).await
+                }
+            }
+        })
+    }
+
+    fn notify(&self, notice: Notice) -> BoxFuture<'_, Result<(), Fault>> {
+        Box::pin(self.tell(notice))
+    }
+
+    fn call(&self, request: CallRequest) -> BoxFuture<'_, Result<Object, Fault>> {
+        Box::pin(self.invoke(request))
     }
 }
 

@@ -1,105 +1,132 @@
-//! Describing an agent: its id, its tools, its limits.
+//! An agent process: its id, its tools, its limits, from its start to its end.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::Write as _;
-use std::marker::PhantomData;
+use std::num::NonZero;
+use std::panic;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use tokio::runtime::Builder;
+use wharf_wire::agent_v1::ToolDefinition;
 
-use crate::Fault;
+use super::{Endpoint, connection};
+use crate::host::{Served, served};
 use crate::name::is_name;
-use crate::process::service::{Parts, Service, protect, quiet_panics};
-use crate::process::tool::Draft;
-use crate::process::{AgentCx, Endpoint, Error};
+use crate::tool::TakesImplementation;
+use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool};
 
-/// No tool was added last, so there is none to adjust.
-#[derive(Debug)]
-pub struct Plain;
+/// How long threads that a tool still blocks are waited for at the end.
+const BLOCKED_MS: u64 = 1_000;
+/// Tools may block their thread, so even a small machine gets a few.
+const WORKERS_MIN: usize = 4;
 
-/// A tool was added last and can be adjusted.
-#[derive(Debug)]
-pub struct Adjusting;
-
-/// An agent and the tools it offers.
-///
-/// What comes right after [`tool`](AgentProcess::tool) adjusts that tool; mistakes are told by
-/// [`build`](AgentProcess::build) or [`run`](AgentProcess::run).
+/// An agent as a process that the core starts, and the tools it offers. Mistakes are told by
+/// [`build`](AgentProcess::build), [`serve`](AgentProcess::serve) or [`run`](AgentProcess::run).
 ///
 /// ```
-/// use serde::{Deserialize, Serialize};
-/// use wharf_sdk::process::{AgentCx, AgentProcess};
-/// use wharf_sdk::{Fault, JsonSchema};
+/// use wharf_sdk::{AgentProcess, Cx, Fault, Tool};
 ///
-/// #[derive(Deserialize, JsonSchema)]
-/// struct Numbers { a: i64, b: i64 }
+/// const ADD: Tool<(i64, i64), i64> =
+///     Tool::new("add", "Adds two numbers.").side_effects(false).tags(&["math"]);
 ///
-/// #[derive(Serialize, JsonSchema)]
-/// struct Sum { sum: i64 }
-///
-/// async fn add(input: Numbers, _cx: AgentCx) -> Result<Sum, Fault> {
-///     Ok(Sum { sum: input.a + input.b })
+/// async fn add((a, b): (i64, i64), _cx: Cx) -> Result<i64, Fault> {
+///     Ok(a + b)
 /// }
 ///
-/// let service = AgentProcess::new("dev.example.math", "1.0.0")
-///     .calls_max(8)
-///     .tool("add", "Adds two numbers.", add)
-///     .side_effects(false)
-///     .tags(["math"])
-///     .build()
-///     .expect("a usable agent");
-/// assert_eq!(service.tool_ids().collect::<Vec<_>>(), ["dev.example.math/add"]);
+/// let agent = AgentProcess::new("dev.example.math", "1.0.0").calls_max(8).tool(&ADD, add);
+/// assert_eq!(agent.build().expect("usable").tool_ids(), ["dev.example.math/add"]);
 /// ```
-#[derive(Debug)]
-pub struct AgentProcess<Last = Plain> {
+pub struct AgentProcess {
     id: String,
     version: String,
-    pub(super) tools: Vec<Draft>,
-    pub(super) problem: Option<crate::Error>,
+    scope: Scope,
+    problem: Option<Error>,
     calls_max: usize,
     keeps_keys: bool,
-    last: PhantomData<Last>,
+}
+
+/// An agent process that was checked.
+pub struct CheckedAgent {
+    pub(super) id: String,
+    pub(super) version: String,
+    pub(super) definitions: Vec<ToolDefinition>,
+    pub(super) tools: HashMap<String, Served>,
+    pub(super) calls_max: usize,
+    pub(super) keeps_keys: bool,
 }
 
 impl AgentProcess {
     /// An agent without tools. The id is the one of its manifest.
     #[must_use]
     pub fn new(id: impl Into<String>, version: impl Into<String>) -> Self {
+        Self::of(id, version, Scope::root())
+    }
+
+    /// An agent that offers the tools of a scope or of an [`Agent`](crate::Agent).
+    ///
+    /// Progress is shown as partial results. Questions, messages, completions and calls of tools
+    /// that say [where they are](Tool::at) go through the core.
+    ///
+    /// ```
+    /// use wharf_sdk::{AgentProcess, Cx, Fault, Scope, Tool};
+    ///
+    /// const LOCATE: Tool<(), String> =
+    ///     Tool::new("locate", "Where the user is.").at("browser/locate");
+    /// const GREET: Tool<String, String> = Tool::new("greet", "Greets somebody.");
+    ///
+    /// async fn greet(name: String, cx: Cx) -> Result<String, Fault> {
+    ///     let place = LOCATE.call(&cx, ()).await?;
+    ///     Ok(format!("Hello, {name} in {place}!"))
+    /// }
+    ///
+    /// let root = Scope::root();
+    /// root.provide(&GREET, greet).unwrap();
+    /// let agent = AgentProcess::of("dev.example.greeter", "1.0.0", &root);
+    /// assert_eq!(agent.build().expect("usable").tool_ids(), ["dev.example.greeter/greet"]);
+    /// ```
+    #[must_use]
+    pub fn of(id: impl Into<String>, version: impl Into<String>, agent: impl Into<Scope>) -> Self {
         Self {
             id: id.into(),
             version: version.into(),
-            tools: Vec::new(),
+            scope: agent.into(),
             problem: None,
             calls_max: 256,
             keeps_keys: false,
-            last: PhantomData,
         }
     }
-}
 
-impl<Last> AgentProcess<Last> {
-    /// Adds a tool: its name, what it does, and the function that does it. Input and output are
-    /// JSON objects; their schemas come from their types. A tool without output returns `()`.
+    /// Adds a tool with its implementation.
     ///
-    /// Calls run side by side. A handler that blocks its thread for long keeps others from
-    /// running; put such work into `tokio::task::spawn_blocking`.
+    /// Calls run side by side. A tool that blocks its thread for long keeps others from running;
+    /// put such work into `tokio::task::spawn_blocking`.
     #[must_use]
-    pub fn tool<I, O, F, Fut>(
-        mut self,
-        name: impl Into<String>,
-        description: impl Into<String>,
-        handler: F,
-    ) -> AgentProcess<Adjusting>
+    pub fn tool<I, O, P, S, F, Fut>(self, tool: &Tool<I, O, P, S>, implementation: F) -> Self
     where
-        I: DeserializeOwned + JsonSchema + Send + 'static,
-        O: Serialize + JsonSchema + Send + 'static,
-        F: Fn(I, AgentCx) -> Fut + Send + Sync + 'static,
+        I: Data,
+        O: Data,
+        P: Data,
+        S: TakesImplementation,
+        F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, Fault>> + Send + 'static,
     {
-        self.tools.push(Draft::new(name.into(), description.into(), handler));
-        self.becomes()
+        let added = self.scope.provide(tool, implementation);
+        self.noted(added)
+    }
+
+    /// Adds a tool that has an implementation of its own.
+    #[must_use]
+    pub fn own<I: Data, O: Data, P: Data>(self, tool: &Tool<I, O, P, Implemented>) -> Self {
+        let added = self.scope.offer(tool);
+        self.noted(added)
+    }
+
+    fn noted(mut self, added: Result<(), Error>) -> Self {
+        self.problem = self.problem.or(added.err());
+        self
     }
 
     /// How many calls the agent works on at once, at least one; the next is answered `tool.busy`.
@@ -119,31 +146,30 @@ impl<Last> AgentProcess<Last> {
         self
     }
 
-    /// Checks the agent and its tools.
-    pub fn build(self) -> Result<Service, Error> {
+    /// Checks the agent and its tools, for tests and where the core is not found through the
+    /// environment.
+    pub fn build(self) -> Result<CheckedAgent, Error> {
         if !is_name(&self.id, 200) {
             return Err(Error::AgentId);
         }
         if let Some(problem) = self.problem {
-            return Err(Error::Tools(problem));
+            return Err(problem);
         }
         let mut definitions = Vec::new();
         let mut tools = HashMap::new();
-        for draft in self.tools {
-            let (definition, tool) = draft.build(&self.id)?;
-            if tools.insert(definition.tool_id.clone(), tool).is_some() {
-                return Err(Error::SameName { name: definition.name });
-            }
+        for tool in served(&self.scope) {
+            let definition = definition(&self.id, &tool);
+            tools.insert(definition.tool_id.clone(), tool);
             definitions.push(definition);
         }
-        Ok(Service::new(Parts {
+        Ok(CheckedAgent {
             id: self.id,
             version: self.version,
             definitions,
             tools,
             calls_max: self.calls_max,
             keeps_keys: self.keeps_keys,
-        }))
+        })
     }
 
     /// Serves the core that started this process until one of them ends it. This is what `main`
@@ -153,7 +179,7 @@ impl<Last> AgentProcess<Last> {
         quiet_panics();
         protect();
         let id = self.id.clone();
-        let served = self.build().and_then(|service| service.serve(&Endpoint::from_env()?));
+        let served = self.build().and_then(|agent| agent.serve(&Endpoint::from_env()?));
         match served {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -163,60 +189,95 @@ impl<Last> AgentProcess<Last> {
             }
         }
     }
+}
 
-    fn becomes<Next>(self) -> AgentProcess<Next> {
-        AgentProcess {
-            id: self.id,
-            version: self.version,
-            tools: self.tools,
-            problem: self.problem,
-            calls_max: self.calls_max,
-            keeps_keys: self.keeps_keys,
-            last: PhantomData,
-        }
+impl CheckedAgent {
+    /// The ids of the tools, in the order in which they were added.
+    #[must_use]
+    pub fn tool_ids(&self) -> Vec<&str> {
+        self.definitions.iter().map(|definition| definition.tool_id.as_str()).collect()
+    }
+
+    /// Connects once, serves until the session is over, and stops everything that runs. Blocks
+    /// this thread, which belongs to the connection meanwhile; not to be called from async code.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), wharf_sdk::Error> {
+    /// use wharf_sdk::AgentProcess;
+    /// use wharf_sdk::process::Endpoint;
+    ///
+    /// let agent = AgentProcess::new("dev.example.idle", "1.0.0").build()?;
+    /// agent.serve(&Endpoint::new("/run/wharf/agents.sock", "a token")?)
+    /// # }
+    /// ```
+    pub fn serve(self, endpoint: &Endpoint) -> Result<(), Error> {
+        let token = endpoint.token_for(&self.id)?;
+        let workers = thread::available_parallelism().map_or(1, NonZero::get).max(WORKERS_MIN);
+        let tools = Builder::new_multi_thread()
+            .worker_threads(workers)
+            .thread_name("tool")
+            .enable_all()
+            .build()?;
+        let session = Builder::new_current_thread().enable_all().build()?;
+        let work = connection::serve(self, endpoint, token, tools.handle().clone());
+        let served = session.block_on(work);
+        tools.shutdown_timeout(Duration::from_millis(BLOCKED_MS));
+        served
     }
 }
 
-impl AgentProcess<Adjusting> {
-    /// Whether the tool acts on the world. Without this the core assumes that it does, and does
-    /// not repeat a call whose answer was lost.
-    #[must_use]
-    pub fn side_effects(self, side_effects: bool) -> Self {
-        self.adjust(|tool| tool.side_effects = Some(side_effects))
+/// What the core is told about a tool.
+fn definition(agent_id: &str, tool: &Served) -> ToolDefinition {
+    let terms = tool.terms();
+    let told = [("mock", terms.mock), ("free", terms.free)];
+    let told = told.iter().filter(|(_, is_said)| *is_said).map(|(word, _)| *word);
+    let capabilities = ["streaming", "cancellation"].into_iter().chain(told);
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+    ToolDefinition {
+        tool_id: format!("{agent_id}/{}", tool.name()),
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        input_schema: tool.input_schema().clone(),
+        output_schema: (!tool.gives_nothing()).then(|| tool.output_schema().clone()),
+        capabilities: Some(capabilities.map(str::to_owned).collect()),
+        side_effects: terms.side_effects,
+        requires_directive: terms.requires_directive,
+        tags: (!terms.tags.is_empty()).then(|| texts(terms.tags)),
     }
+}
 
-    /// Whether the tool is called only after somebody has approved the call.
-    #[must_use]
-    pub fn requires_directive(self, requires_directive: bool) -> Self {
-        self.adjust(|tool| tool.requires_directive = Some(requires_directive))
+impl fmt::Debug for AgentProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentProcess").field("id", &self.id).finish_non_exhaustive()
     }
+}
 
-    /// Groups for display.
-    #[must_use]
-    pub fn tags(self, tags: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        let tags = tags.into_iter().map(Into::into).collect();
-        self.adjust(|tool| tool.tags = Some(tags))
+impl fmt::Debug for CheckedAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CheckedAgent").field("tools", &self.tool_ids()).finish_non_exhaustive()
     }
+}
 
-    /// The tool can pretend: it is called in mode `mock` too, and then makes something up and acts
-    /// on nothing ([`AgentCx::mode`](super::AgentCx::mode)).
-    #[must_use]
-    pub fn mock(self) -> Self {
-        self.adjust(|tool| tool.mock = true)
+/// Makes panics say where they happened and not what they said: the text of a panic can quote
+/// what a tool was given. Whoever asks for a backtrace gets everything.
+fn quiet_panics() {
+    if std::env::var_os("RUST_BACKTRACE").is_some() {
+        return;
     }
+    panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        // When standard error is gone there is nobody left to tell.
+        let _ = writeln!(std::io::stderr(), "panic at {place}; set RUST_BACKTRACE=1 to see more");
+    }));
+}
 
-    /// The tool never costs anything, so it is called even where no money is left. One that
-    /// reports a cost all the same is booked, and no longer believed.
-    #[must_use]
-    pub fn free(self) -> Self {
-        self.adjust(|tool| tool.free = true)
-    }
-
-    fn adjust(mut self, change: impl FnOnce(&mut Draft)) -> Self {
-        if let Some(tool) = self.tools.last_mut() {
-            change(tool);
-        }
-        self
+/// Keeps other processes of the same user from reading the token out of this one's environment or
+/// memory. Where the system does not know how, nothing is lost that was there before.
+fn protect() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
 
@@ -224,23 +285,16 @@ impl AgentProcess<Adjusting> {
 mod tests {
     use super::*;
 
-    #[derive(serde::Deserialize, JsonSchema)]
-    struct Nothing {}
+    const TOOL: Tool<(), ()> = Tool::new("t", "Does nothing.");
+    const NAMELESS: Tool<(), ()> = Tool::new("", "Does nothing.");
+    const SLASHED: Tool<(), ()> = Tool::new("a/b", "Does nothing.");
 
-    async fn nothing(_input: Nothing, _cx: AgentCx) -> Result<(), Fault> {
+    async fn nothing((): (), _cx: Cx) -> Result<(), Fault> {
         Ok(())
-    }
-
-    async fn takes_a_list(_input: Vec<String>, _cx: AgentCx) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    async fn gives_text(_input: Nothing, _cx: AgentCx) -> Result<String, Fault> {
-        Ok(String::new())
     }
 
     #[track_caller]
-    fn check<Last>(agent: AgentProcess<Last>, expect: &str) {
+    fn check(agent: AgentProcess, expect: &str) {
         let error = agent.build().expect_err("not a usable agent");
         assert!(error.to_string().contains(expect), "{error}");
     }
@@ -249,11 +303,27 @@ mod tests {
     fn mistakes_are_told_when_the_agent_is_built() {
         let agent = || AgentProcess::new("a.b", "1.0.0");
         check(AgentProcess::new("a/b", "1.0.0"), "an agent's id has");
-        check(agent().tool("", "x", nothing), "cannot name a tool");
-        check(agent().tool("a/b", "x", nothing), "cannot name a tool");
-        check(agent().tool("t", "x", nothing).tool("t", "y", nothing), "two tools are called");
-        check(agent().tool("t", "x", takes_a_list), "use a struct with named fields");
-        check(agent().tool("t", "x", gives_text), "the output of the tool \"t\"");
-        assert!(agent().tool("t", "x", nothing).build().is_ok());
+        check(agent().tool(&NAMELESS, nothing), "cannot name a tool");
+        check(agent().tool(&SLASHED, nothing), "cannot name a tool");
+        check(agent().tool(&TOOL, nothing).tool(&TOOL, nothing), "two tools are called");
+        assert!(agent().tool(&TOOL, nothing).build().is_ok());
+    }
+
+    #[test]
+    fn types_that_are_no_objects_are_described_as_objects() {
+        const LISTS: Tool<Vec<String>, String> = Tool::new("lists", "Takes a list, gives a text.");
+        let joined = |list: Vec<String>, _cx: Cx| async move { Ok::<_, Fault>(list.join(" ")) };
+        let agent = AgentProcess::new("a.b", "1").tool(&LISTS, joined).build().expect("usable");
+        let definition = &agent.definitions[0];
+        assert_eq!(definition.input_schema["type"], "object");
+        assert_eq!(definition.output_schema.as_ref().expect("an output")["type"], "object");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn others_of_the_same_user_cannot_look_into_a_protected_process() {
+        use rustix::process::{DumpableBehavior, dumpable_behavior};
+        super::protect();
+        assert_eq!(dumpable_behavior(), Ok(DumpableBehavior::NotDumpable));
     }
 }

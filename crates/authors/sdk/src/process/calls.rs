@@ -13,21 +13,22 @@ use wharf_vocab::limits::CANCEL_GRACE_MS;
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, PartyKind, QuestionId};
 
-use crate::process::cx::{Cancel, InvokeWaiter};
+use super::host::InvokeWaiter;
+use crate::host::Cancel;
 
 /// Keys that are kept at once; a call with another is refused until one of them is old enough.
-pub(crate) const KEYS_MAX: usize = 100_000;
+pub(super) const KEYS_MAX: usize = 100_000;
 /// How long a key is kept after its call has ended. The core is told, and repeats nothing later
 /// than that on the strength of a key.
-pub(crate) const KEYS_KEPT_MS: u64 = 10 * 60 * 1000;
+pub(super) const KEYS_KEPT_MS: u64 = 10 * 60 * 1000;
 const KEYS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Who waits for the answer to a question.
-pub(crate) type Waiter = oneshot::Sender<Result<Answered, SendError>>;
+pub(super) type Waiter = oneshot::Sender<Result<Answered, SendError>>;
 
 /// The calls that are open.
 #[derive(Debug)]
-pub(crate) struct Calls {
+pub(super) struct Calls {
     open: HashMap<CallId, Open>,
     questions: HashMap<QuestionId, (CallId, Waiter)>,
     invokes: HashMap<InvokeId, (CallId, InvokeWaiter)>,
@@ -44,7 +45,7 @@ struct Open {
 }
 
 impl Calls {
-    pub(crate) fn new(keeps_keys: bool) -> Self {
+    pub(super) fn new(keeps_keys: bool) -> Self {
         let keys =
             keeps_keys.then(|| IdempotencyTable::new(KEYS_MAX, KEYS_BYTES_MAX, KEYS_KEPT_MS));
         Self { open: HashMap::new(), questions: HashMap::new(), invokes: HashMap::new(), keys }
@@ -52,7 +53,7 @@ impl Calls {
 
     /// Takes a call; gives back how it is canceled if it is to be executed. A call that is not
     /// gets its result from here, now or later.
-    pub(crate) fn take(
+    pub(super) fn take(
         &mut self,
         now: Moment,
         session: &mut AgentSession,
@@ -84,7 +85,7 @@ impl Calls {
     }
 
     /// Ends a call, and with it all calls that waited for it.
-    pub(crate) fn finish(
+    pub(super) fn finish(
         &mut self,
         now: Moment,
         session: &mut AgentSession,
@@ -117,7 +118,7 @@ impl Calls {
     }
 
     /// Passes a cancel on to a call's handler.
-    pub(crate) fn cancel(
+    pub(super) fn cancel(
         &mut self,
         now: Moment,
         session: &mut AgentSession,
@@ -136,19 +137,19 @@ impl Calls {
     }
 
     /// Tells every handler to stop within this time.
-    pub(crate) fn cancel_all(&self, within_ms: u64) {
+    pub(super) fn cancel_all(&self, within_ms: u64) {
         for open in self.open.values() {
             open.cancel.cancel(within_ms);
         }
     }
 
     /// Takes note of who waits for an answer.
-    pub(crate) fn asked(&mut self, ask_id: QuestionId, call_id: CallId, waiter: Waiter) {
+    pub(super) fn asked(&mut self, ask_id: QuestionId, call_id: CallId, waiter: Waiter) {
         self.questions.insert(ask_id, (call_id, waiter));
     }
 
     /// Gives an answer to who waits for it.
-    pub(crate) fn answered(&mut self, answered: Answered) {
+    pub(super) fn answered(&mut self, answered: Answered) {
         if let Some((_, waiter)) = self.questions.remove(&answered.ask_id) {
             // A handler that no longer waits is no mistake.
             let _ = waiter.send(Ok(answered));
@@ -156,19 +157,19 @@ impl Calls {
     }
 
     /// Takes note of who waits for a call through the core.
-    pub(crate) fn invoked(&mut self, id: InvokeId, call_id: CallId, waiter: InvokeWaiter) {
+    pub(super) fn invoked(&mut self, id: InvokeId, call_id: CallId, waiter: InvokeWaiter) {
         self.invokes.insert(id, (call_id, waiter));
     }
 
     /// Gives a piece of output to who waits for it, if there is room.
-    pub(crate) fn invoke_chunk(&mut self, invoke_id: &InvokeId, chunk: Chunk) {
+    pub(super) fn invoke_chunk(&mut self, invoke_id: &InvokeId, chunk: Chunk) {
         if let Some((_, waiter)) = self.invokes.get(invoke_id) {
             // A handler that reads slowly or not at all misses pieces, and delays nobody.
             let _ = waiter.chunks.try_send(chunk);
         }
     }
 
-    pub(crate) fn invoke_ended(&mut self, ended: InvokeEnded) {
+    pub(super) fn invoke_ended(&mut self, ended: InvokeEnded) {
         if let Some((_, waiter)) = self.invokes.remove(&ended.invoke_id) {
             // A handler that no longer waits is no mistake.
             let _ = waiter.end.send(ended.outcome);
@@ -176,12 +177,12 @@ impl Calls {
     }
 
     /// Nobody waits for this call any more.
-    pub(crate) fn taken_back(&mut self, invoke_id: &InvokeId) {
+    pub(super) fn taken_back(&mut self, invoke_id: &InvokeId) {
         self.invokes.remove(invoke_id);
     }
 
     /// Lets everybody who waits for something know that it will not come.
-    pub(crate) fn forget_waiters(&mut self) {
+    pub(super) fn forget_waiters(&mut self) {
         self.questions.clear();
         self.invokes.clear();
     }

@@ -23,10 +23,11 @@ use wharf_protocol::agent::{
 use wharf_vocab::{Micro, Timestamp};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, Sdk, SessionToken};
 
-use crate::process::calls::{Calls, KEYS_KEPT_MS, KEYS_MAX, Waiter};
-use crate::process::cx::{InvokeWaiter, Taken};
-use crate::process::service::Parts;
-use crate::process::{Endpoint, Error};
+use super::Endpoint;
+use super::agent::CheckedAgent;
+use super::calls::{Calls, KEYS_KEPT_MS, KEYS_MAX, Waiter};
+use super::host::InvokeWaiter;
+use crate::Error;
 
 const READ_BYTES: usize = 64 * 1024;
 /// What handlers may have waiting for the connection.
@@ -38,20 +39,18 @@ const STOP_MS: u64 = 3_000;
 /// How long the last bytes may take to be written, and then the last handlers to stop.
 const LAST_MS: u64 = 1_000;
 
+/// Who is told whether something could be sent.
+type Taken = oneshot::Sender<Result<(), SendError>>;
+
 /// What handlers want of the connection.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(super) enum Command {
     /// Send a piece of output.
-    Stream { call_id: CallId, chunk: Chunk, taken: oneshot::Sender<Result<(), SendError>> },
+    Stream { call_id: CallId, chunk: Chunk, taken: Taken },
     /// Ask a question.
     Ask { question: Box<Question>, waiter: Waiter },
     /// Tell people something.
-    Notify {
-        call_id: CallId,
-        level: NoticeLevel,
-        text: String,
-        taken: oneshot::Sender<Result<(), SendError>>,
-    },
+    Notify { call_id: CallId, level: NoticeLevel, text: String, taken: Taken },
     /// Call a tool through the core.
     Invoke { request: Box<InvokeRequest>, waiter: InvokeWaiter, taken: Taken },
     /// Call off a call that was made through the core.
@@ -64,7 +63,7 @@ pub(crate) enum Command {
 
 /// The connection and all it stands for.
 struct Connection {
-    parts: Parts,
+    agent: CheckedAgent,
     session: AgentSession,
     started: Instant,
     calls: Calls,
@@ -81,18 +80,18 @@ struct Connection {
 }
 
 /// Serves the core until the session is over.
-pub(crate) async fn serve(
-    parts: Parts,
+pub(super) async fn serve(
+    agent: CheckedAgent,
     endpoint: &Endpoint,
     token: SessionToken,
     workers: Handle,
 ) -> Result<(), Error> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(Error::Process)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Process)?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let stream = endpoint.connect().await.map_err(Error::Unreachable)?;
     let (mut reader, mut writer) = tokio::io::split(stream);
     let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
-    let mut connection = Connection::new(parts, token, commands, workers);
+    let mut connection = Connection::new(agent, token, commands, workers);
     let mut input = vec![0; READ_BYTES].into_boxed_slice();
     let mut output = Cursor::new(Vec::new());
     loop {
@@ -147,7 +146,7 @@ async fn told_to_stop(terminate: &mut Signal, interrupt: &mut Signal) {
 
 impl Connection {
     fn new(
-        parts: Parts,
+        agent: CheckedAgent,
         token: SessionToken,
         commands: mpsc::Sender<Command>,
         workers: Handle,
@@ -156,20 +155,20 @@ impl Connection {
         let at = calendar();
         let prefix = IdPrefix::new(format!("{:x}-{:x}", std::process::id(), at.0))
             .expect("a few hexadecimal digits are a prefix");
-        let mut config = AgentConfig::new(token, &parts.id, prefix);
-        config.agent_version.clone_from(&parts.version);
+        let mut config = AgentConfig::new(token, &agent.id, prefix);
+        config.agent_version.clone_from(&agent.version);
         config.capabilities.extend(["ask", "notify", "invoke"].map(str::to_owned));
         let offer = IdempotencyOffer::Process { kept_ms: KEYS_KEPT_MS, keys_max: KEYS_MAX as u64 };
-        config.idempotency = parts.keeps_keys.then_some(offer);
+        config.idempotency = agent.keeps_keys.then_some(offer);
         config.sdk = Some(Sdk {
             name: env!("CARGO_PKG_NAME").to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         });
-        config.limits.calls_open_max = parts.calls_max;
+        config.limits.calls_open_max = agent.calls_max;
         Self {
             session: AgentSession::new(Moment::new(0, at), config),
             started,
-            calls: Calls::new(parts.keeps_keys),
+            calls: Calls::new(agent.keeps_keys),
             commands,
             workers,
             running: TaskTracker::new(),
@@ -177,7 +176,7 @@ impl Connection {
             stop_at: None,
             flush_until: None,
             closed: None,
-            parts,
+            agent,
         }
     }
 
@@ -285,7 +284,7 @@ impl Connection {
             None => Ok(()),
             Some(why) if why.is_orderly() => Ok(()),
             Some(AgentClose::Refused(fault)) => {
-                Err(Error::Refused { code: fault.code.to_string() })
+                Err(Error::NotAdmitted { code: fault.code.to_string() })
             }
             Some(why) => Err(Error::Session { why: words(&why) }),
         }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use wharf_wire::agent_v1::SessionToken;
 
-use crate::process::Error;
+use crate::Error;
 
 const SOCKET: &str = "OPENSENTIENCE_SOCKET";
 const TOKEN: &str = "OPENSENTIENCE_SESSION_TOKEN";
@@ -44,7 +44,7 @@ enum Place {
 }
 
 /// A connection of either kind.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
@@ -53,23 +53,23 @@ impl Endpoint {
     /// that is connected already; and a token.
     pub fn new(address: &str, token: impl Into<String>) -> Result<Self, Error> {
         if let Some(number) = address.strip_prefix("fd:") {
-            let number: RawFd = number.parse().map_err(|_| Error::Address)?;
+            let number: RawFd = number.parse().map_err(|_| unusable(address))?;
             if number < 0 {
-                return Err(Error::Address);
+                return Err(unusable(address));
             }
             let (place, token) = (Place::Inherited(number), SessionToken::new(token));
             return Ok(Self { place, token, agent_id: None });
         }
         let place = match address.strip_prefix("tcp:") {
             Some(address) => {
-                let address: SocketAddr = address.parse().map_err(|_| Error::Address)?;
+                let parsed: SocketAddr = address.parse().map_err(|_| unusable(address))?;
                 // The token would travel in the open on any other network.
-                if !address.ip().is_loopback() {
-                    return Err(Error::Address);
+                if !parsed.ip().is_loopback() {
+                    return Err(unusable(address));
                 }
-                Place::Tcp(address)
+                Place::Tcp(parsed)
             }
-            None if address.is_empty() => return Err(Error::Address),
+            None if address.is_empty() => return Err(unusable(address)),
             None => Place::Unix(PathBuf::from(address)),
         };
         Ok(Self { place, token: SessionToken::new(token), agent_id: None })
@@ -93,7 +93,7 @@ impl Endpoint {
     }
 
     /// The token, if the agent is the one that the core wanted to start.
-    pub(crate) fn token_for(&self, own: &str) -> Result<SessionToken, Error> {
+    pub(super) fn token_for(&self, own: &str) -> Result<SessionToken, Error> {
         match &self.agent_id {
             Some(wanted) if wanted != own => {
                 Err(Error::OtherAgent { own: own.to_owned(), wanted: wanted.clone() })
@@ -102,7 +102,7 @@ impl Endpoint {
         }
     }
 
-    pub(crate) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+    pub(super) async fn connect(&self) -> io::Result<Box<dyn Stream>> {
         Ok(match &self.place {
             Place::Unix(path) => Box::new(UnixStream::connect(path).await?),
             Place::Inherited(number) => Box::new(inherited(*number)?),
@@ -113,6 +113,12 @@ impl Endpoint {
             }
         })
     }
+}
+
+fn unusable(address: &str) -> Error {
+    let why = "the address of the core is a path, `tcp:` with a loopback address and port, or `fd:` \
+               with a number";
+    Error::Address { address: address.to_owned(), why }
 }
 
 /// The connection that the process was started with, as an own descriptor. What the process

@@ -1,35 +1,31 @@
 //! Serve tools as an agent: a process that the core starts.
 //!
-//! An agent is a process that the core starts and that offers tools. A tool is an async function
-//! from a typed input and an [`AgentCx`] to a typed output or a [`Fault`](crate::Fault); everything else (connecting,
-//! the handshake, schemas, validation, streams, cancellation, heartbeats, one result for each
-//! call, an orderly end) is done here.
+//! Everything but the tools is done here: connecting, the handshake, schemas, validation, streams,
+//! cancellation, heartbeats, one result for each call, an orderly end.
 //!
 //! ```no_run
 //! use serde::{Deserialize, Serialize};
-//! use wharf_sdk::process::{AgentCx, AgentProcess};
-//! use wharf_sdk::{Fault, JsonSchema};
+//! use wharf_sdk::{AgentProcess, Cx, Fault, JsonSchema, tool};
 //!
-//! #[derive(Deserialize, JsonSchema)]
+//! #[derive(Serialize, Deserialize, JsonSchema)]
 //! struct Greet {
 //!     name: String,
 //! }
 //!
-//! #[derive(Serialize, JsonSchema)]
+//! #[derive(Serialize, Deserialize, JsonSchema)]
 //! struct Greeting {
 //!     text: String,
 //! }
 //!
-//! async fn greet(input: Greet, cx: AgentCx) -> Result<Greeting, Fault> {
+//! /// Greets somebody.
+//! #[tool(side_effects = false)]
+//! async fn greet(input: Greet, cx: Cx) -> Result<Greeting, Fault> {
 //!     cx.status("thinking of something nice", 0.5).await?;
 //!     Ok(Greeting { text: format!("Hello, {}!", input.name) })
 //! }
 //!
 //! fn main() -> std::process::ExitCode {
-//!     AgentProcess::new("dev.example.greeter", env!("CARGO_PKG_VERSION"))
-//!         .tool("greet", "Greets somebody.", greet)
-//!         .side_effects(false)
-//!         .run()
+//!     AgentProcess::new("dev.example.greeter", env!("CARGO_PKG_VERSION")).own(&GREET).run()
 //! }
 //! ```
 //!
@@ -46,27 +42,16 @@
 //! - There is no way back after a lost or refused connection: the process ends, and the core
 //!   decides whether to start it again.
 
+mod address;
 mod agent;
 mod calls;
 mod connection;
-mod cx;
-mod directive;
 mod endpoint;
-mod error;
-mod execute;
-mod face;
-mod service;
-mod tool;
+mod files;
+mod host;
 
-pub use agent::{Adjusting, AgentProcess, Plain};
-pub use cx::{
-    AgentCx, Answer, Called, Calling, InputFile, LargeText, Written, cannot_read, cannot_write,
-};
-pub use directive::directive_required;
+pub use agent::{AgentProcess, CheckedAgent};
 pub use endpoint::Endpoint;
-pub use error::Error;
-pub use service::Service;
-pub use wharf_wire::agent_v1::{Actor, Caller, Chunk, NoticeLevel, PartyKind, TextChannel};
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Listen, Options};
+use super::{Listen, Options};
+use crate::Error;
 
 /// Where a core shows the files of runs to a server that it fences in.
 const ARTIFACTS: &str = "/artifacts";

@@ -1,12 +1,11 @@
 //! From inputs as they came to inputs as the handler's type wants them.
 
 use serde_json::Value;
-use wharf_toolserver::Failure;
+use wharf_toolserver::{Call, Failure};
 use wharf_wire::run_v1::code;
 
-use super::ToolCx;
-use super::file::MARK;
 use crate::Object;
+use crate::file::MARK;
 
 /// The largest file that becomes a value.
 const VALUE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -25,14 +24,12 @@ enum Wants {
 }
 
 /// Reads what inputs refer to, as far as the schema wants values of them.
-pub(super) async fn hydrate(schema: &Value, cx: &ToolCx) -> Result<Object, Failure> {
-    let mut inputs = cx.call().inputs.clone();
+pub(super) async fn hydrate(schema: &Value, call: &Call) -> Result<Object, Failure> {
+    let mut inputs = call.inputs.clone();
     for (key, value) in &mut inputs {
         let wants = wants(schema, key);
-        if wants == Wants::File {
-            *value = Value::String(key.clone());
-        } else if cx.call().files.is_reference(key, value) {
-            let bytes = cx.call().files.read(key, VALUE_BYTES_MAX).await?;
+        if wants != Wants::File && call.files.is_reference(key, value) {
+            let bytes = call.files.read(key, VALUE_BYTES_MAX).await?;
             *value = valued(key, &bytes, wants)?;
         }
     }
@@ -99,8 +96,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::toolserver::ToolFile;
-    use crate::{JsonSchema, schema};
+    use crate::{File, JsonSchema, schema};
 
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its schema is looked at")]
@@ -110,8 +106,8 @@ mod tests {
         kind: Kind,
         state: Option<State>,
         table: BTreeMap<String, u8>,
-        image: ToolFile,
-        mask: Option<ToolFile>,
+        image: File,
+        mask: Option<File>,
         any: Value,
     }
 

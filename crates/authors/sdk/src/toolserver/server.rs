@@ -1,23 +1,30 @@
 //! A tool server of an author's own, from its handler to its end.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::json;
+use futures::future::BoxFuture;
+use jsonschema::Validator;
+use serde_json::{Value, json};
 use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::task::AbortOnDropHandle;
 use wharf_toolserver::server::Server;
-use wharf_vocab::ToolId;
+use wharf_toolserver::{Call, Done, Failure, Handler, Reporter};
+use wharf_vocab::{Object, ToolId};
+use wharf_wire::run_v1::code;
 
 use super::arguments::{self, Asked};
-use super::handler::{Draft, Typed};
-use super::{Error, Listen, Options, ToolCx};
-use crate::Fault;
+use super::host::RunHost;
+use super::hydrate::hydrate;
+use super::{Listen, Options};
+use crate::exposed::compile;
+use crate::host::{Host, Served, served_by_name};
+use crate::tool::TakesImplementation;
+use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool, schema};
 
 /// Threads for connections and files; handlers have others.
 const SERVER_THREADS: usize = 2;
@@ -26,28 +33,77 @@ const SERVER_THREADS: usize = 2;
 #[derive(Debug)]
 pub struct ToolServer {
     reference: String,
-    pub(super) draft: Result<Draft, Error>,
+    tool: Result<Served, Error>,
     options: Options,
     is_free: bool,
 }
 
 impl ToolServer {
-    /// A server of the tool with this reference, such as `demo/resize@1`.
-    pub fn new(reference: impl Into<String>) -> Self {
-        let options = Options::default();
-        Self { reference: reference.into(), draft: Err(Error::NoHandler), options, is_free: false }
+    /// A server of one tool of a scope or an [`Agent`](crate::Agent), under a reference such as
+    /// `demo/search@1`.
+    ///
+    /// Typed progress is shown as the partial output `progress`, what the tool says it cost is the
+    /// run's cost, and text and messages are lines of the run's log. The run protocol has no way
+    /// back to the core: a tool that asks a question, wants a completion or calls a tool without
+    /// an implementation fails with `tool.unavailable`.
+    ///
+    /// ```
+    /// use wharf_sdk::toolserver::ToolServer;
+    /// use wharf_sdk::{Cx, Fault, Scope, Tool};
+    ///
+    /// const COUNT: Tool<String, usize> = Tool::new("count", "Counts words.");
+    ///
+    /// let root = Scope::root();
+    /// root.provide(&COUNT, |text: String, cx: Cx| async move {
+    ///     cx.cost(25);
+    ///     Ok::<_, Fault>(text.split_whitespace().count())
+    /// }).unwrap();
+    /// let server = ToolServer::of("demo/count@1", &root, &COUNT);
+    /// # let _ = server;
+    /// ```
+    pub fn of<I, O, P, S>(
+        reference: impl Into<String>,
+        agent: impl Into<Scope>,
+        tool: &Tool<I, O, P, S>,
+    ) -> Self {
+        let is_free = tool.terms().free;
+        let (reference, tool) = (reference.into(), served_by_name(agent, tool.name()));
+        Self { reference, tool, options: Options::default(), is_free }
     }
 
-    /// What executes a run.
-    #[must_use]
-    pub fn handler<I, O, F, Fut>(mut self, handler: F) -> Self
+    /// A server of a tool that is given an implementation.
+    pub fn new<I, O, P, S, F, Fut>(
+        reference: impl Into<String>,
+        tool: &Tool<I, O, P, S>,
+        implementation: F,
+    ) -> Self
     where
-        I: DeserializeOwned + JsonSchema + Send + 'static,
-        O: Serialize + JsonSchema + Send + 'static,
-        F: Fn(I, ToolCx) -> Fut + Send + Sync + 'static,
+        I: Data,
+        O: Data,
+        P: Data,
+        S: TakesImplementation,
+        F: Fn(I, Cx<P>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, Fault>> + Send + 'static,
     {
-        self.draft = Ok(Draft::new(handler));
+        let root = Scope::root();
+        let provided = root.provide(tool, implementation);
+        Self::of(reference, &root, tool).noted(provided)
+    }
+
+    /// A server of a tool that has an implementation of its own.
+    pub fn own<I: Data, O: Data, P: Data>(
+        reference: impl Into<String>,
+        tool: &Tool<I, O, P, Implemented>,
+    ) -> Self {
+        let root = Scope::root();
+        let offered = root.offer(tool);
+        Self::of(reference, &root, tool).noted(offered)
+    }
+
+    fn noted(mut self, added: Result<(), Error>) -> Self {
+        if let Err(error) = added {
+            self.tool = Err(error);
+        }
         self
     }
 
@@ -131,19 +187,79 @@ impl ToolServer {
         served
     }
 
-    fn build(self, workers: Handle, digest: String) -> Result<Typed, Error> {
-        let is_reference = ToolId::new(&self.reference).is_ok_and(|id| id.is_reference());
-        if !is_reference {
+    /// Makes the tool callable; runs are executed on these threads.
+    fn build(self, workers: Handle, digest: String) -> Result<ServedTool, Error> {
+        if !ToolId::new(&self.reference).is_ok_and(|id| id.is_reference()) {
             return Err(Error::Reference(self.reference));
         }
-        self.draft?.build(workers, digest, self.is_free)
+        let tool = self.tool?;
+        let fits = compile(tool.input_schema()).map_err(|why| {
+            let (name, what) = (tool.name().to_owned(), "input");
+            Error::Schema { name, what, why }
+        })?;
+        let inner = Arc::new(Inner { tool, fits });
+        Ok(ServedTool { inner, workers, digest, is_free: self.is_free })
     }
 
     fn show_schemas(self) -> Result<(), Error> {
-        let draft = self.draft?;
-        let both = json!({"input": draft.input_schema, "output": draft.output_schema});
+        let tool = self.tool?;
+        let both = json!({"input": tool.input_schema(), "output": tool.output_schema()});
         writeln!(io::stdout(), "{both:#}")?;
         Ok(())
+    }
+}
+
+/// The tool as the server calls it.
+struct ServedTool {
+    inner: Arc<Inner>,
+    workers: Handle,
+    digest: String,
+    is_free: bool,
+}
+
+struct Inner {
+    tool: Served,
+    /// What inputs are checked against.
+    fits: Validator,
+}
+
+impl Inner {
+    async fn execute(&self, host: Arc<RunHost>) -> Result<Object, Failure> {
+        let inputs = Value::Object(hydrate(self.tool.input_schema(), host.call()).await?);
+        // What does not fit is said before the tool has seen anything of it.
+        let fits = schema::check(&self.fits, &inputs);
+        fits.map_err(|fault| Failure::new(code::INPUTS, fault.message))?;
+        let Value::Object(inputs) = inputs else { return Ok(Object::new()) };
+        let done = self.tool.call(inputs, host as Arc<dyn Host>).await;
+        done.map_err(|fault| Failure::new(fault.code.as_str(), fault.message))
+    }
+}
+
+impl Handler for ServedTool {
+    fn run(&self, call: Call, report: Reporter) -> BoxFuture<'static, Done> {
+        let host = Arc::new(RunHost::new(call, report));
+        let (inner, of_work) = (Arc::clone(&self.inner), Arc::clone(&host));
+        let work = self.workers.spawn(async move { inner.execute(of_work).await });
+        // Whoever stops waiting stops the work.
+        let work = AbortOnDropHandle::new(work);
+        let free = self.is_free.then_some(0);
+        Box::pin(async move {
+            let result = work.await.unwrap_or_else(|_| {
+                let message = "The tool failed in a way its author did not foresee.";
+                Err(Failure::new(code::HANDLER, message))
+            });
+            Done { result, cost: host.cost().or(free).map(|micro| json!(micro)) }
+        })
+    }
+
+    fn digest(&self) -> String {
+        self.digest.clone()
+    }
+}
+
+impl fmt::Debug for ServedTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServedTool").field("digest", &self.digest).finish_non_exhaustive()
     }
 }
 

@@ -69,3 +69,13 @@ pub(super) async fn next(listener: &tokio::net::TcpListener) -> Option<TcpStream
         }
     }
 }
+
+/// What a refusal says: the message of the error it carries, else the text itself, shortened.
+pub(super) fn refusal(body: &[u8]) -> String {
+    let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let message = json.as_ref().and_then(|json| json.pointer("/error/message"));
+    match message.and_then(serde_json::Value::as_str) {
+        Some(message) => message.to_owned(),
+        None => String::from_utf8_lossy(body).chars().take(200).collect(),
+    }
+}

@@ -7,17 +7,17 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-pub use wharf_protocol::tool::{Answer, Limits};
+pub use wharf_protocol::tool::{Answer as Reply, Limits};
 pub use wharf_wire::tool_v1::{Kind, OfferedTool};
 
 #[cfg(any(feature = "ws", feature = "sse"))]
 mod address;
 #[cfg(any(feature = "ws", feature = "sse"))]
 mod dial;
-mod error;
 mod frames;
 mod lines;
 mod link;
@@ -32,12 +32,13 @@ pub mod ws;
 
 #[cfg(any(feature = "ws", feature = "sse"))]
 pub use address::Address;
-pub use error::Error;
 pub(crate) use link::Served;
 pub use link::{Counters, Link};
 pub use named::Named;
 pub use options::Options;
 
+use crate::error::Error;
+use crate::host::Reached;
 pub use crate::spent::Spent;
 
 /// A way to whoever executes tools elsewhere.
@@ -47,7 +48,7 @@ pub use crate::spent::Spent;
 ///
 /// ```
 /// use serde_json::json;
-/// use wharf_sdk::transport::{Answer, Exchange, Outgoing};
+/// use wharf_sdk::transport::{Exchange, Outgoing, Reply};
 /// use wharf_sdk::{Scope, Tool, Transport};
 ///
 /// const LENGTH: Tool<String, usize> = Tool::new("length", "How long a text is.");
@@ -57,7 +58,7 @@ pub use crate::spent::Spent;
 /// impl Transport for Elsewhere {
 ///     fn request(&self, request: Outgoing) -> Exchange {
 ///         let length = request.payload.as_str().map_or(0, str::len);
-///         Exchange::answered(Answer::Accepted(json!(length)))
+///         Exchange::answered(Reply::Accepted(json!(length)))
 ///     }
 /// }
 ///
@@ -82,6 +83,8 @@ pub struct Outgoing {
     pub payload: Value,
     /// Whether anybody listens to progress.
     pub heard: bool,
+    /// The tool of the core that is meant, if the definition says so.
+    pub at: Option<Arc<Reached>>,
 }
 
 /// A call that was made. Dropping it calls it off.
@@ -89,7 +92,7 @@ pub struct Exchange {
     /// What comes on the way to the answer.
     pub progress: mpsc::Receiver<Value>,
     /// The answer; a sender that is gone means that the connection was lost.
-    pub answer: oneshot::Receiver<Answer>,
+    pub answer: oneshot::Receiver<Reply>,
     /// What the call has cost so far.
     pub cost: Spent,
     /// What calls the request off when it is dropped before the answer has come.
@@ -105,7 +108,7 @@ impl std::fmt::Debug for Exchange {
 impl Exchange {
     /// An exchange that is over before it began.
     #[must_use]
-    pub fn answered(answer: Answer) -> Self {
+    pub fn answered(answer: Reply) -> Self {
         let (sender, receiver) = oneshot::channel();
         // The receiver is right here.
         let _ = sender.send(answer);

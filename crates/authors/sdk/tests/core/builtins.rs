@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wharf_sdk::builtin::{
-    self, Completion, ELICIT, Elicited, Level, Message, NOTIFY, Notice, Prompt, Question, Reply,
-    SAMPLE, Said,
+    self, Answer, Completion, ELICIT, Level, Message, NOTIFY, Notice, Prompt, Question, SAMPLE,
+    Said,
 };
-use wharf_sdk::transport::{Answer, Kind};
+use wharf_sdk::transport::{Kind, Reply};
 use wharf_sdk::{Code, Cx, Fault, JsonSchema, Scope, Tool};
 
 use crate::support::{Log, answers, code};
@@ -16,7 +16,7 @@ struct Confirm {
     ok: bool,
 }
 
-fn answered(reply: Reply) -> Scope {
+fn answered(reply: Answer) -> Scope {
     let scope = Scope::root();
     scope
         .provide(&ELICIT, move |_, _cx| std::future::ready(Ok(reply.clone())))
@@ -27,20 +27,20 @@ fn answered(reply: Reply) -> Scope {
 #[tokio::test]
 async fn k018_every_ending_of_a_question_is_a_value() {
     for (reply, expected) in [
-        (Reply::Accepted(json!({"ok": true})), Elicited::Accepted(Confirm { ok: true })),
-        (Reply::Declined, Elicited::Declined),
-        (Reply::Cancelled, Elicited::Cancelled),
-        (Reply::Denied, Elicited::Denied),
-        (Reply::OffScript("Maybe.".to_owned()), Elicited::OffScript("Maybe.".to_owned())),
+        (Answer::Accepted(json!({"ok": true})), Answer::Accepted(Confirm { ok: true })),
+        (Answer::Declined, Answer::Declined),
+        (Answer::Cancelled, Answer::Cancelled),
+        (Answer::Denied, Answer::Denied),
+        (Answer::OffScript("Maybe.".to_owned()), Answer::OffScript("Maybe.".to_owned())),
     ] {
-        assert_eq!(builtin::elicit(&answered(reply), "Go on?").await, Ok(expected));
+        assert_eq!(builtin::ask(&answered(reply), "Go on?").await, Ok(expected));
     }
 }
 
 #[tokio::test]
 async fn k018_an_answer_is_checked() {
-    let scope = answered(Reply::Accepted(json!({"ok": "canary"})));
-    let fault = builtin::elicit::<Confirm>(&scope, "Go on?").await.expect_err("it does not fit");
+    let scope = answered(Answer::Accepted(json!({"ok": "canary"})));
+    let fault = builtin::ask::<Confirm>(&scope, "Go on?").await.expect_err("it does not fit");
     assert!(fault.is(Code::AskAnswerInvalid));
     assert_eq!(fault.details["path"], "/ok");
     assert!(!fault.message.contains("canary"));
@@ -49,11 +49,11 @@ async fn k018_an_answer_is_checked() {
 #[tokio::test]
 async fn k018_every_ending_over_a_transport_is_a_value_and_only_trouble_is_an_error() {
     for (answer, expected) in [
-        (Answer::Accepted(json!({"ok": true})), Elicited::Accepted(Confirm { ok: true })),
-        (Answer::Declined, Elicited::Declined),
-        (Answer::Cancelled, Elicited::Cancelled),
-        (Answer::Denied, Elicited::Denied),
-        (Answer::OffScript("Maybe.".to_owned()), Elicited::OffScript("Maybe.".to_owned())),
+        (Reply::Accepted(json!({"ok": true})), Answer::Accepted(Confirm { ok: true })),
+        (Reply::Declined, Answer::Declined),
+        (Reply::Cancelled, Answer::Cancelled),
+        (Reply::Denied, Answer::Denied),
+        (Reply::OffScript("Maybe.".to_owned()), Answer::OffScript("Maybe.".to_owned())),
     ] {
         let scope = Scope::root().with_transport(answers(vec![], move |request| {
             assert_eq!((request.kind, &*request.method), (Kind::Elicit, "form"));
@@ -62,11 +62,11 @@ async fn k018_every_ending_over_a_transport_is_a_value_and_only_trouble_is_an_er
             assert_eq!(request.payload.as_object().expect("an object").len(), 2);
             answer.clone()
         }));
-        assert_eq!(builtin::elicit(&scope, "Go on?").await, Ok(expected));
+        assert_eq!(builtin::ask(&scope, "Go on?").await, Ok(expected));
     }
-    let lost = Scope::root().with_transport(answers(vec![], |_| Answer::Lost));
-    assert_eq!(code(builtin::elicit::<Confirm>(&lost, "Go on?").await), "transport.lost");
-    assert_eq!(code(builtin::elicit::<Confirm>(&Scope::root(), "?").await), "tool.unavailable");
+    let lost = Scope::root().with_transport(answers(vec![], |_| Reply::Lost));
+    assert_eq!(code(builtin::ask::<Confirm>(&lost, "Go on?").await), "transport.lost");
+    assert_eq!(code(builtin::ask::<Confirm>(&Scope::root(), "?").await), "tool.unavailable");
 }
 
 #[tokio::test]
@@ -74,11 +74,11 @@ async fn k017_the_callers_own_word_for_a_question_stands_on_the_wire() {
     let scope = Scope::root().with_transport(answers(vec![], |request| {
         assert_eq!(request.method, "colour");
         assert!(request.payload.get("type").is_none());
-        Answer::Accepted(json!("red"))
+        Reply::Accepted(json!("red"))
     }));
     let mut question = Question::form("Which?", json!({"type": "string"}));
     question.word = "colour".to_owned();
-    assert_eq!(ELICIT.call(&scope, question).await, Ok(Reply::Accepted(json!("red"))));
+    assert_eq!(ELICIT.call(&scope, question).await, Ok(Answer::Accepted(json!("red"))));
 }
 
 #[tokio::test]
@@ -89,11 +89,11 @@ async fn k018_notify_acknowledges_and_can_fail() {
             request.payload,
             json!({"message": "Half.", "progress": 0.5, "level": "warning"})
         );
-        Answer::Acknowledged
+        Reply::Acknowledged
     }));
     let notice = Notice::new("Half.").progress(0.5).level(Level::Warning);
     assert_eq!(NOTIFY.call(&scope, notice).await, Ok(()));
-    let lost = Scope::root().with_transport(answers(vec![], |_| Answer::Lost));
+    let lost = Scope::root().with_transport(answers(vec![], |_| Reply::Lost));
     assert_eq!(code(builtin::notify(&lost, "Half.").await), "transport.lost");
 }
 
@@ -104,7 +104,7 @@ async fn k018_sample_gives_what_the_model_said_and_declined_is_an_error() {
         assert_eq!(request.payload["maxTokens"], 150);
         assert_eq!(request.payload["prompt"], json!([{"role": "user", "content": "Hi."}]));
         let usage = json!({"in": 1});
-        Answer::Accepted(
+        Reply::Accepted(
             json!({"text": "Ho.", "usage": usage, "model": "m", "finishReason": "stop"}),
         )
     }));
@@ -115,7 +115,7 @@ async fn k018_sample_gives_what_the_model_said_and_declined_is_an_error() {
         .expect("it works");
     assert_eq!(completion.text, "Ho.");
     assert_eq!(completion.finish_reason.as_deref(), Some("stop"));
-    let declined = Scope::root().with_transport(answers(vec![], |_| Answer::Declined));
+    let declined = Scope::root().with_transport(answers(vec![], |_| Reply::Declined));
     assert_eq!(code(builtin::sample(&declined, "Hi.").await), "tool.declined");
 }
 

@@ -235,8 +235,8 @@ async fn k036_a_local_call_knows_what_its_tool_said_that_it_cost() {
     const BUY: Tool<u64, u64> = Tool::new("buy", "Buys something.");
     let scope = Scope::root();
     let buy = |n: u64, cx: Cx| async move {
-        cx.add_cost(n);
-        cx.add_cost(5);
+        cx.cost(n);
+        cx.cost(5);
         Ok::<_, Fault>(n)
     };
     scope.provide(&BUY, buy).expect("provided");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::time::Instant;
-use wharf_sdk::builtin::{ELICIT, Reply};
+use wharf_sdk::builtin::{Answer, ELICIT};
 use wharf_sdk::layers::{Approve, Cache, Concurrency, RateLimit, Redact, Retry, Timeout};
 use wharf_sdk::{Agent, Code, Cx, Fault, Lane, Scope, Tool};
 
@@ -279,12 +279,12 @@ async fn k013_redact_refuses_what_it_broke() {
 #[tokio::test]
 async fn k013_approve_asks_before_a_call_goes_on() {
     for (reply, expected, made) in [
-        (Reply::Accepted(json!(true)), Ok(10), 1),
-        (Reply::Accepted(json!(false)), Err("tool.declined"), 0),
-        (Reply::Declined, Err("tool.declined"), 0),
-        (Reply::OffScript("Hm.".to_owned()), Err("tool.declined"), 0),
-        (Reply::Denied, Err("permission.denied"), 0),
-        (Reply::Cancelled, Err("tool.canceled"), 0),
+        (Answer::Accepted(json!(true)), Ok(10), 1),
+        (Answer::Accepted(json!(false)), Err("tool.declined"), 0),
+        (Answer::Declined, Err("tool.declined"), 0),
+        (Answer::OffScript("Hm.".to_owned()), Err("tool.declined"), 0),
+        (Answer::Denied, Err("permission.denied"), 0),
+        (Answer::Cancelled, Err("tool.canceled"), 0),
     ] {
         let (scope, calls) = counting();
         scope
@@ -312,7 +312,7 @@ async fn k013_approve_asks_in_other_words_and_keeps_the_input_to_itself() {
         .provide(&ELICIT, |question, _cx| {
             assert_eq!(question.message, "double?");
             assert!(!question.meta.contains_key("input"));
-            std::future::ready(Ok(Reply::Accepted(json!(true))))
+            std::future::ready(Ok(Answer::Accepted(json!(true))))
         })
         .expect("a built-in can be provided");
     let approve = Approve::new().asking(|call| format!("{}?", call.tool())).without_input();

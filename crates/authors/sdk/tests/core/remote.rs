@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use wharf_sdk::transport::{Answer, Kind};
+use wharf_sdk::transport::{Kind, Reply};
 use wharf_sdk::{Agent, Code, Fault, JsonSchema, Scope, Tool};
 
 use crate::support::{DOUBLE, Log, Silent, WAIT, answers, code};
@@ -15,8 +15,8 @@ struct Spot {
 
 const LOCATE: Tool<String, Spot, String> = Tool::new("get-location", "Where the user is.");
 
-fn located(lat: i32) -> Answer {
-    Answer::Accepted(json!({"lat": lat}))
+fn located(lat: i32) -> Reply {
+    Reply::Accepted(json!({"lat": lat}))
 }
 
 async fn locate(scope: &Scope) -> Result<Spot, Fault> {
@@ -73,8 +73,8 @@ async fn k005_an_output_from_elsewhere_is_checked_before_the_caller_sees_it() {
         [(json!({"lat": 91}), "/lat"), (json!({"lat": "canary"}), "/lat"), (json!(null), "")]
     {
         let answer = content.clone();
-        let scope = Scope::root()
-            .with_transport(answers(vec![], move |_| Answer::Accepted(answer.clone())));
+        let scope =
+            Scope::root().with_transport(answers(vec![], move |_| Reply::Accepted(answer.clone())));
         let fault = locate(&scope).await.expect_err("it does not fit");
         assert!(fault.is(Code::ToolInvalidOutput), "{content}");
         assert_eq!(fault.details["path"], path);
@@ -86,12 +86,12 @@ async fn k005_an_output_from_elsewhere_is_checked_before_the_caller_sees_it() {
 async fn k003_every_ending_elsewhere_has_its_code() {
     let fault = Fault::new(Code::ToolBusy, "Not now.");
     for (answer, expected) in [
-        (Answer::Declined, "tool.declined"),
-        (Answer::Denied, "permission.denied"),
-        (Answer::Cancelled, "tool.canceled"),
-        (Answer::OffScript("Hm.".to_owned()), "tool.failed"),
-        (Answer::Failed(fault), "tool.busy"),
-        (Answer::Lost, "transport.lost"),
+        (Reply::Declined, "tool.declined"),
+        (Reply::Denied, "permission.denied"),
+        (Reply::Cancelled, "tool.canceled"),
+        (Reply::OffScript("Hm.".to_owned()), "tool.failed"),
+        (Reply::Failed(fault), "tool.busy"),
+        (Reply::Lost, "transport.lost"),
     ] {
         let scope = Scope::root().with_transport(answers(vec![], move |_| answer.clone()));
         assert_eq!(code(locate(&scope).await), expected);

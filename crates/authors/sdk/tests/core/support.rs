@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
-use wharf_sdk::transport::{Answer, Exchange, Outgoing, Spent};
+use wharf_sdk::transport::{Exchange, Outgoing, Reply, Spent};
 use wharf_sdk::{Fault, Tool, Transport};
 
 /// Twice as much.
@@ -76,12 +76,12 @@ struct Answers<F>(Vec<Value>, F);
 
 pub(crate) fn answers(
     pieces: Vec<Value>,
-    answer: impl Fn(Outgoing) -> Answer + Send + Sync + 'static,
+    answer: impl Fn(Outgoing) -> Reply + Send + Sync + 'static,
 ) -> impl Transport {
     Answers(pieces, answer)
 }
 
-impl<F: Fn(Outgoing) -> Answer + Send + Sync + 'static> Transport for Answers<F> {
+impl<F: Fn(Outgoing) -> Reply + Send + Sync + 'static> Transport for Answers<F> {
     fn request(&self, request: Outgoing) -> Exchange {
         let (say, progress) = mpsc::channel(self.0.len().max(1));
         for piece in &self.0 {

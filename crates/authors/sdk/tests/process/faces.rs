@@ -7,12 +7,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wharf_protocol::agent::{
-    Additions, Answer, CallOutcome, Cancel, CoreEvent, CoreLimits, InvokeReceived, QuestionReceived,
+    Additions, Answer as WireAnswer, CallOutcome, Cancel, CoreEvent, CoreLimits, InvokeReceived,
+    QuestionReceived,
 };
-use wharf_sdk::builtin::{Elicited, NOTIFY, Notice};
-use wharf_sdk::face::Face;
-use wharf_sdk::process::AgentProcess;
-use wharf_sdk::{Active, Agent, Code, Cx, Fault, JsonSchema, Object, Scope, Tool};
+use wharf_sdk::builtin::{NOTIFY, Notice};
+use wharf_sdk::host::served_by_name;
+use wharf_sdk::{
+    Active, Agent, AgentProcess, Answer, Code, Cx, Fault, JsonSchema, Object, Scope, Tool,
+};
 use wharf_wire::agent_v1::{AnswerStatus, Chunk, NoticeLevel};
 
 use crate::core::{Core, Listener, id};
@@ -45,13 +47,15 @@ struct Small {
 }
 
 const FLIGHT: Agent<Settings> = Agent::new("flight", "Finds flights.");
-const SEARCH: Tool<Trip, Vec<String>, Status> = Tool::new("search", "Searches for flights.");
+const SEARCH: Tool<Trip, Vec<String>, Status> =
+    Tool::new("search", "Searches for flights.").side_effects(false);
 const COUNT: Tool<u32, (), u32> = Tool::new("count", "Counts.");
 const CONFIRM: Tool<(), String> = Tool::new("confirm", "Asks.");
 const TELL: Tool<(), ()> = Tool::new("tell", "Tells.");
 const COMPLETE: Tool<String, String> = Tool::new("complete", "Completes.");
 const WHERE: Tool<(), Vec<f64>, String> = Tool::new("where", "Asks where the user is.");
-const LOCATE: Tool<u32, Vec<f64>, String> = Tool::new("locate", "Where the user is.");
+const LOCATE: Tool<u32, Vec<f64>, String> =
+    Tool::new("locate", "Where the user is.").at("browser/get-location");
 const NOBODY: Tool<(), ()> = Tool::new("nobody", "Nobody does this.");
 const LOST: Tool<(), ()> = Tool::new("lost", "Calls what nobody does.");
 const PANIC: Tool<(), ()> = Tool::new("panic", "Panics.");
@@ -63,8 +67,8 @@ async fn search(trip: Trip, cx: Cx<Status>) -> Result<Vec<String>, Fault> {
     for step in 1..=3 {
         cx.progress(Status { step }).await;
     }
-    cx.add_cost(40);
-    cx.add_cost(2);
+    cx.cost(40);
+    cx.cost(2);
     Ok(vec![format!("{} to {}", settings.airline, trip.to)])
 }
 
@@ -76,12 +80,13 @@ async fn count(to: u32, cx: Cx<u32>) -> Result<(), Fault> {
 }
 
 async fn confirm((): (), cx: Cx) -> Result<String, Fault> {
-    Ok(match cx.elicit::<Confirm>("Really?").await? {
-        Elicited::Accepted(Confirm { ok }) => format!("accepted {ok}"),
-        Elicited::Declined => "declined".to_owned(),
-        Elicited::Cancelled => "cancelled".to_owned(),
-        Elicited::Denied => "denied".to_owned(),
-        Elicited::OffScript(text) => format!("off script: {text}"),
+    Ok(match cx.ask::<Confirm>("Really?").await? {
+        Answer::Accepted(Confirm { ok }) => format!("accepted {ok}"),
+        Answer::Declined => "declined".to_owned(),
+        Answer::Cancelled => "cancelled".to_owned(),
+        Answer::Denied => "denied".to_owned(),
+        Answer::OffScript(text) => format!("off script: {text}"),
+        Answer::Expired => "expired".to_owned(),
     })
 }
 
@@ -150,10 +155,8 @@ fn joined() -> Joined {
 fn joined_with(granted: Additions) -> Joined {
     let (root, cleaned) = (Scope::root(), Arc::default());
     let flight = flight(&root, "Crab Air", &cleaned);
-    let face =
-        Face::of(&flight).reaches(&LOCATE, "browser/get-location").side_effects(&SEARCH, false);
     let listener = Listener::unix();
-    let running = start(AgentProcess::of("dev.test.flight", "1.0.0", face), &listener);
+    let running = start(AgentProcess::of("dev.test.flight", "1.0.0", &flight), &listener);
     let (mut core, _) = Core::greeted(&listener, CoreLimits::default());
     core.session.accept(core.now(), granted).expect("a hello waits");
     core.wait("tools", |event| match event {
@@ -230,16 +233,16 @@ fn k016_two_agents_of_one_program_keep_their_configurations_apart() {
 #[test]
 fn k018_k019_every_end_of_a_question_reaches_the_tool_as_a_value() {
     let Joined { mut core, root: _root, .. } = joined();
-    let value = |status, value: Value| Answer { status, value: Some(value), text: None };
-    let plain = |status| Answer { status, value: None, text: None };
+    let value = |status, value: Value| WireAnswer { status, value: Some(value), text: None };
+    let plain = |status| WireAnswer { status, value: None, text: None };
     let text = Some("perhaps".to_owned());
     let answers = [
         (value(AnswerStatus::Answered, json!({"ok": true})), "accepted true"),
         (plain(AnswerStatus::Declined), "declined"),
         (plain(AnswerStatus::Cancelled), "cancelled"),
         (plain(AnswerStatus::Denied), "denied"),
-        (plain(AnswerStatus::Expired), "cancelled"),
-        (Answer { status: AnswerStatus::OffScript, value: None, text }, "off script: perhaps"),
+        (plain(AnswerStatus::Expired), "expired"),
+        (WireAnswer { status: AnswerStatus::OffScript, value: None, text }, "off script: perhaps"),
     ];
     for (number, (answer, expected)) in answers.into_iter().enumerate() {
         let call = format!("c{number}");
@@ -380,14 +383,14 @@ fn k021_a_scope_that_is_closed_serves_no_more_calls() {
 fn k002_what_nobody_provided_cannot_be_served() {
     let root = Scope::root();
     let agent = flight(&root, "x", &Arc::default());
-    let served = |face: Face| AgentProcess::of("a.b", "1", face).build().map(drop);
-    assert!(served(Face::of(&agent)).is_ok());
-    let error = served(Face::of(&agent).side_effects(&NOBODY, true)).expect_err("not there");
+    assert!(AgentProcess::of("a.b", "1", &agent).build().is_ok());
+    let served = |name| served_by_name(&agent, name).map(drop);
+    let error = served("nobody").expect_err("not there");
     assert!(error.to_string().contains("nobody provided the tool \"nobody\""), "{error}");
     // A tool that is executed elsewhere is called through the core, not offered to it.
-    let error = served(Face::of(&agent).requires_directive(&LOCATE, true)).expect_err("remote");
+    let error = served("locate").expect_err("remote");
     assert!(error.to_string().contains("\"locate\""), "{error}");
-    let names: Vec<_> =
-        Face::of(&agent).tools().expect("usable").iter().map(|t| t.name()).collect();
-    assert!(names.contains(&"search") && !names.contains(&"locate"), "{names:?}");
+    let checked = AgentProcess::of("a.b", "1", &agent).build().expect("usable");
+    let names = checked.tool_ids();
+    assert!(names.contains(&"a.b/search") && !names.contains(&"a.b/locate"), "{names:?}");
 }

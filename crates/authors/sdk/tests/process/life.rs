@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use wharf_protocol::agent::{CallOutcome, Cancel, CoreEvent, CoreLimits, Goodbye, Refusal};
-use wharf_sdk::Code;
-use wharf_sdk::process::{Endpoint, Error};
+use wharf_sdk::process::Endpoint;
+use wharf_sdk::{Code, Error};
 
 use crate::core::{Core, Listener, TOKEN, id};
 use crate::tools::{agent, joined, start, until};
@@ -74,7 +74,7 @@ fn r061_an_agent_that_is_not_let_in_ends_with_an_error_at_once() {
     core.session.refuse(core.now(), Refusal::Unauthorized).expect("a hello waits");
     core.flush();
     let error = running.ended_within(END).expect_err("refused");
-    assert!(matches!(&error, Error::Refused { code } if code == "protocol.unauthorized"));
+    assert!(matches!(&error, Error::NotAdmitted { code } if code == "protocol.unauthorized"));
     assert!(!format!("{error} {error:?}").contains(TOKEN));
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wharf_protocol::agent::{Answer, CoreEvent};
-use wharf_sdk::process::{Actor, PartyKind};
+use wharf_sdk::{Actor, PartyKind};
 use wharf_wire::agent_v1::{AnswerStatus, Chunk, TextChannel};
 
 use crate::tools::joined;
@@ -105,7 +105,7 @@ fn r151_what_a_call_holds_is_not_shown_by_what_a_handler_may_print() {
         request.idempotency_key = Some("canary".to_owned());
     });
     let shown = core.output("i")["shown"].to_string();
-    assert!(shown.contains("AgentCx") && !shown.contains("canary"), "{shown}");
+    assert!(shown.contains("Cx") && !shown.contains("canary"), "{shown}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tools that call back while they work.
 
-use wharf_sdk::builtin::{ELICIT, Elicited, NOTIFY, Notice, Reply};
+use wharf_sdk::builtin::{Answer, ELICIT, NOTIFY, Notice};
 use wharf_sdk::{Code, Cx, Fault, Scope, Tool, operative};
 
 use crate::carrier::{Carrier, over_every_transport, soon, until};
@@ -37,14 +37,14 @@ async fn k018_a_tool_asks_whoever_called_it(carrier: Carrier) {
     let there = Scope::root();
     let asks = |message: String, cx: Cx| async move {
         cx.notify("one moment").await?;
-        match cx.elicit::<Text>(message).await? {
-            Elicited::Accepted(answer) => Ok(answer.text),
+        match cx.ask::<Text>(message).await? {
+            Answer::Accepted(answer) => Ok(answer.text),
             other => Err(Fault::new(Code::ToolFailed, format!("{other:?}"))),
         }
     };
     there.provide(&OUTER, asks).expect("provided");
     let here = Scope::root();
-    let yes = |_question, _cx| async { Ok(Reply::Accepted(serde_json::json!({"text": "yes"}))) };
+    let yes = |_question, _cx| async { Ok(Answer::Accepted(serde_json::json!({"text": "yes"}))) };
     here.provide(&ELICIT, yes).expect("provided");
     here.provide(&NOTIFY, |_notice: Notice, _cx| async { Ok(()) }).expect("provided");
     let ends = carrier.ends().await;

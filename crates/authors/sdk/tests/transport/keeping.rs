@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wharf_sdk::operative::{self, Connect};
-use wharf_sdk::transport::{Error, Link, Named, ws};
-use wharf_sdk::{Code, Scope, Tool};
+use wharf_sdk::transport::{Link, Named, ws};
+use wharf_sdk::{Code, Error, Scope, Tool};
 
 use crate::carrier::{options, soon};
 use crate::tools::*;

@@ -1,7 +1,7 @@
 //! Peers that know the plain protocol only, and peers that are careless with it.
 
 use serde_json::{Value, json};
-use wharf_sdk::builtin::{ELICIT, Elicited, NOTIFY, Notice, Prompt, Reply, SAMPLE, Said};
+use wharf_sdk::builtin::{Answer, ELICIT, NOTIFY, Notice, Prompt, SAMPLE, Said};
 use wharf_sdk::{Code, Cx, Scope, builtin, operative};
 
 use crate::carrier::{options, soon, until};
@@ -43,7 +43,7 @@ async fn k023_a_strict_peer_understands_every_call() {
     assert_eq!(answer, Ok(2));
 
     let calls = async {
-        let asked = builtin::elicit::<Text>(&scope, "well?").await;
+        let asked = builtin::ask::<Text>(&scope, "well?").await;
         let notice = Notice { message: "so".to_owned(), ..Notice::default() };
         let told = NOTIFY.call(&scope, notice).await;
         let prompt = Prompt { prompt: Said::Text("x".to_owned()), ..Prompt::default() };
@@ -65,7 +65,7 @@ async fn k023_a_strict_peer_understands_every_call() {
         }
     };
     let ((asked, told, sampled), ()) = soon(futures::future::join(calls, script)).await;
-    assert_eq!(asked, Ok(Elicited::OffScript("perhaps".to_owned())));
+    assert_eq!(asked, Ok(Answer::OffScript("perhaps".to_owned())));
     assert_eq!((told, sampled.expect("said").text.as_str()), (Ok(()), "y"));
 }
 
@@ -178,7 +178,7 @@ async fn k024_answers_may_lack_content_and_progress_may_lack_data() {
 async fn k024_a_schema_that_is_none_is_passed_on_as_it_is() {
     let scope = Scope::root();
     let elicit = |question: builtin::Question, _cx: Cx| async move {
-        Ok(Reply::Accepted(json!({"schema": question.schema, "word": question.word})))
+        Ok(Answer::Accepted(json!({"schema": question.schema, "word": question.word})))
     };
     scope.provide(&ELICIT, elicit).expect("provided");
     let (mut peer, link) = Peer::connecting(None, options()).await;
@@ -318,7 +318,7 @@ async fn k036_a_plain_peer_is_told_nothing_of_costs() {
     let scope = Scope::root();
     scope
         .provide(&COUNT, |n, cx: Cx<u32>| async move {
-            cx.add_cost(25);
+            cx.cost(25);
             Ok(n)
         })
         .expect("provided");

@@ -7,8 +7,8 @@ use tokio::net::TcpListener;
 use tokio_tungstenite::tungstenite::handshake::server::{
     Callback, ErrorResponse, Request, Response,
 };
-use wharf_sdk::transport::{Error, Options, sse, unix, ws};
-use wharf_sdk::{Code, Scope, operative};
+use wharf_sdk::transport::{Options, sse, unix, ws};
+use wharf_sdk::{Code, Error, Scope, operative};
 
 use crate::carrier::{options, soon};
 use crate::tools::*;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use futures::future::join_all;
 use serde_json::json;
-use wharf_sdk::builtin::{Completion, ELICIT, Elicited, NOTIFY, Notice, Prompt, Reply, SAMPLE};
+use wharf_sdk::builtin::{Answer, Completion, ELICIT, NOTIFY, Notice, Prompt, SAMPLE};
 use wharf_sdk::{Code, Cx, Fault, Scope, Tool, builtin, operative};
 
 use crate::carrier::{Carrier, over_every_transport, soon, until};
@@ -174,11 +174,11 @@ async fn k019_built_ins_are_served_like_any_tool(carrier: Carrier) {
     let scope = Scope::root();
     let elicit = |question: builtin::Question, _cx| async move {
         Ok(match question.message.as_str() {
-            "yes" => Reply::Accepted(json!({"text": question.word})),
-            "no" => Reply::Declined,
-            "stop" => Reply::Cancelled,
-            "never" => Reply::Denied,
-            other => Reply::OffScript(other.to_owned()),
+            "yes" => Answer::Accepted(json!({"text": question.word})),
+            "no" => Answer::Declined,
+            "stop" => Answer::Cancelled,
+            "never" => Answer::Denied,
+            other => Answer::OffScript(other.to_owned()),
         })
     };
     scope.provide(&ELICIT, elicit).expect("provided");
@@ -198,12 +198,12 @@ async fn k019_built_ins_are_served_like_any_tool(carrier: Carrier) {
     scope.provide(&SAMPLE, sample).expect("provided");
     let ends = carrier.ends().await;
     let (caller, _serving) = ends.serve(&scope);
-    let ask = |message: &str| soon(builtin::elicit::<Text>(&caller, message.to_owned()));
-    assert_eq!(ask("yes").await, Ok(Elicited::Accepted(text("form"))));
-    assert_eq!(ask("no").await, Ok(Elicited::Declined));
-    assert_eq!(ask("stop").await, Ok(Elicited::Cancelled));
-    assert_eq!(ask("never").await, Ok(Elicited::Denied));
-    assert_eq!(ask("hm").await, Ok(Elicited::OffScript("hm".to_owned())));
+    let ask = |message: &str| soon(builtin::ask::<Text>(&caller, message.to_owned()));
+    assert_eq!(ask("yes").await, Ok(Answer::Accepted(text("form"))));
+    assert_eq!(ask("no").await, Ok(Answer::Declined));
+    assert_eq!(ask("stop").await, Ok(Answer::Cancelled));
+    assert_eq!(ask("never").await, Ok(Answer::Denied));
+    assert_eq!(ask("hm").await, Ok(Answer::OffScript("hm".to_owned())));
     let notice = Notice { message: "listen".to_owned(), ..Notice::default() };
     assert_eq!(soon(NOTIFY.call(&caller, notice)).await, Ok(()));
     assert_eq!(soon(heard.recv()).await.as_deref(), Some("listen"));
@@ -250,10 +250,10 @@ async fn k036_what_a_call_costs_is_seen_where_it_was_made(carrier: Carrier) {
     let buy = move |n: u32, cx: Cx<u32>| {
         let waits = std::sync::Arc::clone(&waits);
         async move {
-            cx.add_cost(300);
+            cx.cost(300);
             cx.progress(1).await;
             waits.acquire().await.expect("open").forget();
-            cx.add_cost(200);
+            cx.cost(200);
             if n == 0 { Err(Fault::new(Code::ToolFailed, "Sold out.")) } else { Ok(n) }
         }
     };

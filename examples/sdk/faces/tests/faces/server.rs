@@ -39,7 +39,7 @@ const NOBODY: Tool<(), ()> = Tool::new("nobody", "Nobody does this.");
 async fn count(to: u32, cx: Cx<u32>) -> Result<Vec<u32>, Fault> {
     for n in 1..=to {
         cx.progress(n).await;
-        cx.add_cost(10);
+        cx.cost(10);
     }
     cx.notify("counted").await?;
     Ok((1..=to).collect())
@@ -48,7 +48,7 @@ async fn count(to: u32, cx: Cx<u32>) -> Result<Vec<u32>, Fault> {
 fn root() -> (Scope, Arc<AtomicUsize>) {
     let (root, cleaned) = (Scope::root(), Arc::new(AtomicUsize::new(0)));
     root.provide(&COUNT, count).expect("free");
-    let ask = |(), cx: Cx| async move { cx.elicit::<Confirm>("Well?").await.map(drop) };
+    let ask = |(), cx: Cx| async move { cx.ask::<Confirm>("Well?").await.map(drop) };
     root.provide(&ASK, ask).expect("free");
     let complete = |(), cx: Cx| async move { cx.sample("Once").await.map(drop) };
     root.provide(&COMPLETE, complete).expect("free");

@@ -1,6 +1,7 @@
 //! What the session says, and what is done about it.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,8 +9,7 @@ use wharf_protocol::agent::{AgentEvent, CallOutcome, CallReceived};
 use wharf_vocab::{Code, Fault};
 
 use super::{Command, Connection, LAST_MS};
-use crate::process::cx::AgentCx;
-use crate::process::execute::execute;
+use crate::process::host::CoreCall;
 
 impl Connection {
     /// Handles everything the session has to say.
@@ -23,7 +23,7 @@ impl Connection {
         let now = self.now();
         match event {
             AgentEvent::Welcomed { .. } => {
-                let definitions = self.parts.definitions.clone();
+                let definitions = self.agent.definitions.clone();
                 if self.session.register(now, definitions, false).is_err() {
                     tell("the descriptions of the tools are larger than a message may be");
                     self.stop();
@@ -32,7 +32,7 @@ impl Connection {
             AgentEvent::Registered { rejected, .. } => {
                 for (tool_id, fault) in rejected {
                     // The core may echo anything as a tool's id, so only own ones are shown.
-                    if self.parts.tools.contains_key(&tool_id) {
+                    if self.agent.tools.contains_key(&tool_id) {
                         tell(&format!("the core did not take {tool_id} ({})", fault.code));
                     }
                 }
@@ -66,7 +66,7 @@ impl Connection {
     /// Starts working on a call, unless an earlier one with the same key answers it.
     fn call(&mut self, mut call: CallReceived) {
         let now = self.now();
-        let Some(tool) = self.parts.tools.get(&call.tool_id).cloned() else {
+        let Some(tool) = self.agent.tools.get(&call.tool_id).cloned() else {
             // The core took a tool that this agent does not have.
             let fault = Fault::new(Code::ToolNotFound, "The agent does not offer this tool.");
             let outcome = CallOutcome::Failed(fault);
@@ -83,9 +83,9 @@ impl Connection {
         call.input = refs.map(|(name, value)| (name.clone(), value.clone())).collect();
         let call_id = call.call_id.clone();
         let commands = self.commands.clone();
-        let cx = AgentCx::new(commands.clone(), call, cancel);
+        let core = Arc::new(CoreCall::new(commands.clone(), call, cancel));
         let work = async move {
-            let report = Box::new(execute(tool, input, cx).await);
+            let report = Box::new(core.execute(tool, input).await);
             // When the connection is gone there is nobody left to tell.
             let _ = commands.send(Command::Finish { call_id, report }).await;
         };

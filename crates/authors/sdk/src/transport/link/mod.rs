@@ -35,6 +35,8 @@ use task::Task;
 #[derive(Clone)]
 pub struct Link {
     owner: Arc<Owner>,
+    /// Whether the peer is a core, which knows tools by their ids.
+    is_core: bool,
 }
 
 /// Whoever keeps a connection open.
@@ -74,7 +76,15 @@ impl Link {
     pub(crate) fn new(frames: impl Frames, marked: bool, bare: bool, options: &Options) -> Self {
         let shared = Arc::new(Shared::new(marked, bare, options));
         tokio::spawn(Task::new(frames, Arc::clone(&shared), options));
-        Self { owner: Arc::new(Owner(shared)) }
+        Self { owner: Arc::new(Owner(shared)), is_core: false }
+    }
+
+    /// The same link, whose peer is a core: a definition that says [which tool of the
+    /// core](crate::Tool::at) it is goes by that id.
+    #[must_use]
+    pub fn of_core(mut self) -> Self {
+        self.is_core = true;
+        self
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -143,13 +153,13 @@ impl Link {
 
     /// Makes calls on behalf of a request that is served here.
     pub(crate) fn within(&self, request: &Incoming) -> Within {
-        Within { shared: Arc::clone(self.shared()), of: request.id.clone() }
+        Within { shared: Arc::clone(self.shared()), is_core: self.is_core, of: request.id.clone() }
     }
 }
 
 impl Transport for Link {
     fn request(&self, request: Outgoing) -> Exchange {
-        Shared::call(self.shared(), request, None)
+        Shared::call(self.shared(), by_id(request, self.is_core), None)
     }
 }
 
@@ -162,13 +172,22 @@ impl fmt::Debug for Link {
 /// Calls on behalf of a request that is being served.
 pub(crate) struct Within {
     shared: Arc<Shared>,
+    is_core: bool,
     of: String,
 }
 
 impl Transport for Within {
     fn request(&self, request: Outgoing) -> Exchange {
-        Shared::call(&self.shared, request, Some(&self.of))
+        Shared::call(&self.shared, by_id(request, self.is_core), Some(&self.of))
     }
+}
+
+/// A request as a core knows it, or any other peer.
+fn by_id(mut request: Outgoing, is_core: bool) -> Outgoing {
+    if let Some(at) = request.at.take().filter(|_| is_core) {
+        request.method = at.id().to_owned().into();
+    }
+    request
 }
 
 /// The answer to what cannot be done on a connection that has ended or is about to.

@@ -1,9 +1,10 @@
 //! What the handles of a connection and its task share.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::task::AtomicWaker;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -86,18 +87,14 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes a call, perhaps on behalf of a request that is served here.
     pub(super) fn call(shared: &Arc<Self>, outgoing: Outgoing, of: Option<&str>) -> Exchange {
-        let Outgoing { kind, method, payload, heard } = outgoing;
+        let Outgoing { kind, method, payload, heard, at: _ } = outgoing;
         let (answer, answered) = oneshot::channel();
         let (told, progress) = mpsc::channel(if heard { shared.progress_max } else { 1 });
         let cost = Spent::default();
         let waiter = Waiter { answer, progress: heard.then_some(told), cost: cost.clone() };
-        let mut state = shared.lock();
+        let mut state = shared.state.lock();
         state.number += 1;
         let id = state.number.to_string();
         let request = Request { id: id.clone(), kind, method: method.into_owned(), payload };
@@ -120,7 +117,7 @@ impl Shared {
 
     /// Nobody waits for a call any more.
     fn call_off(&self, id: &str) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let waiter = state.waiters.remove(id);
         let told = state.session.cancel(id);
         drop(state);
@@ -134,7 +131,7 @@ impl Shared {
     pub(super) async fn offer(&self, tools: Vec<OfferedTool>) -> Option<Offer> {
         let (sender, receiver) = oneshot::channel();
         {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             if state.closing || self.closed.is_cancelled() {
                 return None;
             }
@@ -146,12 +143,12 @@ impl Shared {
     }
 
     pub(super) fn offered(&self) -> Vec<OfferedTool> {
-        self.lock().offered.clone()
+        self.state.lock().offered.clone()
     }
 
     /// Begins an orderly end.
     pub(super) fn begin_close(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if !state.closing {
             state.closing = true;
             state.session.answer_all(&going());
@@ -163,7 +160,7 @@ impl Shared {
 
     /// Whether an orderly end has begun.
     pub(super) fn is_closing(&self) -> bool {
-        self.lock().closing
+        self.state.lock().closing
     }
 
     /// Registers the task that sends what waits.
@@ -176,7 +173,7 @@ impl Shared {
         // Read before the lock is taken: frames can be large.
         let fits = text.len() <= self.limits.frame_bytes_max;
         let read = fits.then(|| Message::read(text));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match read {
             Some(read) => state.session.receive_read(read),
             None => state.session.receive(text),
@@ -187,7 +184,7 @@ impl Shared {
 
     /// The next frame to be sent.
     pub(super) fn next_frame(&self) -> Option<String> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let frame = state.session.next_frame()?;
         if state.has_room() {
             self.room.notify_waiters();
@@ -197,7 +194,7 @@ impl Shared {
 
     /// The connection has ended.
     pub(super) fn end(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.closing = true;
         state.session.end();
         self.react(&mut state);
@@ -211,7 +208,7 @@ impl Shared {
 
     /// Refuses what nobody serves.
     pub(super) fn refuse_unserved(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.servers == 0 {
             let message = "Nobody serves tools on this connection.";
             let fault = Fault::new(Code::ToolUnavailable, message).executed(Executed::No);
@@ -224,12 +221,12 @@ impl Shared {
 
     /// Whether something waits to be served, and nobody serves.
     pub(super) fn is_unserved(&self) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.servers == 0 && !state.incoming.is_empty()
     }
 
     pub(super) fn counters(&self) -> Counters {
-        let state = self.lock();
+        let state = self.state.lock();
         let seen = state.session.counters();
         Counters {
             calls_waiting: state.session.calls_waiting(),
@@ -344,7 +341,7 @@ pub(crate) struct Served {
 
 impl Served {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        shared.lock().servers += 1;
+        shared.state.lock().servers += 1;
         Self { shared }
     }
 
@@ -356,7 +353,7 @@ impl Served {
             tokio::pin!(waiting);
             waiting.as_mut().enable();
             {
-                let mut state = self.shared.lock();
+                let mut state = self.shared.state.lock();
                 if let Some(incoming) = state.incoming.pop_front() {
                     let stop = CancellationToken::new();
                     state.taken.insert(incoming.id.clone(), stop.clone());
@@ -381,7 +378,7 @@ impl Served {
 
     /// Says what a request has cost so far.
     pub(crate) fn cost(&self, id: &str, so_far_micro: Micro) {
-        if self.shared.lock().session.cost(id, so_far_micro) {
+        if self.shared.state.lock().session.cost(id, so_far_micro) {
             self.shared.task.wake();
         }
     }
@@ -402,7 +399,7 @@ impl Served {
             tokio::pin!(room);
             room.as_mut().enable();
             {
-                let mut state = self.shared.lock();
+                let mut state = self.shared.state.lock();
                 if state.has_room() || self.shared.closed.is_cancelled() {
                     act(&mut state);
                     drop(state);
@@ -416,7 +413,7 @@ impl Served {
 
     /// Refuses what nobody has taken up, and everything that comes while this is held.
     pub(crate) fn refuse(&self, answer: &Answer) {
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         while let Some(incoming) = state.incoming.pop_front() {
             state.session.answer(&incoming.id, answer);
         }
@@ -427,7 +424,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        self.shared.lock().servers -= 1;
+        self.shared.state.lock().servers -= 1;
         // What waits may have to be refused, or be for somebody else who serves.
         self.shared.requests.notify_one();
         self.shared.task.wake();

@@ -185,7 +185,7 @@ impl Target {
         let response = sent.map_err(late)?.map_err(broken)?;
         if response.status() != StatusCode::OK {
             let status = response.status().as_u16();
-            let message = crate::transport::error::told(&answer_of(response).await);
+            let message = crate::transport::dial::refusal(&answer_of(response).await);
             return Err(Error::Refused { status, message });
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -15,6 +15,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -51,7 +52,7 @@ struct Entry {
 impl Sessions {
     /// A session has ended.
     pub(super) fn remove(&self, key: &str, outlet: &Arc<Outlet>) {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.0.lock();
         if sessions.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.outlet, outlet)) {
             sessions.remove(key);
         }
@@ -207,14 +208,14 @@ impl Shared {
     }
 
     fn known(&self, key: &str) -> Option<Entry> {
-        let sessions = self.sessions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.sessions.0.lock();
         sessions.get(key).filter(|entry| !entry.posts.is_closed()).cloned()
     }
 
     /// The session that is meant, which is begun if there is none.
     fn session(&self, request: &Request<Incoming>) -> Result<Entry, Refusal> {
         let key = key(request);
-        let mut sessions = self.sessions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.0.lock();
         if let Some(entry) = sessions.get(&key).filter(|entry| !entry.posts.is_closed()) {
             return Ok(entry.clone());
         }

@@ -46,8 +46,7 @@ pub async fn connect_to(address: &Address, options: &Options) -> Result<Link, Er
 /// A name that nobody can guess, under which events and messages belong together.
 fn session_name() -> Result<String, Error> {
     let mut bytes = [0; 16];
-    let why = || Error::Protocol { why: "there is no randomness".to_owned() };
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|_| why())?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let none = |_| Error::Protocol { why: "there is no randomness".to_owned() };
+    getrandom::fill(&mut bytes).map_err(none)?;
+    Ok(hex::encode(bytes))
 }

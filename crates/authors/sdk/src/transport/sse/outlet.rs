@@ -4,10 +4,11 @@
 //! request that was answered: it must not be executed twice.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::task::AtomicWaker;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// Events that may be unread before no more are taken.
@@ -80,27 +81,23 @@ impl Outlet {
         Self { state: Mutex::default(), news, task: AtomicWaker::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether another frame is taken.
     pub(super) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.task.register(cx.waker());
-        let state = self.lock();
+        let state = self.state.lock();
         if state.last - state.read < UNREAD_MAX { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Whether everything was given to a reader.
     pub(super) fn poll_read(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.task.register(cx.waker());
-        let state = self.lock();
+        let state = self.state.lock();
         if state.read == state.last { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Adds a frame. `request` is the id of the request that it is.
     pub(super) fn push(&self, frame: &str, request: Option<String>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.last += 1;
         let number = state.last;
         state.bytes += frame.len();
@@ -116,17 +113,17 @@ impl Outlet {
 
     /// A request was answered, or nobody waits for it any more.
     pub(super) fn over(&self, id: &str) {
-        self.lock().open.remove(id);
+        self.state.lock().open.remove(id);
     }
 
     /// There will be no more events.
     pub(super) fn end(&self) {
-        self.lock().ended = true;
+        self.state.lock().ended = true;
         self.news.send_modify(|news| *news += 1);
     }
 
     pub(super) fn readers(&self) -> usize {
-        self.lock().readers
+        self.state.lock().readers
     }
 
     /// Lets the connection's task know when readers come and go.
@@ -137,7 +134,7 @@ impl Outlet {
     /// A reader behind a number, or one that begins anew. `None` if something is missing between.
     pub(super) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Cursor> {
         let news = self.news.subscribe();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if after.is_some_and(|after| after < state.gone || after > state.last) {
             return None;
         }
@@ -172,7 +169,7 @@ impl State {
 impl Cursor {
     /// What there is to read now.
     pub(super) fn take(&mut self) -> Next {
-        let mut state = self.outlet.lock();
+        let mut state = self.outlet.state.lock();
         if self.after < state.gone && self.after > 0 {
             // It was too slow; whatever it missed cannot be made up for.
             return Next::End;
@@ -208,7 +205,7 @@ impl Cursor {
 
 impl Drop for Cursor {
     fn drop(&mut self) {
-        self.outlet.lock().readers -= 1;
+        self.outlet.state.lock().readers -= 1;
         self.outlet.task.wake();
     }
 }
@@ -274,7 +271,7 @@ mod tests {
                 text(&mut reader);
             }
         }
-        assert!(outlet.lock().events.len() <= KEPT_MAX);
+        assert!(outlet.state.lock().events.len() <= KEPT_MAX);
         assert!(outlet.read(Some(5)).is_none(), "that is not kept any more");
         assert!(text(&mut reader).contains("data: 2999\n"));
         let mut cx = Context::from_waker(std::task::Waker::noop());

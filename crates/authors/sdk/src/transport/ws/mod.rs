@@ -89,7 +89,7 @@ fn refusal(error: tungstenite::Error) -> Error {
         tungstenite::Error::Http(response) => {
             let status = response.status().as_u16();
             let body = response.into_body().unwrap_or_default();
-            Error::Refused { status, message: super::error::told(&body) }
+            Error::Refused { status, message: super::dial::refusal(&body) }
         }
         tungstenite::Error::Io(source) => Error::Connect { address: "the peer".to_owned(), source },
         error => Error::Protocol { why: error.to_string() },

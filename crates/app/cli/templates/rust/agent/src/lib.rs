@@ -19,7 +19,8 @@ pub struct Greeting {
 }
 
 /// The tool. Its types are those of its input, its output and its progress.
-pub const GREET: Tool<Greet, Greeting, String> = Tool::new("greet", "Greets somebody by name.");
+pub const GREET: Tool<Greet, Greeting, String> =
+    Tool::new("greet", "Greets somebody by name.").side_effects(false);
 
 async fn greet(input: Greet, cx: Cx<String>) -> Result<Greeting, Fault> {
     let name = input.name.trim();

@@ -3,15 +3,13 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use wharf_sdk::face::Face;
-use wharf_sdk::process::AgentProcess;
+use wharf_sdk::AgentProcess;
 
-use {{crate}}::{GREET, tools};
+use {{crate}}::tools;
 
 const ID: &str = "{{id}}";
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let tools = tools()?;
-    let face = Face::of(&tools).side_effects(&GREET, false);
-    Ok(AgentProcess::of(ID, env!("CARGO_PKG_VERSION"), face).run())
+    Ok(AgentProcess::of(ID, env!("CARGO_PKG_VERSION"), &tools).run())
 }

@@ -9,34 +9,37 @@ use std::process::ExitCode;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wharf_sdk::Fault;
-use wharf_sdk::toolserver::{Stored, ToolCx, ToolServer};
+use serde_json::json;
+use wharf_sdk::toolserver::ToolServer;
+use wharf_sdk::{Cx, Fault, File, tool};
 
 /// What a thousand words cost, in micro-dollars.
 const PRICE: u64 = 10;
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Input {
     /// The text, or a reference to a file with it.
     text: String,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Output {
     /// How many words there are.
     words: u64,
     /// How often each occurs, where the caller wants a file of it.
-    table: Option<Stored>,
+    table: Option<File>,
 }
 
-async fn count(input: Input, cx: ToolCx) -> Result<Output, Fault> {
+/// Counts the words of a text.
+#[tool]
+async fn count(input: Input, cx: Cx) -> Result<Output, Fault> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for word in input.text.split_whitespace() {
         *counts.entry(word.to_lowercase()).or_default() += 1;
     }
     let words: u64 = counts.values().sum();
-    cx.log(format!("There are {words} words, {} of them different.", counts.len())).await;
-    cx.partial("words", words).await?;
+    cx.log(format!("There are {words} words, {} of them different.", counts.len())).await?;
+    cx.partial(&json!({"words": words})).await?;
     let table = if cx.is_wanted("table") {
         let lines: String =
             counts.iter().map(|(word, count)| format!("{word}\t{count}\n")).collect();
@@ -44,11 +47,11 @@ async fn count(input: Input, cx: ToolCx) -> Result<Output, Fault> {
     } else {
         None
     };
-    cx.progress(1.0).await;
+    cx.status("", 1.0).await?;
     cx.cost(words.div_ceil(1_000) * PRICE);
     Ok(Output { words, table })
 }
 
 fn main() -> ExitCode {
-    ToolServer::new("text/words@1").handler(count).run()
+    ToolServer::own("text/words@1", &COUNT).run()
 }

@@ -1,5 +1,11 @@
 //! What a tool can reach while it works on a call.
 
+mod call;
+mod served;
+
+pub use call::{CallBuilder, RunningCall};
+pub use served::directive_required;
+
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;

@@ -1,0 +1,295 @@
+//! The way from a tool to whoever serves it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+use wharf_protocol::tool::Answer as Answered;
+use wharf_protocol::tool::value::{Form, kept};
+use wharf_vocab::{Code, Executed, Fault, Object};
+use wharf_wire::agent_v1::{Chunk, TextChannel};
+use wharf_wire::tool_v1::{Kind, method};
+
+use super::{CallRequest, Host};
+use crate::builtin::{Answer, Level, Notice, Question};
+use crate::transport::{Exchange, Outgoing, Spent, Transport};
+use crate::{Data, Tool, schema};
+
+/// Pieces of progress that may wait for whoever called.
+const WAITING_MAX: usize = 64;
+
+/// A tool of the core, and how values travel to it and back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    id: String,
+    input: Form,
+    output: Form,
+    progress: Form,
+}
+
+impl Reached {
+    /// The tool with this id, whose types a definition knows.
+    #[must_use]
+    pub fn of<I: Data, O: Data, P: Data, S>(
+        _tool: &Tool<I, O, P, S>,
+        id: impl Into<String>,
+    ) -> Self {
+        Self::typed::<I, O, P>(id)
+    }
+
+    pub(crate) fn typed<I: Data, O: Data, P: Data>(id: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            input: Form::of(&kept(&schema::of_output::<I>())),
+            output: Form::of(&kept(&schema::of_input::<O>())),
+            progress: Form::of(&kept(&schema::of_input::<P>())),
+        }
+    }
+
+    /// The tool with this id, whose schemas the catalog has.
+    #[must_use]
+    pub fn known(id: impl Into<String>, input: &Value, output: Option<&Value>) -> Self {
+        let output = output.map_or(Form::Object, Form::of);
+        Self { id: id.into(), input: Form::of(input), output, progress: Form::Object }
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// An input as the core takes it.
+    #[must_use]
+    pub fn input(&self, input: Value) -> Object {
+        self.input.pack(input)
+    }
+
+    /// An output as whoever called it takes it.
+    #[must_use]
+    pub fn output(&self, output: Object) -> Value {
+        self.output.unpack(output)
+    }
+
+    /// A piece of progress as whoever called it takes it. Some providers put values that are no
+    /// objects under a key, others do not.
+    fn progress(&self, chunk: Chunk) -> Value {
+        let piece = value_of(chunk);
+        if self.progress == Form::Object || piece.len() != 1 {
+            return Value::Object(piece);
+        }
+        match self.progress.unpack(piece.clone()) {
+            Value::Null => Value::Object(piece),
+            inner => inner,
+        }
+    }
+}
+
+/// A piece of output as an object.
+fn value_of(chunk: Chunk) -> Object {
+    let value = match chunk {
+        Chunk::Partial { json } => return json,
+        Chunk::Status { text, fraction } => json!({"phase": text, "fraction": fraction}),
+        Chunk::Text { channel, text } => {
+            let channel = match channel {
+                TextChannel::Stdout => "stdout",
+                TextChannel::Stderr => "stderr",
+                TextChannel::Log => "log",
+            };
+            json!({"channel": channel, "text": text})
+        }
+    };
+    match value {
+        Value::Object(object) => object,
+        _ => Object::new(),
+    }
+}
+
+/// A transport to a [`Host`]: questions, messages, completions and tools of the core go there.
+///
+/// What it does not know goes to the transport above it, if there is one.
+pub struct Bridge {
+    host: Arc<dyn Host>,
+    above: Option<Arc<dyn Transport>>,
+}
+
+impl Bridge {
+    /// A way to a host.
+    #[must_use]
+    pub fn new(host: Arc<dyn Host>) -> Self {
+        Self { host, above: None }
+    }
+
+    pub(super) fn below(self, above: Option<Arc<dyn Transport>>) -> Self {
+        Self { above, ..self }
+    }
+}
+
+impl Transport for Bridge {
+    fn request(&self, request: Outgoing) -> Exchange {
+        let wanted = match Wanted::of(request, &*self.host) {
+            Ok(wanted) => wanted,
+            Err(outgoing) => match &self.above {
+                Some(above) => return above.request(outgoing),
+                None => return Exchange::answered(Answered::Failed(unknown(&outgoing.method))),
+            },
+        };
+        let Ok(runtime) = Handle::try_current() else {
+            return Exchange::answered(Answered::Failed(no_runtime()));
+        };
+        let (told, progress) = mpsc::channel(WAITING_MAX);
+        let (sender, answer) = oneshot::channel();
+        let work = wanted.done(Arc::clone(&self.host), told);
+        let task = runtime.spawn(async move {
+            // Whoever called may have stopped waiting.
+            let _ = sender.send(work.await);
+        });
+        let guard: Box<dyn Any + Send> = Box::new(AbortOnDropHandle::new(task));
+        // What the core is asked for is booked there, as a run of its own.
+        Exchange { progress, answer, cost: Spent::default(), guard }
+    }
+}
+
+/// What a tool wants of whoever serves it.
+enum Wanted {
+    /// A tool of the core.
+    Tool(Reached, Value),
+    /// A completion by a model.
+    Sample(Value),
+    Question(Question),
+    Notice(Notice),
+}
+
+impl Wanted {
+    /// What a request asks for, or the request itself if nobody here knows it.
+    fn of(outgoing: Outgoing, host: &dyn Host) -> Result<Self, Outgoing> {
+        let Outgoing { kind, method, payload, heard, at } = outgoing;
+        if kind == Kind::Notify {
+            return Ok(Self::Notice(notice(payload)));
+        }
+        match method.as_ref() {
+            method::SAMPLE => Ok(Self::Sample(payload)),
+            method::FORM | method::CONFIRMATION => Ok(Self::Question(question(&method, payload))),
+            _ => match host.find(&method, at.as_deref()) {
+                Some(tool) => Ok(Self::Tool(tool, payload)),
+                // Questions may have any word for a name; they are known by what they hold.
+                None if is_question(&payload) => Ok(Self::Question(question(&method, payload))),
+                None => Err(Outgoing { kind, method, payload, heard, at }),
+            },
+        }
+    }
+
+    async fn done(self, host: Arc<dyn Host>, told: mpsc::Sender<Value>) -> Answered {
+        let done = match self {
+            Self::Tool(tool, input) => call(&*host, tool, input, told).await,
+            Self::Sample(input) => {
+                let (chunks, _unread) = mpsc::channel(1);
+                let tool = host.model();
+                let input = Form::Object.pack(input);
+                let request =
+                    CallRequest { tool, input, timeout: None, idempotency_key: None, chunks };
+                host.call(request).await.map(Value::Object).map(Answered::Accepted)
+            }
+            Self::Question(question) => host.ask(question).await.and_then(answered),
+            Self::Notice(notice) => host.notify(notice).await.map(|()| Answered::Acknowledged),
+        };
+        done.unwrap_or_else(Answered::Failed)
+    }
+}
+
+/// Calls a tool of the core and passes on what it says.
+async fn call(
+    host: &dyn Host,
+    tool: Reached,
+    input: Value,
+    told: mpsc::Sender<Value>,
+) -> Result<Answered, Fault> {
+    let (chunks, mut pieces) = mpsc::channel(WAITING_MAX);
+    let request = CallRequest {
+        tool: tool.id.clone(),
+        input: tool.input(input),
+        timeout: None,
+        idempotency_key: None,
+        chunks,
+    };
+    let pass_on = async {
+        while let Some(piece) = pieces.recv().await {
+            if told.send(tool.progress(piece)).await.is_err() {
+                break;
+            }
+        }
+    };
+    let (output, ()) = futures::join!(host.call(request), pass_on);
+    output.map(|output| Answered::Accepted(tool.output(output)))
+}
+
+fn answered(answer: Answer) -> Result<Answered, Fault> {
+    Ok(match answer {
+        Answer::Accepted(value) => Answered::Accepted(value),
+        Answer::Declined => Answered::Declined,
+        Answer::Cancelled => Answered::Cancelled,
+        Answer::Denied => Answered::Denied,
+        Answer::OffScript(text) => Answered::OffScript(text),
+        // The wire has no word for it.
+        Answer::Expired => {
+            return Err(Fault::new(Code::AskExpired, "Nobody answered the question in time."));
+        }
+    })
+}
+
+fn is_question(payload: &Value) -> bool {
+    payload.get("message").is_some_and(Value::is_string) && payload.get("schema").is_some()
+}
+
+fn question(word: &str, mut payload: Value) -> Question {
+    Question {
+        word: word.to_owned(),
+        message: text(&payload, "message"),
+        schema: payload.get_mut("schema").map(Value::take).unwrap_or_default(),
+        meta: meta(&mut payload),
+    }
+}
+
+fn notice(mut payload: Value) -> Notice {
+    let level = payload.get("level").cloned().map(serde_json::from_value::<Level>);
+    Notice {
+        message: text(&payload, "message"),
+        progress: payload.get("progress").and_then(Value::as_f64),
+        level: level.and_then(Result::ok).unwrap_or_default(),
+        meta: meta(&mut payload),
+    }
+}
+
+fn text(payload: &Value, key: &str) -> String {
+    payload.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn meta(payload: &mut Value) -> Map<String, Value> {
+    match payload.get_mut("meta").map(Value::take) {
+        Some(Value::Object(meta)) => meta,
+        _ => Map::new(),
+    }
+}
+
+fn unknown(tool: &str) -> Fault {
+    let message = format!(
+        "The tool {tool:?} has no implementation here, and its definition does not say which tool \
+         of the core it is; add `.at(\"provider/name\")` to it."
+    );
+    Fault::new(Code::ToolUnavailable, message).executed(Executed::No)
+}
+
+fn no_runtime() -> Fault {
+    Fault::new(Code::ToolInternal, "A call of a tool has to be awaited within a Tokio runtime.")
+        .executed(Executed::No)
+}
+
+impl fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bridge").finish_non_exhaustive()
+    }
+}

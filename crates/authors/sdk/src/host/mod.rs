@@ -1,0 +1,146 @@
+//! Whoever serves a call, as its tool sees it.
+//!
+//! The same tools can be served as an agent process ([`process`](crate::process)), as a tool
+//! server (`toolserver`), as an operative ([`operative`](crate::operative)) or by a core in the
+//! same program (the crate `wharf-embedded`). Each of them is a [`Host`]: whatever a tool wants
+//! while it works goes there through its [`Cx`](crate::Cx), so a tool need not know how it is
+//! served. What a way of serving lacks fails with `tool.unavailable` and says so.
+//!
+//! A way of serving of one's own implements [`Host`] and calls [`Served::call`].
+//!
+//! ```
+//! use serde_json::json;
+//! use wharf_sdk::{Cx, Fault, Scope, Tool, host};
+//!
+//! const DOUBLE: Tool<u32, u32> = Tool::new("double", "Twice as much.").side_effects(false);
+//!
+//! let root = Scope::root();
+//! root.provide(&DOUBLE, |n: u32, _cx: Cx| async move { Ok::<_, Fault>(2 * n) }).unwrap();
+//! // Values that are no objects have the one key `value`.
+//! let tool = &host::served(&root)[0];
+//! assert_eq!(tool.name(), "double");
+//! assert_eq!(tool.input_schema()["required"], json!(["value"]));
+//! ```
+
+mod bridge;
+mod cancel;
+mod info;
+mod served;
+
+pub use bridge::{Bridge, Reached};
+pub use cancel::Cancel;
+pub(crate) use cancel::canceled;
+pub use info::CallInfo;
+pub use served::{Served, served, served_by_name};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use wharf_vocab::{Code, Executed, Fault, Micro, Object};
+use wharf_wire::agent_v1::Chunk;
+
+use crate::builtin::{Answer, Notice, Question};
+use crate::file::Files;
+
+/// Whoever serves a call: where its progress goes, and what it can reach.
+pub trait Host: Send + Sync + 'static {
+    /// Shows a piece of typed progress. An error means that nobody wants more of it.
+    fn progress(&self, piece: Value) -> BoxFuture<'_, Result<(), Fault>> {
+        drop(piece);
+        done(Ok(()))
+    }
+
+    /// Shows text, a status or a partial output. Without a place for it, it is dropped.
+    fn stream(&self, chunk: Chunk) -> BoxFuture<'_, Result<(), Fault>> {
+        drop(chunk);
+        done(Ok(()))
+    }
+
+    /// Counts what the call costs.
+    fn spend(&self, micro: Micro) {
+        let _ = micro;
+    }
+
+    /// Adds a figure to the call's result.
+    fn metric(&self, name: String, value: Value) {
+        let _ = (name, value);
+    }
+
+    /// How the call is told to stop. Without it, a call is stopped by dropping it.
+    fn cancel(&self) -> Option<&Cancel> {
+        None
+    }
+
+    /// What is known of the call.
+    fn info(&self) -> Arc<CallInfo> {
+        Arc::default()
+    }
+
+    /// The files of the call.
+    fn files(&self) -> Option<&dyn Files> {
+        None
+    }
+
+    /// Asks a question. Every way in which it can end is a value; only trouble is an error.
+    fn ask(&self, question: Question) -> BoxFuture<'_, Result<Answer, Fault>> {
+        drop(question);
+        done(Err(unavailable("ask a question")))
+    }
+
+    /// Passes a message on.
+    fn notify(&self, notice: Notice) -> BoxFuture<'_, Result<(), Fault>> {
+        drop(notice);
+        done(Err(unavailable("tell something")))
+    }
+
+    /// Calls a tool of the core.
+    fn call(&self, request: CallRequest) -> BoxFuture<'_, Result<Object, Fault>> {
+        done(Err(unavailable(&format!("call {}", request.tool))))
+    }
+
+    /// The tool of the core that a definition without an implementation stands for. `at` is what
+    /// the definition says itself, by [`Tool::at`](crate::Tool::at).
+    fn find(&self, name: &str, at: Option<&Reached>) -> Option<Reached> {
+        let _ = name;
+        at.cloned()
+    }
+
+    /// The tool of the core that completes prompts.
+    fn model(&self) -> String {
+        "wharf/sample".to_owned()
+    }
+}
+
+/// A call of a tool of the core.
+#[derive(Debug)]
+pub struct CallRequest {
+    /// The tool's id.
+    pub tool: String,
+    /// Its input.
+    pub input: Object,
+    /// How long it may take; the core's own limit holds besides.
+    pub timeout: Option<Duration>,
+    /// The key under which it is made once for this run.
+    pub idempotency_key: Option<String>,
+    /// Where its output goes before it ends.
+    pub chunks: mpsc::Sender<Chunk>,
+}
+
+/// The host of a call, as the scope of the call holds it.
+pub(crate) struct Hosted(pub(crate) Arc<dyn Host>);
+
+fn done<T: Send + 'static>(result: Result<T, Fault>) -> BoxFuture<'static, Result<T, Fault>> {
+    Box::pin(std::future::ready(result))
+}
+
+/// The fault of a tool that wants what the way in which it is served does not have.
+pub(crate) fn unavailable(what: &str) -> Fault {
+    let message = format!(
+        "The tool cannot {what} where it is served, because there is no way back to the core; \
+         serve it as an agent process, as an operative or embedded."
+    );
+    Fault::new(Code::ToolUnavailable, message).executed(Executed::Maybe)
+}
