@@ -32,7 +32,10 @@ class Trying(unittest.TestCase):
     def test_k034_what_it_calls_and_asks_is_answered_by_the_test(self) -> None:
         def agent_tool(call: Call) -> Any:
             call.notice("hi")
+            call.notify("hi again")
             call.print("out")
+            call.text("more")
+            call.status("half", 0.5)
             return {"sum": call.call("a/b", {"n": 1})["sum"], "said": call.ask("Sure?", {}).value}
 
         def operative_tool(request: Request) -> Any:
@@ -46,7 +49,9 @@ class Trying(unittest.TestCase):
             answer=lambda message, schema: message,
         )
         self.assertEqual(tried.outputs, {"sum": 2, "said": "Sure?"})
-        self.assertEqual(tried.logs, [("info", "hi"), ("stdout", "out")])
+        said = [("info", "hi"), ("info", "hi again"), ("stdout", "out"), ("stdout", "more")]
+        self.assertEqual(tried.logs, said)
+        self.assertEqual(tried.progress, [(0.5, "half")])
         tried = try_tool(operative_tool, tools={"sample": lambda given: given["prompt"] + "y"})
         self.assertEqual(tried.outputs, {"status": "declined", "text": "xy"})
         self.assertEqual(tried.reports, [{"half": True}])

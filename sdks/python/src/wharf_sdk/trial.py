@@ -81,6 +81,10 @@ class Tried(Context):
         """Keeps what an agent prints."""
         self.logs.append(("stdout", text))
 
+    def text(self, text: str) -> None:
+        """The same as `print`."""
+        self.print(text)
+
     def call(self, tool: str, given: Any = None, **_: Any) -> Any:
         """Lets the test's function of that name answer."""
         if tool not in self._tools:

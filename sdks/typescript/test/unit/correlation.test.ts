@@ -10,10 +10,11 @@ test("k023_requests_have_exactly_the_keys_that_all_peers_know", async () => {
   const { link, transport } = raw();
   const root = scope(transport);
   void root.call(Ask, { q: 1 });
+  void root.ask("Name?", z.string(), { type: "confirmation" });
   void root.elicit("Name?", z.string(), { type: "confirmation" });
   void root.notify("Done");
   void root.sample({ prompt: "Say" });
-  await until(() => link.sent.length === 4);
+  await until(() => link.sent.length === 5);
   const bodies = link.sent.map((message) => {
     assert.deepEqual(Object.keys(message), ["type", "payload"]);
     assert.equal(message.type, "request");
@@ -23,6 +24,7 @@ test("k023_requests_have_exactly_the_keys_that_all_peers_know", async () => {
   });
   assert.deepEqual(bodies, [
     { kind: "elicit", type: "ask", payload: { q: 1 } },
+    { kind: "elicit", type: "confirmation", payload: { message: "Name?", schema: { $schema: "https://json-schema.org/draft/2020-12/schema", type: "string" } } },
     { kind: "elicit", type: "confirmation", payload: { message: "Name?", schema: { $schema: "https://json-schema.org/draft/2020-12/schema", type: "string" } } },
     { kind: "notify", type: "notification", payload: { message: "Done", level: "info" } },
     { kind: "elicit", type: "sample", payload: { prompt: "Say" } },
