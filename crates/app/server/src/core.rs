@@ -154,8 +154,8 @@ impl Core {
         let peers = ToolEdge::start(wharf_tool::Options::new(handle.clone())).await;
         wharf_http::install_metrics();
         let owner = OwnerToken::new(&owner_token);
-        let steered: Arc<dyn ProviderControl> = Arc::new(agents.clone());
-        let served: Arc<dyn ProviderControl> = Arc::new(tools.clone());
+        let steered: Arc<dyn ProviderControl> = Arc::new(agents.control().clone());
+        let served: Arc<dyn ProviderControl> = Arc::new(tools.control().clone());
         let edge = wharf_http::Options {
             hosts: settings.hosts,
             origins: settings.origins,
@@ -213,16 +213,16 @@ impl Core {
         &self.handle
     }
 
-    /// The edge that faces its agents.
+    /// What steers its agents.
     #[must_use]
-    pub fn agents(&self) -> &AgentEdge {
-        &self.agents
+    pub fn agents(&self) -> &impl ProviderControl {
+        self.agents.control()
     }
 
-    /// The edge that faces its tool servers.
+    /// What steers its tool servers.
     #[must_use]
-    pub fn tools(&self) -> &RunEdge {
-        &self.tools
+    pub fn tools(&self) -> &impl ProviderControl {
+        self.tools.control()
     }
 
     /// The owner's token.

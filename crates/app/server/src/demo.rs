@@ -4,10 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wharf_agent::AgentEdge;
 use wharf_domain::Caller;
 use wharf_engine::providers::{Approve, ProviderControl, ProviderState, ProviderView};
-use wharf_run::RunEdge;
 use wharf_vocab::{Code, Fault, ProviderId};
 
 use crate::{Home, files};
@@ -65,7 +63,11 @@ const HELLO_PROGRAM: &str = "hello-agent";
 
 /// Adds, approves and starts the examples. One that cannot be had here is left out, and the log
 /// says why.
-pub(crate) async fn furnish(home: &Home, agents: &AgentEdge, tools: &RunEdge) {
+pub(crate) async fn furnish(
+    home: &Home,
+    agents: &impl ProviderControl,
+    tools: &impl ProviderControl,
+) {
     let folder = home.path().join("tools").join("demo").join("litellm");
     let enabled = match written(&folder, &TOOL) {
         Ok(folder) => approved(tools, folder).await.map(drop),
@@ -106,9 +108,9 @@ async fn approved(
     Ok(Some(id))
 }
 
-async fn start(agents: &AgentEdge, folder: PathBuf) -> Result<(), Fault> {
+async fn start(agents: &impl ProviderControl, folder: PathBuf) -> Result<(), Fault> {
     let Some(id) = approved(agents, folder).await? else { return Ok(()) };
-    ProviderControl::start(agents, Caller::owner(), id.clone()).await?;
+    agents.start(Caller::owner(), id.clone()).await?;
     // Their tools are to be there when the core says that it is ready.
     let deadline = tokio::time::Instant::now() + READY_WITHIN;
     while agents.show(&id)?.state != ProviderState::Running

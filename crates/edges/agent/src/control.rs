@@ -1,17 +1,16 @@
-//! The edge as others hold it: agents are steered through [`ProviderControl`].
+//! The edge as others hold it, and agents as a kind of provider that is hosted.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::{Caller, Provider, ProviderKind};
-use wharf_engine::launcher::{LaunchSpec, LogLine, RestartPolicy};
-use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
+use wharf_domain::{Provider, ProviderKind};
+use wharf_engine::launcher::{LaunchSpec, RestartPolicy};
+use wharf_engine::providers::Scan;
 use wharf_hosting::{Control, Host, Kept, Kind, ManifestFile, Places, Sockets};
-use wharf_vocab::{Fault, LaunchId, ProviderId, ToolId};
+use wharf_vocab::{Fault, LaunchId, ProviderId};
 
 use crate::listen::Listener;
 use crate::options::Options;
@@ -105,86 +104,15 @@ impl AgentEdge {
         &self.shared.address
     }
 
+    /// What steers the agents.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
     /// Ends all agents in order. They stay wanted, so the next core starts them again.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.control.stop_all().await;
-        self.shared.host.finish().await;
-    }
-}
-
-impl ProviderControl for AgentEdge {
-    fn list(&self) -> Vec<ProviderView> {
-        self.control.list()
-    }
-
-    fn show(&self, id: &ProviderId) -> Result<ProviderView, Fault> {
-        self.control.show(id)
-    }
-
-    fn add(&self, caller: Caller, folder: PathBuf) -> BoxFuture<'_, Result<ProviderView, Fault>> {
-        self.control.add(caller, folder)
-    }
-
-    fn scan(&self, folder: PathBuf) -> BoxFuture<'_, Result<Scan, Fault>> {
-        self.control.scan(folder)
-    }
-
-    fn drift(&self, id: ProviderId) -> BoxFuture<'_, Result<Vec<String>, Fault>> {
-        self.control.drift(id)
-    }
-
-    fn approve(
-        &self,
-        caller: Caller,
-        id: ProviderId,
-        approve: Approve,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
-        self.control.approve(caller, id, approve)
-    }
-
-    fn revoke(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
-        self.control.revoke(caller, id)
-    }
-
-    fn approve_tools(
-        &self,
-        caller: Caller,
-        id: ProviderId,
-        tools: Vec<ToolId>,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
-        self.control.approve_tools(caller, id, tools)
-    }
-
-    fn start(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
-        self.control.start(caller, id)
-    }
-
-    fn stop(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<ProviderView, Fault>> {
-        ProviderControl::stop(&self.control, caller, id)
-    }
-
-    fn restart(
-        &self,
-        caller: Caller,
-        id: ProviderId,
-    ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
-        self.control.restart(caller, id)
-    }
-
-    fn remove(&self, caller: Caller, id: ProviderId) -> BoxFuture<'_, Result<(), Fault>> {
-        self.control.remove(caller, id)
-    }
-
-    fn logs(&self, id: ProviderId, lines: usize) -> BoxFuture<'_, Result<Vec<LogLine>, Fault>> {
-        self.control.logs(id, lines)
-    }
-
-    fn follow_logs(
-        &self,
-        id: ProviderId,
-        lines: usize,
-    ) -> BoxFuture<'_, Result<BoxStream<'static, LogLine>, Fault>> {
-        self.control.follow_logs(id, lines)
     }
 }

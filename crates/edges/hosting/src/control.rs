@@ -10,7 +10,7 @@ use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use tokio::sync::oneshot;
-use wharf_domain::{Caller, Provider, ProviderInput};
+use wharf_domain::{Caller, Provider, ProviderInput, ProviderKind};
 use wharf_engine::Handle;
 use wharf_engine::launcher::LogLine;
 use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
@@ -63,6 +63,7 @@ impl Control {
             }
         });
         futures::future::join_all(ends).await;
+        self.kind.host().finish().await;
     }
 
     fn handle(&self) -> &Handle {
@@ -217,8 +218,11 @@ impl ProviderControl for Control {
         approve: Approve,
     ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
-            let agent = self.approve_one(&caller, &id, approve).await?;
-            Ok(self.view(agent))
+            let approved = self.approve_one(&caller, &id, approve).await?;
+            match &approved.manifest.kind {
+                ProviderKind::ToolServer(server) => self.enable(&caller, &id, server).await,
+                ProviderKind::Agent(_) | ProviderKind::Operative => Ok(self.view(approved)),
+            }
         }
         .boxed()
     }

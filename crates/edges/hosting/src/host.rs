@@ -55,7 +55,7 @@ impl Host {
     }
 
     /// Forgets all providers, which have been stopped, and waits for what still goes on.
-    pub async fn finish(&self) {
+    pub(crate) async fn finish(&self) {
         self.with(BTreeMap::clear);
         self.tasks.finish().await;
     }

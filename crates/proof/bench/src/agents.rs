@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use wharf_domain::Caller;
 use wharf_engine::Handle;
-use wharf_engine::providers::{Approve, ProviderControl, ProviderState};
+use wharf_engine::providers::{Approve, ProviderControl as _, ProviderState};
 use wharf_server::{Core, CoreOptions, Home};
 use wharf_vocab::{Durability, ProviderId, RunStatus};
 
@@ -78,7 +78,7 @@ async fn start(dir: &tempfile::TempDir) -> anyhow::Result<Core> {
     let (agents, owner, id) = (core.agents(), Caller::owner(), ProviderId::new(AGENT)?);
     agents.add(owner.clone(), folder).await?;
     agents.approve(owner.clone(), id.clone(), Approve::default()).await?;
-    ProviderControl::start(agents, owner, id).await?;
+    agents.start(owner, id).await?;
     running(&core, None).await?;
     Ok(core)
 }

@@ -69,7 +69,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
     })
     .await?;
     let count = scale.idle_agents;
-    let tokens = add_all(&edge, dir.path(), count, &mut launches).await?;
+    let tokens = add_all(edge.control(), dir.path(), count, &mut launches).await?;
     let before = resident_mib(std::process::id())?;
     let mut idlers = Command::new(std::env::current_exe()?)
         .arg(WORD)
@@ -81,7 +81,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
         writeln!(input, "{id} {token}")?;
     }
     input.flush()?;
-    connected(&edge, count).await?;
+    connected(edge.control(), count).await?;
     let each = (resident_mib(std::process::id())? - before) * 1024.0 / count as f64;
     let name = format!("{count} idle connected agents: memory each");
     report.figure(&name, each, "KiB", None, "≤ 40 KiB");
@@ -94,7 +94,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> anyhow::Result
 
 /// Adds, approves and starts so many agents; the id and token of each.
 async fn add_all(
-    edge: &AgentEdge,
+    agents: &impl ProviderControl,
     dir: &Path,
     count: usize,
     launches: &mut mpsc::Receiver<(String, String)>,
@@ -109,19 +109,19 @@ async fn add_all(
             "entrypoint": {"type": "command", "value": "played"},
         });
         std::fs::write(folder.join("opensentience.agent.json"), manifest.to_string())?;
-        edge.add(Caller::owner(), folder).await?;
-        edge.approve(Caller::owner(), id.clone(), Approve::default()).await?;
-        ProviderControl::start(edge, Caller::owner(), id).await?;
+        agents.add(Caller::owner(), folder).await?;
+        agents.approve(Caller::owner(), id.clone(), Approve::default()).await?;
+        agents.start(Caller::owner(), id).await?;
         tokens.push(launches.recv().await.context("no launch came")?);
     }
     Ok(tokens)
 }
 
-async fn connected(edge: &AgentEdge, count: usize) -> anyhow::Result<()> {
+async fn connected(agents: &impl ProviderControl, count: usize) -> anyhow::Result<()> {
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let running =
-            edge.list().iter().filter(|view| view.state == ProviderState::Running).count();
+            agents.list().iter().filter(|view| view.state == ProviderState::Running).count();
         if running == count {
             return Ok(());
         }

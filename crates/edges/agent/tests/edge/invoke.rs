@@ -140,7 +140,7 @@ async fn r083_r084_an_agent_calls_only_what_its_owner_allows_at_that_moment() {
     let permissions = Some(vec!["tool:invoke:dev.example.other/say".to_owned()]);
     let approve = Approve { permissions, ..Approve::default() };
     let id = ProviderId::new(CALLER).expect("valid");
-    stage.edge.approve(owner(), id, approve).await.expect("approved");
+    stage.edge.control().approve(owner(), id, approve).await.expect("approved");
     invoke(&mut a, "i-3", &outer, ECHO, json!({})).await;
     assert_eq!(result(&mut a).await["error"]["code"], "permission.denied", "not any more");
     invoke(&mut a, "i-4", &outer, "dev.example.other/say", json!({})).await;

@@ -120,7 +120,7 @@ async fn r054_worlds_and_runs_see_no_folder_of_another_and_leave_none_behind() {
             assert_eq!(run.status(), RunStatus::Succeeded, "{isolation}: {run:?}");
         }
         drop((a, b));
-        ProviderControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
+        stage.edge.control().stop(owner(), id()).await.expect("stopped");
         for folder in firsts.iter().chain(&seconds) {
             crate::files::gone(folder).await;
         }
@@ -228,9 +228,9 @@ async fn an_agent_has_no_more_processes_than_it_may() {
     let run = stage.handle.create_run(&owner(), new).await.expect("accepted").run;
     let fault = stage.failure_of(&run).await;
     assert!(fault.is(Code::ToolBusy) || fault.is(Code::ToolTimeout), "{fault}");
-    assert_eq!(stage.edge.show(&id()).expect("known").instances, 64);
-    ProviderControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
-    assert_eq!(stage.edge.show(&id()).expect("known").instances, 0);
+    assert_eq!(stage.edge.control().show(&id()).expect("known").instances, 64);
+    stage.edge.control().stop(owner(), id()).await.expect("stopped");
+    assert_eq!(stage.edge.control().show(&id()).expect("known").instances, 0);
     for (launch, _) in &kept {
         assert!(launch.is_over());
     }

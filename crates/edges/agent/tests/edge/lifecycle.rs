@@ -12,27 +12,28 @@ use crate::stage::{Stage, id, owner};
 #[tokio::test]
 async fn r063_an_agent_is_added_approved_started_and_stopped_with_a_goodbye() {
     let mut stage = Stage::new().await;
-    let added = stage.edge.add(owner(), stage.folder()).await.expect("added");
+    let added = stage.edge.control().add(owner(), stage.folder()).await.expect("added");
     assert_eq!(added.state, ProviderState::Added);
-    let fault = stage.edge.start(owner(), id()).await.expect_err("not approved");
+    let fault = stage.edge.control().start(owner(), id()).await.expect_err("not approved");
     assert!(fault.is(Code::AgentNotApproved));
-    let approved = stage.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
+    let approved =
+        stage.edge.control().approve(owner(), id(), Approve::default()).await.expect("approved");
     assert_eq!(approved.state, ProviderState::Approved);
     let (launch, mut agent) = stage.joined(&["echo"]).await;
-    let fault = stage.edge.remove(owner(), id()).await.expect_err("running");
+    let fault = stage.edge.control().remove(owner(), id()).await.expect_err("running");
     assert!(fault.is(Code::AgentRunning));
     let edge = stage.edge.clone();
-    let stopping = tokio::spawn(async move { ProviderControl::stop(&edge, owner(), id()).await });
+    let stopping = tokio::spawn(async move { edge.control().stop(owner(), id()).await });
     let goodbye = agent.receive().await;
     assert_eq!(goodbye["type"], "core.goodbye");
     assert_eq!(goodbye["payload"]["reason"], "core.stop");
     assert_eq!(agent.next().await, None, "the connection is closed");
     let stopped = stopping.await.expect("no panic").expect("stopped");
     assert!(launch.is_over());
-    assert_eq!(stage.edge.show(&id()).expect("known").state, ProviderState::Stopped);
+    assert_eq!(stage.edge.control().show(&id()).expect("known").state, ProviderState::Stopped);
     assert_eq!(stopped.provider.tools.len(), 1, "its tools keep their place");
-    stage.edge.remove(owner(), id()).await.expect("removed");
-    assert!(stage.edge.show(&id()).expect_err("gone").is(Code::AgentNotFound));
+    stage.edge.control().remove(owner(), id()).await.expect("removed");
+    assert!(stage.edge.control().show(&id()).expect_err("gone").is(Code::AgentNotFound));
     assert!(stage.run("echo", json!({})).await.expect_err("gone").is(Code::ToolNotFound));
 }
 
@@ -140,7 +141,7 @@ async fn r053_an_id_that_is_not_the_launched_manifests_is_turned_away() {
 async fn r055_another_manifest_hash_is_turned_away_and_the_right_one_is_let_in() {
     let mut stage = Stage::new().await;
     let launch = stage.started().await;
-    let hash = stage.edge.show(&id()).expect("known").provider.manifest_hash.to_string();
+    let hash = stage.edge.control().show(&id()).expect("known").provider.manifest_hash.to_string();
     let hello = |token: &str, hash: &str| {
         json!({
             "session_token": token, "agent_id": "dev.example.hello", "agent_version": "0.1.0",
@@ -177,7 +178,7 @@ async fn r146_crashes_are_followed_by_new_launches_with_new_tokens_until_it_is_t
     stage.until(|view| !view.provider.wanted).await;
     stage.audited("agent.run_crashed").await;
     assert!(stage.audited("agent.run_started").await.len() >= 5);
-    stage.edge.start(owner(), id()).await.expect("by hand it may begin again");
+    stage.edge.control().start(owner(), id()).await.expect("by hand it may begin again");
     stage.launch().await;
 }
 
@@ -201,7 +202,7 @@ async fn r086_a_stopped_agent_fails_runs_at_once_with_the_reason() {
     let mut stage = Stage::new().await;
     let (_launch, agent) = stage.joined(&["echo"]).await;
     drop(agent);
-    ProviderControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
+    stage.edge.control().stop(owner(), id()).await.expect("stopped");
     let run = stage.run("echo", json!({})).await.expect("accepted");
     let run = stage.end_of(&run.key).await;
     let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("failed").clone();
@@ -216,12 +217,12 @@ async fn a_changed_manifest_needs_a_new_approval() {
     let mut stage = Stage::new().await;
     let (_launch, agent) = stage.joined(&["echo"]).await;
     stage.write_manifest("0.2.0");
-    let fault = stage.edge.add(owner(), stage.folder()).await.expect_err("running");
+    let fault = stage.edge.control().add(owner(), stage.folder()).await.expect_err("running");
     assert!(fault.is(Code::AgentRunning));
     drop(agent);
-    ProviderControl::stop(&stage.edge, owner(), id()).await.expect("stopped");
-    stage.edge.add(owner(), stage.folder()).await.expect("added again");
-    let fault = stage.edge.start(owner(), id()).await.expect_err("another manifest");
+    stage.edge.control().stop(owner(), id()).await.expect("stopped");
+    stage.edge.control().add(owner(), stage.folder()).await.expect("added again");
+    let fault = stage.edge.control().start(owner(), id()).await.expect_err("another manifest");
     assert!(fault.is(Code::AgentNotApproved));
 }
 

@@ -48,21 +48,19 @@ async fn t042_a_tool_server_is_no_agent_and_is_left_alone() {
     // A core that starts with such a record does not take it up either.
     let stage = stage.restarted().await;
     assert!(stage.handle.agent(&id).is_ok(), "it is known");
-    assert!(stage.edge.list().is_empty());
-    let approve = stage.edge.approve(owner(), id.clone(), Default::default()).await;
+    assert!(stage.edge.control().list().is_empty());
+    let approve = stage.edge.control().approve(owner(), id.clone(), Default::default()).await;
     for refused in [
-        stage.edge.show(&id).map(drop),
+        stage.edge.control().show(&id).map(drop),
         approve.map(drop),
-        stage.edge.start(owner(), id.clone()).await.map(drop),
-        wharf_engine::providers::ProviderControl::stop(&stage.edge, owner(), id.clone())
-            .await
-            .map(drop),
-        stage.edge.restart(owner(), id.clone()).await.map(drop),
-        stage.edge.revoke(owner(), id.clone()).await.map(drop),
-        stage.edge.approve_tools(owner(), id.clone(), Vec::new()).await.map(drop),
-        stage.edge.drift(id.clone()).await.map(drop),
-        stage.edge.logs(id.clone(), 1).await.map(drop),
-        stage.edge.remove(owner(), id.clone()).await,
+        stage.edge.control().start(owner(), id.clone()).await.map(drop),
+        stage.edge.control().stop(owner(), id.clone()).await.map(drop),
+        stage.edge.control().restart(owner(), id.clone()).await.map(drop),
+        stage.edge.control().revoke(owner(), id.clone()).await.map(drop),
+        stage.edge.control().approve_tools(owner(), id.clone(), Vec::new()).await.map(drop),
+        stage.edge.control().drift(id.clone()).await.map(drop),
+        stage.edge.control().logs(id.clone(), 1).await.map(drop),
+        stage.edge.control().remove(owner(), id.clone()).await,
     ] {
         let fault = refused.expect_err("not an agent");
         assert!(fault.is(Code::AgentNotFound), "{fault}");

@@ -254,7 +254,7 @@ async fn r063_an_agent_that_is_started_again_is_told_so() {
     let mut stage = Stage::new().await;
     let (_launch, mut agent) = stage.joined(&["echo"]).await;
     let edge = stage.edge.clone();
-    let restarting = tokio::spawn(async move { edge.restart(owner(), id()).await });
+    let restarting = tokio::spawn(async move { edge.control().restart(owner(), id()).await });
     let goodbye = agent.receive().await;
     assert_eq!(goodbye["type"], "core.goodbye");
     assert_eq!(goodbye["payload"]["reason"], "core.restart");
@@ -264,7 +264,7 @@ async fn r063_an_agent_that_is_started_again_is_told_so() {
     let mut agent = Agent::join(&next, &["tools"]).await;
     restarting.await.expect("no panic").expect("restarted");
     let edge = stage.edge.clone();
-    let stopping = tokio::spawn(async move { ProviderControl::stop(&edge, owner(), id()).await });
+    let stopping = tokio::spawn(async move { edge.control().stop(owner(), id()).await });
     let goodbye = agent.receive().await;
     assert_eq!(goodbye["payload"]["reason"], "core.stop");
     assert_eq!(goodbye["payload"].get("retry_after_ms"), None, "nobody knows whether and when");

@@ -40,7 +40,7 @@ async fn r080_a_changed_definition_is_listed_not_callable_and_callable_once_appr
     let fault = stage.run("echo", json!({})).await.expect_err("quarantined");
     assert!(fault.is(Code::ToolQuarantined), "{fault}");
 
-    stage.edge.approve_tools(owner(), id(), vec![echo()]).await.expect("approved");
+    stage.edge.control().approve_tools(owner(), id(), vec![echo()]).await.expect("approved");
     assert!(stage.handle.tool(&echo()).expect("listed").quarantine.is_none());
     let run = stage.run("echo", json!({})).await.expect("accepted");
     let call = agent.call().await;

@@ -141,9 +141,9 @@ impl Stage {
     }
 
     pub(crate) async fn started_with(&mut self, approve: Approve) -> Launch {
-        self.edge.add(owner(), self.folder()).await.expect("added");
-        self.edge.approve(owner(), id(), approve).await.expect("approved");
-        self.edge.start(owner(), id()).await.expect("started");
+        self.edge.control().add(owner(), self.folder()).await.expect("added");
+        self.edge.control().approve(owner(), id(), approve).await.expect("approved");
+        self.edge.control().start(owner(), id()).await.expect("started");
         self.launch().await
     }
 
@@ -240,7 +240,7 @@ impl Stage {
     pub(crate) async fn until(&self, wanted: impl Fn(&ProviderView) -> bool) -> ProviderView {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            let view = self.edge.show(&id()).expect("known");
+            let view = self.edge.control().show(&id()).expect("known");
             if wanted(&view) {
                 return view;
             }

@@ -97,7 +97,7 @@ async fn where_nobody_sets_a_limit_there_is_one_all_the_same_and_it_is_shown() {
     let mut stage = Stage::new().await;
     let launch = stage.started().await;
     assert_eq!(launch.spec.fence.usage, unless_said);
-    assert_eq!(stage.edge.show(&id()).expect("known").limits.usage, unless_said);
+    assert_eq!(stage.edge.control().show(&id()).expect("known").limits.usage, unless_said);
     // Each may raise what nobody else has set lower.
     let said = Usage { memory_bytes: Some(8 << 30), processes: Some(999), ..Usage::default() };
     let limits = |usage| ProviderLimits { usage, ..ProviderLimits::default() };
@@ -171,11 +171,11 @@ async fn approved_secrets_go_by_file_and_stay_out_of_environment_and_log() {
 async fn a_secret_that_is_not_set_fails_the_start_by_its_name() {
     let stage = Stage::new().await;
     asks_for(&stage, &["secret:use:API_KEY".to_owned()]);
-    stage.edge.add(owner(), stage.folder()).await.expect("added");
-    stage.edge.approve(owner(), id(), Approve::default()).await.expect("approved");
-    let fault = stage.edge.start(owner(), id()).await.expect_err("no secret");
+    stage.edge.control().add(owner(), stage.folder()).await.expect("added");
+    stage.edge.control().approve(owner(), id(), Approve::default()).await.expect("approved");
+    let fault = stage.edge.control().start(owner(), id()).await.expect_err("no secret");
     assert!(fault.is(Code::SecretNotFound) && fault.message.contains("API_KEY"), "{fault}");
-    assert!(!stage.edge.show(&id()).expect("known").provider.wanted);
+    assert!(!stage.edge.control().show(&id()).expect("known").provider.wanted);
 }
 
 #[tokio::test]
@@ -214,9 +214,13 @@ async fn what_no_agent_may_have_is_refused_at_approval_with_a_sentence() {
         ("filesystem:read:/**".to_owned(), "keeps for itself"),
     ] {
         asks_for(&stage, std::slice::from_ref(&permission));
-        stage.edge.add(owner(), stage.folder()).await.expect("added");
-        let fault =
-            stage.edge.approve(owner(), id(), Approve::default()).await.expect_err("refused");
+        stage.edge.control().add(owner(), stage.folder()).await.expect("added");
+        let fault = stage
+            .edge
+            .control()
+            .approve(owner(), id(), Approve::default())
+            .await
+            .expect_err("refused");
         assert!(fault.is(Code::RequestInvalid) && fault.message.contains(why), "{fault}");
         assert_eq!(fault.details["permission"], Value::String(permission));
     }

@@ -56,14 +56,14 @@ impl<'a> Part<'a> {
         // What the entrypoint names is part of what is approved.
         std::fs::write(folder.join("agent"), "#!/bin/sh\n").expect("writes");
         let id = ProviderId::new(self.id).expect("valid");
-        stage.edge.add(owner(), folder).await.expect("added");
-        stage.edge.approve(owner(), id.clone(), self.approve).await.expect("approved");
-        stage.edge.start(owner(), id.clone()).await.expect("started");
+        stage.edge.control().add(owner(), folder).await.expect("added");
+        stage.edge.control().approve(owner(), id.clone(), self.approve).await.expect("approved");
+        stage.edge.control().start(owner(), id.clone()).await.expect("started");
         let launch = stage.launch().await;
         let mut agent = Agent::join_as(&launch, self.id, self.capabilities).await;
         agent.offer(&self.tools).await;
         let deadline = Instant::now() + LONG;
-        while stage.edge.show(&id).expect("known").state != ProviderState::Running {
+        while stage.edge.control().show(&id).expect("known").state != ProviderState::Running {
             assert!(Instant::now() < deadline, "{id} never ran");
             tokio::time::sleep(std::time::Duration::from_millis(2)).await;
         }

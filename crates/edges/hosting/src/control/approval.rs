@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use wharf_domain::permission::Permission;
-use wharf_domain::provider::{Approval, Typed};
+use wharf_domain::provider::{Approval, ToolServer, Typed};
 use wharf_domain::{Caller, Provider, ProviderInput};
 use wharf_engine::providers::{Approve, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId};
@@ -46,6 +46,26 @@ impl Control {
             self.renew(&agent).await?;
         }
         Ok(agent)
+    }
+
+    /// Puts the tool of a server that was approved into the catalog and enables the server. The
+    /// manifest that was approved is the tool's definition.
+    pub(super) async fn enable(
+        &self,
+        caller: &Caller,
+        id: &ProviderId,
+        server: &ToolServer,
+    ) -> Result<ProviderView, Fault> {
+        let (host, tool) = (self.kind.host(), server.offered());
+        let handle = &host.options().handle;
+        let (core, tools) = (Caller::core(), vec![tool.tool.clone()]);
+        let offer = ProviderInput::Offer { tools: vec![tool.clone()] };
+        handle.change_agent(&core, id, offer).await?;
+        let taken = ProviderInput::ApproveTools { tools };
+        // What changed is set apart before it can be seen.
+        host.quarantine(&handle.change_agent(&core, id, taken).await?);
+        handle.set_tools(id, vec![tool])?;
+        self.start_one(caller, id).await
     }
 
     /// Refuses a start that cannot succeed, while there is somebody to tell.

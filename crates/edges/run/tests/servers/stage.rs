@@ -99,7 +99,7 @@ impl Stage {
     }
 
     pub(crate) async fn add(&self) -> Result<ProviderView, Fault> {
-        self.edge.add(owner(), self.folder()).await
+        self.edge.control().add(owner(), self.folder()).await
     }
 
     /// Adds and approves a server whose manifest was written.
@@ -109,7 +109,7 @@ impl Stage {
     }
 
     pub(crate) async fn approve(&self, approve: Approve) -> Result<ProviderView, Fault> {
-        self.edge.approve(owner(), id(), approve).await
+        self.edge.control().approve(owner(), id(), approve).await
     }
 
     /// A server that is approved and well.
@@ -154,7 +154,7 @@ impl Stage {
     pub(crate) async fn until(&self, wanted: impl Fn(&ProviderView) -> bool) -> ProviderView {
         let deadline = tokio::time::Instant::now() + LONG;
         loop {
-            let view = self.edge.show(&id()).expect("known");
+            let view = self.edge.control().show(&id()).expect("known");
             if wanted(&view) {
                 return view;
             }
