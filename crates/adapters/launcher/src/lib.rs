@@ -8,7 +8,7 @@
 //! It fences a program in as firmly as it is asked and as the machine can: see `sandbox` for
 //! the layers and `fence` for how they are chosen.
 //!
-//! What it does not do: decide when to start again (`ports::launcher::Backoff` does), decide what
+//! What it does not do: decide when to start again (`ports::launcher::Restarts` does), decide what
 //! a program may see, or speak to it.
 //!
 //! The binary that holds a launcher must begin with

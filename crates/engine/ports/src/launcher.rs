@@ -2,10 +2,10 @@
 //!
 //! A port for edges that bring up their own peers. It knows processes, not protocols: what the
 //! process says on its sockets is its edge's business. When to start again is decided by
-//! [`Backoff`], which is pure; an adapter never restarts anything by itself.
+//! [`Restarts`], which is pure; an adapter never restarts anything by itself.
 
-mod backoff;
 mod fence;
+mod restarts;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,8 +18,8 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use wharf_vocab::{Fault, LaunchId, Resource, SecretName, Timestamp, limits};
 
-pub use backoff::{Backoff, RestartPolicy, Verdict};
 pub use fence::{Achieved, Fence, Inbound, Secret};
+pub use restarts::{RestartPolicy, Restarts, Verdict};
 
 /// Starts processes.
 pub trait Launcher: Send + Sync + fmt::Debug + 'static {

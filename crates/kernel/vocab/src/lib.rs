@@ -4,6 +4,7 @@
 //! crate, and is spelled the same in code, API, CLI and console.
 
 mod b3;
+mod backoff;
 mod code;
 mod digest;
 mod fault;
@@ -15,6 +16,7 @@ mod status;
 mod time;
 
 pub use b3::{B3, B3Error};
+pub use backoff::Backoff;
 pub use code::Code;
 pub use digest::Digest;
 pub use fault::{Fault, FaultCode};

@@ -12,7 +12,7 @@ use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::Attempt;
 use wharf_protocol::Pings;
 use wharf_protocol::run::client::{Closed, Event, Outgoing, Session};
-use wharf_vocab::{Executed, Fault};
+use wharf_vocab::{Backoff, Executed, Fault};
 
 use super::dial::{Socket, Unreached};
 use super::known::Known;
@@ -56,8 +56,8 @@ pub(super) struct Drive<'a> {
     token: Option<String>,
     /// Since when connections are made and nothing comes of them.
     in_vain: Option<Instant>,
-    /// The pause before the next connection.
-    pause: Duration,
+    /// The pauses between connections.
+    pauses: Backoff,
     report: Option<AttemptReport>,
     /// The pings of the server, over all connections.
     pings: Pings,
@@ -100,7 +100,7 @@ impl<'a> Drive<'a> {
             stop_by: None,
             token: None,
             in_vain: None,
-            pause: PAUSE_MIN,
+            pauses: Backoff::new(PAUSE_MIN, PAUSE_MAX),
             report: None,
             pings: Pings::new(),
         })
@@ -163,7 +163,8 @@ impl<'a> Drive<'a> {
     /// ever more rarely, and given up like one that is not there.
     fn weigh(&mut self, since: Instant, brought_news: bool) {
         if brought_news || since.elapsed() >= WORTH {
-            (self.in_vain, self.pause) = (None, PAUSE_MIN);
+            self.in_vain = None;
+            self.pauses.reset();
         } else {
             self.in_vain.get_or_insert(since);
         }
@@ -204,15 +205,14 @@ impl<'a> Drive<'a> {
     /// Pauses before the next connection; `false` if the attempt is given up.
     async fn rest(&mut self, cause: String, give_up_at: Instant) -> bool {
         let until = self.stop_by.map_or(give_up_at, |at| at.min(give_up_at));
-        if Instant::now() + self.pause >= until {
+        if Instant::now() + self.pauses.peek() >= until {
             self.session.give_up(cause);
             return false;
         }
         tokio::select! {
-            () = tokio::time::sleep(self.pause) => {}
+            () = tokio::time::sleep(self.pauses.pause()) => {}
             grace = self.stop.wanted(), if self.stop_by.is_none() => self.stop_within(grace),
         }
-        self.pause = (self.pause * 2).min(PAUSE_MAX);
         true
     }
 

@@ -6,7 +6,7 @@ use wharf_domain::run::RunInput;
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Artifact, Move, Run};
 use wharf_ports::{ObjectError, ObjectStore};
-use wharf_vocab::{AttemptId, Publish, RunKey};
+use wharf_vocab::{AttemptId, Backoff, Publish, RunKey};
 
 use super::Shell;
 use crate::shard::Input;
@@ -69,7 +69,7 @@ impl Publication<'_> {
     /// again after a crash changes nothing more. What is copied from stays until the run's end is
     /// committed; then it goes with the run's other leftovers.
     async fn carry_out(&self) -> Vec<WorldPath> {
-        let mut pause = PAUSE_MIN;
+        let mut pauses = Backoff::new(PAUSE_MIN, PAUSE_MAX);
         loop {
             match self.copy_all().await {
                 Ok(lost) => return lost,
@@ -78,8 +78,7 @@ impl Publication<'_> {
                     tracing::warn!(%run, %error, "outputs could not be published; trying again");
                 }
             }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            tokio::time::sleep(pauses.pause()).await;
         }
     }
 

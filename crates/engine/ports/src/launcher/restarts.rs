@@ -4,7 +4,9 @@
 //! provider that ran long enough starts afresh; one that crashes too often is given up with the
 //! reason, because a loop of starts helps nobody and hides the fault.
 
-use wharf_vocab::{Timestamp, limits};
+use std::time::Duration;
+
+use wharf_vocab::{Backoff, Timestamp, limits};
 
 /// How patient restarts are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,18 +55,20 @@ pub enum Verdict {
 
 /// The memory of one provider's crashes.
 #[derive(Debug, Clone)]
-pub struct Backoff {
+pub struct Restarts {
     policy: RestartPolicy,
     started_at: Option<Timestamp>,
     crashes: Vec<Timestamp>,
-    next_pause_ms: u64,
+    pauses: Backoff,
 }
 
-impl Backoff {
+impl Restarts {
     /// No crash so far.
     #[must_use]
     pub fn new(policy: RestartPolicy) -> Self {
-        Self { policy, started_at: None, crashes: Vec::new(), next_pause_ms: policy.pause_ms }
+        let ms = Duration::from_millis;
+        let pauses = Backoff::new(ms(policy.pause_ms), ms(policy.pause_max_ms));
+        Self { policy, started_at: None, crashes: Vec::new(), pauses }
     }
 
     /// The provider runs since `now`.
@@ -84,15 +88,15 @@ impl Backoff {
         if self.crashes.len() >= self.policy.crashes_max {
             return Verdict::GiveUp { reason: self.why(reason) };
         }
-        let pause_ms = self.jittered(self.next_pause_ms, random);
-        self.next_pause_ms = (self.next_pause_ms * 2).min(self.policy.pause_max_ms);
+        let pause_ms = u64::try_from(self.pauses.pause().as_millis()).unwrap_or(u64::MAX);
+        let pause_ms = self.jittered(pause_ms, random);
         Verdict::Restart { pause_ms }
     }
 
     /// Forgets all crashes, as when somebody starts the provider by hand.
     pub fn forget(&mut self) {
         self.crashes.clear();
-        self.next_pause_ms = self.policy.pause_ms;
+        self.pauses.reset();
     }
 
     fn jittered(&self, pause_ms: u64, random: u64) -> u64 {
@@ -117,19 +121,19 @@ mod tests {
     /// A provider and a clock that is moved by hand.
     struct Bench {
         now: Timestamp,
-        backoff: Backoff,
+        restarts: Restarts,
     }
 
     impl Bench {
         fn new() -> Self {
-            Self { now: Timestamp(1_000_000), backoff: Backoff::new(RestartPolicy::default()) }
+            Self { now: Timestamp(1_000_000), restarts: Restarts::new(RestartPolicy::default()) }
         }
 
         /// Starts, runs for a while, crashes, and waits out the pause if there is one.
         fn crash_after(&mut self, ran_ms: u64, random: u64) -> Verdict {
-            self.backoff.started(self.now);
+            self.restarts.started(self.now);
             self.now = self.now.plus_ms(ran_ms);
-            let verdict = self.backoff.crashed(self.now, "exit code 3: boom", random);
+            let verdict = self.restarts.crashed(self.now, "exit code 3: boom", random);
             if let Verdict::Restart { pause_ms } = verdict {
                 self.now = self.now.plus_ms(pause_ms);
             }
@@ -193,7 +197,7 @@ mod tests {
             reason,
             "It crashed 5 times within 10 minutes, the last time with exit code 3: boom"
         );
-        bench.backoff.forget();
+        bench.restarts.forget();
         let verdict = bench.crash_after(SECOND, middle(SECOND));
         assert_eq!(verdict, Verdict::Restart { pause_ms: SECOND });
     }
@@ -210,9 +214,9 @@ mod tests {
 
     #[test]
     fn a_start_that_failed_counts_as_a_crash() {
-        let mut backoff = Backoff::new(RestartPolicy::default());
+        let mut restarts = Restarts::new(RestartPolicy::default());
         let verdicts: Vec<_> =
-            (0..5).map(|n| backoff.crashed(Timestamp(n), "no such program", 0)).collect();
+            (0..5).map(|n| restarts.crashed(Timestamp(n), "no such program", 0)).collect();
         assert!(matches!(verdicts[3], Verdict::Restart { .. }));
         assert!(matches!(&verdicts[4], Verdict::GiveUp { reason } if reason.ends_with("program")));
     }
