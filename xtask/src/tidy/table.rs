@@ -31,6 +31,8 @@ const JOURNAL: Reach = Crate("kernel/journal");
 const PORTS: Reach = Crate("engine/ports");
 const ENGINE: Reach = Crate("engine/engine");
 const HOSTING: Reach = Crate("edges/hosting");
+const SOCKET: Reach = Crate("io/socket");
+const WEB: Reach = Crate("edges/web");
 const SDK: Reach = Crate("authors/sdk");
 const CLIENT: Reach = Crate("authors/client");
 
@@ -40,6 +42,8 @@ pub(super) const ROWS: &[Row] = &[
     Row { crates: &["kernel/wire", "kernel/domain"], may_use: &[VOCAB] },
     Row { crates: &["kernel/journal"], may_use: &[VOCAB, DOMAIN] },
     Row { crates: &["kernel/protocol"], may_use: &[VOCAB, WIRE] },
+    // Runs sessions on real connections, for both ends of each wire.
+    Row { crates: &["io/socket"], may_use: &[VOCAB, PROTOCOL] },
     Row { crates: &["engine/ports"], may_use: &[VOCAB, DOMAIN, JOURNAL] },
     Row { crates: &["engine/engine"], may_use: &[VOCAB, DOMAIN, PORTS] },
     Row {
@@ -63,21 +67,30 @@ pub(super) const ROWS: &[Row] = &[
             "edges/mcp",
             "edges/console",
         ],
-        may_use: &[VOCAB, WIRE, PROTOCOL, DOMAIN, ENGINE],
+        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, ENGINE],
     },
+    // What edges that speak HTTP share; it knows no engine.
+    Row { crates: &["edges/web"], may_use: &[VOCAB, WIRE] },
     Row { crates: &["edges/builtin", "edges/hosting"], may_use: &[VOCAB, DOMAIN, ENGINE] },
     Row {
         crates: &["edges/agent", "edges/run"],
-        may_use: &[VOCAB, WIRE, PROTOCOL, DOMAIN, ENGINE, HOSTING],
+        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, DOMAIN, ENGINE, HOSTING],
     },
-    Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL] },
+    Row { crates: &["authors/toolserver"], may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET] },
     Row { crates: &["authors/client"], may_use: &[VOCAB, WIRE, PROTOCOL] },
     // What a compiler runs depends on nothing that it compiles.
     Row { crates: &["authors/sdk-macros"], may_use: &[] },
     // An author's own tool server is served by the same library as `wharf tool serve`.
     Row {
         crates: &["authors/sdk"],
-        may_use: &[VOCAB, WIRE, PROTOCOL, Crate("authors/sdk-macros"), Crate("authors/toolserver")],
+        may_use: &[
+            VOCAB,
+            WIRE,
+            PROTOCOL,
+            SOCKET,
+            Crate("authors/sdk-macros"),
+            Crate("authors/toolserver"),
+        ],
     },
     Row { crates: &["examples/agents/hello", "examples/tools/rust/text/words/1"], may_use: &[SDK] },
     // A core inside a program is assembled like the server's, and offers tools as the core's own.
@@ -136,6 +149,7 @@ pub(super) const ROWS: &[Row] = &[
 /// Groups from the bottom up. Tests may reach everything in their own and in lower layers.
 pub(super) const LAYERS: &[&[&str]] = &[
     &["kernel"],
+    &["io"],
     &["engine"],
     &["adapters", "edges", "authors"],
     &["app", "proof", "examples", "xtask"],

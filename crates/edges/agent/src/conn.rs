@@ -1,7 +1,4 @@
-//! One connection: bytes in, bytes out, and the session between them.
-//!
-//! Reading never waits for writing: both make progress in one loop, so two peers that write
-//! large frames at once cannot block each other.
+//! One connection: what an agent says, and what the core wants of it.
 
 mod calls;
 mod deliver;
@@ -11,17 +8,19 @@ mod prepare;
 pub(crate) use prepare::CallData;
 
 use std::collections::{HashMap, VecDeque};
-use std::io::Cursor;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::{Reach, check_schema};
 use wharf_hosting::{Command, Inbox, Live, Meter, Places, Rooms, random_hex};
-use wharf_protocol::Moment;
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
+use wharf_protocol::{Moment, Session as _};
+use wharf_socket::{Clock, Owner, Patience, pump, sleep_until, split_bytes};
 use wharf_vocab::{AttemptId, Code, Fault, LaunchId, ProviderId, RunKey};
 use wharf_wire::agent_v1::{CallId, IdempotencyPromise, QuestionId, SessionId, ToolDefinition};
 
@@ -35,14 +34,16 @@ use prepare::{READY_WAITING_MAX, Ready};
 
 /// Bytes read in one go. Ten thousand agents may be connected, so it is small.
 const READ_BYTES: usize = 8 * 1024;
+/// How long the last messages may take to be written.
+const CLOSE_MAX: Duration = Duration::from_secs(20);
 /// Bytes that may wait to be written before news of children wait too.
 const TIDINGS_BYTES_MAX: usize = 1024 * 1024;
 
 /// A connection and all it stands for.
-pub(crate) struct Connection {
+struct Connection {
     shared: Arc<Shared>,
     session: CoreSession,
-    started: Instant,
+    clock: Clock,
     calls: HashMap<CallId, Call>,
     /// Runs of calls that the session gave up on, oldest first: they may still cost.
     given_up: VecDeque<(AttemptId, RunKey)>,
@@ -51,7 +52,9 @@ pub(crate) struct Connection {
     /// Calls whose files are being copied, and how to stop that.
     preparing: HashMap<AttemptId, CancellationToken>,
     ready: mpsc::Sender<Ready>,
+    prepared: mpsc::Receiver<Ready>,
     invokes: Invokes,
+    tidings: mpsc::Receiver<Tidings>,
     offered: Vec<ToolDefinition>,
     /// When what it offers is to be written down, if it has changed.
     offer_at: Option<Instant>,
@@ -77,57 +80,30 @@ struct Peer {
     rooms: Option<Rooms>,
 }
 
+/// What reaches a connection from inside.
+enum Inside {
+    /// The core wants something.
+    Command(Command),
+    /// A child has something to tell.
+    Told(Tidings),
+    /// The files of a call are there, or are not to be had.
+    Ready(Box<Ready>),
+    /// What the agent offers is to be written down.
+    Offer,
+}
+
 /// Serves one connection to its end.
 pub(crate) async fn serve(
     shared: Arc<Shared>,
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     origin: Origin,
 ) -> Result<(), Fault> {
-    let (news, mut tidings) = mpsc::channel(TIDINGS_WAITING_MAX);
-    let (ready, mut prepared) = mpsc::channel(READY_WAITING_MAX);
-    let mut connection = Connection::new(shared, news, ready)?;
-    connection.origin = origin;
-    let (mut reader, mut writer) = tokio::io::split(stream);
-    let mut input = vec![0; READ_BYTES].into_boxed_slice();
-    let mut output = Cursor::new(Vec::new());
-    loop {
-        connection.work().await;
-        if output.position() == output.get_ref().len() as u64 {
-            match connection.session.poll_transmit() {
-                Some(frame) => output = Cursor::new(frame),
-                None if connection.session.is_closed() => break,
-                None => output = Cursor::new(Vec::new()),
-            }
-        }
-        let pending = output.position() < output.get_ref().len() as u64;
-        let reading = connection.session.wants_bytes();
-        let wake = connection.wake_at();
-        let is_live = connection.session.is_live();
-        let has_room = connection.session.queued_bytes() < TIDINGS_BYTES_MAX;
-        tokio::select! {
-            read = reader.read(&mut input), if reading => match read {
-                Ok(0) | Err(_) => connection.session.end_of_input(connection.now()),
-                Ok(count) => connection.session.receive(connection.now(), &input[..count]),
-            },
-            written = writer.write_buf(&mut output), if pending => {
-                if written.is_err() {
-                    connection.session.end_of_input(connection.now());
-                    output = Cursor::new(Vec::new());
-                }
-            }
-            Some(command) = received(&mut connection.inbox), if is_live => {
-                connection.command(command).await;
-            }
-            Some(told) = tidings.recv(), if has_room => connection.tell(told),
-            Some(ready) = prepared.recv() => connection.prepared(ready).await,
-            () = tokio::time::sleep_until(wake) => {
-                connection.session.handle_timeout(connection.now());
-            }
-        }
-    }
-    // The peer may be gone; what matters is that nothing of ours is left behind.
-    let _ = writer.shutdown().await;
-    connection.finish(&mut prepared).await;
+    let mut connection = Connection::new(shared, origin)?;
+    let (mut source, mut sink) = split_bytes(stream, READ_BYTES);
+    // How much an agent may leave unread is the session's to judge.
+    let patience = Patience { write: None, close: CLOSE_MAX, lingers: false };
+    pump(&mut source, &mut sink, &mut connection, patience).await;
+    connection.finish().await;
     Ok(())
 }
 
@@ -138,12 +114,54 @@ async fn received(inbox: &mut Option<Inbox>) -> Option<Command> {
     }
 }
 
+impl Owner for Connection {
+    type Session = CoreSession;
+    type Command = Inside;
+
+    fn session(&mut self) -> &mut CoreSession {
+        &mut self.session
+    }
+
+    fn now(&self) -> Moment {
+        self.clock.moment(self.shared.options.handle.now())
+    }
+
+    async fn work(&mut self) -> ControlFlow<()> {
+        while let Some(event) = self.session.poll_event() {
+            self.event(event).await;
+        }
+        if self.offer_at.is_some_and(|at| at <= Instant::now()) {
+            self.offer().await;
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn next(&mut self) -> Inside {
+        let is_live = self.session.is_live();
+        let has_room = self.session.queued_bytes() < TIDINGS_BYTES_MAX;
+        tokio::select! {
+            Some(command) = received(&mut self.inbox), if is_live => Inside::Command(command),
+            Some(told) = self.tidings.recv(), if has_room => Inside::Told(told),
+            Some(ready) = self.prepared.recv() => Inside::Ready(Box::new(ready)),
+            () = sleep_until(self.offer_at) => Inside::Offer,
+        }
+    }
+
+    async fn obey(&mut self, inside: Inside) {
+        match inside {
+            Inside::Command(command) => self.command(command).await,
+            Inside::Told(told) => self.tell(told),
+            Inside::Ready(ready) => self.prepared(*ready).await,
+            // That is done whenever there is work.
+            Inside::Offer => {}
+        }
+    }
+}
+
 impl Connection {
-    fn new(
-        shared: Arc<Shared>,
-        news: mpsc::Sender<Tidings>,
-        ready: mpsc::Sender<Ready>,
-    ) -> Result<Self, Fault> {
+    fn new(shared: Arc<Shared>, origin: Origin) -> Result<Self, Fault> {
+        let (news, tidings) = mpsc::channel(TIDINGS_WAITING_MAX);
+        let (ready, prepared) = mpsc::channel(READY_WAITING_MAX);
         let unnamed = || Fault::new(Code::CoreInternal, "A session could not be named.");
         let name = random_hex(16)?;
         let session_id = SessionId::new(&name).map_err(|_| unnamed())?;
@@ -151,47 +169,27 @@ impl Connection {
         let mut config = CoreConfig::new(session_id, prefix);
         config.limits = shared.options.limits.clone();
         config.instance_id.clone_from(&shared.options.instance);
-        let started = Instant::now();
-        let moment = Moment::new(0, shared.options.handle.now());
+        let clock = Clock::start();
+        let moment = clock.moment(shared.options.handle.now());
         let session = CoreSession::new(moment, config, check_schema);
         Ok(Self {
             shared,
             session,
-            started,
+            clock,
             calls: HashMap::new(),
             given_up: VecDeque::new(),
             meter: Meter::default(),
             preparing: HashMap::new(),
             ready,
+            prepared,
             invokes: Invokes::new(news),
+            tidings,
             offered: Vec::new(),
             offer_at: None,
-            origin: Origin::default(),
+            origin,
             peer: None,
             inbox: None,
         })
-    }
-
-    fn now(&self) -> Moment {
-        let ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Moment::new(ms, self.shared.options.handle.now())
-    }
-
-    fn wake_at(&self) -> Instant {
-        const FAR: u64 = 3_600_000;
-        let ms = self.session.next_deadline().unwrap_or(FAR);
-        let session = self.started + std::time::Duration::from_millis(ms);
-        self.offer_at.map_or(session, |at| at.min(session))
-    }
-
-    /// Handles everything the session has to say.
-    async fn work(&mut self) {
-        while let Some(event) = self.session.poll_event() {
-            self.event(event).await;
-        }
-        if self.offer_at.is_some_and(|at| at <= Instant::now()) {
-            self.offer().await;
-        }
     }
 
     async fn command(&mut self, command: Command) {
@@ -224,11 +222,12 @@ impl Connection {
     }
 
     /// Gives back what was never sent, and lets others know that the connection is gone.
-    async fn finish(&mut self, prepared: &mut mpsc::Receiver<Ready>) {
-        prepared.close();
-        self.work().await;
+    async fn finish(&mut self) {
+        self.prepared.close();
+        // There is nothing more to go on with.
+        let _ = self.work().await;
         self.inbox = None;
-        while let Some(ready) = prepared.recv().await {
+        while let Some(ready) = self.prepared.recv().await {
             prepare::abandon(ready.coming).await;
         }
     }

@@ -118,7 +118,11 @@ fn serve(
     });
 }
 
-async fn attend(shared: Arc<Shared>, stream: impl AsyncRead + AsyncWrite + Unpin, origin: Origin) {
+async fn attend(
+    shared: Arc<Shared>,
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin,
+    origin: Origin,
+) {
     metrics::gauge!("wharf_agent_connections").increment(1);
     if let Err(fault) = conn::serve(shared, stream, origin).await {
         tracing::error!(code = %fault.code, "an agent's connection could not be served");

@@ -5,8 +5,9 @@ use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AskKind, Fault, WorldId};
 
 use crate::access::Session;
-use crate::cursor::{self, List, Place};
+use crate::types::List;
 use crate::types::{Ask, Connection, Edge};
+use wharf_web::cursor::{self, Position};
 
 /// Which asks are wanted.
 #[derive(Debug)]
@@ -14,7 +15,7 @@ pub(crate) struct Wanted {
     pub(crate) kind: Option<AskKind>,
     /// Only these worlds; all when absent.
     pub(crate) worlds: Option<Vec<WorldId>>,
-    pub(crate) after: Option<Place>,
+    pub(crate) after: Option<Position>,
 }
 
 impl Wanted {
@@ -45,8 +46,8 @@ pub(crate) async fn page(
 async fn find(session: &Session, wanted: &Wanted, count: usize) -> Result<Vec<AskView>, Fault> {
     let mut found = Vec::new();
     let (mut after, behind) = match &wanted.after {
-        Some(Place::Number(after)) => (Some(*after), ""),
-        Some(Place::Name(behind)) => (None, behind.as_str()),
+        Some(Position::Number(after)) => (Some(*after), ""),
+        Some(Position::Name(behind)) => (None, behind.as_str()),
         None => (None, ""),
     };
     loop {
@@ -65,10 +66,10 @@ async fn find(session: &Session, wanted: &Wanted, count: usize) -> Result<Vec<As
     }
 }
 
-fn place(view: &AskView) -> Place {
+fn place(view: &AskView) -> Position {
     match view.position {
-        Some(position) => Place::Number(position),
-        None => Place::Name(memory_place(&view.ask)),
+        Some(position) => Position::Number(position),
+        None => Position::Name(memory_place(&view.ask)),
     }
 }
 

@@ -10,7 +10,6 @@
 
 mod access;
 mod answer_bytes;
-mod cursor;
 mod document;
 mod error;
 mod exec;

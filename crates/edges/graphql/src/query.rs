@@ -6,14 +6,15 @@ use wharf_engine::{CostRequest, FileQuery};
 use wharf_vocab::{Fault, Verb};
 
 use crate::access::Session;
-use crate::cursor::{self, List, Place};
 use crate::error::invalid;
 use crate::scalars::DateTime;
+use crate::types::List;
 use crate::types::{
     Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, Run, RunStatus, RunSummary,
     Tool, Trace, World, by_name, limit,
 };
 use crate::{inbox, input, runs};
+use wharf_web::cursor;
 
 /// What there is to see.
 #[derive(Debug, Default)]
@@ -152,13 +153,16 @@ impl Query {
         query.locals = local;
         // A cursor is good only in the same world and for the same files.
         let prefix = query.prefix.as_deref().unwrap_or_default();
-        let asked = cursor::question(&[query.world.as_str(), prefix, if local { "@" } else { "" }]);
+        let locals = if local { "@" } else { "" };
+        let asked = [query.world.as_str(), prefix, locals].map(|part| part.as_bytes().to_vec());
+        let asked = asked.each_ref().map(Vec::as_slice);
         let after = after.map(|after| cursor::read_asked(List::Files, &asked, &after));
         query.after = after.transpose()?.map(|name| input::path(&name)).transpose()?;
         let page = session.handle.files(&session.caller, query).await?;
         let edge = |record: &wharf_engine::FileRecord| {
-            let place = Place::Name(format!("{asked}{}", record.artifact.path));
-            Edge { cursor: cursor::write(List::Files, &place), node: Artifact::from(record) }
+            let path = record.artifact.path.to_string();
+            let cursor = cursor::write_asked(List::Files, &asked, &path);
+            Edge { cursor, node: Artifact::from(record) }
         };
         Ok(Connection::new(page.files.iter().map(edge).collect(), page.next.is_some()))
     }

@@ -5,8 +5,9 @@ use wharf_engine::{RunPlace, RunQuery};
 use wharf_vocab::{Fault, RunStatus, Timestamp, ToolId, WorldId};
 
 use crate::access::Session;
-use crate::cursor::{self, List, Place};
+use crate::types::List;
 use crate::types::{self, Connection, Edge};
+use wharf_web::cursor::{self, Position};
 
 /// Which runs are wanted.
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub(crate) struct Wanted {
     pub(crate) since: Option<Timestamp>,
     pub(crate) until: Option<Timestamp>,
     pub(crate) limit: usize,
-    pub(crate) after: Option<Place>,
+    pub(crate) after: Option<Position>,
 }
 
 impl Wanted {
@@ -51,8 +52,10 @@ pub(crate) async fn page(
     let mut page = Page { session, wanted, edges: Vec::new(), more: false };
     if page.wanted.worlds.as_ref().is_none_or(|worlds| !worlds.is_empty()) {
         let after = match &page.wanted.after {
-            Some(Place::Name(place)) => RunPlace::parse(place).ok_or_else(cursor::foreign)?,
-            Some(Place::Number(stored)) => RunPlace { stored: *stored, ..RunPlace::FIRST },
+            Some(Position::Name(place)) => {
+                RunPlace::parse(place).ok_or_else(|| cursor::foreign(List::Runs))?
+            }
+            Some(Position::Number(stored)) => RunPlace { stored: *stored, ..RunPlace::FIRST },
             None => RunPlace::FIRST,
         };
         page.fill(after).await?;
@@ -77,7 +80,7 @@ impl Page<'_> {
             for (run, place) in read.runs.iter().zip(read.places) {
                 after = place;
                 if self.wanted.fits(self.session, run) {
-                    let cursor = cursor::write(List::Runs, &Place::Name(place.to_string()));
+                    let cursor = cursor::write(List::Runs, &Position::Name(place.to_string()));
                     self.edges.push(Edge { cursor, node: types::RunSummary::from(run) });
                 }
             }

@@ -42,7 +42,7 @@ use operations::Operations;
 use pulse::{Beat, Pulse};
 
 /// What browsers offer beside the protocol, because they cannot send a token in a header.
-const MARK: &str = "wharf.v1";
+const MARK: &str = wharf_wire::ws::BROWSER_SUBPROTOCOL;
 /// How often a socket is looked at, at most.
 const LOOK: Duration = Duration::from_secs(1);
 

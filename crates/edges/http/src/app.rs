@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use axum::response::Response;
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::Handle;
 use wharf_engine::providers::ProviderControl;
 use wharf_engine::vault::Vault;
+use wharf_web::sse::{self, Allowed, Sse};
 
 use crate::auth::OwnerToken;
 use crate::hosts::Hosts;
+use crate::metrics::Gauge;
 use crate::openapi;
 use crate::options::{Doctor, Limits, Mount, Options};
 use crate::tickets::Tickets;
@@ -61,6 +66,21 @@ impl App {
             bodies,
             unread,
         }
+    }
+
+    /// An answer that streams what `source` gives, while it is `allowed` and the core goes on.
+    pub(crate) fn stream(
+        &self,
+        source: BoxStream<'static, String>,
+        allowed: Allowed,
+        farewell: &'static str,
+    ) -> Response {
+        let counted = Gauge::up("wharf_http_event_streams");
+        let (keep_alive, closing) = (self.limits.keep_alive, self.stops.closing.clone());
+        let events = Sse::new(source, allowed, keep_alive, closing, farewell);
+        sse::respond(events.inspect(move |_| {
+            let _lasts = &counted;
+        }))
     }
 }
 

@@ -5,8 +5,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Digest, Fault};
-
-use crate::subprotocol;
+use wharf_web::token;
 
 /// Where clients of the operator protocol put the token that others send in `Authorization`.
 const OTHER_PLACE: &str = "x-mse-access-token";
@@ -58,7 +57,7 @@ impl OwnerToken {
         let mut given = parts.headers.get_all(AUTHORIZATION).iter();
         let token = match (given.next(), given.next()) {
             (Some(value), None) => bearer(value.as_bytes()),
-            (None, _) => subprotocol::token(parts).map(str::as_bytes),
+            (None, _) => token::of_websocket(parts).map(str::as_bytes),
             (Some(_), Some(_)) => None,
         };
         let Some(token) = token else { return Err(required()) };

@@ -22,7 +22,7 @@ use crate::access::Need;
 use crate::answer::{internal, refusal, refusal_with, seal, shortened};
 use crate::app::App;
 use crate::conn::Ends;
-use crate::{auth, cors, metrics, routes, subprotocol, tickets};
+use crate::{auth, cors, metrics, routes, tickets};
 
 /// Checks a request, lets it through and counts it.
 pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
@@ -44,7 +44,7 @@ pub(crate) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
                 Admitted::Caller(caller) => {
                     parts.extensions.insert(caller);
                     // What lets somebody in goes no further, and so nobody can send it back.
-                    subprotocol::forget_token(&mut parts.headers);
+                    wharf_web::token::forget_token(&mut parts.headers);
                 }
                 Admitted::Nobody => {}
                 Admitted::Stranger(fault) => {

@@ -9,14 +9,12 @@
 //! that know both the messages and the domain.
 
 mod access;
-mod answer;
 mod app;
 mod arriving;
 mod auth;
 mod body;
 mod conn;
 mod cors;
-mod cursor;
 mod from_wire;
 mod guard;
 mod hosts;
@@ -29,15 +27,14 @@ mod openapi;
 mod options;
 mod pace;
 mod page;
-mod params;
 mod phase;
 mod range;
 mod routes;
-mod sse;
-mod subprotocol;
 mod tickets;
 mod to_wire;
 mod unread;
+
+use wharf_web::{answer, cursor, params, sse};
 
 pub use auth::OwnerToken;
 pub use listen::{Listener, Server};

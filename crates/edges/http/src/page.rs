@@ -5,10 +5,40 @@ use serde::Serialize;
 use wharf_wire::rest_v1::Page;
 
 use crate::answer::{self, Answer};
-use crate::cursor::{self, List, Position};
+use crate::cursor::{self, CursorList, Position};
 use crate::params::Params;
 
-/// The page a request asks for, in the order of names; what comes behind it is left for the next.
+/// The lists of this API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Runs,
+    Inbox,
+    Tools,
+    Agents,
+    Worlds,
+    Audit,
+    Tokens,
+    Secrets,
+    Files,
+}
+
+impl CursorList for List {
+    fn letter(self) -> u8 {
+        match self {
+            Self::Runs => b'r',
+            Self::Inbox => b'i',
+            Self::Tools => b't',
+            Self::Agents => b'g',
+            Self::Worlds => b'w',
+            Self::Audit => b'a',
+            Self::Tokens => b'k',
+            Self::Secrets => b's',
+            Self::Files => b'f',
+        }
+    }
+}
+
+/// The page a request asks for, in the order of names; what comes after it is left for the next.
 pub(crate) fn by_name<T, W: Serialize>(
     params: &Params,
     list: List,

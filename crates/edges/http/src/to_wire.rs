@@ -13,7 +13,7 @@ use wharf_domain::{Availability, Entry, Progress, Run, RunEntry, RunSummary, Too
 use wharf_engine::launcher::{LogLine, LogSource};
 use wharf_engine::{CatalogTool, HistoryItem, RunEvent, SealedRecord, WorldView};
 use wharf_vocab::{
-    AskKind, DateTime, Executed, Fault, Micro, Object, RunId, RunKey, Timestamp, ToolState,
+    AskKind, DateTime, Executed, Micro, Object, RunId, RunKey, Timestamp, ToolState,
 };
 use wharf_wire::rest_v1 as wire;
 
@@ -22,16 +22,6 @@ pub(crate) use changes::tool_diff;
 pub(crate) use files::{collected, file, trace, upload, upload_part, usage};
 pub(crate) use servers::{served_tool, tool_server};
 pub(crate) use trust::{secret, token};
-
-/// An error.
-pub(crate) fn error(fault: &Fault) -> wire::ErrorInfo {
-    wire::ErrorInfo {
-        code: fault.code.as_str().to_owned(),
-        message: fault.message.clone(),
-        retryable: fault.retryable,
-        details: (!fault.details.is_empty()).then(|| fault.details.clone()),
-    }
-}
 
 /// A run that was accepted.
 pub(crate) fn accepted(run: &Run) -> wire::RunAccepted {
@@ -102,7 +92,7 @@ pub(crate) fn summary(run: &RunSummary) -> wire::Run {
         artifacts: None,
         continues: None,
         receipt: None,
-        error: run.error.as_ref().map(error),
+        error: run.error.as_ref().map(wharf_web::answer::error),
         ask: None,
         waiting_for: None,
         correlation_id: run.correlation_id.clone(),

@@ -1,18 +1,20 @@
 //! One connection of a seat.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, WebSocket};
-use futures::{SinkExt, StreamExt};
-use tokio::time::Instant;
-use wharf_protocol::operator::{Closed, Incoming, Outgoing, SeatSession};
-use wharf_protocol::{Moment, Pings};
+use axum::extract::ws::WebSocket;
+use tokio::sync::mpsc;
+use wharf_protocol::operator::{SeatEvent, SeatSession};
+use wharf_protocol::{Closed, Incoming, Moment, Session as _};
+use wharf_socket::{Clock, Owner, Patience, pump, split_frames};
 use wharf_vocab::Code;
 use wharf_vocab::limits::{SOCKET_SPARE_BYTES, VALUE_BYTES_MAX};
-use wharf_wire::operator_v1::{CoreMessage, close};
+use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
+use wharf_wire::ws::close;
 
-use crate::desk::{Desk, Order, Taken};
+use crate::desk::{Desk, Order};
 use crate::edge::Shared;
 use crate::{asks, notices};
 
@@ -25,157 +27,119 @@ pub(crate) const WRITE_BYTES_MAX: usize = VALUE_BYTES_MAX + 1024 * 1024 + SOCKET
 
 /// Serves a connection until it ends. It takes the seat at once.
 pub(crate) async fn serve(shared: Arc<Shared>, desk: Arc<Desk>, socket: WebSocket) {
-    let began = Instant::now();
-    let (taken, due) = desk.take(shared.options.handle.now());
-    let epoch = taken.epoch;
-    let mut connection = Connection {
-        session: SeatSession::new(shared.options.limits, moment(&shared, began)),
-        shared: Arc::clone(&shared),
-        desk: Arc::clone(&desk),
-        began,
-        epoch,
-        pings: Pings::new(),
-    };
+    let clock = Clock::start();
+    let now = shared.options.handle.now();
+    let (taken, due) = desk.take(now);
+    let mut session = SeatSession::new(shared.options.limits, clock.moment(now));
     for cancel in &taken.cancels {
-        connection.session.send(cancel);
+        session.send(cancel);
     }
     for owed in &taken.owed {
         if let Some(message) = notices::message(&shared, owed).await {
-            connection.session.send(&message);
+            session.send(&message);
         }
     }
     for due in due {
-        let message = shared.message(due);
-        connection.session.send(&message);
+        session.send(&shared.message(due));
     }
-    tokio::select! {
-        () = connection.run(socket, taken) => {}
-        // One that does not read is not waited for.
-        () = desk.gone.cancelled() => {}
-    }
-    desk.leave(epoch, shared.options.handle.now());
+    let (epoch, orders) = (taken.epoch, taken.orders);
+    let mut connection = Connection { session, shared, desk, clock, epoch, orders };
+    connection.run(socket).await;
 }
 
 struct Connection {
     session: SeatSession,
     shared: Arc<Shared>,
     desk: Arc<Desk>,
-    began: Instant,
+    clock: Clock,
     epoch: u64,
-    pings: Pings,
+    orders: mpsc::Receiver<Order>,
 }
 
 impl Connection {
-    async fn run(&mut self, socket: WebSocket, mut taken: Taken) {
-        let (mut sink, mut source) = socket.split();
-        loop {
-            while let Some(outgoing) = self.session.next_outgoing() {
-                let last = matches!(outgoing, Outgoing::Close { .. });
-                let sent = tokio::time::timeout(WRITE_MAX, sink.send(frame(outgoing))).await;
-                match &sent {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => {
-                        tracing::debug!(seat = %self.desk.seat.id, %error, "a seat's socket broke");
-                    }
-                    Err(_) => {
-                        tracing::info!(seat = %self.desk.seat.id, "an operator does not read");
-                    }
-                }
-                if last || !matches!(sent, Ok(Ok(()))) {
-                    return;
-                }
+    async fn run(&mut self, socket: WebSocket) {
+        let (mut source, mut sink) = split_frames(socket);
+        let patience = Patience { write: Some(WRITE_MAX), close: WRITE_MAX, lingers: false };
+        let gone = self.desk.gone.clone();
+        tokio::select! {
+            _ = pump(&mut source, &mut sink, self, patience) => {}
+            // One that does not read is not waited for.
+            () = gone.cancelled() => {}
+        }
+        self.desk.leave(self.epoch, self.shared.options.handle.now());
+        match self.session.closed() {
+            Some(why @ Closed::Violations) => {
+                tracing::warn!(seat = %self.desk.seat.id, %why, "a seat's socket was closed");
             }
-            let wake =
-                self.session.next_deadline().map(|ms| self.began + Duration::from_millis(ms));
-            tokio::select! {
-                incoming = source.next() => match incoming {
-                    Some(Ok(message)) => {
-                        if !self.take(&message).await {
-                            return;
-                        }
-                    }
-                    Some(Err(_)) | None => return,
-                },
-                order = taken.orders.recv() => match order {
-                    Some(order) => self.obey(order),
-                    // The desk let go of a connection that could not keep up.
-                    None => self.session.close(close::TRY_AGAIN, "too much waits to be read"),
-                },
-                () = until(wake) => self.session.tick(moment(&self.shared, self.began)),
+            Some(why @ (Closed::Pings | Closed::NotReading | Closed::Silent)) => {
+                tracing::info!(seat = %self.desk.seat.id, %why, "a seat's socket was closed");
             }
-            if self.session.closed() == Some(Closed::Violations) {
-                tracing::warn!(seat = %self.desk.seat.id, "an operator broke the protocol too often");
-            }
+            Some(why) => tracing::debug!(seat = %self.desk.seat.id, %why, "a seat's socket ended"),
+            None => {}
         }
     }
 
-    /// Takes a frame; `false` if it was the last.
-    async fn take(&mut self, message: &Message) -> bool {
-        let now = moment(&self.shared, self.began);
+    async fn reply(&mut self, reply: OperatorMessage) {
+        let req_id = reply.req_id().to_owned();
+        match asks::reply(&self.shared, (&self.desk, self.epoch), reply).await {
+            Ok(()) => self.session.taken(&req_id),
+            Err(fault) if fault.is(Code::OperatorRequestUnknown) => {
+                self.session.unknown(self.now(), &req_id);
+            }
+            Err(fault) => self.session.refused(&req_id, &fault),
+        }
+    }
+}
+
+impl Owner for Connection {
+    type Session = SeatSession;
+    type Command = Option<Order>;
+
+    fn session(&mut self) -> &mut SeatSession {
+        &mut self.session
+    }
+
+    fn now(&self) -> Moment {
+        self.clock.moment(self.shared.options.handle.now())
+    }
+
+    fn receive(&mut self, incoming: Incoming<'_>) {
+        let now = self.now();
         self.desk.heard(now.at);
-        let incoming = match message {
-            Message::Text(text) => Incoming::Text(text),
-            Message::Binary(_) => Incoming::Binary,
-            Message::Ping(_) if !self.pings.take(now.ms) => {
-                tracing::info!(seat = %self.desk.seat.id, "an operator sends too many pings");
-                self.session.close(close::POLICY, Pings::TOO_MANY);
-                return true;
-            }
-            Message::Ping(_) | Message::Pong(_) => Incoming::Pong,
-            Message::Close(_) => return false,
-        };
-        self.session.receive(incoming, now);
-        while let Some(req_id) = self.session.next_taken_notice() {
-            notices::taken(&self.shared, &self.desk, &req_id).await;
-        }
-        while let Some(reply) = self.session.next_reply() {
-            let req_id = reply.req_id().to_owned();
-            // Somebody else sits here now; whatever this connection says does not count.
-            if !self.desk.is_current(self.epoch) {
-                return false;
-            }
-            match asks::reply(&self.shared, (&self.desk, self.epoch), reply).await {
-                Ok(()) => self.session.taken(&req_id),
-                Err(fault) if fault.is(Code::OperatorRequestUnknown) => {
-                    self.session.unknown(&req_id, now);
-                }
-                Err(fault) => self.session.refused(&req_id, fault.code.as_str(), &fault.message),
-            }
-        }
-        true
+        self.session.receive(now, incoming);
     }
 
-    fn obey(&mut self, order: Order) {
+    async fn work(&mut self) -> ControlFlow<()> {
+        while let Some(event) = self.session.poll_event() {
+            match event {
+                SeatEvent::NoticeTaken(req_id) => {
+                    notices::taken(&self.shared, &self.desk, &req_id).await;
+                }
+                // Somebody else sits here now; whatever this connection says does not count.
+                SeatEvent::Reply(_) if !self.desk.is_current(self.epoch) => {
+                    return ControlFlow::Break(());
+                }
+                SeatEvent::Reply(reply) => self.reply(reply).await,
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn next(&mut self) -> Option<Order> {
+        self.orders.recv().await
+    }
+
+    async fn obey(&mut self, order: Option<Order>) {
         match order {
-            Order::Send(message) => match *message {
+            Some(Order::Send(message)) => match *message {
                 CoreMessage::Cancel { req_id, task_id, reason } => {
                     self.session.withdraw(&req_id, &task_id, &reason);
                 }
                 message => self.session.send(&message),
             },
-            Order::Close { code, reason } => self.session.close(code, &reason),
+            Some(Order::Close { code, reason }) => self.session.close(code, &reason),
+            // The desk let go of a connection that could not keep up.
+            None => self.session.close(close::TRY_AGAIN, "too much waits to be read"),
         }
-    }
-}
-
-fn frame(outgoing: Outgoing) -> Message {
-    match outgoing {
-        Outgoing::Text(text) => Message::Text(text.into()),
-        Outgoing::Ping => Message::Ping(bytes::Bytes::new()),
-        Outgoing::Close { code, reason } => {
-            Message::Close(Some(CloseFrame { code, reason: reason.into() }))
-        }
-    }
-}
-
-fn moment(shared: &Shared, began: Instant) -> Moment {
-    let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Moment::new(ms, shared.options.handle.now())
-}
-
-async fn until(wake: Option<Instant>) {
-    match wake {
-        Some(wake) => tokio::time::sleep_until(wake).await,
-        None => std::future::pending().await,
     }
 }

@@ -10,7 +10,7 @@ use wharf_domain::permission::ToolPattern;
 use wharf_domain::run::NewAsk;
 use wharf_domain::{Audience, Caller, Resolution};
 use wharf_engine::{AttemptRef, Handle, NewRun};
-use wharf_protocol::tool::{Answer, Incoming, Session};
+use wharf_protocol::tool::{Answer, ToolRequest, ToolSession};
 use wharf_vocab::{AskKind, AttemptId, Code, Digest, Fault, Object, RunKey, ToolId};
 
 use crate::follow::{self, Follower, Tidings, What};
@@ -61,9 +61,9 @@ impl Children {
     /// Begins what is asked on behalf of an attempt.
     pub(crate) async fn begin(
         &mut self,
-        session: &mut Session,
+        session: &mut ToolSession,
         attempt: AttemptRef,
-        incoming: Incoming,
+        incoming: ToolRequest,
     ) {
         let id = incoming.id.clone();
         let caller = self.caller(&attempt);
@@ -182,7 +182,7 @@ impl Children {
     /// A question has ended.
     pub(crate) fn ask_ended(
         &mut self,
-        session: &mut Session,
+        session: &mut ToolSession,
         attempt_id: &AttemptId,
         key: &str,
         resolution: Resolution,

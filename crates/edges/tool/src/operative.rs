@@ -9,7 +9,7 @@ use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Caller, Progress, ProviderInput, Resolution, ToolDef};
 use wharf_engine::{Attempt, AttemptRef, Dispatch};
 use wharf_protocol::tool::value::Form;
-use wharf_protocol::tool::{Answer, CallError, Incoming, Session};
+use wharf_protocol::tool::{Answer, CallError, ToolRequest, ToolSession};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, RunKey, ToolId};
 use wharf_wire::tool_v1::{Kind, Offer, OfferedTool, Request};
 
@@ -61,7 +61,7 @@ impl Operative {
 
     /// Takes tools of which only the names are known. Whoever is listening is told what became of
     /// it; who does not know of it ignores it.
-    pub(crate) async fn declare(&mut self, session: &mut Session, names: &[String]) {
+    pub(crate) async fn declare(&mut self, session: &mut ToolSession, names: &[String]) {
         let offered = self.offer(&offer::untyped(names)).await;
         session.offered(offered);
     }
@@ -120,7 +120,7 @@ impl Operative {
     /// Asks the operative to execute an attempt.
     pub(crate) async fn execute(
         &mut self,
-        session: &mut Session,
+        session: &mut ToolSession,
         dispatch: Dispatch,
         place: Place,
     ) {
@@ -164,7 +164,7 @@ impl Operative {
 
     /// Takes an attempt back. Not every operative answers when it is told to stop, so nothing is
     /// waited for.
-    pub(crate) fn stop(&mut self, session: &mut Session, attempt_id: &AttemptId) {
+    pub(crate) fn stop(&mut self, session: &mut ToolSession, attempt_id: &AttemptId) {
         let id = attempt_id.as_str();
         let Some(call) = self.calls.remove(id) else { return };
         session.cancel(id);
@@ -221,7 +221,7 @@ impl Operative {
     }
 
     /// The operative asks for something while it serves a call.
-    pub(crate) async fn request(&mut self, session: &mut Session, incoming: Incoming) {
+    pub(crate) async fn request(&mut self, session: &mut ToolSession, incoming: ToolRequest) {
         let call = incoming.of.as_ref().and_then(|of| self.calls.get(of));
         let Some(call) = call else {
             let message = "An operative asks only on behalf of a call that it serves.";
@@ -239,7 +239,7 @@ impl Operative {
 
     pub(crate) fn ask_ended(
         &mut self,
-        session: &mut Session,
+        session: &mut ToolSession,
         attempt_id: &AttemptId,
         key: &str,
         resolution: Resolution,

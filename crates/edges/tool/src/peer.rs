@@ -1,12 +1,17 @@
 //! One connection, whatever carries it: frames in, frames out, and what is done about them.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior};
 use wharf_domain::Caller;
-use wharf_protocol::tool::{Event, Session};
-use wharf_vocab::{Code, Fault};
+use wharf_protocol::tool::{Event, Limits, ToolSession};
+use wharf_protocol::{Closed, Incoming, Moment, Session as _};
+use wharf_socket::{Clock, Owner};
+use wharf_vocab::Code;
 use wharf_wire::tool_v1::{Offer, close};
 
 use crate::edge::Shared;
@@ -44,15 +49,22 @@ pub(crate) struct Opening {
     pub(crate) station: Option<Arc<Station>>,
     /// Whether the peer knows the additions.
     pub(crate) marked: bool,
-    /// Whether requests go without their envelope.
-    pub(crate) bare: bool,
+    /// Whether it is a session over server-sent events, where requests go without their envelope
+    /// and nobody is asked for signs of life.
+    pub(crate) over_events: bool,
 }
 
 /// What reaches a connection from inside.
 #[derive(Debug)]
-pub(crate) struct Inlets {
-    pub(crate) orders: mpsc::Receiver<Order>,
-    pub(crate) tidings: mpsc::Receiver<Tidings>,
+pub(crate) enum Command {
+    /// The station wants something; nothing more if it let go of the connection.
+    Order(Option<Order>),
+    /// News of a run.
+    News(Tidings),
+    /// The core stops.
+    Stop,
+    /// It is time to see whether the connection may go on.
+    Look,
 }
 
 /// One connection.
@@ -60,8 +72,12 @@ pub(crate) struct Inlets {
 pub(crate) struct Peer {
     shared: Arc<Shared>,
     caller: Caller,
-    session: Session,
+    session: ToolSession,
     does: Does,
+    orders: mpsc::Receiver<Order>,
+    tidings: mpsc::Receiver<Tidings>,
+    look: Interval,
+    clock: Clock,
     _connected: Connected,
 }
 
@@ -73,14 +89,17 @@ enum Does {
 
 impl Peer {
     /// Begins a connection. An operative takes its name at once.
-    pub(crate) async fn begin(
-        shared: &Arc<Shared>,
-        opening: Opening,
-    ) -> Result<(Self, Inlets), Closing> {
-        let Opening { caller, role, station, marked, bare } = opening;
+    pub(crate) async fn begin(shared: &Arc<Shared>, opening: Opening) -> Result<Self, Closing> {
+        let Opening { caller, role, station, marked, over_events } = opening;
+        let (options, clock) = (&shared.options, Clock::start());
         let (orders_in, orders) = mpsc::channel(ORDERS_MAX);
         let (tidings_in, tidings) = mpsc::channel(TIDINGS_MAX);
-        let mut session = Session::new(marked, bare, shared.options.limits);
+        let limits = Limits { unreadable_max: options.unreadable_max, ..options.limits };
+        let mut session = ToolSession::new(marked, over_events, limits);
+        if !over_events {
+            let now = clock.moment(options.handle.now());
+            session = session.with_heartbeat(now, ms(options.ping), ms(options.silence_max));
+        }
         let does = match (role, station) {
             (Role::Principal { world, detach }, _) => {
                 let (shared, caller) = (Arc::clone(shared), caller.clone());
@@ -106,47 +125,15 @@ impl Peer {
             Does::Call(_) => "principal",
             Does::Serve(_) => "operative",
         });
-        let peer = Self { shared: Arc::clone(shared), caller, session, does, _connected };
-        Ok((peer, Inlets { orders, tidings }))
-    }
-
-    /// Whether it calls, and not serves.
-    pub(crate) fn is_principal(&self) -> bool {
-        matches!(self.does, Does::Call(_))
-    }
-
-    /// Takes a frame.
-    pub(crate) async fn receive(&mut self, text: &str) -> Result<(), Closing> {
-        if text.len() > self.shared.options.limits.frame_bytes_max {
-            return Err(Closing::new(close::TOO_LARGE, "a frame is too large"));
-        }
-        // Nothing is done for a token that was revoked a moment ago.
-        self.check()?;
-        let before = self.session.counters().unreadable;
-        self.session.receive(text);
-        let unreadable = self.session.counters().unreadable;
-        if unreadable > before {
-            tracing::debug!(grant = %self.caller.grant, unreadable, "a frame could not be read");
-        }
-        self.react().await;
-        self.still_readable()
-    }
-
-    /// Takes a frame that is not even text.
-    pub(crate) fn receive_other(&mut self) -> Result<(), Closing> {
-        self.session.receive("");
-        self.still_readable()
-    }
-
-    fn still_readable(&self) -> Result<(), Closing> {
-        match self.session.counters().unreadable > self.shared.options.unreadable_max {
-            true => Err(Closing::new(close::POLICY, "too many frames could not be read")),
-            false => Ok(()),
-        }
+        let wait = if over_events { options.unread } else { options.ping };
+        let mut look = tokio::time::interval(options.recheck.min(wait));
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let shared = Arc::clone(shared);
+        Ok(Self { shared, caller, session, does, orders, tidings, look, clock, _connected })
     }
 
     async fn react(&mut self) {
-        while let Some(event) = self.session.next_event() {
+        while let Some(event) = self.session.poll_event() {
             match (event, &mut self.does) {
                 (Event::Request(incoming), Does::Call(principal)) => {
                     principal.request(&mut self.session, incoming);
@@ -184,11 +171,10 @@ impl Peer {
         }
     }
 
-    /// Does what it is told from inside.
-    pub(crate) async fn obey(&mut self, order: Option<Order>) -> Result<(), Closing> {
+    async fn order(&mut self, order: Option<Order>) {
         let Does::Serve(operative) = &mut self.does else {
             // Nobody orders a principal about.
-            return Ok(());
+            return;
         };
         match order {
             Some(Order::Execute(dispatch, place)) => {
@@ -198,15 +184,14 @@ impl Peer {
             Some(Order::Answer(attempt_id, key, resolution)) => {
                 operative.ask_ended(&mut self.session, &attempt_id, &key, resolution);
             }
-            Some(Order::Close { code, reason }) => return Err(Closing { code, reason }),
+            Some(Order::Close { code, reason }) => self.session.close(code, &reason),
             // The station let go of a connection that could not keep up.
-            None => return Err(Closing::new(close::TRY_AGAIN, "too much waits to be read")),
+            None => self.session.close(close::TRY_AGAIN, "too much waits to be read"),
         }
-        Ok(())
     }
 
     /// Passes on news of a run.
-    pub(crate) fn tell(&mut self, tidings: Tidings) {
+    fn tell(&mut self, tidings: Tidings) {
         let open = match &mut self.does {
             Does::Call(principal) => principal.is_open(&tidings),
             Does::Serve(operative) => operative.is_open(&tidings),
@@ -221,11 +206,6 @@ impl Peer {
         };
     }
 
-    /// The next frame to be sent.
-    pub(crate) fn next_frame(&mut self) -> Option<String> {
-        self.session.next_frame()
-    }
-
     /// The requests that were sent and not answered yet.
     pub(crate) fn open_calls(&self) -> HashSet<String> {
         match &self.does {
@@ -234,31 +214,96 @@ impl Peer {
         }
     }
 
-    /// Whether its token is still good.
-    pub(crate) fn check(&self) -> Result<(), Closing> {
-        let current = self.shared.options.handle.check_current(&self.caller);
-        let told = |_: Fault| Closing::new(close::POLICY, "the token is not good any more");
-        current.map_err(told)
+    /// Ends a connection whose token is not good any more.
+    fn check(&mut self) {
+        if self.shared.options.handle.check_current(&self.caller).is_err() {
+            self.session.close(close::POLICY, "the token is not good any more");
+        }
     }
 
     /// The connection has ended: calls are lost, and what was asked is called off.
-    pub(crate) async fn end(mut self, mut inlets: Inlets) {
+    pub(crate) async fn end(mut self) {
         if let Does::Serve(operative) = &self.does {
             // Attempts that are tried again must find that the name is not served.
             operative.leave().await;
-            inlets.orders.close();
-            while let Some(order) = inlets.orders.recv().await {
+            self.orders.close();
+            while let Some(order) = self.orders.recv().await {
                 if let Order::Execute(dispatch, _) = order {
                     operative.give_back(*dispatch);
                 }
             }
         }
-        self.session.end();
+        match self.session.closed() {
+            Some(why @ (Closed::Pings | Closed::NotReading | Closed::Violations)) => {
+                tracing::info!(grant = %self.caller.grant, %why, "a tool connection was closed");
+            }
+            Some(why) => {
+                tracing::debug!(grant = %self.caller.grant, %why, "a tool connection ended")
+            }
+            None => {}
+        }
+        self.session.end(self.now(), Closed::ByOwner);
         if let Does::Serve(_) = &self.does {
             self.react().await;
         }
         metrics::ignored(self.session.counters());
         // Followers see by the end of the queue that nobody reads any more.
-        drop(inlets);
     }
+}
+
+impl Owner for Peer {
+    type Session = ToolSession;
+    type Command = Command;
+
+    fn session(&mut self) -> &mut ToolSession {
+        &mut self.session
+    }
+
+    fn now(&self) -> Moment {
+        self.clock.moment(self.shared.options.handle.now())
+    }
+
+    fn receive(&mut self, incoming: Incoming<'_>) {
+        if let Incoming::Text(text) = incoming {
+            if text.len() > self.shared.options.limits.frame_bytes_max {
+                return self.session.close(close::TOO_LARGE, "a frame is too large");
+            }
+            // Nothing is done for a token that was revoked a moment ago.
+            self.check();
+        }
+        let now = self.now();
+        self.session.receive(now, incoming);
+    }
+
+    async fn work(&mut self) -> ControlFlow<()> {
+        self.react().await;
+        ControlFlow::Continue(())
+    }
+
+    async fn next(&mut self) -> Command {
+        let calls = matches!(self.does, Does::Call(_));
+        let stop = if calls { &self.shared.draining } else { &self.shared.stop };
+        tokio::select! {
+            order = self.orders.recv(), if !calls => Command::Order(order),
+            Some(tidings) = self.tidings.recv() => Command::News(tidings),
+            () = stop.cancelled() => Command::Stop,
+            _ = self.look.tick() => Command::Look,
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Order(order) => self.order(order).await,
+            Command::News(tidings) => self.tell(tidings),
+            Command::Stop => {
+                let Closing { code, reason } = Closing::stop();
+                self.session.close(code, &reason);
+            }
+            Command::Look => self.check(),
+        }
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wharf_domain::{Caller, Level, Progress};
 use wharf_engine::{Handle, check_schema};
-use wharf_protocol::tool::Incoming;
+use wharf_protocol::tool::ToolRequest;
 use wharf_protocol::tool::value::Form;
 use wharf_vocab::{Code, Fault, Object, ToolId};
 use wharf_wire::tool_v1::{Kind, method};
@@ -66,8 +66,12 @@ pub(crate) struct Notice {
 
 impl Plan {
     /// What a caller's request means.
-    pub(crate) fn of(handle: &Handle, caller: &Caller, incoming: Incoming) -> Result<Self, Fault> {
-        let Incoming { kind, method, payload, .. } = incoming;
+    pub(crate) fn of(
+        handle: &Handle,
+        caller: &Caller,
+        incoming: ToolRequest,
+    ) -> Result<Self, Fault> {
+        let ToolRequest { kind, method, payload, .. } = incoming;
         if kind == Kind::Notify {
             return notice(payload).map(Self::Notice);
         }

@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::Caller;
 use wharf_engine::{Handle, NewRun};
-use wharf_protocol::tool::{Answer, Incoming, Session};
+use wharf_protocol::tool::{Answer, ToolRequest, ToolSession};
 use wharf_vocab::{Code, Fault, Object, ToolId, WorldId};
 
 use crate::edge::Shared;
@@ -48,7 +48,7 @@ impl Principal {
     }
 
     /// Begins what is asked.
-    pub(crate) fn request(&mut self, session: &mut Session, incoming: Incoming) {
+    pub(crate) fn request(&mut self, session: &mut ToolSession, incoming: ToolRequest) {
         let id = incoming.id.clone();
         if incoming.of.is_some() {
             let message = "Only an operative asks on behalf of a call that it serves.";
@@ -93,7 +93,7 @@ impl Principal {
     fn planned(
         &self,
         handle: &Handle,
-        incoming: Incoming,
+        incoming: ToolRequest,
     ) -> Result<(ToolId, Object, Reading), Fault> {
         handle.check_current(&self.caller)?;
         let built_in = |name: &str| {

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
-use axum::http::header::{RETRY_AFTER, SEC_WEBSOCKET_PROTOCOL, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 use axum::routing::{delete, get};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
@@ -17,8 +16,11 @@ use tokio::sync::OwnedSemaphorePermit;
 use wharf_domain::{AuditRecord, Caller};
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, DateTime, Fault, ProviderId, Verb};
-use wharf_wire::rest_v1::{ErrorBody, ErrorInfo, Operative, Page};
-use wharf_wire::tool_v1::{Message, PLAIN_SUBPROTOCOL, SUBPROTOCOL};
+use wharf_web::answer::{Answer, Refused};
+use wharf_web::token;
+use wharf_wire::rest_v1::{Operative, Page};
+use wharf_wire::tool_v1::{Message, SUBPROTOCOL};
+use wharf_wire::ws::BROWSER_SUBPROTOCOL;
 
 use crate::edge::Shared;
 use crate::offer;
@@ -47,7 +49,6 @@ pub(crate) fn operatives(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-type Answer = Result<Response, Refused>;
 type Asked = Query<BTreeMap<String, String>>;
 
 /// Opens a WebSocket. Whatever can be refused is refused before.
@@ -63,13 +64,13 @@ async fn open(
         let message = "This route is a WebSocket; server-sent events are at /v1/tool/sse.";
         return Err(Fault::new(Code::RequestInvalid, message).into());
     };
-    let offered: Vec<&str> = offers(&headers).collect();
+    let offered: Vec<&str> = token::offered(&headers).collect();
     let marked = offered.contains(&SUBPROTOCOL);
     let (opening, place) = admit(&shared, &caller, wanted.role, marked, false).await?;
     if marked {
         upgrade = upgrade.protocols([SUBPROTOCOL]);
-    } else if offered.contains(&PLAIN_SUBPROTOCOL) {
-        upgrade = upgrade.protocols([PLAIN_SUBPROTOCOL]);
+    } else if offered.contains(&BROWSER_SUBPROTOCOL) {
+        upgrade = upgrade.protocols([BROWSER_SUBPROTOCOL]);
     }
     // A little more than a frame may have, so that one that is too large can be told so.
     let bytes_max = shared.options.limits.frame_bytes_max + 64 * 1024;
@@ -81,18 +82,13 @@ async fn open(
     Ok(upgrade.on_upgrade(move |socket| socket::serve(shared, opening, socket, place)))
 }
 
-fn offers(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let all = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-    all.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim)
-}
-
 /// Lets somebody in, if it may have this role.
 async fn admit(
     shared: &Arc<Shared>,
     caller: &Caller,
     role: Role,
     marked: bool,
-    bare: bool,
+    over_events: bool,
 ) -> Result<(Opening, Place), Fault> {
     let checked = query::check(&role, caller).and_then(|()| match &role {
         // A peer that only names its tools may know no other way to be told what is wrong.
@@ -116,7 +112,7 @@ async fn admit(
         Role::Principal { .. } => None,
         Role::Operative { provider, .. } => Some(shared.claim(caller, provider).await?),
     };
-    Ok((Opening { caller: caller.clone(), role, station, marked, bare }, place))
+    Ok((Opening { caller: caller.clone(), role, station, marked, over_events }, place))
 }
 
 /// Writes down who was refused.
@@ -150,12 +146,14 @@ async fn read(
     let key = Key::new(&caller, &wanted.role, wanted.session.clone());
     let known = shared.sessions.find(&key);
     if known.is_none() && after.is_some_and(|after| after > 0) {
-        return Err(Refused { fault: sse::gone(), status: Some(StatusCode::GONE) });
+        return Err(Refused::under(StatusCode::GONE, sse::gone()));
     }
     let entry = session(&shared, &caller, wanted, &key).await?;
     entry.events(&shared, Reader { caller, after }).await.map_err(|fault| {
-        let gone = fault.is(Code::TransportLost);
-        Refused { fault, status: gone.then_some(StatusCode::GONE) }
+        match fault.is(Code::TransportLost) {
+            true => Refused::under(StatusCode::GONE, fault),
+            false => fault.into(),
+        }
     })
 }
 
@@ -259,41 +257,4 @@ async fn forget(
     let name = ProviderId::new(&name).map_err(unknown)?;
     shared.forget(&caller, &name).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-/// A fault on its way to the peer.
-#[derive(Debug)]
-struct Refused {
-    fault: Fault,
-    /// The status, when not the code's own.
-    status: Option<StatusCode>,
-}
-
-impl From<Fault> for Refused {
-    fn from(fault: Fault) -> Self {
-        Self { fault, status: None }
-    }
-}
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        let fault = self.fault;
-        let of_code = || StatusCode::from_u16(fault.http_status()).ok();
-        let status = self.status.or_else(of_code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let error = ErrorInfo {
-            code: fault.code.to_string(),
-            message: fault.message,
-            retryable: fault.retryable,
-            details: Some(fault.details).filter(|details| !details.is_empty()),
-        };
-        let mut response = (status, Json(ErrorBody { error })).into_response();
-        let headers = response.headers_mut();
-        if status == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
-            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-        }
-        response
-    }
 }

@@ -1,24 +1,29 @@
 //! Sessions over server-sent events and POST.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
 use wharf_domain::Caller;
+use wharf_protocol::tool::ToolSession;
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing};
+use wharf_socket::{Owner, Patience, Received, Sink, Source, pump};
 use wharf_vocab::{Code, Fault, GrantId};
+use wharf_web::sse::respond;
 use wharf_wire::tool_v1::close;
 
 use crate::edge::Shared;
 use crate::outlet::{Cursor, Next, Outlet, Room, Unread};
-use crate::peer::{Closing, Inlets, Opening, Peer};
+use crate::peer::{Closing, Command, Opening, Peer};
 use crate::query::Role;
 use crate::shares::Place;
 
@@ -106,7 +111,7 @@ pub(crate) fn find_or_begin(
     drop(sessions);
     let (shared, key) = (Arc::clone(shared), key.clone());
     tokio::spawn(async move {
-        let closing = serve(&shared, opening, &outlet, posts).await;
+        let closing = serve(&shared, opening, Arc::clone(&outlet), posts).await;
         shared.sessions.remove(&key, &outlet);
         let Closing { code, reason } = closing;
         let told = serde_json::json!({"type": "closed", "code": code, "reason": reason});
@@ -120,71 +125,119 @@ pub(crate) fn find_or_begin(
 async fn serve(
     shared: &Arc<Shared>,
     opening: Opening,
-    outlet: &Outlet,
+    outlet: Arc<Outlet>,
     posts: mpsc::Receiver<Post>,
 ) -> Closing {
-    let (mut peer, mut inlets) = match Peer::begin(shared, opening).await {
-        Ok(begun) => begun,
+    let peer = match Peer::begin(shared, opening).await {
+        Ok(peer) => peer,
         Err(closing) => return closing,
     };
-    let closing = pump(shared, &mut peer, &mut inlets, outlet, posts).await;
-    peer.end(inlets).await;
-    closing
+    let unread_max = shared.options.unread;
+    let mut sink = Events { outlet: Arc::clone(&outlet), closing: None };
+    let mut posted = Posted { peer, posts, outlet, read_at: Instant::now(), unread_max };
+    let patience = Patience { write: None, close: Duration::ZERO, lingers: false };
+    pump(&mut NoSource, &mut sink, &mut posted, patience).await;
+    posted.peer.end().await;
+    sink.closing.unwrap_or_else(Closing::stop)
 }
 
-async fn pump(
-    shared: &Shared,
-    peer: &mut Peer,
-    inlets: &mut Inlets,
-    outlet: &Outlet,
-    mut posts: mpsc::Receiver<Post>,
-) -> Closing {
-    let options = &shared.options;
-    let stop = if peer.is_principal() { &shared.draining } else { &shared.stop };
-    let mut look = tokio::time::interval(options.recheck.min(options.unread));
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut read_at = Instant::now();
-    loop {
-        while let Some(frame) = peer.next_frame() {
-            outlet.push(&frame);
+/// A session whose frames are posted one by one.
+struct Posted {
+    peer: Peer,
+    posts: mpsc::Receiver<Post>,
+    outlet: Arc<Outlet>,
+    /// When somebody was last seen to read.
+    read_at: Instant,
+    unread_max: Duration,
+}
+
+impl Posted {
+    fn close(&mut self, reason: &str) {
+        self.peer.session().close(close::NORMAL, reason);
+    }
+
+    fn post(&mut self, post: Post) {
+        match post {
+            Post::Message(text, _room) => self.peer.receive(Incoming::Text(&text)),
+            // Others who read the same session stay.
+            Post::Leaves if self.outlet.readers() > 1 => {}
+            Post::Leaves => self.close("the client left"),
+            // A reader that has gone again need not know.
+            Post::Joins(answer) => drop(answer.send(self.peer.open_calls())),
         }
-        let done = tokio::select! {
-            post = posts.recv() => match post {
-                Some(Post::Message(text, _room)) => peer.receive(&text).await,
-                // Others who read the same session stay.
-                Some(Post::Leaves) if outlet.readers() > 1 => Ok(()),
-                Some(Post::Leaves) => Err(Closing::new(close::NORMAL, "the client left")),
-                Some(Post::Joins(answer)) => {
-                    // A reader that has gone again need not know.
-                    let _ = answer.send(peer.open_calls());
-                    Ok(())
-                }
-                None => Err(Closing::stop()),
-            },
-            order = inlets.orders.recv(), if !peer.is_principal() => peer.obey(order).await,
-            tidings = inlets.tidings.recv() => {
-                if let Some(tidings) = tidings {
-                    peer.tell(tidings);
-                }
-                Ok(())
-            }
-            () = stop.cancelled() => Err(Closing::stop()),
-            _ = look.tick() => {
-                if outlet.readers() > 0 {
-                    read_at = Instant::now();
-                }
-                match read_at.elapsed() >= options.unread {
-                    true => Err(Closing::new(close::NORMAL, "nobody reads the events")),
-                    false => peer.check(),
-                }
-            }
-        };
-        if let Err(closing) = done {
-            while let Some(frame) = peer.next_frame() {
-                outlet.push(&frame);
-            }
-            return closing;
+    }
+}
+
+impl Owner for Posted {
+    type Session = ToolSession;
+    type Command = (Option<Post>, Option<Command>);
+
+    fn session(&mut self) -> &mut ToolSession {
+        self.peer.session()
+    }
+
+    fn now(&self) -> Moment {
+        self.peer.now()
+    }
+
+    async fn work(&mut self) -> ControlFlow<()> {
+        self.peer.work().await
+    }
+
+    async fn next(&mut self) -> Self::Command {
+        tokio::select! {
+            Some(post) = self.posts.recv() => (Some(post), None),
+            command = self.peer.next() => (None, Some(command)),
         }
+    }
+
+    async fn obey(&mut self, (post, command): Self::Command) {
+        if let Some(post) = post {
+            self.post(post);
+        }
+        let Some(command) = command else { return };
+        if self.outlet.readers() > 0 {
+            self.read_at = Instant::now();
+        }
+        if matches!(command, Command::Look) && self.read_at.elapsed() >= self.unread_max {
+            self.close("nobody reads the events");
+        }
+        self.peer.obey(command).await;
+    }
+}
+
+/// Frames do not come over the connection that events go out on.
+struct NoSource;
+
+impl Source for NoSource {
+    async fn next(&mut self) -> Received<'_> {
+        std::future::pending().await
+    }
+}
+
+/// Frames go out as events that are kept for whoever reads them.
+struct Events {
+    outlet: Arc<Outlet>,
+    /// Why there are no more; told once nobody can find the session any more.
+    closing: Option<Closing>,
+}
+
+impl Sink for Events {
+    fn is_ready(&mut self) -> Result<bool, Closed> {
+        Ok(true)
+    }
+
+    fn start(&mut self, frame: Outgoing) -> Result<(), Closed> {
+        match frame {
+            Outgoing::Text(text) => self.outlet.push(&text),
+            Outgoing::Close { code, reason } => self.closing = Some(Closing { code, reason }),
+            Outgoing::Bytes(_) | Outgoing::Ping => {}
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<(), Closed> {
+        Ok(())
     }
 }
 
@@ -233,14 +286,7 @@ impl Entry {
             }
             Unread::Gone => gone(),
         })?;
-        let headers = [
-            (CONTENT_TYPE.as_str(), "text/event-stream"),
-            (CACHE_CONTROL.as_str(), "no-store"),
-            // Proxies that collect answers would hold events back.
-            ("x-accel-buffering", "no"),
-        ];
-        let body = Body::from_stream(stream(Arc::clone(shared), cursor, reader.caller));
-        Ok((headers, body).into_response())
+        Ok(respond(stream(Arc::clone(shared), cursor, reader.caller)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Sessions without I/O, both ends of each wire.
 //!
-//! A session is pushed bytes and moments, and polled for events, bytes and the next deadline. It
-//! holds no socket, no clock and no randomness: what differs from run to run is passed in. So the
+//! A [`Session`] is pushed frames and moments, and polled for events, frames and the next deadline.
+//! It holds no socket, no clock and no randomness: what differs from run to run is passed in. So the
 //! same machine serves a core, an agent and a test that drives both ends by hand, and every rule
 //! about order, limits and time is decided in one place.
 //!
@@ -10,12 +10,16 @@
 
 pub mod agent;
 mod frame_meter;
+mod heartbeat;
 mod moment;
 pub mod operator;
 mod pings;
 pub mod run;
+mod session;
+pub mod sse;
 pub mod tool;
 
 pub use frame_meter::FrameMeter;
 pub use moment::Moment;
 pub use pings::Pings;
+pub use session::{Closed, Incoming, Outgoing, Session};

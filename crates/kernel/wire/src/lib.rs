@@ -8,3 +8,4 @@ pub mod operator_v1;
 pub mod rest_v1;
 pub mod run_v1;
 pub mod tool_v1;
+pub mod ws;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use wharf_protocol::tool::Incoming;
+use wharf_protocol::tool::ToolRequest;
 use wharf_wire::tool_v1::{Kind, OfferedTool, method};
 
 use crate::Place;
@@ -26,7 +26,7 @@ impl Catalog {
     }
 
     /// The tool that a request is for, and the input that it has for it.
-    pub(super) fn find(&mut self, incoming: &mut Incoming) -> Option<Arc<Exposed>> {
+    pub(super) fn find(&mut self, incoming: &mut ToolRequest) -> Option<Arc<Exposed>> {
         self.look();
         let wire = |wire| move |entry: &&Arc<Exposed>| entry.wire == wire;
         let mut entries = self.entries.iter();
@@ -65,7 +65,7 @@ impl Catalog {
 }
 
 /// Whether a request looks like a question, for methods that are no tools.
-fn asks(incoming: &Incoming) -> bool {
+fn asks(incoming: &ToolRequest) -> bool {
     incoming.payload.get("message").is_some_and(Value::is_string)
 }
 

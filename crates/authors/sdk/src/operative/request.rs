@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_protocol::tool::value::Form;
-use wharf_protocol::tool::{Answer, Incoming};
+use wharf_protocol::tool::{Answer, ToolRequest};
 use wharf_vocab::{Code, Executed, Fault, Micro, Object};
 use wharf_wire::agent_v1::Chunk;
 use wharf_wire::tool_v1::{Kind, method};
@@ -39,11 +39,11 @@ impl Server {
     pub(super) async fn handle(
         self: Arc<Self>,
         tool: Arc<Exposed>,
-        incoming: Incoming,
+        incoming: ToolRequest,
         stop: CancellationToken,
     ) {
         let scope = self.scope(&incoming);
-        let Incoming { id, kind, payload, .. } = incoming;
+        let ToolRequest { id, kind, payload, .. } = incoming;
         let work = AssertUnwindSafe(self.run(&tool, &scope, &id, payload)).catch_unwind();
         let result = tokio::select! {
             biased;
@@ -66,7 +66,7 @@ impl Server {
     }
 
     /// Where a request is worked on: whatever it cannot do here goes back to a peer of ours.
-    fn scope(self: &Arc<Self>, incoming: &Incoming) -> Scope {
+    fn scope(self: &Arc<Self>, incoming: &ToolRequest) -> Scope {
         if !self.link.is_extended() {
             return Scope::below(&self.place.0);
         }

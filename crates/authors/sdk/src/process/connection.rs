@@ -6,21 +6,21 @@
 
 mod events;
 
-use std::io::Cursor;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::ops::ControlFlow;
+use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
-use wharf_protocol::Moment;
 use wharf_protocol::agent::{
     AgentClose, AgentConfig, AgentSession, CallReport, IdPrefix, IdempotencyOffer, InvokeRequest,
     Question, SendError,
 };
-use wharf_vocab::{Micro, Timestamp};
+use wharf_protocol::{Closed, Moment, Session as _};
+use wharf_socket::{Clock, Owner, Patience, pump, sleep_until, split_bytes};
+use wharf_vocab::Micro;
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId, NoticeLevel, Sdk, SessionToken};
 
 use super::Endpoint;
@@ -65,18 +65,27 @@ pub(super) enum Command {
 struct Connection {
     agent: CheckedAgent,
     session: AgentSession,
-    started: Instant,
+    clock: Clock,
     calls: Calls,
     commands: mpsc::Sender<Command>,
+    inbox: mpsc::Receiver<Command>,
+    signals: [Signal; 2],
     workers: Handle,
     running: TaskTracker,
     /// Whether the process was told to stop.
     stopping: bool,
-    /// When handlers are told to stop because one side said goodbye.
+    /// When handlers are told to stop because one side said goodbye, and how long they then have.
     stop_at: Option<(Instant, u64)>,
-    /// Until when the last bytes may be written.
-    flush_until: Option<Instant>,
     closed: Option<AgentClose>,
+}
+
+/// What reaches the connection from inside.
+enum Inside {
+    Command(Command),
+    /// The process is told to stop.
+    Stop,
+    /// Handlers had their time to end by themselves.
+    StopHandlers,
 }
 
 /// Serves the core until the session is over.
@@ -86,61 +95,55 @@ pub(super) async fn serve(
     token: SessionToken,
     workers: Handle,
 ) -> Result<(), Error> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let signals = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
     let stream = endpoint.connect().await.map_err(Error::Unreachable)?;
-    let (mut reader, mut writer) = tokio::io::split(stream);
-    let (commands, mut inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
-    let mut connection = Connection::new(agent, token, commands, workers);
-    let mut input = vec![0; READ_BYTES].into_boxed_slice();
-    let mut output = Cursor::new(Vec::new());
-    loop {
-        connection.work();
-        if output.position() == output.get_ref().len() as u64 {
-            match connection.session.poll_transmit() {
-                Some(frame) => output = Cursor::new(frame),
-                None if connection.session.is_closed() => break,
-                None => output = Cursor::new(Vec::new()),
-            }
-        }
-        let pending = output.position() < output.get_ref().len() as u64;
-        let has_room = connection.session.queued_bytes() < QUEUED_BYTES_MAX;
-        tokio::select! {
-            read = reader.read(&mut input), if !connection.session.is_closed() => match read {
-                Ok(0) | Err(_) => connection.session.end_of_input(connection.now()),
-                Ok(count) => connection.session.receive(connection.now(), &input[..count]),
-            },
-            written = writer.write_buf(&mut output), if pending => {
-                if written.is_err() {
-                    connection.session.end_of_input(connection.now());
-                    output = Cursor::new(Vec::new());
-                }
-            }
-            Some(command) = inbox.recv(), if has_room => connection.command(command),
-            () = tokio::time::sleep_until(connection.wake_at()) => {
-                if connection.is_past_end() {
-                    break;
-                }
-                connection.on_time();
-            }
-            () = told_to_stop(&mut terminate, &mut interrupt) => connection.stop(),
-        }
-    }
-    // The core may be gone; what matters is that the process ends.
-    let _ = tokio::time::timeout(Duration::from_millis(LAST_MS), writer.shutdown()).await;
-    drop(inbox);
+    let (mut source, mut sink) = split_bytes(stream, READ_BYTES);
+    let mut connection = Connection::new(agent, token, workers, signals);
+    // How much a slow core may leave unread is the session's to judge.
+    let last = Duration::from_millis(LAST_MS);
+    let patience = Patience { write: None, close: last, lingers: false };
+    pump(&mut source, &mut sink, &mut connection, patience).await;
     connection.end().await
 }
 
-/// Resolves when the process is told to stop, by the core or at a keyboard.
-async fn told_to_stop(terminate: &mut Signal, interrupt: &mut Signal) {
-    let told = tokio::select! {
-        told = terminate.recv() => told,
-        told = interrupt.recv() => told,
-    };
-    if told.is_none() {
-        // No signal will ever come any more.
-        std::future::pending::<()>().await;
+impl Owner for Connection {
+    type Session = AgentSession;
+    type Command = Inside;
+
+    fn session(&mut self) -> &mut AgentSession {
+        &mut self.session
+    }
+
+    fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    async fn work(&mut self) -> ControlFlow<()> {
+        self.handle_events();
+        ControlFlow::Continue(())
+    }
+
+    async fn next(&mut self) -> Inside {
+        let has_room = self.session.queued_bytes() < QUEUED_BYTES_MAX;
+        let [terminate, interrupt] = &mut self.signals;
+        tokio::select! {
+            Some(command) = self.inbox.recv(), if has_room => Inside::Command(command),
+            Some(()) = terminate.recv() => Inside::Stop,
+            Some(()) = interrupt.recv() => Inside::Stop,
+            () = sleep_until(self.stop_at.map(|(at, _)| at)) => Inside::StopHandlers,
+        }
+    }
+
+    async fn obey(&mut self, inside: Inside) {
+        match inside {
+            Inside::Command(command) => self.command(command),
+            Inside::Stop => self.stop(),
+            Inside::StopHandlers => {
+                if let Some((_, within_ms)) = self.stop_at.take() {
+                    self.calls.cancel_all(within_ms);
+                }
+            }
+        }
     }
 }
 
@@ -148,12 +151,13 @@ impl Connection {
     fn new(
         agent: CheckedAgent,
         token: SessionToken,
-        commands: mpsc::Sender<Command>,
         workers: Handle,
+        signals: [Signal; 2],
     ) -> Self {
-        let started = Instant::now();
-        let at = calendar();
-        let prefix = IdPrefix::new(format!("{:x}-{:x}", std::process::id(), at.0))
+        let (commands, inbox) = mpsc::channel(COMMANDS_WAITING_MAX);
+        let clock = Clock::start();
+        let now = clock.now();
+        let prefix = IdPrefix::new(format!("{:x}-{:x}", std::process::id(), now.at.0))
             .expect("a few hexadecimal digits are a prefix");
         let mut config = AgentConfig::new(token, &agent.id, prefix);
         config.agent_version.clone_from(&agent.version);
@@ -166,48 +170,19 @@ impl Connection {
         });
         config.limits.calls_open_max = agent.calls_max;
         Self {
-            session: AgentSession::new(Moment::new(0, at), config),
-            started,
+            session: AgentSession::new(now, config),
+            clock,
             calls: Calls::new(agent.keeps_keys),
             commands,
+            inbox,
+            signals,
             workers,
             running: TaskTracker::new(),
             stopping: false,
             stop_at: None,
-            flush_until: None,
             closed: None,
             agent,
         }
-    }
-
-    fn now(&self) -> Moment {
-        let ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Moment::new(ms, calendar())
-    }
-
-    fn wake_at(&self) -> Instant {
-        const FAR: Duration = Duration::from_secs(3_600);
-        let session = self.session.next_deadline();
-        let session = session.map(|ms| self.started + Duration::from_millis(ms));
-        let stop = self.stop_at.map(|(at, _)| at);
-        let due = [session, stop, self.flush_until].into_iter().flatten().min();
-        due.unwrap_or_else(|| Instant::now() + FAR)
-    }
-
-    /// Does what is due.
-    fn on_time(&mut self) {
-        self.session.handle_timeout(self.now());
-        if let Some((at, within_ms)) = self.stop_at
-            && at <= Instant::now()
-        {
-            self.stop_at = None;
-            self.calls.cancel_all(within_ms);
-        }
-    }
-
-    /// Whether the session is over and its last bytes have had their time.
-    fn is_past_end(&self) -> bool {
-        self.flush_until.is_some_and(|until| until <= Instant::now())
     }
 
     fn command(&mut self, command: Command) {
@@ -264,7 +239,7 @@ impl Connection {
             self.wind_down(STOP_MS);
         } else {
             // There is no session to end yet, or it has had its chance.
-            self.session.end_of_input(self.now());
+            self.session.end(self.now(), Closed::ByOwner);
         }
     }
 
@@ -276,7 +251,10 @@ impl Connection {
 
     /// Waits for the handlers that were told to stop, and says how it went.
     async fn end(mut self) -> Result<(), Error> {
-        self.work();
+        // Whoever waits for the connection need not wait any more.
+        self.inbox.close();
+        while self.inbox.try_recv().is_ok() {}
+        self.handle_events();
         self.running.close();
         // Handlers that do not listen are dropped with their threads.
         let _ = tokio::time::timeout(Duration::from_millis(LAST_MS), self.running.wait()).await;
@@ -300,9 +278,4 @@ fn words(why: &AgentClose) -> &'static str {
         AgentClose::NotReading => "it does not read what it is sent",
         AgentClose::Refused(_) | AgentClose::Goodbye => "it wanted to end",
     }
-}
-
-fn calendar() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use wharf_protocol::Moment;
 use wharf_protocol::agent::{
     Additions, AnySchema, CallEnd, CallOutcome, CallRequest, CoreConfig, CoreEvent, CoreLimits,
     CoreSession, HelloReceived, IdPrefix,
 };
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::{Fault, Object, Timestamp};
 use wharf_wire::agent_v1::{CallId, Chunk, SessionId};
 
@@ -226,12 +226,12 @@ impl Core {
         self.flush();
         let mut input = [0; 64 * 1024];
         match self.stream.read(&mut input) {
-            Ok(0) => self.session.end_of_input(self.now()),
-            Ok(count) => self.session.receive(self.now(), &input[..count]),
+            Ok(0) => self.session.end(self.now(), Closed::ended()),
+            Ok(count) => self.session.receive(self.now(), Incoming::Bytes(&input[..count])),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
-            Err(_) => self.session.end_of_input(self.now()),
+            Err(_) => self.session.end(self.now(), Closed::ended()),
         }
-        self.session.handle_timeout(self.now());
+        self.session.tick(self.now());
         self.flush();
         while let Some(event) = self.session.poll_event() {
             self.seen.push(event);
@@ -239,9 +239,9 @@ impl Core {
     }
 
     pub(crate) fn flush(&mut self) {
-        while let Some(frame) = self.session.poll_transmit() {
+        while let Some(Outgoing::Bytes(frame)) = self.session.poll_send() {
             if self.stream.write_all(&frame).is_err() {
-                self.session.end_of_input(self.now());
+                self.session.end(self.now(), Closed::ended());
             }
         }
     }

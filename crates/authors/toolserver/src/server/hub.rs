@@ -10,10 +10,10 @@ use tokio_util::task::TaskTracker;
 use wharf_protocol::run::server::{
     Book, Credential, Ending, Next, Opened, Overflow, RunNo, Said, WatcherNo,
 };
+use wharf_socket::Clock;
 use wharf_vocab::Micro;
 use wharf_wire::run_v1::{Refusal, Request, Unfit};
 
-use super::clock::Clock;
 use super::execution::execute;
 use super::metered::UNFINISHED_KIB_MAX;
 use super::{Options, Profile};
@@ -127,7 +127,7 @@ impl Hub {
         let book = Book::new(options.limits.clone(), options.profile);
         let state = State { book, live: BTreeMap::new(), cuts: BTreeMap::new(), request_bytes: 0 };
         Self {
-            clock: Clock::new(),
+            clock: Clock::start(),
             handler,
             transfer,
             slots: Arc::new(Semaphore::new(options.concurrency.max(1))),

@@ -12,7 +12,6 @@
 //! - Every run that was started ends with one final response, whatever happens to its handler.
 //! - Nothing waits without a bound: connections, runs, frames, lines and kept runs have limits.
 
-mod clock;
 mod connection;
 mod error;
 mod execution;

@@ -11,6 +11,7 @@ use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, AttemptRef, Dispatch, InputCheck, Reach};
 use wharf_hosting::{Assignment, Live, Permit, Room, Rooms};
 use wharf_protocol::agent::{CallEnd, Cancel};
+use wharf_socket::Owner as _;
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, ProviderId, SandboxLevel};
 use wharf_wire::agent_v1::CallId;
 

@@ -5,10 +5,12 @@ use wharf_domain::permission::Permission;
 use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
 use wharf_engine::{AttemptRef, Reach};
 use wharf_hosting::{Closed, Inbox, Phase};
+use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
     InvokeReceived, QuestionReceived, Refusal,
 };
+use wharf_socket::Owner as _;
 use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
 

@@ -19,7 +19,7 @@ pub(crate) use choice::{
 pub(crate) use cost::Costs;
 pub(crate) use event::{RunEvent, Teller};
 pub(crate) use file::{Artifact, Trace, Usage};
-pub(crate) use page::{Connection, Edge, by_name, limit};
+pub(crate) use page::{Connection, Edge, List, by_name, limit};
 pub(crate) use run::{Run, RunSummary};
 pub(crate) use tool::Tool;
 pub(crate) use world::World;

@@ -5,9 +5,37 @@ use std::borrow::Cow;
 use async_graphql::{OutputType, SimpleObject, TypeName};
 use wharf_vocab::Fault;
 use wharf_vocab::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
+use wharf_web::cursor::{self, CursorList, Position};
 
-use crate::cursor::{self, List, Place};
 use crate::error::invalid;
+
+/// The lists of this API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Runs,
+    Inbox,
+    Tools,
+    Agents,
+    Worlds,
+    Files,
+}
+
+impl CursorList for List {
+    fn letter(self) -> u8 {
+        match self {
+            Self::Runs => b'R',
+            Self::Inbox => b'I',
+            Self::Tools => b'T',
+            Self::Agents => b'G',
+            Self::Worlds => b'W',
+            Self::Files => b'F',
+        }
+    }
+
+    fn field(self) -> Option<&'static str> {
+        Some("after")
+    }
+}
 
 /// A page of a list.
 #[derive(Debug, SimpleObject)]
@@ -81,15 +109,15 @@ pub(crate) fn by_name<S, T: OutputType>(
 ) -> Result<Connection<T>, Fault> {
     let limit = limit(first)?;
     let after = match after.map(|after| cursor::read(list, after)).transpose()? {
-        Some(Place::Name(name)) => name,
-        Some(Place::Number(_)) | None => String::new(),
+        Some(Position::Name(name)) => name,
+        Some(Position::Number(_)) | None => String::new(),
     };
     all.retain(|item| name(item) > after.as_str());
     all.sort_by(|a, b| name(a).cmp(name(b)));
     let more = all.len() > limit;
     all.truncate(limit);
     let edge = |item: &S| {
-        let cursor = cursor::write(list, &Place::Name(name(item).to_owned()));
+        let cursor = cursor::write(list, &Position::Name(name(item).to_owned()));
         Edge { cursor, node: shown(item) }
     };
     Ok(Connection::new(all.iter().map(edge).collect(), more))

@@ -16,7 +16,8 @@ use super::carried::to_its_end;
 use super::segments::Segments;
 use crate::answer::{self, Answer, invalid};
 use crate::app::App;
-use crate::cursor::{self, List};
+use crate::cursor;
+use crate::page::List;
 use crate::params::Params;
 use crate::{access, from_wire, to_wire};
 

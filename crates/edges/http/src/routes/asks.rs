@@ -17,7 +17,8 @@ use crate::access;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::cursor::{self, List, Position};
+use crate::cursor::{self, Position};
+use crate::page::List;
 use crate::params::Params;
 use crate::{from_wire, to_wire};
 

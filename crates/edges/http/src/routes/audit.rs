@@ -8,7 +8,8 @@ use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::cursor::{self, List, Position};
+use crate::cursor::{self, Position};
+use crate::page::List;
 use crate::params::Params;
 use crate::to_wire;
 

@@ -19,7 +19,7 @@ use super::segments::Segments;
 use crate::answer::{Answer, invalid, json};
 use crate::app::App;
 use crate::params::Params;
-use crate::sse::{self, Sse};
+use crate::sse;
 use crate::to_wire::Teller;
 use crate::{access, from_wire};
 
@@ -76,7 +76,7 @@ pub(super) async fn stream(
     let source = events(watch, Teller::new(&run), after);
     let farewell = "the core is stopping; come back with Last-Event-ID";
     let allowed = access::still(&app.handle, caller, Verb::Read, key.world);
-    Ok(Sse::new(source, farewell, allowed, &app).into_response())
+    Ok(app.stream(source, allowed, farewell))
 }
 
 /// Whether anything behind `after` is told of a run that is over.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::IntoResponse;
 use futures::StreamExt;
 use wharf_domain::Caller;
 use wharf_engine::launcher::LogLine;
@@ -19,7 +18,7 @@ use super::tool_servers::steered;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::params::{DEFAULT_WORLD, Params};
-use crate::sse::{self, Sse};
+use crate::sse;
 use crate::{access, from_wire, to_wire};
 
 /// Shows the last lines of an agent's log, also of one that is dead. With `follow` it streams
@@ -102,7 +101,7 @@ async fn told(
     // A log belongs to no world, and whoever reads it may do so in all of them.
     let world = from_wire::world_id(DEFAULT_WORLD)?;
     let allowed = access::still(&app.handle, caller, Verb::Operate, world);
-    Ok(Sse::new(source, "the core is stopping", allowed, app).into_response())
+    Ok(app.stream(source, allowed, "the core is stopping"))
 }
 
 fn write(line: &LogLine) -> String {

@@ -16,7 +16,8 @@ use super::segments::Segments;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{JsonBody, OptionalJsonBody};
-use crate::cursor::{self, List, Position};
+use crate::cursor::{self, Position};
+use crate::page::List;
 use crate::params::Params;
 use crate::{access, from_wire, moment, to_wire};
 
@@ -186,7 +187,9 @@ pub(super) async fn list(
     let worlds = access::worlds(&caller, params.world()?.as_ref())?;
     let (since, until) = moment::span(&params, app.handle.now())?;
     let after = match params.cursor(List::Runs)? {
-        Some(Position::Name(place)) => Some(RunPlace::parse(&place).ok_or_else(cursor::foreign)?),
+        Some(Position::Name(place)) => {
+            Some(RunPlace::parse(&place).ok_or_else(|| cursor::foreign(List::Runs))?)
+        }
         Some(Position::Number(stored)) => Some(RunPlace { stored, ..RunPlace::FIRST }),
         None => None,
     };

@@ -17,7 +17,7 @@ use super::segments::Segments;
 use crate::answer::{Answer, invalid};
 use crate::app::App;
 use crate::body::SecretBody;
-use crate::cursor::List;
+use crate::page::List;
 use crate::params::Params;
 use crate::{from_wire, page, to_wire};
 

@@ -14,7 +14,7 @@ use super::segments::Segments;
 use crate::answer::{self, Answer, Refused};
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::cursor::List;
+use crate::page::List;
 use crate::params::Params;
 use crate::{access, from_wire, page, to_wire};
 

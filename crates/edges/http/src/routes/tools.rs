@@ -16,7 +16,7 @@ use super::segments::Segments;
 use super::tool_servers::{control, server_of};
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::cursor::List;
+use crate::page::List;
 use crate::params::Params;
 use crate::{access, from_wire, page, to_wire};
 

@@ -10,8 +10,6 @@ use wharf_engine::providers::{Found, ProviderHealth, ProviderView, Scan};
 use wharf_vocab::{DateTime, Keeping, SandboxLevel};
 use wharf_wire::rest_v1 as wire;
 
-use super::error;
-
 /// An agent and how it fares.
 pub(crate) fn agent(view: &ProviderView) -> wire::Agent {
     let agent = &view.provider;
@@ -96,7 +94,7 @@ pub(crate) fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAg
                 description: None,
                 permissions: Vec::new(),
                 state: None,
-                error: Some(error(fault)),
+                error: Some(wharf_web::answer::error(fault)),
             },
         }
     };

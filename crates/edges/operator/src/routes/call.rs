@@ -36,7 +36,7 @@ pub(super) async fn recalled(
     let handle = &shared.options.handle;
     let known = shared.tasks.knows(handle, bearer(request.headers()));
     if !known && let Err(fault) = shared.tasks.recall(handle).await {
-        return Refused(fault).into_response();
+        return Refused::from(fault).into_response();
     }
     next.run(request).await
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Path, State};
-use axum::http::header::SEC_WEBSOCKET_PROTOCOL;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
@@ -14,9 +13,9 @@ use serde_json::{Value, json};
 use wharf_domain::{Caller, ToolDef, WorkerKind};
 use wharf_vocab::limits::SOCKET_READ_BYTES;
 use wharf_vocab::{Code, Digest, Fault, SeatId, ToolId, Verb};
-use wharf_wire::operator_v1::{
-    BEARER_SUBPROTOCOL, NewSeat, SUBPROTOCOL, Seat, SeatList, SeatMade, close,
-};
+use wharf_web::token;
+use wharf_wire::operator_v1::{NewSeat, Seat, SeatList, SeatMade};
+use wharf_wire::ws::{BEARER_SUBPROTOCOL, BROWSER_SUBPROTOCOL, close};
 
 use super::{Answer, bearer, read};
 use crate::desk::Desk;
@@ -174,12 +173,13 @@ pub(super) async fn open(
     let id = SeatId::new(&sid).map_err(|_| wharf_domain::seat::unknown_text(&sid))?;
     // Whoever comes with a ticket of the seat was let in by the listener.
     if !ticket.is_some_and(|Extension(caller)| caller.sits_on(&id)) {
-        let carried = || offers(&headers).find_map(|offer| offer.strip_prefix(BEARER_SUBPROTOCOL));
-        let token = bearer(&headers).or_else(|| carried().filter(|token| !token.is_empty()));
+        let carried =
+            || token::offered(&headers).find_map(|offer| offer.strip_prefix(BEARER_SUBPROTOCOL));
+        let given = bearer(&headers).or_else(|| carried().filter(|token| !token.is_empty()));
         let missing = || Fault::new(Code::AuthRequired, "A seat is opened with its token.");
-        shared.options.handle.authenticate_seat(&id, token.ok_or_else(missing)?)?;
+        shared.options.handle.authenticate_seat(&id, given.ok_or_else(missing)?)?;
     }
-    let offered = offers(&headers).any(|offer| offer == SUBPROTOCOL);
+    let offered = token::offered(&headers).any(|offer| offer == BROWSER_SUBPROTOCOL);
     let gone = || wharf_domain::seat::unknown(&id);
     let desk = shared.desk(&id).ok_or_else(gone)?;
     let Ok(mut upgrade) = upgrade else {
@@ -187,7 +187,7 @@ pub(super) async fn open(
         return Err(Fault::new(Code::RequestInvalid, message).into());
     };
     if offered {
-        upgrade = upgrade.protocols([SUBPROTOCOL]);
+        upgrade = upgrade.protocols([BROWSER_SUBPROTOCOL]);
     }
     // A little more than a frame may have, so that one that is too large can be told so.
     let bytes_max = shared.options.limits.frame_bytes_max + 64 * 1024;
@@ -197,11 +197,6 @@ pub(super) async fn open(
         .max_message_size(bytes_max)
         .max_frame_size(bytes_max);
     Ok(upgrade.on_upgrade(move |socket| socket::serve(shared, desk, socket)))
-}
-
-fn offers(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let all = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
-    all.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(',')).map(str::trim)
 }
 
 /// A seat and who asks for it: the seat itself by its token, whoever made it, or an administrator.

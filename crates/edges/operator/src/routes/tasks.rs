@@ -49,7 +49,7 @@ pub(super) async fn create(
 
 /// What can be read and makes no sense.
 fn unprocessable(fault: Fault) -> Response {
-    let mut response = Refused(fault).into_response();
+    let mut response = Refused::from(fault).into_response();
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     response
 }

@@ -192,7 +192,7 @@ async fn conclude(shared: &Arc<Shared>, found: Found, given: Final) -> Answer {
                 Ok(()) => {}
                 // A worker may mend what it sent, so it is told as a mistake of its own.
                 Err(fault) if fault.is(Code::ToolInvalidOutput) => {
-                    let mut response = Refused(fault).into_response();
+                    let mut response = Refused::from(fault).into_response();
                     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
                     return Ok(response);
                 }

@@ -1,17 +1,15 @@
 //! One attempt from its request to its end, over as many connections as it takes.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::tungstenite::{Error, Message};
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::Attempt;
-use wharf_protocol::Pings;
-use wharf_protocol::run::client::{Closed, Event, Outgoing, Session};
+use wharf_protocol::run::client::{Event, RunClient};
+use wharf_protocol::{Incoming, Moment, Session as _};
+use wharf_socket::{Finished, Owner, Patience, linger, pump, sleep_until, split_frames};
 use wharf_vocab::{Backoff, Executed, Fault};
 
 use super::dial::{Socket, Unreached};
@@ -29,10 +27,6 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const SEND_MAX: Duration = Duration::from_secs(10);
 /// How long a server may take to close the connection after the end.
 const LINGER: Duration = Duration::from_secs(2);
-/// Messages that are taken in one go before their progress is written.
-const MESSAGES_AT_ONCE: usize = 64;
-/// Bytes that are taken in one go, but for one message that is larger.
-const BYTES_AT_ONCE: usize = 1024 * 1024;
 /// A connection that lasted so long was worth making, whatever came of it.
 const WORTH: Duration = Duration::from_secs(5);
 /// Shorter tokens could be a word of any message.
@@ -45,7 +39,7 @@ pub(super) struct Drive<'a> {
     server: &'a Server,
     attempt: &'a Attempt,
     stop: &'a Stop,
-    session: Session,
+    session: RunClient,
     order: Order,
     known: Known,
     /// The start of the server under which the attempt began.
@@ -59,8 +53,6 @@ pub(super) struct Drive<'a> {
     /// The pauses between connections.
     pauses: Backoff,
     report: Option<AttemptReport>,
-    /// The pings of the server, over all connections.
-    pings: Pings,
 }
 
 /// What is done about a connection that is not there.
@@ -85,9 +77,9 @@ impl<'a> Drive<'a> {
         config.numbered = server.replays();
         let (session, known) = if attempt.dispatch().reattach {
             let known = Known::so_far(attempt.progress_so_far().await?);
-            (Session::resume(config, order.request.clone()), known)
+            (RunClient::resume(config, order.request.clone()), known)
         } else {
-            (Session::new(config, order.request.clone()), Known::nothing())
+            (RunClient::new(config, order.request.clone()), Known::nothing())
         };
         Ok(Self {
             server,
@@ -102,7 +94,6 @@ impl<'a> Drive<'a> {
             in_vain: None,
             pauses: Backoff::new(PAUSE_MIN, PAUSE_MAX),
             report: None,
-            pings: Pings::new(),
         })
     }
 
@@ -238,96 +229,13 @@ impl<'a> Drive<'a> {
     }
 
     /// Talks over one connection until it is of no use any more.
-    async fn talk(&mut self, mut socket: Socket) {
-        loop {
-            if !self.send(&mut socket).await {
-                return;
-            }
-            self.tell().await;
-            if self.report.is_some() {
-                let tasks = &self.server.settings().tasks;
-                tasks.spawn_until_end("closing a connection", linger(socket));
-                return;
-            }
-            if self.session.wants_connection() {
-                return;
-            }
-            let wake = self.session.next_deadline().map(|ms| self.server.at(ms));
-            tokio::select! {
-                message = socket.next() => {
-                    let mut bytes = self.take(message);
-                    for _ in 1..MESSAGES_AT_ONCE {
-                        if bytes >= BYTES_AT_ONCE {
-                            break;
-                        }
-                        let Some(message) = socket.next().now_or_never() else { break };
-                        bytes += self.take(message);
-                    }
-                }
-                () = sleep_until(wake) => self.session.tick(self.server.now()),
-                grace = self.stop.wanted(), if self.stop_by.is_none() => self.stop_within(grace),
-                () = sleep_until(self.stop_by), if self.stop_by.is_some() => {
-                    self.session.give_up("it did not stop in time");
-                }
-            }
+    async fn talk(&mut self, socket: Socket) {
+        let (mut source, mut sink) = split_frames(socket);
+        let patience = Patience { write: Some(SEND_MAX), close: SEND_MAX, lingers: false };
+        if pump(&mut source, &mut sink, self, patience).await == Finished::GivenBack {
+            let tasks = &self.server.settings().tasks;
+            tasks.spawn_until_end("closing a connection", linger(source, sink, LINGER));
         }
-    }
-
-    /// Sends what is to be sent; `false` if the connection is of no use any more.
-    async fn send(&mut self, socket: &mut Socket) -> bool {
-        while let Some(outgoing) = self.session.poll_send() {
-            let (message, last) = match outgoing {
-                Outgoing::Text(text) => (Message::text(text), false),
-                Outgoing::Ping => (Message::Ping(Vec::new().into()), false),
-                Outgoing::Close { code } => {
-                    let frame = CloseFrame { code: CloseCode::from(code), reason: "".into() };
-                    (Message::Close(Some(frame)), true)
-                }
-            };
-            let sent = tokio::time::timeout(SEND_MAX, socket.send(message)).await;
-            let how = match sent {
-                Ok(Ok(())) if last => return false,
-                Ok(Ok(())) => continue,
-                Ok(Err(error)) => broke(&error),
-                Err(_) => Closed::Broken("it takes nothing more".to_owned()),
-            };
-            self.session.disconnected(&how);
-            return false;
-        }
-        true
-    }
-
-    /// Takes a message; how many bytes it had.
-    fn take(&mut self, message: Option<Result<Message, Error>>) -> usize {
-        let now = self.server.now();
-        let bytes = message.as_ref().and_then(|it| it.as_ref().ok()).map_or(0, Message::len);
-        match message {
-            Some(Ok(Message::Text(text))) => {
-                let text = without(text.as_str(), self.token.as_deref());
-                self.session.received(now, &text);
-            }
-            Some(Ok(Message::Binary(_))) => self.session.received_binary(),
-            Some(Ok(Message::Ping(_))) if !self.pings.take(now.ms) => {
-                let run = &self.attempt.dispatch().run;
-                tracing::info!(%run, "a tool server sends too many pings");
-                self.session.give_up(format!("it sends {}", Pings::TOO_MANY));
-            }
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.session.heard(now),
-            Some(Ok(Message::Close(frame))) => {
-                let (code, reason) = frame.map_or((1005, String::new()), |frame| {
-                    (frame.code.into(), frame.reason.as_str().to_owned())
-                });
-                self.session.disconnected(&Closed::With { code, reason });
-            }
-            Some(Ok(Message::Frame(_))) => {}
-            Some(Err(Error::Capacity(_))) => self.session.too_large(),
-            Some(Err(error)) => self.session.disconnected(&broke(&error)),
-            None => self.session.disconnected(&Closed::Broken("it ended".to_owned())),
-        }
-        if self.session.is_numbered() && !self.server.replays() {
-            self.server.learn_replays();
-        }
-        bytes
     }
 
     /// Writes what the server said as progress, and keeps how the attempt ended.
@@ -373,6 +281,66 @@ impl<'a> Drive<'a> {
     }
 }
 
+/// What happens to an attempt while its server works on it.
+pub(super) enum Command {
+    /// It is to stop.
+    Stop(Duration),
+    /// It had its time to stop.
+    GiveUp,
+}
+
+impl Owner for Drive<'_> {
+    type Session = RunClient;
+    type Command = Command;
+
+    /// Their progress is written together.
+    const FRAMES_AT_ONCE: usize = 64;
+
+    fn session(&mut self) -> &mut RunClient {
+        &mut self.session
+    }
+
+    fn now(&self) -> Moment {
+        self.server.now()
+    }
+
+    fn receive(&mut self, incoming: Incoming<'_>) {
+        let now = self.server.now();
+        match incoming {
+            Incoming::Text(text) => {
+                let text = without(text, self.token.as_deref());
+                self.session.receive(now, Incoming::Text(&text));
+            }
+            other => self.session.receive(now, other),
+        }
+        if self.session.is_numbered() && !self.server.replays() {
+            self.server.learn_replays();
+        }
+    }
+
+    async fn work(&mut self) -> ControlFlow<()> {
+        self.tell().await;
+        if self.report.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    async fn next(&mut self) -> Command {
+        match self.stop_by {
+            None => Command::Stop(self.stop.wanted().await),
+            at => {
+                sleep_until(at).await;
+                Command::GiveUp
+            }
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Stop(grace) => self.stop_within(grace),
+            Command::GiveUp => self.session.give_up("it did not stop in time"),
+        }
+    }
+}
+
 /// The token that a server is shown, if it is long enough to be recognised.
 fn token(endpoint: &Endpoint) -> Option<String> {
     let bearer = endpoint.bearer.as_ref()?.expose().trim_ascii();
@@ -386,37 +354,4 @@ fn without<'t>(text: &'t str, token: Option<&str>) -> Cow<'t, str> {
         Some(token) if text.contains(token) => text.replace(token, "***").into(),
         _ => text.into(),
     }
-}
-
-async fn sleep_until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Lets a server close the connection in its own way after the end.
-async fn linger(mut socket: Socket) {
-    let mut pings = Pings::of_a_stranger();
-    let rest = async {
-        while let Some(Ok(message)) = socket.next().await {
-            if matches!(message, Message::Ping(_)) && !pings.take(0) {
-                return;
-            }
-        }
-    };
-    if tokio::time::timeout(LINGER, rest).await.is_err() {
-        // Whether the server hears of it does not matter any more.
-        let _ = tokio::time::timeout(LINGER, socket.close(None)).await;
-    }
-}
-
-fn broke(error: &Error) -> Closed {
-    Closed::Broken(match error {
-        Error::Io(error) => error.kind().to_string(),
-        Error::ConnectionClosed | Error::AlreadyClosed => "it ended".to_owned(),
-        Error::WriteBufferFull(_) => "it does not read".to_owned(),
-        Error::Protocol(_) | Error::Utf8(_) => "what came is no WebSocket".to_owned(),
-        _ => "it failed".to_owned(),
-    })
 }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, Handle};
 use wharf_protocol::Moment;
+use wharf_socket::Clock;
 use wharf_vocab::{Code, Executed, Fault};
 
 use super::breaker::Breaker;
@@ -75,7 +76,7 @@ struct Inner {
     /// Whether it was noted that the server does not acknowledge requests.
     no_ack: AtomicBool,
     tls: OnceLock<Arc<ClientConfig>>,
-    began: Instant,
+    clock: Clock,
 }
 
 impl Server {
@@ -90,7 +91,7 @@ impl Server {
             replays: AtomicBool::new(settings.replays),
             no_ack: AtomicBool::new(false),
             tls: OnceLock::new(),
-            began: Instant::now(),
+            clock: Clock::start(),
             settings,
         }))
     }
@@ -145,13 +146,7 @@ impl Server {
     }
 
     pub(super) fn now(&self) -> Moment {
-        let ms = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Moment::new(ms, self.0.handle.now())
-    }
-
-    /// The instant that a session means by this millisecond.
-    pub(super) fn at(&self, ms: u64) -> Instant {
-        self.0.began + std::time::Duration::from_millis(ms)
+        self.0.clock.moment(self.0.handle.now())
     }
 
     pub(super) fn replays(&self) -> bool {

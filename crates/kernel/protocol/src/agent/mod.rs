@@ -2,7 +2,7 @@
 //! [`AgentSession`] for the agent's.
 //!
 //! Both are used in the same way. After every call, take all of `poll_event()` and write all of
-//! `poll_transmit()`; when `next_deadline()` has come, call `handle_timeout()`. After the event
+//! `poll_send()`; when `deadline()` has come, call `tick()`. After the event
 //! `Closed` write what is left and close the connection: the session does nothing any more.
 //!
 //! Invariants:

@@ -10,4 +10,4 @@ mod session;
 mod tests;
 
 pub use limits::SeatLimits;
-pub use session::{Closed, Incoming, Outgoing, SeatSession};
+pub use session::{SeatEvent, SeatSession};

@@ -2,53 +2,26 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use wharf_vocab::Digest;
-use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, close};
+use wharf_vocab::{Code, Digest, Fault};
+use wharf_wire::operator_v1::{CoreMessage, OperatorMessage};
+use wharf_wire::ws::close;
 
 use super::SeatLimits;
-use crate::Moment;
+use crate::heartbeat::{Beat, Heartbeat};
+use crate::{Closed, Incoming, Moment, Outgoing, Pings, Session};
 
 /// How long a violation counts.
 const VIOLATION_MS: u64 = 60_000;
 
-/// What came from an operator.
-#[derive(Debug, Clone, Copy)]
-pub enum Incoming<'a> {
-    /// A text frame.
-    Text(&'a str),
-    /// A binary frame.
-    Binary,
-    /// A sign of life without content.
-    Pong,
-}
-
-/// What is to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outgoing {
-    /// A text frame.
-    Text(String),
-    /// A ping.
-    Ping,
-    /// The last frame.
-    Close {
-        /// The code.
-        code: u16,
-        /// Why, in a few words.
-        reason: String,
-    },
-}
-
-/// Why a session is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Closed {
-    /// Its owner closed it.
-    ByOwner,
-    /// Too many violations.
-    Violations,
-    /// The operator reads too slowly.
-    Slow,
-    /// Nothing came for too long.
-    Silent,
+/// What an operator did.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SeatEvent {
+    /// A reply that fits a request. Its owner says what becomes of it by
+    /// [`taken`](SeatSession::taken), [`refused`](SeatSession::refused) or
+    /// [`unknown`](SeatSession::unknown).
+    Reply(OperatorMessage),
+    /// The operator has a notice: it gave a sign of life after the notice was sent.
+    NoticeTaken(String),
 }
 
 /// What a request waits for.
@@ -78,17 +51,15 @@ pub struct SeatSession {
     requests: BTreeMap<String, Request>,
     /// Requests that are over, oldest first.
     over: VecDeque<String>,
-    replies: VecDeque<OperatorMessage>,
+    events: VecDeque<SeatEvent>,
     /// What is to be sent; a notice with its name.
     out: VecDeque<(Outgoing, Option<String>)>,
     /// Notices that were handed out to be sent.
     sent_notices: VecDeque<String>,
-    /// Notices that the operator has, as far as a later sign of life can tell.
-    taken_notices: VecDeque<String>,
     out_bytes: usize,
     violations: VecDeque<u64>,
-    heard_ms: u64,
-    ping_at_ms: u64,
+    heartbeat: Heartbeat,
+    pings: Pings,
     closed: Option<Closed>,
 }
 
@@ -100,22 +71,21 @@ impl SeatSession {
             limits,
             requests: BTreeMap::new(),
             over: VecDeque::new(),
-            replies: VecDeque::new(),
+            events: VecDeque::new(),
             out: VecDeque::new(),
             sent_notices: VecDeque::new(),
-            taken_notices: VecDeque::new(),
             out_bytes: 0,
             violations: VecDeque::new(),
-            heard_ms: now.ms,
-            ping_at_ms: now.ms.saturating_add(limits.ping_ms),
+            heartbeat: Heartbeat::new(now, limits.ping_ms, limits.silence_ms),
+            pings: Pings::new(),
             closed: None,
         }
     }
 
     /// Why the session is over, once it is.
     #[must_use]
-    pub fn closed(&self) -> Option<Closed> {
-        self.closed
+    pub fn closed(&self) -> Option<&Closed> {
+        self.closed.as_ref()
     }
 
     /// Sends a message. One that waits for a reply is remembered until it has one; one that was
@@ -143,16 +113,11 @@ impl SeatSession {
         }
     }
 
-    /// The next notice that the operator has: it gave a sign of life after the notice was sent.
-    pub fn next_taken_notice(&mut self) -> Option<String> {
-        self.taken_notices.pop_front()
-    }
-
     /// A reply names a request that this connection does not know, and its owner does not know it
     /// either.
-    pub fn unknown(&mut self, req_id: &str, now: Moment) {
+    pub fn unknown(&mut self, now: Moment, req_id: &str) {
         let why = "This seat has no such request.";
-        self.violation(Some(req_id), "operator.request_unknown", why, now);
+        self.violation(now, Some(req_id), Code::OperatorRequestUnknown, why);
     }
 
     /// Says that a request needs no reply any more, once. An operator that took it before, also on
@@ -169,12 +134,6 @@ impl SeatSession {
         });
     }
 
-    /// The next reply that fits a request. Its owner says what becomes of it by
-    /// [`taken`](Self::taken) or [`refused`](Self::refused).
-    pub fn next_reply(&mut self) -> Option<OperatorMessage> {
-        self.replies.pop_front()
-    }
-
     /// A reply was taken: the request is over.
     pub fn taken(&mut self, req_id: &str) {
         if let Some(Request::Judged(_, digest)) = self.requests.get(req_id) {
@@ -184,71 +143,20 @@ impl SeatSession {
     }
 
     /// A reply was not taken: the request goes on waiting.
-    pub fn refused(&mut self, req_id: &str, code: &str, message: &str) {
+    pub fn refused(&mut self, req_id: &str, fault: &Fault) {
         if let Some(request) = self.requests.get_mut(req_id)
             && let Request::Judged(kind, _) = request
         {
             *request = Request::Open(*kind);
         }
-        self.tell(Some(req_id), code, message);
-    }
-
-    /// Takes a frame.
-    pub fn receive(&mut self, incoming: Incoming<'_>, now: Moment) {
-        if self.closed.is_some() {
-            return;
-        }
-        self.heard_ms = now.ms;
-        self.taken_notices.append(&mut self.sent_notices);
-        match incoming {
-            Incoming::Pong => {}
-            Incoming::Binary => {
-                self.violation(None, "protocol.malformed", "Frames are JSON text.", now);
-            }
-            Incoming::Text(text) if text.len() > self.limits.frame_bytes_max => {
-                let message = format!("A frame has {} bytes at most.", self.limits.frame_bytes_max);
-                self.violation(None, "protocol.frame_too_large", &message, now);
-            }
-            Incoming::Text(text) => self.text(text, now),
-        }
-    }
-
-    /// Lets time pass.
-    pub fn tick(&mut self, now: Moment) {
-        if self.closed.is_some() {
-            return;
-        }
-        if now.ms >= self.heard_ms.saturating_add(self.limits.silence_ms) {
-            return self.end(Closed::Silent, close::NORMAL, "nothing was heard for too long");
-        }
-        if now.ms >= self.ping_at_ms {
-            self.ping_at_ms = now.ms.saturating_add(self.limits.ping_ms);
-            self.out.push_back((Outgoing::Ping, None));
-        }
-    }
-
-    /// When [`tick`](Self::tick) is next needed.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<u64> {
-        let silent = self.heard_ms.saturating_add(self.limits.silence_ms);
-        self.closed.is_none().then(|| silent.min(self.ping_at_ms))
+        self.tell(Some(req_id), fault.code.as_str(), &fault.message);
     }
 
     /// Ends the session.
     pub fn close(&mut self, code: u16, reason: &str) {
         if self.closed.is_none() {
-            self.end(Closed::ByOwner, code, reason);
+            self.finish(Closed::ByOwner, code, reason);
         }
-    }
-
-    /// What to send next.
-    pub fn next_outgoing(&mut self) -> Option<Outgoing> {
-        let (next, notice) = self.out.pop_front()?;
-        if let Outgoing::Text(text) = &next {
-            self.out_bytes -= text.len();
-        }
-        self.sent_notices.extend(notice);
-        Some(next)
     }
 
     /// How many requests are known, open or over.
@@ -257,13 +165,13 @@ impl SeatSession {
         self.requests.len()
     }
 
-    fn text(&mut self, text: &str, now: Moment) {
+    fn text(&mut self, now: Moment, text: &str) {
         let message: OperatorMessage = match serde_json::from_str(text) {
             Ok(message) => message,
             Err(error) => {
                 let (code, message) = unreadable(text, &error);
                 let req_id = req_id_of(text);
-                return self.violation(req_id.as_deref(), code, message, now);
+                return self.violation(now, req_id.as_deref(), code, message);
             }
         };
         let req_id = message.req_id().to_owned();
@@ -276,37 +184,38 @@ impl SeatSession {
         let id = Some(req_id.as_str());
         match self.requests.get(&req_id).cloned() {
             // What became of a spawn may be told on a later connection, when the worker is done.
-            None if wanted == Kind::Spawn => self.replies.push_back(message),
-            None => self.unknown(&req_id, now),
+            None if wanted == Kind::Spawn => self.events.push_back(SeatEvent::Reply(message)),
+            None => self.unknown(now, &req_id),
             Some(Request::Open(kind)) if kind != wanted => {
                 let why = "This is not the kind of reply that the request waits for.";
-                self.violation(id, "operator.reply_mismatch", why, now);
+                self.violation(now, id, Code::OperatorReplyMismatch, why);
             }
             Some(Request::Open(kind)) => {
                 self.requests.insert(req_id, Request::Judged(kind, digest));
-                self.replies.push_back(message);
+                self.events.push_back(SeatEvent::Reply(message));
             }
             Some(Request::Judged(_, first) | Request::Taken(first)) if first == digest => {}
             Some(Request::Judged(..) | Request::Taken(_)) => {
                 let why = "The request was answered differently before.";
-                self.violation(id, "operator.already_answered", why, now);
+                self.violation(now, id, Code::OperatorAlreadyAnswered, why);
             }
             // A reply and a withdrawal may cross on their way; nobody did anything wrong.
             Some(Request::Withdrawn) => {
-                self.tell(id, "operator.request_withdrawn", "Nobody waits for this any more.");
+                let why = "Nobody waits for this any more.";
+                self.tell(id, Code::OperatorRequestWithdrawn.as_str(), why);
             }
         }
     }
 
-    fn violation(&mut self, req_id: Option<&str>, code: &str, message: &str, now: Moment) {
-        self.tell(req_id, code, message);
+    fn violation(&mut self, now: Moment, req_id: Option<&str>, code: Code, message: &str) {
+        self.tell(req_id, code.as_str(), message);
         let counts = now.ms.saturating_sub(VIOLATION_MS);
         while self.violations.front().is_some_and(|at| *at <= counts && now.ms >= VIOLATION_MS) {
             self.violations.pop_front();
         }
         self.violations.push_back(now.ms);
         if self.violations.len() > self.limits.violations_max {
-            self.end(Closed::Violations, close::POLICY, "too many frames that cannot be used");
+            self.finish(Closed::Violations, close::POLICY, "too many frames that cannot be used");
         }
     }
 
@@ -324,7 +233,7 @@ impl SeatSession {
         }
         let Ok(text) = serde_json::to_string(message) else { return };
         if self.out_bytes + text.len() > self.limits.queue_bytes_max && !self.out.is_empty() {
-            return self.end(Closed::Slow, close::TRY_AGAIN, "too much waits to be read");
+            return self.finish(Closed::NotReading, close::TRY_AGAIN, "too much waits to be read");
         }
         self.out_bytes += text.len();
         let notice = match message {
@@ -334,14 +243,14 @@ impl SeatSession {
         self.out.push_back((Outgoing::Text(text), notice));
     }
 
-    fn end(&mut self, why: Closed, code: u16, reason: &str) {
-        self.closed = Some(why);
-        if why == Closed::Slow {
+    fn finish(&mut self, why: Closed, code: u16, reason: &str) {
+        if why == Closed::NotReading {
             // What was not read is sent again on the next connection.
             self.out.clear();
             self.out_bytes = 0;
         }
-        self.out.push_back((Outgoing::Close { code, reason: reason.to_owned() }, None));
+        self.closed = Some(why);
+        self.out.push_back((Outgoing::close(code, reason), None));
     }
 
     fn settle(&mut self, req_id: &str, how: Request) {
@@ -358,18 +267,87 @@ impl SeatSession {
     }
 }
 
-fn unreadable(text: &str, error: &serde_json::Error) -> (&'static str, &'static str) {
+impl Session for SeatSession {
+    type Event = SeatEvent;
+
+    fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.heartbeat.heard(now);
+        self.events.extend(self.sent_notices.drain(..).map(SeatEvent::NoticeTaken));
+        match incoming {
+            Incoming::Ping if !self.pings.take(now.ms) => {
+                self.finish(Closed::Pings, close::POLICY, Pings::TOO_MANY);
+            }
+            Incoming::Ping | Incoming::Pong => {}
+            Incoming::Bytes(_) => {
+                self.violation(now, None, Code::ProtocolMalformed, "Frames are JSON text.");
+            }
+            Incoming::Text(text) if text.len() > self.limits.frame_bytes_max => {
+                let message = format!("A frame has {} bytes at most.", self.limits.frame_bytes_max);
+                self.violation(now, None, Code::ProtocolFrameTooLarge, &message);
+            }
+            Incoming::Text(text) => self.text(now, text),
+            // The connection ends with these, and what was not sent is sent on the next.
+            Incoming::TooLarge | Incoming::NotText | Incoming::NotAFrame => {}
+        }
+    }
+
+    fn end(&mut self, _now: Moment, how: Closed) {
+        self.out.clear();
+        self.out_bytes = 0;
+        self.closed.get_or_insert(how);
+    }
+
+    fn tick(&mut self, now: Moment) {
+        if self.closed.is_some() {
+            return;
+        }
+        match self.heartbeat.tick(now) {
+            Beat::Nothing => {}
+            Beat::Ping => self.out.push_back((Outgoing::Ping, None)),
+            Beat::Silent => {
+                self.finish(Closed::Silent, close::NORMAL, "nothing was heard for too long");
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.closed.is_none().then(|| self.heartbeat.deadline())
+    }
+
+    fn poll_event(&mut self) -> Option<SeatEvent> {
+        self.events.pop_front()
+    }
+
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        let (next, notice) = self.out.pop_front()?;
+        if let Outgoing::Text(text) = &next {
+            self.out_bytes -= text.len();
+        }
+        self.sent_notices.extend(notice);
+        Some(next)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+}
+
+fn unreadable(text: &str, error: &serde_json::Error) -> (Code, &'static str) {
     if !error.is_data() {
-        return ("protocol.malformed", "The frame is not JSON.");
+        return (Code::ProtocolMalformed, "The frame is not JSON.");
     }
     let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
     let known = ["answer", "hook_ack", "spawn_ack", "spawn_halt"];
     match value.get("type").and_then(serde_json::Value::as_str) {
         Some(name) if known.contains(&name) => {
-            ("protocol.invalid_envelope", "A field of the message is missing or of the wrong type.")
+            let why = "A field of the message is missing or of the wrong type.";
+            (Code::ProtocolInvalidEnvelope, why)
         }
-        Some(_) => ("protocol.unknown_type", "There is no message of this type."),
-        None => ("protocol.invalid_envelope", "The message has no type."),
+        Some(_) => (Code::ProtocolUnknownType, "There is no message of this type."),
+        None => (Code::ProtocolInvalidEnvelope, "The message has no type."),
     }
 }
 

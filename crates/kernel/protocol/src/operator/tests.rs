@@ -1,9 +1,9 @@
 use serde_json::json;
-use wharf_vocab::Timestamp;
+use wharf_vocab::{Code, Fault, Timestamp};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Pending};
 
 use super::*;
-use crate::Moment;
+use crate::{Closed, Incoming, Moment, Outgoing, Session as _};
 
 fn at(ms: u64) -> Moment {
     Moment::new(ms, Timestamp(0))
@@ -37,14 +37,31 @@ fn session() -> SeatSession {
 /// What was sent, as JSON; pings and closes by their names.
 fn sent(session: &mut SeatSession) -> Vec<serde_json::Value> {
     let mut sent = Vec::new();
-    while let Some(next) = session.next_outgoing() {
+    while let Some(next) = session.poll_send() {
         sent.push(match next {
             Outgoing::Text(text) => serde_json::from_str(&text).expect("JSON"),
             Outgoing::Ping => json!("ping"),
+            Outgoing::Bytes(_) => panic!("an operator is sent text"),
             Outgoing::Close { code, .. } => json!({ "close": code }),
         });
     }
     sent
+}
+
+/// The next reply.
+fn next_reply(session: &mut SeatSession) -> Option<OperatorMessage> {
+    std::iter::from_fn(|| session.poll_event()).find_map(|event| match event {
+        SeatEvent::Reply(reply) => Some(reply),
+        SeatEvent::NoticeTaken(_) => None,
+    })
+}
+
+/// The next notice that the operator has.
+fn next_notice(session: &mut SeatSession) -> Option<String> {
+    match session.poll_event()? {
+        SeatEvent::NoticeTaken(notice) => Some(notice),
+        SeatEvent::Reply(reply) => panic!("{reply:?}"),
+    }
 }
 
 /// The example files of the wire.
@@ -102,8 +119,8 @@ fn o009_every_reply_is_taken_by_the_request_it_answers_and_by_no_other() {
                 session.send(request);
                 sent(&mut session);
                 reply["req_id"] = json!(request.req_id().expect("named"));
-                session.receive(Incoming::Text(&reply.to_string()), at(1));
-                let taken = session.next_reply();
+                session.receive(at(1), Incoming::Text(&reply.to_string()));
+                let taken = next_reply(&mut session);
                 assert_eq!(taken.is_some(), place == right, "{name} to {request:?}");
                 if let Some(taken) = taken {
                     let read: OperatorMessage =
@@ -127,18 +144,18 @@ fn o014_a_notice_is_taken_once_the_operator_gives_a_sign_of_life_after_it() {
         run_id: None,
         redelivered: false,
     };
-    let signs: [Incoming<'_>; 3] = [Incoming::Pong, Incoming::Text("oops"), Incoming::Binary];
+    let signs: [Incoming<'_>; 3] = [Incoming::Pong, Incoming::Text("oops"), Incoming::Bytes(b"x")];
     for sign in signs {
         let mut session = session();
         session.send(&notice(1));
-        session.receive(sign, at(1));
-        assert_eq!(session.next_taken_notice(), None, "it has not been sent yet");
+        session.receive(at(1), sign);
+        assert_eq!(next_notice(&mut session), None, "it has not been sent yet");
         assert_eq!(sent(&mut session)[1], json!("ping"), "a sign of life is asked for");
         session.send(&notice(2));
-        assert_eq!(session.next_taken_notice(), None, "nothing has come back");
-        session.receive(sign, at(2));
-        assert_eq!(session.next_taken_notice().as_deref(), Some("n1"));
-        assert_eq!(session.next_taken_notice(), None, "the second has not been sent yet");
+        assert_eq!(next_notice(&mut session), None, "nothing has come back");
+        session.receive(at(2), sign);
+        assert_eq!(next_notice(&mut session).as_deref(), Some("n1"));
+        assert_eq!(next_notice(&mut session), None, "the second has not been sent yet");
     }
 }
 
@@ -146,16 +163,16 @@ fn o014_a_notice_is_taken_once_the_operator_gives_a_sign_of_life_after_it() {
 fn o030_what_is_said_of_a_spawn_on_a_later_connection_reaches_its_owner() {
     let mut session = session();
     let ack = r#"{"type":"spawn_ack","req_id":"sp-1","stats":{"cost_micro":7}}"#;
-    session.receive(Incoming::Text(ack), at(1));
+    session.receive(at(1), Incoming::Text(ack));
     assert_eq!(
-        session.next_reply().map(|reply| reply.req_id().to_owned()).as_deref(),
+        next_reply(&mut session).map(|reply| reply.req_id().to_owned()).as_deref(),
         Some("sp-1")
     );
     assert_eq!(sent(&mut session), Vec::<serde_json::Value>::new());
     for n in 0..21 {
-        session.unknown("sp-1", at(n));
+        session.unknown(at(n), "sp-1");
     }
-    assert_eq!(session.closed(), Some(Closed::Violations), "whoever guesses is turned away");
+    assert_eq!(session.closed(), Some(&Closed::Violations), "whoever guesses is turned away");
 }
 
 #[test]
@@ -172,16 +189,16 @@ fn o012_what_cannot_be_used_is_told_and_consumes_nothing() {
         let mut session = session();
         session.send(&ask("q1"));
         sent(&mut session);
-        session.receive(Incoming::Text(frame), at(1));
+        session.receive(at(1), Incoming::Text(frame));
         let told = sent(&mut session);
         assert_eq!(told[0]["type"], "error", "{frame}");
         assert_eq!(told[0]["code"], code, "{frame}");
-        assert_eq!(session.next_reply(), None, "{frame}");
-        session.receive(Incoming::Text(r#"{"type":"answer","req_id":"q1","value":1}"#), at(2));
-        assert!(session.next_reply().is_some(), "{frame}");
+        assert_eq!(next_reply(&mut session), None, "{frame}");
+        session.receive(at(2), Incoming::Text(r#"{"type":"answer","req_id":"q1","value":1}"#));
+        assert!(next_reply(&mut session).is_some(), "{frame}");
     }
     let mut session = session();
-    session.receive(Incoming::Binary, at(1));
+    session.receive(at(1), Incoming::Bytes(b"x"));
     assert_eq!(sent(&mut session)[0]["code"], "protocol.malformed");
 }
 
@@ -189,15 +206,15 @@ fn o012_what_cannot_be_used_is_told_and_consumes_nothing() {
 fn o012_more_than_twenty_violations_a_minute_end_the_connection() {
     let mut session = session();
     for n in 0..20 {
-        session.receive(Incoming::Text("x"), at(n));
+        session.receive(at(n), Incoming::Text("x"));
     }
     assert_eq!(session.closed(), None);
-    session.receive(Incoming::Text("x"), at(59_999));
-    assert_eq!(session.closed(), Some(Closed::Violations));
+    session.receive(at(59_999), Incoming::Text("x"));
+    assert_eq!(session.closed(), Some(&Closed::Violations));
     assert_eq!(sent(&mut session).last(), Some(&json!({ "close": 1008 })));
     let mut session = self::session();
     for n in 0..100 {
-        session.receive(Incoming::Text("x"), at(n * 4_000));
+        session.receive(at(n * 4_000), Incoming::Text("x"));
     }
     assert_eq!(session.closed(), None, "fifteen a minute are borne");
 }
@@ -208,13 +225,13 @@ fn o005_an_equal_reply_is_ignored_and_another_one_is_told() {
     session.send(&hook("h1"));
     sent(&mut session);
     let yes = r#"{"type":"hook_ack","req_id":"h1","ok":true}"#;
-    session.receive(Incoming::Text(yes), at(1));
-    assert!(session.next_reply().is_some());
+    session.receive(at(1), Incoming::Text(yes));
+    assert!(next_reply(&mut session).is_some());
     session.taken("h1");
-    session.receive(Incoming::Text(yes), at(2));
-    assert_eq!((session.next_reply(), sent(&mut session)), (None, vec![]));
-    session.receive(Incoming::Text(r#"{"type":"hook_ack","req_id":"h1","ok":false}"#), at(3));
-    assert_eq!(session.next_reply(), None);
+    session.receive(at(2), Incoming::Text(yes));
+    assert_eq!((next_reply(&mut session), sent(&mut session)), (None, vec![]));
+    session.receive(at(3), Incoming::Text(r#"{"type":"hook_ack","req_id":"h1","ok":false}"#));
+    assert_eq!(next_reply(&mut session), None);
     assert_eq!(sent(&mut session)[0]["code"], "operator.already_answered");
 }
 
@@ -223,12 +240,12 @@ fn o012_a_reply_that_is_refused_leaves_the_request_open() {
     let mut session = session();
     session.send(&ask("q1"));
     sent(&mut session);
-    session.receive(Incoming::Text(r#"{"type":"answer","req_id":"q1","value":1}"#), at(1));
-    assert!(session.next_reply().is_some());
-    session.refused("q1", "ask.answer_invalid", "It is not text.");
+    session.receive(at(1), Incoming::Text(r#"{"type":"answer","req_id":"q1","value":1}"#));
+    assert!(next_reply(&mut session).is_some());
+    session.refused("q1", &Fault::new(Code::AskAnswerInvalid, "It is not text."));
     assert_eq!(sent(&mut session)[0]["code"], "ask.answer_invalid");
-    session.receive(Incoming::Text(r#"{"type":"answer","req_id":"q1","value":"a"}"#), at(2));
-    assert!(session.next_reply().is_some());
+    session.receive(at(2), Incoming::Text(r#"{"type":"answer","req_id":"q1","value":"a"}"#));
+    assert!(next_reply(&mut session).is_some());
 }
 
 #[test]
@@ -242,17 +259,18 @@ fn o016_a_request_that_others_answered_is_withdrawn_and_a_late_reply_is_no_fault
     assert_eq!(frames[1]["type"], "cancel");
     for n in 0..50 {
         let late = format!(r#"{{"type":"answer","req_id":"q1","value":{n}}}"#);
-        session.receive(Incoming::Text(&late), at(n));
+        session.receive(at(n), Incoming::Text(&late));
     }
-    assert_eq!((session.closed(), session.next_reply()), (None, None));
+    assert_eq!(session.closed(), None);
+    assert_eq!(next_reply(&mut session), None);
 }
 
 #[test]
 fn o026_an_operator_that_took_a_request_is_told_once_to_stop_what_came_of_it() {
     let mut first = session();
     first.send(&hook("h1"));
-    first.receive(Incoming::Text(r#"{"type":"hook_ack","req_id":"h1","ok":true}"#), at(1));
-    assert!(first.next_reply().is_some());
+    first.receive(at(1), Incoming::Text(r#"{"type":"hook_ack","req_id":"h1","ok":true}"#));
+    assert!(next_reply(&mut first).is_some());
     first.taken("h1");
     first.withdraw("h1", "ST-1", "canceled");
     first.withdraw("h1", "ST-1", "canceled");
@@ -267,16 +285,16 @@ fn o026_an_operator_that_took_a_request_is_told_once_to_stop_what_came_of_it() {
 #[test]
 fn o006_it_pings_and_counts_silence_as_being_away() {
     let mut session = session();
-    assert_eq!(session.next_deadline(), Some(30_000));
+    assert_eq!(session.deadline(), Some(30_000));
     session.tick(at(30_000));
     assert_eq!(sent(&mut session), [json!("ping")]);
-    session.receive(Incoming::Pong, at(31_000));
+    session.receive(at(31_000), Incoming::Pong);
     session.tick(at(60_000));
     session.tick(at(120_999));
     assert_eq!(session.closed(), None);
     session.tick(at(121_000));
-    assert_eq!(session.closed(), Some(Closed::Silent));
-    assert_eq!(session.next_deadline(), None);
+    assert_eq!(session.closed(), Some(&Closed::Silent));
+    assert_eq!(session.deadline(), None);
 }
 
 #[test]
@@ -286,7 +304,7 @@ fn o012_an_operator_that_does_not_read_is_dropped() {
     for n in 0..100 {
         session.send(&ask(&format!("q{n}")));
     }
-    assert_eq!(session.closed(), Some(Closed::Slow));
+    assert_eq!(session.closed(), Some(&Closed::NotReading));
     assert_eq!(sent(&mut session), [json!({ "close": 1013 })]);
 }
 
@@ -305,8 +323,8 @@ fn what_is_remembered_is_bounded() {
     for n in 0..1_000 {
         session.send(&ask(&format!("q{n}")));
         let reply = format!(r#"{{"type":"answer","req_id":"q{n}","value":1}}"#);
-        session.receive(Incoming::Text(&reply), at(n));
-        session.next_reply();
+        session.receive(at(n), Incoming::Text(&reply));
+        next_reply(&mut session);
         session.taken(&format!("q{n}"));
         sent(&mut session);
     }

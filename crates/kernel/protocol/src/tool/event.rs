@@ -17,6 +17,8 @@ pub struct Limits {
     pub served_max: usize,
     /// Longest id of a request.
     pub id_bytes_max: usize,
+    /// Frames that nobody can read before the connection is closed.
+    pub unreadable_max: u64,
 }
 
 impl Default for Limits {
@@ -27,6 +29,7 @@ impl Default for Limits {
             calls_max: 4_096,
             served_max: 256,
             id_bytes_max: 256,
+            unreadable_max: u64::MAX,
         }
     }
 }
@@ -63,7 +66,7 @@ pub struct Counters {
 
 /// A request that the peer made.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Incoming {
+pub struct ToolRequest {
     /// Names it; progress and the answer go under this name.
     pub id: String,
     /// What kind of answer is waited for.
@@ -80,7 +83,7 @@ pub struct Incoming {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The peer asks for something.
-    Request(Incoming),
+    Request(ToolRequest),
     /// The peer does not wait for a request any more, or has gone.
     Canceled {
         /// The request.

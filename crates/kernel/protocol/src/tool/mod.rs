@@ -19,5 +19,5 @@ mod tests;
 pub mod value;
 
 pub use answer::Answer;
-pub use event::{CallError, Counters, Event, Incoming, Limits};
-pub use session::Session;
+pub use event::{CallError, Counters, Event, Limits, ToolRequest};
+pub use session::ToolSession;

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde_json::Value;
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::{Message, Offer, OfferedTool, Request, Unreadable};
+use wharf_wire::ws::close;
 
-use super::{Answer, CallError, Counters, Event, Incoming, Limits};
+use super::{Answer, CallError, Counters, Event, Limits, ToolRequest};
+use crate::heartbeat::{Beat, Heartbeat};
+use crate::{Closed, Incoming, Moment, Outgoing, Pings, Session};
 
 /// Calls that were answered and may be answered again by mistake; more are not told apart from
 /// calls that never were.
@@ -17,7 +20,7 @@ const COSTS_WAITING_MAX: usize = 64;
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct Session {
+pub struct ToolSession {
     /// Whether the peer knows the additions that are keys: the marker of faults, and costs.
     marked: bool,
     /// Whether requests are written without their envelope.
@@ -31,10 +34,16 @@ pub struct Session {
     frames_bytes: usize,
     events: VecDeque<Event>,
     counters: Counters,
-    ended: bool,
+    /// Signs of life, where the carrier has none of its own.
+    heartbeat: Option<Heartbeat>,
+    /// Whether a sign of life is to be asked for.
+    ping: bool,
+    pings: Pings,
+    ending: Option<Outgoing>,
+    closed: Option<Closed>,
 }
 
-impl Session {
+impl ToolSession {
     /// A session on a new connection. `marked` says whether the peer is known to read the marker
     /// of faults and costs, `bare` whether requests go without an envelope, as over server-sent events.
     #[must_use]
@@ -50,8 +59,36 @@ impl Session {
             frames_bytes: 0,
             events: VecDeque::new(),
             counters: Counters::default(),
-            ended: false,
+            heartbeat: None,
+            ping: false,
+            pings: Pings::new(),
+            ending: None,
+            closed: None,
         }
+    }
+
+    /// The same session, which asks for signs of life and misses them after a while.
+    #[must_use]
+    pub fn with_heartbeat(self, now: Moment, ping_ms: u64, silence_ms: u64) -> Self {
+        Self { heartbeat: Some(Heartbeat::new(now, ping_ms, silence_ms)), ..self }
+    }
+
+    /// Ends the connection from this side. What waits is still sent.
+    pub fn close(&mut self, code: u16, reason: &str) {
+        self.finish(Closed::ByOwner, code, reason);
+    }
+
+    fn finish(&mut self, why: Closed, code: u16, reason: &str) {
+        if self.closed.is_none() {
+            self.closed = Some(why);
+            self.ending = Some(Outgoing::close(code, reason));
+        }
+    }
+
+    /// Why the connection is over, once it is.
+    #[must_use]
+    pub fn closed(&self) -> Option<&Closed> {
+        self.closed.as_ref()
     }
 
     /// Makes a call. Its answer comes as an event under the request's id.
@@ -67,7 +104,7 @@ impl Session {
     }
 
     fn send_call(&mut self, id: String, message: &Message) -> Result<(), CallError> {
-        if self.ended {
+        if self.closed.is_some() {
             return Err(CallError::Ended);
         }
         if self.calls.len() >= self.limits.calls_max {
@@ -93,7 +130,7 @@ impl Session {
             return false;
         }
         self.remember(id.to_owned());
-        if !self.ended {
+        if self.closed.is_none() {
             self.write(&Message::Cancel { id: id.to_owned() });
         }
         true
@@ -127,7 +164,7 @@ impl Session {
                 return false;
             }
         }
-        if !self.marked || self.ended {
+        if !self.marked || self.closed.is_some() {
             return false;
         }
         let cost_micro = Some(so_far_micro);
@@ -179,25 +216,26 @@ impl Session {
         self.frames.push_back(frame);
     }
 
-    /// Takes a frame.
-    pub fn receive(&mut self, text: &str) {
-        if self.ended {
-            return;
-        }
-        if text.len() > self.limits.frame_bytes_max {
-            self.counters.unreadable += 1;
-            return;
-        }
-        self.receive_read(Message::read(text));
-    }
-
     /// Takes a frame that was read elsewhere, for owners who share the session and read frames
     /// before they lock it. They see to the size of frames themselves.
     pub fn receive_read(&mut self, read: Result<Message, Unreadable>) {
         match read {
-            _ if self.ended => {}
+            _ if self.closed.is_some() => {}
             Ok(message) => self.take(message),
             Err(unreadable) => self.unread(unreadable),
+        }
+        self.check_readable();
+    }
+
+    /// Takes a frame that nobody can read.
+    fn garbage(&mut self) {
+        self.counters.unreadable += 1;
+        self.check_readable();
+    }
+
+    fn check_readable(&mut self) {
+        if self.counters.unreadable > self.limits.unreadable_max {
+            self.finish(Closed::Violations, close::POLICY, "too many frames could not be read");
         }
     }
 
@@ -269,7 +307,7 @@ impl Session {
             return self.respond(&id, &refuse(Code::ToolBusy, message), 0);
         }
         self.served.insert(id.clone(), 0);
-        self.events.push_back(Event::Request(Incoming { id, kind, method, payload, of }));
+        self.events.push_back(Event::Request(ToolRequest { id, kind, method, payload, of }));
     }
 
     /// A frame that is none is counted, and answered when somebody waits for an answer. A
@@ -296,40 +334,12 @@ impl Session {
         self.answered.push_back(id);
     }
 
-    /// The connection has ended: every call is lost, and nobody waits for what is served.
-    pub fn end(&mut self) {
-        if self.ended {
-            return;
-        }
-        self.ended = true;
-        self.frames.clear();
-        self.frames_bytes = 0;
-        let lost = std::mem::take(&mut self.calls)
-            .into_iter()
-            .map(|id| Event::Answered { id, answer: Answer::Lost });
-        self.events.extend(lost);
-        let served = std::mem::take(&mut self.served).into_keys();
-        self.events.extend(served.map(|id| Event::Canceled { id }));
-    }
-
     /// Answers every request that is served with this, before an orderly end.
     pub fn answer_all(&mut self, answer: &Answer) {
         for (id, cost) in std::mem::take(&mut self.served) {
             self.respond(&id, answer, cost);
             self.events.push_back(Event::Canceled { id });
         }
-    }
-
-    /// What happened next.
-    pub fn next_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    /// The next frame to be sent.
-    pub fn next_frame(&mut self) -> Option<String> {
-        let frame = self.frames.pop_front()?;
-        self.frames_bytes -= frame.len();
-        Some(frame)
     }
 
     /// How many frames wait to be sent.
@@ -366,5 +376,80 @@ impl Session {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.counters
+    }
+}
+
+impl Session for ToolSession {
+    type Event = Event;
+
+    fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
+        if self.closed.is_some() {
+            return;
+        }
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.heard(now);
+        }
+        match incoming {
+            Incoming::Text(text) if text.len() > self.limits.frame_bytes_max => self.garbage(),
+            Incoming::Text(text) => self.receive_read(Message::read(text)),
+            Incoming::Bytes(_) => self.garbage(),
+            Incoming::Ping if !self.pings.take(now.ms) => {
+                self.finish(Closed::Pings, close::POLICY, Pings::TOO_MANY);
+            }
+            Incoming::Ping | Incoming::Pong => {}
+            Incoming::TooLarge => {
+                self.finish(Closed::Violations, close::TOO_LARGE, "a frame is too large");
+            }
+            Incoming::NotText | Incoming::NotAFrame => {}
+        }
+    }
+
+    /// Every call is lost, and nobody waits for what is served.
+    fn end(&mut self, _now: Moment, how: Closed) {
+        self.closed.get_or_insert(how);
+        self.ending = None;
+        self.frames.clear();
+        self.frames_bytes = 0;
+        let lost = std::mem::take(&mut self.calls)
+            .into_iter()
+            .map(|id| Event::Answered { id, answer: Answer::Lost });
+        self.events.extend(lost);
+        let served = std::mem::take(&mut self.served).into_keys();
+        self.events.extend(served.map(|id| Event::Canceled { id }));
+    }
+
+    fn tick(&mut self, now: Moment) {
+        if self.closed.is_some() {
+            return;
+        }
+        match self.heartbeat.as_mut().map_or(Beat::Nothing, |it| it.tick(now)) {
+            Beat::Nothing => {}
+            Beat::Ping => self.ping = true,
+            Beat::Silent => self.end(now, Closed::Silent),
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        let heartbeat = self.heartbeat.as_ref().filter(|_| self.closed.is_none());
+        heartbeat.map(Heartbeat::deadline)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        if let Some(frame) = self.frames.pop_front() {
+            self.frames_bytes -= frame.len();
+            return Some(Outgoing::Text(frame));
+        }
+        if std::mem::take(&mut self.ping) {
+            return Some(Outgoing::Ping);
+        }
+        self.ending.take()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
     }
 }

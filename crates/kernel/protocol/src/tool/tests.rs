@@ -5,24 +5,34 @@ use wharf_vocab::{Code, Fault};
 use wharf_wire::tool_v1::{Kind, Request};
 
 use super::*;
+use crate::{Closed, Incoming, Moment, Outgoing, Session as _};
+
+const AT: Moment = Moment { ms: 0, at: wharf_vocab::Timestamp(0) };
+
+impl ToolSession {
+    fn hears(&mut self, text: &str) {
+        self.receive(AT, Incoming::Text(text));
+    }
+}
 
 fn request(id: &str) -> Request {
     let payload = json!({"accuracy": "high"});
     Request { id: id.to_owned(), kind: Kind::Elicit, method: "get-location".to_owned(), payload }
 }
 
-fn session() -> Session {
-    Session::new(true, false, Limits::default())
+fn session() -> ToolSession {
+    ToolSession::new(true, false, Limits::default())
 }
 
-fn frame(session: &mut Session) -> Value {
-    serde_json::from_str(&session.next_frame().expect("a frame")).expect("JSON")
+fn frame(session: &mut ToolSession) -> Value {
+    let Some(Outgoing::Text(frame)) = session.poll_send() else { panic!("no frame") };
+    serde_json::from_str(&frame).expect("JSON")
 }
 
 /// Carries everything that waits from one end to the other.
-fn carry(from: &mut Session, to: &mut Session) {
-    while let Some(frame) = from.next_frame() {
-        to.receive(&frame);
+fn carry(from: &mut ToolSession, to: &mut ToolSession) {
+    while let Some(Outgoing::Text(frame)) = from.poll_send() {
+        to.hears(&frame);
     }
 }
 
@@ -36,7 +46,7 @@ fn k023_frames_have_exactly_the_keys_of_the_protocol() {
     principal.cancel("r1");
     assert_eq!(frame(&mut principal), json!({"type": "cancel", "id": "r1"}));
 
-    let mut bare = Session::new(false, true, Limits::default());
+    let mut bare = ToolSession::new(false, true, Limits::default());
     bare.call(request("r1")).expect("made");
     assert_eq!(frame(&mut bare), inner);
 }
@@ -55,10 +65,10 @@ fn k025_answers_come_out_of_order_and_each_call_gets_its_own() {
     carry(&mut operative, &mut principal);
     for id in ["c", "a", "b"] {
         let expected = Event::Progress { id: id.to_owned(), data: json!(id) };
-        assert_eq!(principal.next_event(), Some(expected));
+        assert_eq!(principal.poll_event(), Some(expected));
         let answer = Answer::Accepted(json!({"for": id}));
         let expected = Event::Answered { id: id.to_owned(), answer };
-        assert_eq!(principal.next_event(), Some(expected));
+        assert_eq!(principal.poll_event(), Some(expected));
     }
     assert_eq!(principal.calls_waiting(), 0);
 }
@@ -72,12 +82,12 @@ fn k025_answers_that_nobody_waits_for_are_counted_and_ignored() {
         json!({"type": "response", "id": id, "response": {"status": "declined"}}).to_string()
     };
     for id in ["a", "a", "never"] {
-        principal.receive(&response(id));
+        principal.hears(&response(id));
     }
-    principal.receive(r#"{"type":"progress","id":"a","data":1}"#);
+    principal.hears(r#"{"type":"progress","id":"a","data":1}"#);
     let answered = Event::Answered { id: "a".to_owned(), answer: Answer::Declined };
-    assert_eq!(principal.next_event(), Some(answered));
-    assert_eq!(principal.next_event(), None);
+    assert_eq!(principal.poll_event(), Some(answered));
+    assert_eq!(principal.poll_event(), None);
     let counted = principal.counters();
     assert_eq!((counted.duplicate_responses, counted.unknown_ids), (1, 2));
 }
@@ -86,11 +96,11 @@ fn k025_answers_that_nobody_waits_for_are_counted_and_ignored() {
 fn k026_the_end_of_a_connection_ends_every_call_once() {
     let mut principal = session();
     principal.call(request("a")).expect("made");
-    principal.end();
-    principal.end();
+    principal.end(AT, Closed::ended());
+    principal.end(AT, Closed::ended());
     let lost = Event::Answered { id: "a".to_owned(), answer: Answer::Lost };
-    assert_eq!(principal.next_event(), Some(lost));
-    assert_eq!(principal.next_event(), None);
+    assert_eq!(principal.poll_event(), Some(lost));
+    assert_eq!(principal.poll_event(), None);
     assert_eq!(principal.call(request("b")), Err(CallError::Ended));
     let fault = Answer::Lost.into_output().expect_err("no output");
     assert!(fault.is(Code::TransportLost));
@@ -105,9 +115,9 @@ fn k026_a_late_cancel_is_harmless() {
     principal.cancel("a");
     carry(&mut principal, &mut operative);
     carry(&mut operative, &mut principal);
-    assert!(matches!(operative.next_event(), Some(Event::Request(_))));
-    assert_eq!(operative.next_event(), None);
-    assert_eq!(principal.next_event(), None);
+    assert!(matches!(operative.poll_event(), Some(Event::Request(_))));
+    assert_eq!(operative.poll_event(), None);
+    assert_eq!(principal.poll_event(), None);
     assert!(!operative.answer("a", &Answer::Declined), "one answer is enough");
 }
 
@@ -115,8 +125,8 @@ fn k026_a_late_cancel_is_harmless() {
 fn k028_only_peers_that_know_it_are_sent_the_marker() {
     let fault = Fault::new(Code::ToolFailed, "No satellite.");
     for (marked, expected) in [(false, Value::Null), (true, json!("tool.failed"))] {
-        let mut operative = Session::new(marked, false, Limits::default());
-        operative.receive(r#"{"id":"a","kind":"elicit","type":"t"}"#);
+        let mut operative = ToolSession::new(marked, false, Limits::default());
+        operative.hears(r#"{"id":"a","kind":"elicit","type":"t"}"#);
         operative.answer("a", &Answer::Failed(fault.clone()));
         let sent = frame(&mut operative);
         assert_eq!(sent["response"]["content"], "No satellite.");
@@ -130,23 +140,23 @@ fn k028_only_peers_that_know_it_are_sent_the_marker() {
 fn k027_what_cannot_be_read_is_counted_and_answered_when_it_has_an_id() {
     let mut operative = session();
     for junk in ["", "[]", "{", r#"{"id":"x"}"#, r#"{"type":"request"}"#] {
-        operative.receive(junk);
+        operative.hears(junk);
     }
-    assert_eq!(operative.next_frame(), None);
-    operative.receive(r#"{"type":"request","payload":{"id":"a","kind":"shout","type":"t"}}"#);
+    assert_eq!(operative.poll_send(), None);
+    operative.hears(r#"{"type":"request","payload":{"id":"a","kind":"shout","type":"t"}}"#);
     assert_eq!(frame(&mut operative)["response"]["status"], "other");
     assert_eq!(operative.counters().unreadable, 6);
-    operative.receive(r#"{"type":"greeting"}"#);
+    operative.hears(r#"{"type":"greeting"}"#);
     assert_eq!(operative.counters().unknown_types, 1);
-    assert_eq!(operative.next_event(), None);
+    assert_eq!(operative.poll_event(), None);
 }
 
 #[test]
 fn k024_a_status_that_nobody_knows_ends_the_call_all_the_same() {
     let mut principal = session();
     principal.call(request("a")).expect("made");
-    principal.receive(r#"{"type":"response","id":"a","response":{"status":"maybe"}}"#);
-    let Some(Event::Answered { answer: Answer::Failed(fault), .. }) = principal.next_event() else {
+    principal.hears(r#"{"type":"response","id":"a","response":{"status":"maybe"}}"#);
+    let Some(Event::Answered { answer: Answer::Failed(fault), .. }) = principal.poll_event() else {
         panic!("the caller would wait for ever");
     };
     assert!(fault.is(Code::ToolProtocolViolation));
@@ -155,9 +165,9 @@ fn k024_a_status_that_nobody_knows_ends_the_call_all_the_same() {
 #[test]
 fn k030_what_a_peer_can_make_the_session_keep_is_bounded() {
     let limits = Limits { served_max: 2, calls_max: 1, ..Limits::default() };
-    let mut operative = Session::new(true, false, limits);
+    let mut operative = ToolSession::new(true, false, limits);
     for id in ["a", "b", "c"] {
-        operative.receive(&format!(r#"{{"id":"{id}","kind":"elicit","type":"t"}}"#));
+        operative.hears(&format!(r#"{{"id":"{id}","kind":"elicit","type":"t"}}"#));
     }
     assert_eq!(operative.served(), 2);
     assert_eq!(frame(&mut operative)["response"]["fault"]["code"], "tool.busy");
@@ -174,7 +184,7 @@ fn k028_a_failure_with_too_many_facts_comes_without_them() {
         let fault = Fault::new(Code::ToolFailed, "No.").with("why", "x".repeat(bytes));
         operative.answer("a", &Answer::Failed(fault));
         carry(&mut operative, &mut principal);
-        match principal.next_event() {
+        match principal.poll_event() {
             Some(Event::Answered { answer: Answer::Failed(fault), .. }) => {
                 assert_eq!((fault.message.as_str(), !fault.details.is_empty()), ("No.", kept));
             }
@@ -196,18 +206,18 @@ fn k036_what_a_call_costs_is_told_as_it_grows_and_with_the_response() {
     operative.answer("a", &Answer::Declined);
     carry(&mut operative, &mut principal);
     let cost = |so_far_micro| Some(Event::Cost { id: "a".to_owned(), so_far_micro });
-    assert_eq!(principal.next_event(), cost(500));
-    assert!(matches!(principal.next_event(), Some(Event::Progress { .. })));
-    assert_eq!(principal.next_event(), cost(900));
-    assert_eq!(principal.next_event(), cost(900), "the response says it once more");
-    assert!(matches!(principal.next_event(), Some(Event::Answered { .. })));
-    assert_eq!(principal.next_event(), None);
+    assert_eq!(principal.poll_event(), cost(500));
+    assert!(matches!(principal.poll_event(), Some(Event::Progress { .. })));
+    assert_eq!(principal.poll_event(), cost(900));
+    assert_eq!(principal.poll_event(), cost(900), "the response says it once more");
+    assert!(matches!(principal.poll_event(), Some(Event::Answered { .. })));
+    assert_eq!(principal.poll_event(), None);
 }
 
 #[test]
 fn k036_a_plain_peer_neither_sees_a_cost_nor_is_believed_one() {
-    let mut operative = Session::new(false, false, Limits::default());
-    operative.receive(r#"{"id":"a","kind":"elicit","type":"t"}"#);
+    let mut operative = ToolSession::new(false, false, Limits::default());
+    operative.hears(r#"{"id":"a","kind":"elicit","type":"t"}"#);
     assert!(!operative.cost("a", 500));
     operative.progress("a", json!(1));
     operative.answer("a", &Answer::Accepted(json!(2)));
@@ -215,13 +225,13 @@ fn k036_a_plain_peer_neither_sees_a_cost_nor_is_believed_one() {
     let response = json!({"status": "accepted", "content": 2});
     let expected = json!({"type": "response", "id": "a", "response": response});
     assert_eq!(frame(&mut operative), expected);
-    assert_eq!(operative.next_frame(), None);
+    assert_eq!(operative.poll_send(), None);
 
-    let mut principal = Session::new(false, false, Limits::default());
+    let mut principal = ToolSession::new(false, false, Limits::default());
     principal.call(request("a")).expect("made");
-    principal.receive(r#"{"type":"progress","id":"a","data":1,"cost_micro":7}"#);
-    assert!(matches!(principal.next_event(), Some(Event::Progress { .. })));
-    assert_eq!(principal.next_event(), None);
+    principal.hears(r#"{"type":"progress","id":"a","data":1,"cost_micro":7}"#);
+    assert!(matches!(principal.poll_event(), Some(Event::Progress { .. })));
+    assert_eq!(principal.poll_event(), None);
 }
 
 #[test]
@@ -238,21 +248,21 @@ fn k036_a_cost_counts_also_when_the_call_is_over() {
         operative.cost(id, 30);
     }
     carry(&mut operative, &mut principal);
-    assert!(matches!(principal.next_event(), Some(Event::Answered { .. })));
+    assert!(matches!(principal.poll_event(), Some(Event::Answered { .. })));
     for id in ["answered", "canceled"] {
         let cost = Event::Cost { id: id.to_owned(), so_far_micro: 30 };
-        assert_eq!(principal.next_event(), Some(cost));
+        assert_eq!(principal.poll_event(), Some(cost));
     }
-    assert_eq!(principal.next_event(), None);
+    assert_eq!(principal.poll_event(), None);
     assert_eq!(principal.counters().unknown_ids, 1, "a call that never was");
 }
 
 #[test]
 fn k036_an_orderly_end_and_an_answer_that_is_too_large_keep_the_cost() {
     let limits = Limits { frame_bytes_max: 400, ..Limits::default() };
-    let mut operative = Session::new(true, false, limits);
+    let mut operative = ToolSession::new(true, false, limits);
     for id in ["large", "going"] {
-        operative.receive(&format!(r#"{{"id":"{id}","kind":"elicit","type":"t"}}"#));
+        operative.hears(&format!(r#"{{"id":"{id}","kind":"elicit","type":"t"}}"#));
         operative.cost(id, 40);
         let told = json!({"type": "progress", "id": id, "cost_micro": 40});
         assert_eq!(frame(&mut operative), told);

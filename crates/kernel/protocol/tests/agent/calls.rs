@@ -2,6 +2,7 @@
 
 use serde_json::json;
 use wharf_protocol::agent::{AgentEvent, CallOutcome, CoreClose, CoreEvent, CoreLimits, SendError};
+use wharf_protocol::{Closed, Session as _};
 use wharf_vocab::Mode;
 use wharf_wire::agent_v1::CallContext;
 
@@ -127,7 +128,7 @@ fn r097_a_call_that_takes_too_long_is_canceled_and_its_late_result_is_no_fault()
     call.timeout_ms = Some(5_000);
     stage.session.call(stage.moment(), call).expect("taken");
     stage.written();
-    assert_eq!(stage.session.next_deadline(), Some(5_000));
+    assert_eq!(stage.session.deadline(), Some(5_000));
     stage.pass(4_999);
     assert_eq!(stage.events(), []);
     stage.pass(1);
@@ -173,8 +174,8 @@ fn r104_calls_that_are_lost_with_their_agent_end_exactly_once() {
     let mut stage = CoreStage::calling("c-1");
     stage.call("c-2");
     stage.succeed("c-2");
-    stage.session.end_of_input(stage.moment());
-    stage.session.end_of_input(stage.moment());
+    stage.session.end(stage.moment(), Closed::ended());
+    stage.session.end(stage.moment(), Closed::ended());
     let events = stage.events();
     let ends = ends(&events);
     assert_eq!(ends.len(), 2);

@@ -4,6 +4,7 @@ use serde_json::json;
 use wharf_protocol::agent::{
     AgentClose, AgentEvent, CallOutcome, CoreClose, CoreEvent, Goodbye, SendError,
 };
+use wharf_protocol::{Closed, Session as _};
 use wharf_vocab::Object;
 
 use super::pair::Pair;
@@ -44,7 +45,7 @@ fn r064_an_agent_ends_at_a_goodbye_and_at_the_end_of_the_connection() {
     assert_eq!(stage.answer()["payload"]["status"], "canceled");
 
     let mut stage = AgentStage::working("c-1");
-    stage.session.end_of_input(stage.moment());
+    stage.session.end(stage.moment(), Closed::ended());
     let events = stage.events();
     let [AgentEvent::Closed(why)] = &events[..] else { panic!("{events:?}") };
     assert!(why.is_orderly());
@@ -94,7 +95,7 @@ fn r164_what_does_not_finish_in_a_drain_is_canceled() {
     stage.written();
     stage.pass(3_000);
     assert_eq!(stage.answer()["type"], "core.tool.cancel");
-    assert_eq!(stage.session.next_deadline(), Some(8_000));
+    assert_eq!(stage.session.deadline(), Some(8_000));
     stage.pass(5_000);
     let events = stage.events();
     assert!(matches!(&ends(&events)[..], [(_, end)]
@@ -169,7 +170,7 @@ fn an_agent_that_leaves_after_its_goodbye_leaves_in_order() {
 
     let mut stage = CoreStage::calling("c-1");
     stage.say("agent.goodbye", &json!({"reason": "idle"}));
-    stage.session.end_of_input(stage.moment());
+    stage.session.end(stage.moment(), Closed::ended());
     let events = stage.events();
     let disconnected = CoreClose::Disconnected { inside_frame: false };
     assert_eq!(closed(&events), Some(disconnected), "a call was left behind");

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use wharf_protocol::agent::{Breach, CoreClose, CoreEvent};
+use wharf_protocol::{Closed, Session as _};
 
 use super::stage::{AgentStage, CoreStage, closed, frame, moment};
 
@@ -198,9 +199,9 @@ fn a_closed_session_takes_and_says_nothing() {
     stage.events();
     stage.written();
     stage.heartbeat("ok");
-    stage.session.handle_timeout(moment(1_000_000));
-    stage.session.end_of_input(moment(1_000_000));
+    stage.session.tick(moment(1_000_000));
+    stage.session.end(moment(1_000_000), Closed::ended());
     assert_eq!(stage.events(), []);
     assert!(stage.written().is_empty());
-    assert_eq!(stage.session.next_deadline(), None);
+    assert_eq!(stage.session.deadline(), None);
 }

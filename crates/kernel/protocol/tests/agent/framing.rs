@@ -5,12 +5,13 @@ use wharf_protocol::agent::{
     Breach, CallOutcome, CoreClose, CoreEvent, Finished, HandshakeFailure, OversizePolicy,
     SendError,
 };
+use wharf_protocol::{Closed, Session as _};
 use wharf_wire::agent_v1::{Chunk, Malformed, TextChannel};
 
 use super::pair::Pair;
 use super::stage::{
     AgentStage, CoreStage, breaches, call_id, closed, core_config, ends, frame, hello, object,
-    request, tool, unframe,
+    request, sent, tool, unframe,
 };
 
 const MIB: usize = 1024 * 1024;
@@ -94,12 +95,12 @@ fn r007_an_end_inside_a_frame_delivers_nothing_and_is_abnormal() {
     for bytes in [&b"\0\0"[..], b"\0\0\0\x20{\"v\":1"] {
         let mut stage = CoreStage::live();
         stage.receive(bytes);
-        stage.session.end_of_input(stage.moment());
+        stage.session.end(stage.moment(), Closed::ended());
         let abnormal = CoreClose::Disconnected { inside_frame: true };
         assert_eq!(stage.events(), [CoreEvent::Closed(abnormal)]);
     }
     let mut stage = CoreStage::live();
-    stage.session.end_of_input(stage.moment());
+    stage.session.end(stage.moment(), Closed::ended());
     assert_eq!(closed(&stage.events()), Some(CoreClose::Disconnected { inside_frame: false }));
 }
 
@@ -177,7 +178,7 @@ fn r012_an_agent_keeps_to_the_frame_limit_of_the_welcome_in_both_directions() {
     let chunk = Chunk::Text { channel: TextChannel::Log, text: "x".repeat(2_000) };
     let now = stage.moment();
     assert_eq!(stage.session.stream(now, &call_id("c-1"), chunk, false), Err(SendError::TooLarge));
-    let all: Vec<u8> = std::iter::from_fn(|| stage.session.poll_transmit()).flatten().collect();
+    let all: Vec<u8> = sent(&mut stage.session);
     assert!(unframe(&all).iter().skip(1).all(|message| message.to_string().len() <= 2_000));
 
     stage.receive(&2_001_u32.to_be_bytes());

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
     Additions, AgentEvent, Answer, CallOutcome, CallReport, Cancel, Goodbye, InvokeRequest,
     Question, Refusal,

@@ -1,6 +1,7 @@
 //! From the first byte to the welcome, at both ends.
 
 use serde_json::{Value, json};
+use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
     Additions, AgentClose, AgentEvent, Breach, CoreClose, CoreEvent, HandshakeFailure,
     IdempotencyOffer, OversizePolicy, Refusal, SendError, SessionRules,
@@ -75,7 +76,7 @@ fn r041_any_other_first_message_ends_the_connection_in_silence() {
 fn r042_a_slow_drip_does_not_extend_the_handshake() {
     let timeout = || CoreEvent::Closed(CoreClose::Handshake(HandshakeFailure::Timeout));
     let mut silent = CoreStage::new(core_config());
-    assert_eq!(silent.session.next_deadline(), Some(10_000));
+    assert_eq!(silent.session.deadline(), Some(10_000));
     silent.pass(9_999);
     assert_eq!(silent.events(), []);
     silent.pass(1);
@@ -86,7 +87,7 @@ fn r042_a_slow_drip_does_not_extend_the_handshake() {
     for _ in 0..99 {
         dripping.pass(100);
         dripping.receive(b" ");
-        assert_eq!(dripping.session.next_deadline(), Some(10_000));
+        assert_eq!(dripping.session.deadline(), Some(10_000));
     }
     assert_eq!(dripping.events(), []);
     dripping.now += 100;
@@ -123,7 +124,7 @@ fn r044_what_is_pipelined_behind_a_hello_waits_for_the_decision() {
     let mut refused = CoreStage::new(core_config());
     refused.say("agent.hello", &hello());
     refused.say("agent.tools.register", &register);
-    assert!(!refused.session.wants_bytes());
+    assert!(!refused.session.wants_input());
     assert!(matches!(refused.events()[..], [CoreEvent::Hello(_)]));
     refused.session.refuse(moment(0), Refusal::Unauthorized).expect("a hello waits");
     assert_eq!(refused.events().len(), 1, "only the end");

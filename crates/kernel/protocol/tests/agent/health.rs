@@ -1,6 +1,7 @@
 //! Heartbeats, pings and health.
 
 use serde_json::json;
+use wharf_protocol::Session as _;
 use wharf_protocol::agent::{Breach, CoreClose, CoreEvent, Health};
 use wharf_wire::agent_v1::HealthStatus;
 
@@ -55,7 +56,7 @@ fn r141_silence_makes_an_agent_unhealthy_and_then_ends_the_session() {
     stage.call("c-1");
     stage.pass(29_999);
     assert_eq!(stage.events(), []);
-    assert_eq!(stage.session.next_deadline(), Some(30_000));
+    assert_eq!(stage.session.deadline(), Some(30_000));
     stage.pass(1);
     assert_eq!(
         stage.events(),
@@ -178,7 +179,7 @@ fn beating(stage: &mut CoreStage, seconds: u64) -> Vec<serde_json::Value> {
 #[test]
 fn r147_an_idle_agent_is_pinged_and_a_busy_one_is_not() {
     let mut stage = CoreStage::ready();
-    assert_eq!(stage.session.next_deadline(), Some(30_000));
+    assert_eq!(stage.session.deadline(), Some(30_000));
     let pings = beating(&mut stage, 30);
     assert_eq!(pings.len(), 1, "heartbeats alone do not show that it hears");
     stage.say_with("agent.pong", &json!({}), &json!({"in_reply_to": pings[0]["id"]}));

@@ -1,11 +1,11 @@
 //! Both ends on one stage, with a wire between them that the test can look at.
 
-use wharf_protocol::Moment;
 use wharf_protocol::agent::{
     Additions, AgentConfig, AgentEvent, AgentSession, AnySchema, CoreConfig, CoreEvent, CoreSession,
 };
+use wharf_protocol::{Incoming, Moment, Session as _};
 
-use super::stage::{agent_config, core_config, moment, tool};
+use super::stage::{agent_config, core_config, moment, sent, tool};
 
 /// Both ends of one connection.
 pub(crate) struct Pair {
@@ -56,17 +56,15 @@ impl Pair {
     pub(crate) fn pump(&mut self) {
         let now = self.moment();
         loop {
-            let to_agent: Vec<u8> =
-                std::iter::from_fn(|| self.core.poll_transmit()).flatten().collect();
-            let to_core: Vec<u8> =
-                std::iter::from_fn(|| self.agent.poll_transmit()).flatten().collect();
+            let to_agent: Vec<u8> = sent(&mut self.core);
+            let to_core: Vec<u8> = sent(&mut self.agent);
             if to_agent.is_empty() && to_core.is_empty() {
                 return;
             }
             self.from_core.extend_from_slice(&to_agent);
             self.from_agent.extend_from_slice(&to_core);
-            self.agent.receive(now, &to_agent);
-            self.core.receive(now, &to_core);
+            self.agent.receive(now, Incoming::Bytes(&to_agent));
+            self.core.receive(now, Incoming::Bytes(&to_core));
         }
     }
 
@@ -75,8 +73,8 @@ impl Pair {
         let end = self.now + ms;
         while self.now < end {
             self.now = end.min(self.now + 1_000);
-            self.core.handle_timeout(self.moment());
-            self.agent.handle_timeout(self.moment());
+            self.core.tick(self.moment());
+            self.agent.tick(self.moment());
             self.pump();
         }
     }

@@ -1,13 +1,14 @@
 //! Which tools an agent offers.
 
 use serde_json::{Value, json};
-use wharf_protocol::Moment;
 use wharf_protocol::agent::{Additions, CallOutcome, CoreEvent, CoreSession};
+use wharf_protocol::{Closed, Incoming, Moment, Session as _};
 use wharf_vocab::Code;
 
 use super::pair::Pair;
 use super::stage::{
-    CoreStage, call_id, core_config, ends, frame, hello, moment, object, request, tool, unframe,
+    CoreStage, call_id, core_config, ends, frame, hello, moment, object, request, sent, tool,
+    unframe,
 };
 
 fn say() -> Value {
@@ -140,12 +141,15 @@ fn r072_the_owner_says_whether_a_schema_is_valid() {
             "payload": payload});
         frame(text.to_string().as_bytes())
     };
-    session.receive(now, &message("agent.hello", "x-1", hello()));
+    session.receive(now, Incoming::Bytes(&message("agent.hello", "x-1", hello())));
     session.accept(now, Additions::default()).expect("a hello waits");
     let bad = with("input_schema", json!({"type": "nonsense"}));
     let dear = with("output_schema", json!({"type": "dear"}));
-    session.receive(now, &message("agent.tools.register", "x-2", json!({"tools": [bad, dear]})));
-    let written: Vec<u8> = std::iter::from_fn(|| session.poll_transmit()).flatten().collect();
+    session.receive(
+        now,
+        Incoming::Bytes(&message("agent.tools.register", "x-2", json!({"tools": [bad, dear]}))),
+    );
+    let written: Vec<u8> = sent(&mut session);
     let answer = unframe(&written).pop().expect("an answer");
     let rejected = &answer["payload"]["rejected"];
     assert_eq!(rejected[0]["error"]["code"], "tool.schema_invalid");
@@ -270,7 +274,7 @@ fn r081_unregistering_removes_own_tools_and_ignores_the_rest() {
 #[test]
 fn r082_the_end_of_a_session_takes_its_tools_away() {
     let mut stage = CoreStage::ready();
-    stage.session.end_of_input(stage.moment());
+    stage.session.end(stage.moment(), Closed::ended());
     assert_eq!(stage.session.tools().count(), 0);
     let refused = stage.session.call(stage.moment(), request("c-1")).expect_err("gone");
     assert_eq!(refused.code.as_str(), "tool.unavailable");

@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use wharf_protocol::agent::{AgentSession, AnySchema, CoreEvent, CoreSession, Refusal, Violation};
+use wharf_protocol::{Incoming, Session as _};
 use wharf_wire::agent_v1::SessionToken;
 
-use super::stage::{AgentStage, CoreStage, agent_config, core_config, frame, hello, moment};
+use super::stage::{AgentStage, CoreStage, agent_config, core_config, frame, hello, moment, sent};
 
 const CANARY: &str = "canary-4711";
 
@@ -15,17 +16,17 @@ fn r052_no_debug_output_and_no_answer_shows_a_token() {
     assert!(!format!("{config:?}").contains(CANARY));
     let mut agent = AgentSession::new(moment(0), config);
     assert!(!format!("{agent:?}").contains(CANARY), "with the hello still to be written");
-    let hello = agent.poll_transmit().expect("the hello");
+    let hello = sent(&mut agent);
 
     let mut core = CoreSession::new(moment(0), core_config(), AnySchema);
     for half in hello.chunks(hello.len() / 2 + 1) {
-        core.receive(moment(0), half);
+        core.receive(moment(0), Incoming::Bytes(half));
         assert!(!format!("{core:?}").contains(CANARY));
     }
     let event = core.poll_event().expect("the hello");
     assert!(!format!("{event:?}").contains(CANARY));
     core.refuse(moment(0), Refusal::Unauthorized).expect("a hello waits");
-    let answer = core.poll_transmit().expect("the refusal");
+    let answer = sent(&mut core);
     assert!(!String::from_utf8_lossy(&answer).contains(CANARY));
 }
 

@@ -1,11 +1,11 @@
 //! One session on a stage: the test plays the other end in JSON and keeps the clock.
 
 use serde_json::{Value, json};
-use wharf_protocol::Moment;
 use wharf_protocol::agent::{
     Additions, AgentConfig, AgentEvent, AgentSession, AnySchema, Breach, CallEnd, CallOutcome,
     CallRequest, CoreClose, CoreConfig, CoreEvent, CoreSession, IdPrefix,
 };
+use wharf_protocol::{Incoming, Moment, Outgoing, Session};
 use wharf_vocab::{Object, Timestamp};
 use wharf_wire::agent_v1::{CallId, SessionId, SessionToken, ToolDefinition};
 
@@ -14,6 +14,15 @@ pub(crate) const NOON: u64 = 1_768_564_800_000;
 
 pub(crate) fn moment(ms: u64) -> Moment {
     Moment::new(ms, Timestamp(NOON + ms))
+}
+
+/// Everything that a session wants to send.
+pub(crate) fn sent(session: &mut impl Session) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while let Some(Outgoing::Bytes(frame)) = session.poll_send() {
+        bytes.extend(frame);
+    }
+    bytes
 }
 
 pub(crate) fn frame(body: &[u8]) -> Vec<u8> {
@@ -145,7 +154,7 @@ impl CoreStage {
     }
 
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
-        self.session.receive(self.moment(), bytes);
+        self.session.receive(self.moment(), Incoming::Bytes(bytes));
     }
 
     /// The agent says something; returns the id of its message.
@@ -187,7 +196,7 @@ impl CoreStage {
     /// Time passes; what is due is done.
     pub(crate) fn pass(&mut self, ms: u64) {
         self.now += ms;
-        self.session.handle_timeout(self.moment());
+        self.session.tick(self.moment());
     }
 
     pub(crate) fn events(&mut self) -> Vec<CoreEvent> {
@@ -196,8 +205,7 @@ impl CoreStage {
 
     /// What the core has written since the last look.
     pub(crate) fn written(&mut self) -> Vec<Value> {
-        let bytes: Vec<u8> =
-            std::iter::from_fn(|| self.session.poll_transmit()).flatten().collect();
+        let bytes: Vec<u8> = sent(&mut self.session);
         unframe(&bytes)
     }
 
@@ -327,7 +335,7 @@ impl AgentStage {
     }
 
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
-        self.session.receive(self.moment(), bytes);
+        self.session.receive(self.moment(), Incoming::Bytes(bytes));
     }
 
     pub(crate) fn say(&mut self, kind: &str, payload: &Value) -> String {
@@ -350,7 +358,7 @@ impl AgentStage {
 
     pub(crate) fn pass(&mut self, ms: u64) {
         self.now += ms;
-        self.session.handle_timeout(self.moment());
+        self.session.tick(self.moment());
     }
 
     pub(crate) fn events(&mut self) -> Vec<AgentEvent> {
@@ -358,8 +366,7 @@ impl AgentStage {
     }
 
     pub(crate) fn written(&mut self) -> Vec<Value> {
-        let bytes: Vec<u8> =
-            std::iter::from_fn(|| self.session.poll_transmit()).flatten().collect();
+        let bytes: Vec<u8> = sent(&mut self.session);
         unframe(&bytes)
     }
 

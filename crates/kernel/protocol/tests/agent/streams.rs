@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use wharf_protocol::agent::{Breach, CallOutcome, Cancel, CoreEvent, SendError};
+use wharf_protocol::{Closed, Session as _};
 use wharf_wire::agent_v1::{Chunk, TextChannel};
 
 use super::pair::Pair;
@@ -279,7 +280,7 @@ fn r165_what_was_told_counts_however_the_call_ends() {
         stage
     };
     let mut lost = told_before();
-    lost.session.end_of_input(lost.moment());
+    lost.session.end(lost.moment(), Closed::ended());
     assert_eq!(ends(&lost.events())[0].1.cost_micro, 100);
 
     let mut unreadable = told_before();

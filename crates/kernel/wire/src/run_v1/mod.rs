@@ -30,6 +30,8 @@ pub use message::{
 pub use upstream::encode_upstream;
 pub use value::Refusal;
 
+pub use crate::ws::close;
+
 /// The subprotocol that both ends must name.
 pub const SUBPROTOCOL: &str = "theory.run.v1";
 /// Where a tool server takes runs.
@@ -47,26 +49,6 @@ pub mod limits {
     pub const PHASE_BYTES_MAX: usize = 64;
     /// Deepest nesting of a frame.
     pub const NESTING_MAX: usize = crate::agent_v1::limits::NESTING_MAX;
-}
-
-/// Codes with which a connection is closed.
-pub mod close {
-    /// The run is over and all was said.
-    pub const NORMAL: u16 = 1000;
-    /// The first frame is not a request.
-    pub const PROTOCOL: u16 = 1002;
-    /// A binary frame.
-    pub const UNSUPPORTED: u16 = 1003;
-    /// Not JSON.
-    pub const INVALID: u16 = 1007;
-    /// No run id, no first frame in time, or another request under the same run id.
-    pub const POLICY: u16 = 1008;
-    /// A frame that is too large.
-    pub const TOO_LARGE: u16 = 1009;
-    /// Something inside the server went wrong.
-    pub const INTERNAL: u16 = 1011;
-    /// A reader that is too slow.
-    pub const TRY_AGAIN: u16 = 1013;
 }
 
 /// Codes of failures that a tool server gives by itself.

@@ -12,12 +12,10 @@ mod response;
 pub use message::{Kind, Message, Offer, OfferedTool, Request, Unreadable};
 pub use response::{Marker, Response, Status};
 
+pub use crate::ws::close;
+
 /// The subprotocol of peers that know the additions.
 pub const SUBPROTOCOL: &str = "wharf.tool.v1";
-/// The subprotocol that browsers offer beside their token.
-pub const PLAIN_SUBPROTOCOL: &str = "wharf.v1";
-/// Prefix of the subprotocol with which browsers pass their token; it is never echoed.
-pub const BEARER_SUBPROTOCOL: &str = "wharf.bearer.";
 
 /// Names of methods that are no tools.
 pub mod method {
@@ -31,18 +29,4 @@ pub mod method {
     pub const NOTIFICATION: &str = "notification";
     /// All of them; no tool can be called so.
     pub const RESERVED: [&str; 4] = [FORM, CONFIRMATION, SAMPLE, NOTIFICATION];
-}
-
-/// Codes with which a WebSocket is closed.
-pub mod close {
-    /// All is done.
-    pub const NORMAL: u16 = 1000;
-    /// Too many frames that nobody can read, or a name that is not granted.
-    pub const POLICY: u16 = 1008;
-    /// A frame that is too large.
-    pub const TOO_LARGE: u16 = 1009;
-    /// The core stops.
-    pub const RESTART: u16 = 1012;
-    /// A reader that is too slow.
-    pub const TRY_AGAIN: u16 = 1013;
 }

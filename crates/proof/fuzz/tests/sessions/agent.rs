@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use wharf_fuzz::{Dice, Fuzz, Met, Stock};
-use wharf_protocol::Moment;
 use wharf_protocol::agent::{
     Additions, AgentConfig, AgentEvent, AgentSession, AnySchema, CallOutcome, CallReport,
     CallRequest, CoreConfig, CoreEvent, CoreSession, IdPrefix,
 };
+use wharf_protocol::{Incoming, Moment, Session as _};
 use wharf_vocab::{Object, Timestamp};
 use wharf_wire::agent_v1::{CallId, SessionId, SessionToken};
 
@@ -61,10 +61,10 @@ impl Core {
         let hello = json!({"session_token": "token-1", "agent_id": "dev.example.hello",
             "agent_version": "0.1.0", "protocol": {"supported_versions": [1], "capabilities":
             ["tools", "streaming", "cancellation", "invoke", "ask", "notify"]}});
-        session.receive(moment(0), &message("agent.hello", &hello));
+        session.receive(moment(0), Incoming::Bytes(&message("agent.hello", &hello)));
         session.accept(moment(0), Additions::ALL).expect("a hello waits");
         let tools = json!({"tools": [tool("say"), tool("wait")]});
-        session.receive(moment(0), &message("agent.tools.register", &tools));
+        session.receive(moment(0), Incoming::Bytes(&message("agent.tools.register", &tools)));
         for id in CALLS {
             let id = CallId::new(id).expect("valid");
             let call = CallRequest::new(id, "dev.example.hello/say", "r-1");
@@ -79,10 +79,10 @@ impl Core {
         self.now += PACE_MS;
         let frame = framed(body);
         let (first, rest) = frame.split_at(dice.below(frame.len()));
-        self.session.receive(moment(self.now), first);
-        self.session.receive(moment(self.now), rest);
+        self.session.receive(moment(self.now), Incoming::Bytes(first));
+        self.session.receive(moment(self.now), Incoming::Bytes(rest));
         if dice.one_in(16) {
-            self.session.handle_timeout(moment(self.now));
+            self.session.tick(moment(self.now));
         }
         let mut met = Met::Taken;
         while let Some(event) = self.session.poll_event() {
@@ -94,7 +94,7 @@ impl Core {
                 _ => {}
             }
         }
-        while self.session.poll_transmit().is_some() {}
+        while self.session.poll_send().is_some() {}
         assert_eq!(self.session.queued_bytes(), 0);
         assert!(self.session.tools().count() <= OPEN_MAX);
         let open: BTreeSet<_> = self.session.open_calls().map(ToString::to_string).collect();
@@ -133,20 +133,20 @@ impl Agent {
             "heartbeat_interval_ms": 10_000, "max_frame_bytes": 4_194_304,
             "server": {"core_version": "0.1.0", "instance_id": "node-1"},
             "capabilities": ["invoke", "ask", "notify"]});
-        session.receive(moment(0), &message("core.welcome", &welcome));
+        session.receive(moment(0), Incoming::Bytes(&message("core.welcome", &welcome)));
         let tools = ["say", "wait"].map(|name| serde_json::from_value(tool(name)).expect("a tool"));
         session.register(moment(0), tools.into(), false).expect("live");
         let ids = json!({"registered": ["dev.example.hello/say", "dev.example.hello/wait"]});
-        session.receive(moment(0), &message("core.tools.registered", &ids));
+        session.receive(moment(0), Incoming::Bytes(&message("core.tools.registered", &ids)));
         while session.poll_event().is_some() {}
         Self { session, open: BTreeSet::new(), now: 0 }
     }
 
     fn meet(&mut self, dice: &mut Dice, body: &[u8]) -> Met {
         self.now += PACE_MS;
-        self.session.receive(moment(self.now), &framed(body));
+        self.session.receive(moment(self.now), Incoming::Bytes(&framed(body)));
         if dice.one_in(16) {
-            self.session.handle_timeout(moment(self.now));
+            self.session.tick(moment(self.now));
         }
         let mut met = Met::Taken;
         while let Some(event) = self.session.poll_event() {
@@ -159,7 +159,7 @@ impl Agent {
             }
         }
         self.finish_some(dice);
-        while self.session.poll_transmit().is_some() {}
+        while self.session.poll_send().is_some() {}
         assert!(self.session.open_calls().count() <= OPEN_MAX);
         if self.session.is_closed() {
             *self = Self::shake_hands();

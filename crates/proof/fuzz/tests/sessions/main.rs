@@ -4,4 +4,5 @@
 mod agent;
 mod operator;
 mod run;
+mod sse;
 mod tool;

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use wharf_fuzz::{Dice, Fuzz, Met, Stock};
-use wharf_protocol::Moment;
-use wharf_protocol::operator::{Incoming, Outgoing, SeatLimits, SeatSession};
-use wharf_vocab::Timestamp;
+use wharf_protocol::operator::{SeatEvent, SeatLimits, SeatSession};
+use wharf_protocol::{Incoming, Moment, Outgoing, Session as _};
+use wharf_vocab::{Code, Fault, Timestamp};
 use wharf_wire::operator_v1::{CoreMessage, Pending};
 
 const ASKS: [&str; 2] = ["q-1", "q-2"];
@@ -47,7 +47,7 @@ impl Seat {
                 pending: Pending::default(),
             });
         }
-        while session.next_outgoing().is_some() {}
+        while session.poll_send().is_some() {}
         Self { session, taken: BTreeSet::new(), now: 0 }
     }
 
@@ -55,19 +55,21 @@ impl Seat {
         self.now += PACE_MS;
         let now = moment(self.now);
         match std::str::from_utf8(frame) {
-            Ok(text) => self.session.receive(Incoming::Text(text), now),
-            Err(_) => self.session.receive(Incoming::Binary, now),
+            Ok(text) => self.session.receive(now, Incoming::Text(text)),
+            Err(_) => self.session.receive(now, Incoming::Bytes(frame)),
         }
         let mut met = Met::Taken;
-        while let Some(reply) = self.session.next_reply() {
+        while let Some(event) = self.session.poll_event() {
+            let SeatEvent::Reply(reply) = event else { panic!("no notice was sent") };
             let id = reply.req_id().to_owned();
             let is_spawn = !ASKS.contains(&id.as_str()) && !HOOKS.contains(&id.as_str());
             assert!(is_spawn || !self.taken.contains(&id), "{id} was answered twice");
             if is_spawn && !SPAWNS.contains(&id.as_str()) {
-                self.session.unknown(&id, now);
+                self.session.unknown(now, &id);
                 met = Met::Refused;
             } else if dice.one_in(3) {
-                self.session.refused(&id, "ask.answer_invalid", "It does not fit.");
+                let fault = Fault::new(Code::AskAnswerInvalid, "It does not fit.");
+                self.session.refused(&id, &fault);
                 met = Met::Refused;
             } else {
                 self.session.taken(&id);
@@ -75,13 +77,13 @@ impl Seat {
             }
         }
         let mut bytes = 0;
-        while let Some(out) = self.session.next_outgoing() {
+        while let Some(out) = self.session.poll_send() {
             match out {
                 Outgoing::Text(text) => {
                     bytes += text.len();
                     met = if met == Met::Taken { Met::Refused } else { met };
                 }
-                Outgoing::Ping | Outgoing::Close { .. } => {}
+                Outgoing::Bytes(_) | Outgoing::Ping | Outgoing::Close { .. } => {}
             }
         }
         assert!(bytes <= 4_096, "one frame makes the core say {bytes} bytes");

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use wharf_fuzz::{Dice, Fuzz, Met, Stock};
-use wharf_protocol::Moment;
-use wharf_protocol::run::client::{Closed, Config, Event, Outgoing, Session as Client};
+use wharf_protocol::run::client::{Config, Event, RunClient};
 use wharf_protocol::run::server::{
-    Book, Credential, Ending, Heard, Limits, Next, Opened, Profile, RunNo, Said, Session, WatcherNo,
+    Book, Credential, Ending, Limits, Next, Opened, Profile, RunNo, RunServer, Said, ServerEvent,
+    WatcherNo,
 };
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::{Object, Timestamp};
 use wharf_wire::run_v1::{LogLevel, Mode, Request, RequestControl};
 
@@ -23,7 +24,7 @@ fn object(value: &serde_json::Value) -> Object {
 
 /// The core's end, once its request was acknowledged.
 struct Attempt {
-    session: Client,
+    session: RunClient,
     ended: bool,
     now: u64,
 }
@@ -37,7 +38,7 @@ impl Attempt {
         let (inputs, outputs) = (object(&json!({"a": 1})), object(&json!({"out": "/x"})));
         let request = Request { control, inputs, outputs };
         let mut attempt =
-            Self { session: Client::new(Config::default(), request), ended: false, now: 1_000 };
+            Self { session: RunClient::new(Config::default(), request), ended: false, now: 1_000 };
         attempt.acknowledge();
         attempt
     }
@@ -45,17 +46,20 @@ impl Attempt {
     fn acknowledge(&mut self) {
         self.session.connected(moment(self.now));
         while self.session.poll_send().is_some() {}
-        self.session.received(moment(self.now), r#"{"kind": "Ack", "control": {"run_id": "r1"}}"#);
+        let ack = r#"{"kind": "Ack", "control": {"run_id": "r1"}}"#;
+        self.session.receive(moment(self.now), Incoming::Text(ack));
     }
 
     fn meet(&mut self, dice: &mut Dice, frame: &[u8]) -> Met {
         self.now += PACE_MS;
-        self.session.received(moment(self.now), &String::from_utf8_lossy(frame));
+        let text = String::from_utf8_lossy(frame);
+        self.session.receive(moment(self.now), Incoming::Text(&text));
         if dice.one_in(16) {
             self.session.tick(moment(self.now));
         }
         if dice.one_in(64) {
-            self.session.disconnected(&Closed::Broken("reset".to_owned()));
+            let reset = Closed::Broken("reset".to_owned());
+            self.session.end(moment(self.now), reset);
         }
         let mut met = Met::Taken;
         let mut events = 0;
@@ -103,7 +107,7 @@ fn t005_fuzz_run_client() {
 /// The server's end: its runs, and one connection.
 struct Server {
     book: Book,
-    session: Session,
+    session: RunServer,
     watched: Option<(RunNo, WatcherNo)>,
     open: Vec<RunNo>,
     now: u64,
@@ -112,7 +116,7 @@ struct Server {
 impl Server {
     fn start() -> Self {
         let limits = Limits { retain_bytes_max: 64 * 1024, ..Limits::default() };
-        let session = Session::new(moment(0), &limits);
+        let session = RunServer::new(moment(0), &limits, Profile::Default);
         let book = Book::new(limits, Profile::Default);
         let mut server = Self { book, session, watched: None, open: Vec::new(), now: 0 };
         server.connect(
@@ -123,13 +127,14 @@ impl Server {
     }
 
     /// Another connection, which asks for something.
-    fn connect(&mut self, request: &str) -> Heard {
+    fn connect(&mut self, request: &str) -> Option<ServerEvent> {
         if let Some((_, watcher)) = self.watched.take() {
             self.book.leave(moment(self.now), watcher);
         }
-        self.session = Session::new(moment(self.now), &Limits::default());
-        let heard = self.session.text(moment(self.now), request);
-        if let Heard::Request(request) = &heard {
+        let now = moment(self.now);
+        self.session = RunServer::new(now, &Limits::default(), Profile::Default);
+        let heard = self.hear(request);
+        if let Some(ServerEvent::Request { request, .. }) = &heard {
             match self.book.open(Credential(1), request, None) {
                 Opened::Started { run, watcher, superseded } => {
                     self.open.retain(|run| !superseded.contains(run));
@@ -144,30 +149,31 @@ impl Server {
         heard
     }
 
+    fn hear(&mut self, text: &str) -> Option<ServerEvent> {
+        self.session.receive(moment(self.now), Incoming::Text(text));
+        self.session.poll_event()
+    }
+
     fn meet(&mut self, dice: &mut Dice, frame: &[u8]) -> Met {
         self.now += PACE_MS;
         let text = String::from_utf8_lossy(frame).into_owned();
         // A request begins a connection; everything else goes on with the one there is.
         let is_request = text.contains("\"Request\"");
-        let heard = if is_request {
-            self.connect(&text)
-        } else {
-            self.session.text(moment(self.now), &text)
-        };
-        if let (Heard::Cancel, Some((run, _))) = (&heard, self.watched) {
+        let heard = if is_request { self.connect(&text) } else { self.hear(&text) };
+        if let (Some(ServerEvent::Cancel), Some((run, _))) = (&heard, self.watched) {
             self.book.cancel(run);
         }
         self.work(dice);
+        if self.session.is_closed() {
+            self.connect(
+                r#"{"kind": "Request", "control": {"run_id": "r2"}, "inputs": {},
+                "outputs": {}}"#,
+            );
+            return Met::Cut;
+        }
         match heard {
-            Heard::Close(_) => {
-                self.connect(
-                    r#"{"kind": "Request", "control": {"run_id": "r2"}, "inputs": {},
-                    "outputs": {}}"#,
-                );
-                Met::Cut
-            }
-            Heard::Unfit(_) => Met::Refused,
-            Heard::Request(_) | Heard::Cancel | Heard::Nothing => Met::Taken,
+            Some(ServerEvent::Unfit(_)) => Met::Refused,
+            Some(ServerEvent::Request { .. } | ServerEvent::Cancel) | None => Met::Taken,
         }
     }
 

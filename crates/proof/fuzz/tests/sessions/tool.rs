@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use wharf_fuzz::{Dice, Fuzz, Met, Stock};
-use wharf_protocol::tool::{Answer, Event, Limits, Session};
+use wharf_protocol::tool::{Answer, Event, Limits, ToolSession};
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
+use wharf_vocab::Timestamp;
 use wharf_wire::tool_v1::{Kind, Request};
 
 const CALLS: [&str; 4] = ["r1", "r2", "r3", "r4"];
@@ -12,8 +14,10 @@ const WORDS: [&str; 6] = ["r1", "r2", "r3", "r4", "r5", "r6"];
 /// So many frames, then the connection ends and another is made.
 const FRAMES_MAX: u32 = 200;
 
+const AT: Moment = Moment { ms: 0, at: Timestamp(0) };
+
 struct End {
-    session: Session,
+    session: ToolSession,
     /// Calls made here that are not answered yet.
     calls: BTreeSet<String>,
     /// Requests of the other side that are not answered yet.
@@ -23,7 +27,7 @@ struct End {
 
 impl End {
     fn connect(calls: &[&str]) -> Self {
-        let mut session = Session::new(true, false, Limits::default());
+        let mut session = ToolSession::new(true, false, Limits::default());
         for &id in calls {
             let (kind, method) = (Kind::Elicit, "get-location".to_owned());
             let request = Request { id: id.to_owned(), kind, method, payload: json!({}) };
@@ -35,7 +39,7 @@ impl End {
 
     fn meet(&mut self, dice: &mut Dice, frame: &[u8], calls: &[&str]) -> Met {
         let before = self.session.counters();
-        self.session.receive(&String::from_utf8_lossy(frame));
+        self.session.receive(AT, Incoming::Text(&String::from_utf8_lossy(frame)));
         self.events();
         while self.served.len() > 8 || (!self.served.is_empty() && dice.one_in(3)) {
             let Some(id) = self.served.pop_first() else { break };
@@ -44,7 +48,7 @@ impl End {
             assert!(!self.session.answer(&id, &Answer::Declined), "{id} was answered twice");
         }
         let mut bytes = 0;
-        while let Some(frame) = self.session.next_frame() {
+        while let Some(Outgoing::Text(frame)) = self.session.poll_send() {
             bytes += frame.len();
         }
         assert!(bytes < 64 * 1024 && self.session.bytes_waiting() == 0);
@@ -53,7 +57,7 @@ impl End {
         self.frames += 1;
         let met = if self.session.counters() == before { Met::Taken } else { Met::Refused };
         if self.frames >= FRAMES_MAX || (!calls.is_empty() && self.calls.is_empty()) {
-            self.session.end();
+            self.session.end(AT, Closed::ended());
             self.events();
             assert!(self.calls.is_empty() && self.served.is_empty(), "all is told to be over");
             *self = Self::connect(calls);
@@ -62,7 +66,7 @@ impl End {
     }
 
     fn events(&mut self) {
-        while let Some(event) = self.session.next_event() {
+        while let Some(event) = self.session.poll_event() {
             match event {
                 Event::Answered { id, .. } => {
                     assert!(self.calls.remove(&id), "{id} was answered twice");

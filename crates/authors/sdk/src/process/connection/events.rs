@@ -2,9 +2,8 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::Instant;
+use wharf_protocol::Session as _;
 use wharf_protocol::agent::{AgentEvent, CallOutcome, CallReceived};
 use wharf_vocab::{Code, Fault};
 
@@ -13,14 +12,14 @@ use crate::process::host::CoreCall;
 
 impl Connection {
     /// Handles everything the session has to say.
-    pub(super) fn work(&mut self) {
+    pub(super) fn handle_events(&mut self) {
         while let Some(event) = self.session.poll_event() {
             self.event(event);
         }
     }
 
     fn event(&mut self, event: AgentEvent) {
-        let now = self.now();
+        let now = self.clock.now();
         match event {
             AgentEvent::Welcomed { .. } => {
                 let definitions = self.agent.definitions.clone();
@@ -49,7 +48,6 @@ impl Connection {
             AgentEvent::Closed(why) => {
                 self.closed = Some(why);
                 self.stop_at = None;
-                self.flush_until = Some(Instant::now() + Duration::from_millis(LAST_MS));
                 self.calls.forget_waiters();
                 self.calls.cancel_all(LAST_MS);
             }
@@ -65,7 +63,7 @@ impl Connection {
 
     /// Starts working on a call, unless an earlier one with the same key answers it.
     fn call(&mut self, mut call: CallReceived) {
-        let now = self.now();
+        let now = self.clock.now();
         let Some(tool) = self.agent.tools.get(&call.tool_id).cloned() else {
             // The core took a tool that this agent does not have.
             let fault = Fault::new(Code::ToolNotFound, "The agent does not offer this tool.");

@@ -6,7 +6,7 @@ mod task;
 use std::fmt;
 use std::sync::Arc;
 
-use wharf_protocol::tool::{Answer, Incoming};
+use wharf_protocol::tool::{Answer, ToolRequest};
 use wharf_wire::tool_v1::{Offer, OfferedTool};
 
 use super::frames::Frames;
@@ -152,7 +152,7 @@ impl Link {
     }
 
     /// Makes calls on behalf of a request that is served here.
-    pub(crate) fn within(&self, request: &Incoming) -> Within {
+    pub(crate) fn within(&self, request: &ToolRequest) -> Within {
         Within { shared: Arc::clone(self.shared()), is_core: self.is_core, of: request.id.clone() }
     }
 }

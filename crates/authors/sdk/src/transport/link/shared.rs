@@ -8,8 +8,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use wharf_protocol::tool::{Answer, CallError, Event, Incoming, Session};
-use wharf_vocab::{Code, Executed, Fault, Micro};
+use wharf_protocol::tool::{Answer, CallError, Event, ToolRequest, ToolSession};
+use wharf_protocol::{Closed, Incoming as ReceivedFrame, Moment, Outgoing as Frame, Session as _};
+use wharf_vocab::{Code, Executed, Fault, Micro, Timestamp};
 use wharf_wire::tool_v1::{Message, Offer, OfferedTool, Request};
 
 use super::{Counters, going};
@@ -21,6 +22,9 @@ const ROOM_FRAMES: usize = 64;
 const ROOM_BYTES: usize = 1024 * 1024;
 /// Bytes that may wait before calls are refused.
 const CALLS_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// A session without signs of life of its own knows no time.
+const NOW: Moment = Moment { ms: 0, at: Timestamp(0) };
 
 /// What the handles of a connection and its task share.
 pub(super) struct Shared {
@@ -38,11 +42,11 @@ pub(super) struct Shared {
 }
 
 struct State {
-    session: Session,
+    session: ToolSession,
     number: u64,
     waiters: HashMap<String, Waiter>,
     /// Requests that nobody has taken up yet.
-    incoming: VecDeque<Incoming>,
+    incoming: VecDeque<ToolRequest>,
     /// What stops those that were.
     taken: HashMap<String, CancellationToken>,
     /// How many serve this connection.
@@ -64,7 +68,7 @@ struct Waiter {
 impl Shared {
     pub(super) fn new(marked: bool, bare: bool, options: &Options) -> Self {
         let state = State {
-            session: Session::new(marked, bare, options.limits),
+            session: ToolSession::new(marked, bare, options.limits),
             number: 0,
             waiters: HashMap::new(),
             incoming: VecDeque::new(),
@@ -176,7 +180,7 @@ impl Shared {
         let mut state = self.state.lock();
         match read {
             Some(read) => state.session.receive_read(read),
-            None => state.session.receive(text),
+            None => state.session.receive(NOW, ReceivedFrame::Text(text)),
         }
         self.react(&mut state);
         state.session.frames_waiting() <= 4 * self.limits.calls_max
@@ -185,7 +189,7 @@ impl Shared {
     /// The next frame to be sent.
     pub(super) fn next_frame(&self) -> Option<String> {
         let mut state = self.state.lock();
-        let frame = state.session.next_frame()?;
+        let Frame::Text(frame) = state.session.poll_send()? else { return None };
         if state.has_room() {
             self.room.notify_waiters();
         }
@@ -196,7 +200,7 @@ impl Shared {
     pub(super) fn end(&self) {
         let mut state = self.state.lock();
         state.closing = true;
-        state.session.end();
+        state.session.end(NOW, Closed::ended());
         self.react(&mut state);
         state.offers.clear();
         state.waiters.clear();
@@ -242,7 +246,7 @@ impl Shared {
 
     /// Does what follows from what was received.
     fn react(&self, state: &mut State) {
-        while let Some(event) = state.session.next_event() {
+        while let Some(event) = state.session.poll_event() {
             match event {
                 Event::Request(incoming) => {
                     state.incoming.push_back(incoming);
@@ -347,7 +351,7 @@ impl Served {
 
     /// The next request, and what tells when nobody waits for it any more. `None` once the
     /// connection has ended.
-    pub(crate) async fn next(&self) -> Option<(Incoming, CancellationToken)> {
+    pub(crate) async fn next(&self) -> Option<(ToolRequest, CancellationToken)> {
         loop {
             let waiting = self.shared.requests.notified();
             tokio::pin!(waiting);

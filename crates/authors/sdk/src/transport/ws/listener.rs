@@ -13,7 +13,8 @@ use tokio_tungstenite::tungstenite::handshake::server::{
 };
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use tokio_tungstenite::tungstenite::http::{HeaderMap, HeaderValue, StatusCode};
-use wharf_wire::tool_v1::{BEARER_SUBPROTOCOL, PLAIN_SUBPROTOCOL, SUBPROTOCOL};
+use wharf_wire::tool_v1::SUBPROTOCOL;
+use wharf_wire::ws::{BEARER_SUBPROTOCOL, BROWSER_SUBPROTOCOL};
 
 use super::frames::Socket;
 use super::{config, refusal};
@@ -58,7 +59,7 @@ impl Callback for Greeter<'_> {
         }
         *self.marked = !self.options.plain && offers.contains(&SUBPROTOCOL);
         // Some clients give up when none of their offers is taken.
-        let known = if *self.marked { SUBPROTOCOL } else { PLAIN_SUBPROTOCOL };
+        let known = if *self.marked { SUBPROTOCOL } else { BROWSER_SUBPROTOCOL };
         if offers.contains(&known) {
             let chosen = HeaderValue::from_static(known);
             response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, chosen);

@@ -5,9 +5,9 @@ use wharf_wire::agent_v1::{AgentGoodbye, CallId, CoreGoodbye};
 
 use super::handshake::Phase;
 use super::{AgentClose, AgentEvent, AgentSession};
-use crate::Moment;
 use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::CallOutcome;
+use crate::{Moment, Session as _};
 
 impl AgentSession {
     /// Ends the session in order: no new calls are taken, the open ones may finish within

@@ -21,9 +21,9 @@ use wharf_wire::agent_v1::{
     AgentMessage, CallId, FrameDecoder, HealthStatus, Heartbeat, MessageId,
 };
 
-use crate::Moment;
 use crate::agent::outbox::{Draft, Outbox, SendError};
 use crate::agent::violation::{Breach, Violation, ViolationWindow};
+use crate::{Closed, Incoming, Moment, Outgoing, Session};
 
 use additions::Waiting;
 use calls::Calls;
@@ -75,57 +75,6 @@ impl AgentSession {
         session
     }
 
-    /// Takes bytes that have arrived.
-    pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
-        if !self.is_closed() {
-            self.frames.push(bytes);
-            self.read_frames(now);
-        }
-    }
-
-    /// Takes note that the connection has ended: nothing more will arrive.
-    pub fn end_of_input(&mut self, _now: Moment) {
-        let inside_frame = self.frames.finish().is_err();
-        self.close(AgentClose::Disconnected { inside_frame });
-    }
-
-    /// Does what is due. Early and late calls do no harm.
-    pub fn handle_timeout(&mut self, now: Moment) {
-        if matches!(self.phase, Phase::Greeting { deadline_ms } if deadline_ms <= now.ms) {
-            self.close(AgentClose::WelcomeTimeout);
-        }
-        if self.is_live() {
-            self.check_calls(now);
-            self.check_heartbeat(now);
-            self.check_drain(now);
-        }
-    }
-
-    /// When `handle_timeout` is due, in the milliseconds of [`Moment`].
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<u64> {
-        match &self.phase {
-            Phase::Greeting { deadline_ms } => Some(*deadline_ms),
-            Phase::Closed => None,
-            Phase::Live(peer) => {
-                [Some(peer.heartbeat_due_ms), self.calls.next_deadline(), self.drain_until_ms]
-                    .into_iter()
-                    .flatten()
-                    .min()
-            }
-        }
-    }
-
-    /// The next thing the owner should know.
-    pub fn poll_event(&mut self) -> Option<AgentEvent> {
-        self.events.pop_front()
-    }
-
-    /// The next bytes to write, a whole frame.
-    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        self.outbox.poll()
-    }
-
     /// Says how the agent is; the next heartbeat carries it.
     pub fn set_status(&mut self, status: HealthStatus, details: Option<Object>) {
         self.status = (status, details);
@@ -135,12 +84,6 @@ impl AgentSession {
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self.phase, Phase::Live(_))
-    }
-
-    /// Whether the session is over.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closed)
     }
 
     /// The calls that have no result yet.
@@ -202,6 +145,58 @@ impl AgentSession {
             details,
         };
         self.reply(now, Draft::new(heartbeat));
+    }
+}
+
+impl Session for AgentSession {
+    type Event = AgentEvent;
+
+    fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
+        if let (Incoming::Bytes(bytes), false) = (incoming, self.is_closed()) {
+            self.frames.push(bytes);
+            self.read_frames(now);
+        }
+    }
+
+    fn end(&mut self, _now: Moment, _how: Closed) {
+        let inside_frame = self.frames.finish().is_err();
+        self.close(AgentClose::Disconnected { inside_frame });
+    }
+
+    fn tick(&mut self, now: Moment) {
+        if matches!(self.phase, Phase::Greeting { deadline_ms } if deadline_ms <= now.ms) {
+            self.close(AgentClose::WelcomeTimeout);
+        }
+        if self.is_live() {
+            self.check_calls(now);
+            self.check_heartbeat(now);
+            self.check_drain(now);
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        match &self.phase {
+            Phase::Greeting { deadline_ms } => Some(*deadline_ms),
+            Phase::Closed => None,
+            Phase::Live(peer) => {
+                [Some(peer.heartbeat_due_ms), self.calls.next_deadline(), self.drain_until_ms]
+                    .into_iter()
+                    .flatten()
+                    .min()
+            }
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<AgentEvent> {
+        self.events.pop_front()
+    }
+
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        self.outbox.poll().map(Outgoing::Bytes)
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
     }
 }
 

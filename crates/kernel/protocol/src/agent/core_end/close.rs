@@ -5,10 +5,10 @@ use wharf_wire::agent_v1::{AgentGoodbye, CallId, CoreGoodbye};
 
 use super::handshake::Phase;
 use super::{Cancel, CoreClose, CoreEvent, CoreSession, Goodbye};
-use crate::Moment;
 use crate::agent::outbox::{Draft, SendError};
 use crate::agent::outcome::{CallEnd, CallOutcome};
 use crate::agent::tombstones::Tombstone;
+use crate::{Moment, Session as _};
 
 /// No new calls; the open ones may finish until a deadline and are then canceled.
 #[derive(Debug)]

@@ -22,9 +22,9 @@ use std::fmt;
 
 use wharf_wire::agent_v1::{CallId, CoreMessage, FrameDecoder, MessageId};
 
-use crate::Moment;
 use crate::agent::outbox::{Draft, Outbox, SendError};
 use crate::agent::violation::{Breach, Violation, ViolationWindow};
+use crate::{Closed, Incoming, Moment, Outgoing, Session};
 
 use additions::Open;
 use calls::Calls;
@@ -77,82 +77,10 @@ impl CoreSession {
         }
     }
 
-    /// Takes bytes that have arrived.
-    pub fn receive(&mut self, now: Moment, bytes: &[u8]) {
-        if self.is_closed() {
-            return;
-        }
-        self.check_handshake_deadline(now);
-        self.frames.push(bytes);
-        self.read_frames(now);
-    }
-
-    /// Takes note that the connection has ended: nothing more will arrive.
-    pub fn end_of_input(&mut self, _now: Moment) {
-        let inside_frame = self.frames.finish().is_err();
-        self.close(match self.drain {
-            Some(Drain { by_agent: true, .. }) if !inside_frame && self.calls.is_empty() => {
-                CoreClose::AgentGoodbye
-            }
-            _ => CoreClose::Disconnected { inside_frame },
-        });
-    }
-
-    /// Does what is due. Early and late calls do no harm.
-    pub fn handle_timeout(&mut self, now: Moment) {
-        self.check_handshake_deadline(now);
-        if self.is_live() {
-            self.check_calls(now);
-            self.check_health(now);
-            self.ping_when_idle(now);
-            self.check_drain(now);
-        }
-    }
-
-    /// When `handle_timeout` is due, in the milliseconds of [`Moment`].
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<u64> {
-        match self.phase {
-            Phase::Hello { deadline_ms } => Some(deadline_ms),
-            Phase::Deciding(_) | Phase::Closed => None,
-            Phase::Live(_) => {
-                let drain = self.drain.as_ref().and_then(Drain::deadline_ms);
-                let ping = self.ping_due_ms();
-                [Some(self.health_deadline()), self.calls.next_deadline(), drain, ping]
-                    .into_iter()
-                    .flatten()
-                    .min()
-            }
-        }
-    }
-
-    /// The next thing the owner should know.
-    pub fn poll_event(&mut self) -> Option<CoreEvent> {
-        self.events.pop_front()
-    }
-
-    /// The next bytes to write, a whole frame.
-    pub fn poll_transmit(&mut self) -> Option<Vec<u8>> {
-        self.outbox.poll()
-    }
-
-    /// Whether the owner should go on reading. False while it has a hello to decide on, since
-    /// nothing that follows is looked at before, and after the end.
-    #[must_use]
-    pub fn wants_bytes(&self) -> bool {
-        matches!(self.phase, Phase::Hello { .. } | Phase::Live(_))
-    }
-
     /// Whether the session has begun and is not over.
     #[must_use]
     pub fn is_live(&self) -> bool {
         matches!(self.phase, Phase::Live(_))
-    }
-
-    /// Whether the session is over.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        matches!(self.phase, Phase::Closed)
     }
 
     /// Whether a new call would be taken, as far as the agent's health and end are concerned.
@@ -209,6 +137,73 @@ impl CoreSession {
             self.say_goodbye(now, "protocol.violations");
             self.close(CoreClose::TooManyViolations);
         }
+    }
+}
+
+impl Session for CoreSession {
+    type Event = CoreEvent;
+
+    fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
+        let Incoming::Bytes(bytes) = incoming else { return };
+        if self.is_closed() {
+            return;
+        }
+        self.check_handshake_deadline(now);
+        self.frames.push(bytes);
+        self.read_frames(now);
+    }
+
+    fn end(&mut self, _now: Moment, _how: Closed) {
+        let inside_frame = self.frames.finish().is_err();
+        self.close(match self.drain {
+            Some(Drain { by_agent: true, .. }) if !inside_frame && self.calls.is_empty() => {
+                CoreClose::AgentGoodbye
+            }
+            _ => CoreClose::Disconnected { inside_frame },
+        });
+    }
+
+    fn tick(&mut self, now: Moment) {
+        self.check_handshake_deadline(now);
+        if self.is_live() {
+            self.check_calls(now);
+            self.check_health(now);
+            self.ping_when_idle(now);
+            self.check_drain(now);
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        match self.phase {
+            Phase::Hello { deadline_ms } => Some(deadline_ms),
+            Phase::Deciding(_) | Phase::Closed => None,
+            Phase::Live(_) => {
+                let drain = self.drain.as_ref().and_then(Drain::deadline_ms);
+                let ping = self.ping_due_ms();
+                [Some(self.health_deadline()), self.calls.next_deadline(), drain, ping]
+                    .into_iter()
+                    .flatten()
+                    .min()
+            }
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<CoreEvent> {
+        self.events.pop_front()
+    }
+
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        self.outbox.poll().map(Outgoing::Bytes)
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closed)
+    }
+
+    /// False while the owner has a hello to decide on, since nothing that follows is looked at
+    /// before, and after the end.
+    fn wants_input(&self) -> bool {
+        matches!(self.phase, Phase::Hello { .. } | Phase::Live(_))
     }
 }
 

@@ -8,16 +8,16 @@ use wharf_wire::agent_v1::{
 
 use super::handshake::Phase;
 use super::{CoreClose, CoreEvent, CoreSession, HandshakeFailure, OversizePolicy};
-use crate::Moment;
 use crate::agent::faults::{error_of, fault_of};
 use crate::agent::judge::{Verdict, judge, rejection, unknown_type};
 use crate::agent::outbox::Draft;
 use crate::agent::violation::{Breach, Violation};
+use crate::{Moment, Session as _};
 
 impl CoreSession {
     /// Takes all frames that are complete, in the order in which they arrived.
     pub(super) fn read_frames(&mut self, now: Moment) {
-        while self.wants_bytes() {
+        while self.wants_input() {
             match self.frames.next_frame() {
                 Ok(None) => return,
                 Ok(Some(frame)) => {

@@ -1,10 +1,11 @@
 //! What a session tells its owner.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use wharf_vocab::{Micro, Object};
 use wharf_wire::run_v1::{LogLevel, Phase, Written};
+
+use crate::Closed;
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,53 +91,5 @@ pub enum Ended {
         cause: String,
         /// Whether a request may have reached the server.
         asked: bool,
-    },
-}
-
-/// How a connection ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Closed {
-    /// The server closed it and said why.
-    With {
-        /// The code.
-        code: u16,
-        /// The server's words.
-        reason: String,
-    },
-    /// It broke.
-    Broken(String),
-    /// The server did not answer the request.
-    NoAck,
-    /// The server gave no sign of life.
-    Silent,
-}
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::With { code, reason } if reason.is_empty() => {
-                write!(f, "it closed the connection with code {code} and without a result")
-            }
-            Self::With { code, reason } => {
-                write!(f, "it closed the connection with code {code} ({reason})")
-            }
-            Self::Broken(how) => write!(f, "the connection broke ({how})"),
-            Self::NoAck => f.write_str("it did not acknowledge the request in time"),
-            Self::Silent => f.write_str("it gave no sign of life any more"),
-        }
-    }
-}
-
-/// Something to send.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outgoing {
-    /// A message.
-    Text(String),
-    /// A ping.
-    Ping,
-    /// A close, after which the connection is dropped.
-    Close {
-        /// The code.
-        code: u16,
     },
 }

@@ -1,8 +1,7 @@
 //! The end that asks: the core, or any other client of a tool server.
 //!
-//! A [`Session`] follows one attempt to its end, over any number of connections. Its owner dials,
-//! passes on what arrives, sends what [`Session::poll_send`] gives and acts on
-//! [`Session::poll_event`]. Exactly one [`Event::Ended`] comes, and nothing after it.
+//! A [`RunClient`] follows one attempt to its end, over any number of connections. Its owner dials,
+//! passes on what arrives, sends what it is polled for and acts on its events. Exactly one [`Event::Ended`] comes, and nothing after it.
 //!
 //! - The server's first message must come in time. It should be an `Ack`; servers of the original
 //!   message format send none, and then whatever comes first counts as one.
@@ -26,14 +25,14 @@ use wharf_vocab::Micro;
 use wharf_wire::run_v1::{Cancel, Control, Frame, Request, close, encode};
 
 pub use config::Config;
-pub use event::{Closed, Ended, Event, Outgoing};
+pub use event::{Ended, Event};
 
-use crate::Moment;
+use crate::{Closed, Incoming, Moment, Outgoing, Pings, Session};
 use pace::Pace;
 
 /// One attempt, as whoever asked for it sees it.
 #[derive(Debug)]
-pub struct Session {
+pub struct RunClient {
     config: Config,
     request: Request,
     state: State,
@@ -54,6 +53,8 @@ pub struct Session {
     /// Whether the server may know the attempt from before this session.
     resumed: bool,
     pace: Pace,
+    /// The pings of the server, over all connections.
+    pings: Pings,
     events: VecDeque<Event>,
     outgoing: VecDeque<Outgoing>,
 }
@@ -70,7 +71,7 @@ enum State {
     Over { until: Option<u64> },
 }
 
-impl Session {
+impl RunClient {
     /// An attempt that the server has not seen. The request's `after` is the session's own.
     #[must_use]
     pub fn new(config: Config, request: Request) -> Self {
@@ -89,6 +90,7 @@ impl Session {
             canceled: false,
             resumed: false,
             pace,
+            pings: Pings::new(),
             events: VecDeque::new(),
             outgoing: VecDeque::new(),
         }
@@ -139,17 +141,15 @@ impl Session {
         self.outgoing.push_back(Outgoing::Text(encode(&Frame::Cancel(cancel))));
     }
 
-    /// The server gave a sign of life that is no message.
-    pub fn heard(&mut self, now: Moment) {
+    /// The server gave a sign of life.
+    fn heard(&mut self, now: Moment) {
         if let State::Open { heard, pinged } = &mut self.state {
             *heard = now.ms;
             *pinged = false;
         }
     }
 
-    /// The connection is gone. Afterwards [`Session::wants_connection`] says whether another is
-    /// worth making.
-    pub fn disconnected(&mut self, closed: &Closed) {
+    fn disconnected(&mut self, closed: &Closed) {
         match self.state {
             State::Apart => return,
             State::Over { .. } => {
@@ -163,7 +163,7 @@ impl Session {
             && is_refusal(*code)
         {
             let begun = self.acked || self.resumed;
-            return self.end(Ended::Refused { close: *code, reason: reason.clone(), begun });
+            return self.conclude(Ended::Refused { close: *code, reason: reason.clone(), begun });
         }
         if !self.numbered {
             self.give_up(closed.to_string());
@@ -172,41 +172,7 @@ impl Session {
 
     /// Nothing more can be done for the attempt.
     pub fn give_up(&mut self, cause: impl Into<String>) {
-        self.end(Ended::Lost { cause: cause.into(), asked: self.asked });
-    }
-
-    /// Time has passed.
-    pub fn tick(&mut self, now: Moment) {
-        if self.next_deadline().is_none_or(|at| now.ms < at) {
-            return;
-        }
-        match self.state {
-            State::Asked { .. } => self.hang_up(close::PROTOCOL, Closed::NoAck),
-            State::Open { heard, pinged: false } => {
-                self.state = State::Open { heard, pinged: true };
-                self.outgoing.push_back(Outgoing::Ping);
-            }
-            State::Open { .. } => self.hang_up(close::POLICY, Closed::Silent),
-            State::Over { .. } => {
-                self.state = State::Over { until: None };
-                self.outgoing.push_back(Outgoing::Close { code: close::NORMAL });
-            }
-            State::Apart => {}
-        }
-    }
-
-    /// When the session wants to be woken by [`Session::tick`], on the clock of [`Moment::ms`].
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<u64> {
-        match self.state {
-            State::Apart => None,
-            State::Asked { since } => Some(since.saturating_add(self.config.ack_ms)),
-            State::Open { heard, pinged: false } => {
-                Some(heard.saturating_add(self.config.silence_ms / 2))
-            }
-            State::Open { heard, .. } => Some(heard.saturating_add(self.config.silence_ms)),
-            State::Over { until } => until,
-        }
+        self.conclude(Ended::Lost { cause: cause.into(), asked: self.asked });
     }
 
     /// Whether the attempt goes on and there is no connection.
@@ -251,26 +217,16 @@ impl Session {
         self.canceled
     }
 
-    /// The next thing that happened.
-    pub fn poll_event(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-
-    /// The next thing to send. After a close the connection is of no use any more.
-    pub fn poll_send(&mut self) -> Option<Outgoing> {
-        self.outgoing.pop_front()
-    }
-
     /// Ends a connection from this side.
     fn hang_up(&mut self, code: u16, closed: Closed) {
-        self.outgoing.push_back(Outgoing::Close { code });
+        self.outgoing.push_back(Outgoing::close(code, ""));
         self.disconnected(&closed);
         if self.state == State::Apart {
             self.events.push_back(Event::Dropped(closed));
         }
     }
 
-    fn end(&mut self, ended: Ended) {
+    fn conclude(&mut self, ended: Ended) {
         if self.is_over() {
             return;
         }
@@ -278,6 +234,72 @@ impl Session {
         let left_out = self.pace.rest();
         self.events.extend(left_out.map(receive::left_out));
         self.events.push_back(Event::Ended(ended));
+    }
+}
+
+impl Session for RunClient {
+    type Event = Event;
+
+    fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
+        match incoming {
+            Incoming::Text(text) => self.received(now, text),
+            Incoming::Bytes(_) => self.received_binary(),
+            Incoming::Ping if !self.pings.take(now.ms) => self.give_up(Closed::Pings.to_string()),
+            Incoming::Ping | Incoming::Pong => self.heard(now),
+            Incoming::TooLarge => self.too_large(),
+            Incoming::NotText | Incoming::NotAFrame => {
+                self.disconnected(&Closed::Broken("what came is no WebSocket".to_owned()));
+            }
+        }
+    }
+
+    /// Afterwards [`RunClient::wants_connection`] says whether another connection is worth making.
+    fn end(&mut self, _now: Moment, how: Closed) {
+        self.disconnected(&how);
+    }
+
+    fn tick(&mut self, now: Moment) {
+        if self.deadline().is_none_or(|at| now.ms < at) {
+            return;
+        }
+        match self.state {
+            State::Asked { .. } => self.hang_up(close::PROTOCOL, Closed::NoAck),
+            State::Open { heard, pinged: false } => {
+                self.state = State::Open { heard, pinged: true };
+                self.outgoing.push_back(Outgoing::Ping);
+            }
+            State::Open { .. } => self.hang_up(close::POLICY, Closed::Silent),
+            State::Over { .. } => {
+                self.state = State::Over { until: None };
+                self.outgoing.push_back(Outgoing::close(close::NORMAL, ""));
+            }
+            State::Apart => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        match self.state {
+            State::Apart => None,
+            State::Asked { since } => Some(since.saturating_add(self.config.ack_ms)),
+            State::Open { heard, pinged: false } => {
+                Some(heard.saturating_add(self.config.silence_ms / 2))
+            }
+            State::Open { heard, .. } => Some(heard.saturating_add(self.config.silence_ms)),
+            State::Over { until } => until,
+        }
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        self.outgoing.pop_front()
+    }
+
+    /// There is no connection, or nothing more is to be done with it.
+    fn is_closed(&self) -> bool {
+        self.wants_connection() || self.is_done()
     }
 }
 

@@ -6,13 +6,13 @@ use wharf_wire::run_v1::{
     decode_from_server,
 };
 
-use super::{Ended, Event, Outgoing, Session, State};
-use crate::Moment;
+use super::{Ended, Event, RunClient, State};
 use crate::run::cost::judge;
+use crate::{Moment, Outgoing};
 
-impl Session {
+impl RunClient {
     /// A text message arrived.
-    pub fn received(&mut self, now: Moment, text: &str) {
+    pub(super) fn received(&mut self, now: Moment, text: &str) {
         match self.state {
             State::Apart | State::Over { .. } => return,
             State::Asked { .. } => {}
@@ -39,7 +39,7 @@ impl Session {
                 self.numbered |= ack.control.seq.is_some();
                 let asked = self.request.control.tool.as_ref();
                 if asked.zip(ack.tool.as_ref()).is_some_and(|(asked, served)| !asked.fits(served)) {
-                    self.outgoing.push_back(Outgoing::Close { code: close::POLICY });
+                    self.outgoing.push_back(Outgoing::close(close::POLICY, ""));
                     let message = "The tool server says that it serves another tool.";
                     return self.broken(code::WRONG_TOOL, message);
                 }
@@ -79,18 +79,18 @@ impl Session {
     }
 
     /// A binary message arrived, which no server may send.
-    pub fn received_binary(&mut self) {
+    pub(super) fn received_binary(&mut self) {
         if matches!(self.state, State::Asked { .. } | State::Open { .. }) {
-            self.outgoing.push_back(Outgoing::Close { code: close::UNSUPPORTED });
+            self.outgoing.push_back(Outgoing::close(close::UNSUPPORTED, ""));
             self.broken(code::PROTOCOL, "The tool server sent a message that is not text.");
         }
     }
 
     /// A message was larger than the connection takes.
-    pub fn too_large(&mut self) {
+    pub(super) fn too_large(&mut self) {
         if matches!(self.state, State::Asked { .. } | State::Open { .. }) {
             let most = self.config.message_bytes_max;
-            self.outgoing.push_back(Outgoing::Close { code: close::TOO_LARGE });
+            self.outgoing.push_back(Outgoing::close(close::TOO_LARGE, ""));
             self.broken(
                 code::LIMIT,
                 &format!("The tool server sent a message of more than {most} bytes."),
@@ -166,7 +166,7 @@ impl Session {
         if outputs.len() <= most {
             return true;
         }
-        self.outgoing.push_back(Outgoing::Close { code: close::POLICY });
+        self.outgoing.push_back(Outgoing::close(close::POLICY, ""));
         self.broken(code::LIMIT, &format!("The tool server gave more than {most} outputs."));
         false
     }
@@ -196,18 +196,18 @@ impl Session {
                 Ended::Failed { code, message, cost_micro: self.cost_micro }
             }
         };
-        self.end(ended);
+        self.conclude(ended);
         self.state = State::Over { until: Some(now.ms.saturating_add(self.config.linger_ms)) };
     }
 
     /// The server broke the protocol: the connection and the attempt are over.
     fn breach(&mut self, what: &str) {
-        self.outgoing.push_back(Outgoing::Close { code: close::PROTOCOL });
+        self.outgoing.push_back(Outgoing::close(close::PROTOCOL, ""));
         self.broken(code::PROTOCOL, &format!("The tool server broke the protocol. {what}"));
     }
 
     fn broken(&mut self, code: &'static str, message: &str) {
-        self.end(Ended::Broken { code, message: message.to_owned() });
+        self.conclude(Ended::Broken { code, message: message.to_owned() });
     }
 }
 

@@ -1,6 +1,6 @@
 //! The end that works: a tool server.
 //!
-//! Two machines without I/O. A [`Session`] judges what one connection sends and when it has been
+//! Two machines without I/O. A [`RunServer`] judges what one connection sends and when it has been
 //! silent for too long. The [`Book`] keeps the runs: which request is which run, what was said so
 //! far, who watches, and how each one ended. Their owner moves bytes, executes handlers and tells
 //! the time.
@@ -17,5 +17,5 @@ pub use book::{Book, Credential, Next, Opened, RunNo, WatcherNo};
 pub use ending::{Ending, answer};
 pub use identity::digest;
 pub use limits::{Limits, Profile};
-pub use session::{Due, Heard, Session};
+pub use session::{RunServer, ServerEvent};
 pub use speech::{Overflow, Said};

@@ -1,12 +1,14 @@
 //! One connection: what it may send and when, and when it must be sent something.
 
+use std::collections::VecDeque;
+
 use wharf_wire::run_v1::{
     Ack, Control, Event, EventData, First, Frame, Later, Phase, Refusal, Request, ToolName, Unfit,
     close, code, decode_first, decode_later,
 };
 
-use super::Limits;
-use crate::Moment;
+use super::{Limits, Profile, answer};
+use crate::{Closed, Incoming, Moment, Outgoing, Pings, Session};
 
 /// How a request for another tool is answered.
 const ANOTHER_TOOL: Unfit = Unfit {
@@ -17,13 +19,17 @@ const ANOTHER_TOOL: Unfit = Unfit {
 
 /// One connection of a tool server.
 #[derive(Debug)]
-pub struct Session {
+pub struct RunServer {
     first_frame_ms: u64,
     keep_alive_ms: u64,
     frame_bytes_max: usize,
+    profile: Profile,
     /// The tool that is served, if the server knows its name.
     tool: Option<ToolName>,
     state: State,
+    pings: Pings,
+    events: VecDeque<ServerEvent>,
+    outgoing: VecDeque<Outgoing>,
 }
 
 #[derive(Debug)]
@@ -36,42 +42,36 @@ enum State {
     Closed,
 }
 
-/// What a frame of the peer means.
+/// What the peer wants.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Heard {
+pub enum ServerEvent {
     /// Start or attach to this run.
-    Request(Request),
-    /// Answer with this failure: the request cannot be executed.
+    Request {
+        /// The request.
+        request: Request,
+        /// How many bytes it had.
+        bytes: usize,
+    },
+    /// The request cannot be executed; [`RunServer::answer`] says so.
     Unfit(Unfit),
     /// Stop the run of this connection.
     Cancel,
-    /// Nothing that matters.
-    Nothing,
-    /// Close the connection.
-    Close(Refusal),
 }
 
-/// What the time demands.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Due {
-    /// Nothing yet.
-    Nothing,
-    /// A sign of life.
-    KeepAlive(Box<Frame>),
-    /// Close the connection.
-    Close(Refusal),
-}
-
-impl Session {
+impl RunServer {
     /// A connection that was just accepted.
     #[must_use]
-    pub fn new(now: Moment, limits: &Limits) -> Self {
+    pub fn new(now: Moment, limits: &Limits, profile: Profile) -> Self {
         Self {
             first_frame_ms: limits.first_frame_ms,
             keep_alive_ms: limits.keep_alive_ms,
             frame_bytes_max: limits.frame_bytes_max,
+            profile,
             tool: None,
             state: State::Fresh { since_ms: now.ms },
+            pings: Pings::of_a_stranger(),
+            events: VecDeque::new(),
+            outgoing: VecDeque::new(),
         }
     }
 
@@ -82,10 +82,58 @@ impl Session {
         Self { tool, ..self }
     }
 
-    /// The peer sent text.
-    pub fn text(&mut self, now: Moment, text: &str) -> Heard {
+    /// Acknowledges the run, which goes before anything else; only once.
+    pub fn ack(&mut self, now: Moment) {
+        let State::Open { run_id, names_tool, acked, sent_ms } = &mut self.state else { return };
+        if std::mem::replace(acked, true) {
+            return;
+        }
+        *sent_ms = now.ms;
+        let control = Control::of(run_id.as_str());
+        // Peers that name no tool may not know the field.
+        let tool = self.tool.clone().filter(|_| *names_tool);
+        let ack = Frame::Ack(Ack { control, tool });
+        self.outgoing.push_back(Outgoing::Text(self.profile.encode(&ack)));
+    }
+
+    /// Answers a request that no run came of, and closes the connection.
+    pub fn answer(&mut self, now: Moment, unfit: &Unfit) {
+        self.ack(now);
+        self.outgoing.push_back(Outgoing::Text(answer(self.profile, unfit)));
+        self.close(Refusal::new(close::NORMAL, "the run is over"));
+    }
+
+    /// Sends what the run said.
+    pub fn say(&mut self, now: Moment, texts: Vec<String>) {
+        if let State::Open { sent_ms, .. } = &mut self.state {
+            *sent_ms = now.ms;
+            self.outgoing.extend(texts.into_iter().map(Outgoing::Text));
+        }
+    }
+
+    /// Whether all that was said has been sent, so that more can be.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.outgoing.is_empty()
+    }
+
+    /// Closes the connection; what was said before is still sent.
+    pub fn close(&mut self, refusal: Refusal) {
+        if !self.is_closed() {
+            self.state = State::Closed;
+            self.outgoing.push_back(Outgoing::close(refusal.code, refusal.reason));
+        }
+    }
+
+    /// Closes the connection of a reader that is too slow, who gets nothing more.
+    pub fn cut(&mut self) {
+        self.outgoing.clear();
+        self.close(Refusal::new(close::TRY_AGAIN, "the reader is too slow"));
+    }
+
+    fn text(&mut self, now: Moment, text: &str) {
         match &self.state {
-            State::Closed => Heard::Nothing,
+            State::Closed => {}
             State::Fresh { .. } => match decode_first(text, self.frame_bytes_max) {
                 Err(refusal) => self.close(refusal),
                 Ok(First::Request(request)) => {
@@ -93,74 +141,89 @@ impl Session {
                     let fits = self.serves(named.as_ref());
                     // A refusal says enough.
                     self.open(now, run_id.clone(), fits && named.is_some());
-                    match fits {
-                        true => Heard::Request(request),
-                        false => Heard::Unfit(Unfit { run_id, ..ANOTHER_TOOL }),
-                    }
+                    self.events.push_back(match fits {
+                        true => ServerEvent::Request { request, bytes: text.len() },
+                        false => ServerEvent::Unfit(Unfit { run_id, ..ANOTHER_TOOL }),
+                    });
                 }
                 Ok(First::Unfit(unfit)) => {
                     self.open(now, unfit.run_id.clone(), false);
-                    Heard::Unfit(unfit)
+                    self.events.push_back(ServerEvent::Unfit(unfit));
                 }
             },
             State::Open { run_id, .. } => match decode_later(text, self.frame_bytes_max) {
                 Err(refusal) => self.close(refusal),
-                Ok(Later::Unknown) => Heard::Nothing,
+                Ok(Later::Unknown) => {}
                 Ok(Later::Cancel(cancel)) => match &cancel.control.run_id {
                     Some(named) if named != run_id => {
-                        self.close(Refusal::new(close::PROTOCOL, "another run's id"))
+                        self.close(Refusal::new(close::PROTOCOL, "another run's id"));
                     }
-                    _ => Heard::Cancel,
+                    _ => self.events.push_back(ServerEvent::Cancel),
                 },
             },
         }
     }
 
-    /// The peer sent bytes.
-    pub fn binary(&mut self) -> Heard {
-        self.close(Refusal::new(close::UNSUPPORTED, "binary frames are not taken"))
+    fn open(&mut self, now: Moment, run_id: String, names_tool: bool) {
+        self.pings.greeted();
+        self.state = State::Open { run_id, names_tool, acked: false, sent_ms: now.ms };
     }
 
-    /// The peer sent a frame over the limit.
-    pub fn too_large(&mut self) -> Heard {
-        self.close(Refusal::new(close::TOO_LARGE, "the frame is too large"))
+    /// Whether a request that names this tool is meant for the one that is served.
+    fn serves(&self, named: Option<&ToolName>) -> bool {
+        self.tool.as_ref().zip(named).is_none_or(|(served, named)| served.fits(named))
     }
+}
 
-    /// The peer sent text that is not UTF-8.
-    pub fn garbled(&mut self) -> Heard {
-        self.close(Refusal::new(close::INVALID, "not UTF-8"))
-    }
+impl Session for RunServer {
+    type Event = ServerEvent;
 
-    /// The peer broke the rules of WebSockets.
-    pub fn broken(&mut self) -> Heard {
-        self.close(Refusal::new(close::PROTOCOL, "not a WebSocket frame"))
-    }
-
-    /// The acknowledgment of the run, which goes before anything else; only once.
-    pub fn ack(&mut self, now: Moment) -> Option<Frame> {
-        let State::Open { run_id, names_tool, acked, sent_ms } = &mut self.state else {
-            return None;
+    fn receive(&mut self, now: Moment, incoming: Incoming<'_>) {
+        let (code, why) = match incoming {
+            Incoming::Text(text) => return self.text(now, text),
+            Incoming::Ping if !self.pings.take(now.ms) => (close::POLICY, Pings::TOO_MANY),
+            Incoming::Ping | Incoming::Pong => return,
+            Incoming::Bytes(_) => (close::UNSUPPORTED, "binary frames are not taken"),
+            Incoming::TooLarge => (close::TOO_LARGE, "the frame is too large"),
+            Incoming::NotText => (close::INVALID, "not UTF-8"),
+            Incoming::NotAFrame => (close::PROTOCOL, "not a WebSocket frame"),
         };
-        if std::mem::replace(acked, true) {
-            return None;
-        }
-        *sent_ms = now.ms;
-        let control = Control::of(run_id.as_str());
-        // Peers that name no tool may not know the field.
-        let tool = self.tool.clone().filter(|_| *names_tool);
-        Some(Frame::Ack(Ack { control, tool }))
+        self.close(Refusal::new(code, why));
     }
 
-    /// A frame was sent.
-    pub fn sent(&mut self, now: Moment) {
-        if let State::Open { sent_ms, .. } = &mut self.state {
-            *sent_ms = now.ms;
+    fn end(&mut self, _now: Moment, how: Closed) {
+        match how {
+            // It may read again when it is told why.
+            Closed::NotReading => self.cut(),
+            _ => {
+                self.state = State::Closed;
+                self.outgoing.clear();
+            }
         }
     }
 
-    /// When [`Self::time`] has to be asked, on the clock that never goes back.
-    #[must_use]
-    pub fn deadline_ms(&self) -> Option<u64> {
+    fn tick(&mut self, now: Moment) {
+        if self.deadline().is_none_or(|deadline_ms| now.ms < deadline_ms) {
+            return;
+        }
+        match &mut self.state {
+            State::Open { run_id, sent_ms, .. } => {
+                *sent_ms = now.ms;
+                // What waits is a sign of life itself.
+                if self.outgoing.is_empty() {
+                    let control = Control::of(run_id.as_str());
+                    let data = EventData { phase: Phase::Checkpoint, progress: None };
+                    let text = self.profile.encode(&Frame::Event(Event { control, data }));
+                    self.outgoing.push_back(Outgoing::Text(text));
+                }
+            }
+            State::Fresh { .. } | State::Closed => {
+                self.close(Refusal::new(close::POLICY, "no request came in time"));
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
         match &self.state {
             State::Fresh { since_ms } => Some(since_ms.saturating_add(self.first_frame_ms)),
             State::Open { acked: true, sent_ms, .. } => {
@@ -170,36 +233,15 @@ impl Session {
         }
     }
 
-    /// Time has passed.
-    pub fn time(&mut self, now: Moment) -> Due {
-        if self.deadline_ms().is_none_or(|deadline_ms| now.ms < deadline_ms) {
-            return Due::Nothing;
-        }
-        match &mut self.state {
-            State::Open { run_id, sent_ms, .. } => {
-                *sent_ms = now.ms;
-                let control = Control::of(run_id.as_str());
-                let data = EventData { phase: Phase::Checkpoint, progress: None };
-                Due::KeepAlive(Box::new(Frame::Event(Event { control, data })))
-            }
-            State::Fresh { .. } | State::Closed => {
-                self.state = State::Closed;
-                Due::Close(Refusal::new(close::POLICY, "no request came in time"))
-            }
-        }
+    fn poll_event(&mut self) -> Option<ServerEvent> {
+        self.events.pop_front()
     }
 
-    fn open(&mut self, now: Moment, run_id: String, names_tool: bool) {
-        self.state = State::Open { run_id, names_tool, acked: false, sent_ms: now.ms };
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        self.outgoing.pop_front()
     }
 
-    /// Whether a request that names this tool is meant for the one that is served.
-    fn serves(&self, named: Option<&ToolName>) -> bool {
-        self.tool.as_ref().zip(named).is_none_or(|(served, named)| served.fits(named))
-    }
-
-    fn close(&mut self, refusal: Refusal) -> Heard {
-        self.state = State::Closed;
-        Heard::Close(refusal)
+    fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed)
     }
 }

@@ -1,7 +1,8 @@
 //! Connections come and go; the attempt goes on.
 
 use serde_json::json;
-use wharf_protocol::run::client::{Config, Ended, Event, Outgoing, Session};
+use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::{Incoming, Outgoing, Session as _};
 use wharf_wire::run_v1::LogLevel;
 
 use super::{Stage, end, log, request, success};
@@ -78,7 +79,7 @@ fn t017_what_was_never_acknowledged_is_sent_as_before() {
 
 #[test]
 fn t017_an_attempt_from_before_is_taken_up_and_never_begun() {
-    let mut stage = Stage { session: Session::resume(Config::default(), request()), ms: 0 };
+    let mut stage = Stage { session: RunClient::resume(Config::default(), request()), ms: 0 };
     stage.session.connected(stage.now());
     assert_eq!(stage.messages()[0]["control"]["after"], 0);
     assert_eq!(stage.say(&json!({"kind": "Ack"})), [Event::Accepted { acked: true }]);
@@ -114,7 +115,7 @@ fn t042_a_silent_server_is_pinged_then_left_and_attached_to_again() {
     stage.say(&log(Some(1), "a"));
     stage.pass(500);
     assert_eq!(stage.sent(), [Outgoing::Ping]);
-    stage.session.heard(stage.now());
+    stage.session.receive(stage.now(), Incoming::Pong);
     stage.pass(499);
     assert!(stage.sent().is_empty());
     stage.pass(1);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wharf_protocol::run::client::{Closed, Config, Ended, Event, Outgoing, Session};
+use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::{Closed, Outgoing, Session as _};
 use wharf_wire::run_v1::{LogLevel, ToolName, Written, close, code};
 
 use super::{Stage, end, log, object, request, success};
@@ -17,7 +18,7 @@ fn t010_a_final_response_ends_it_and_completed_may_follow() {
     assert_eq!(end(&events), &Ended::Succeeded { outputs, written, cost_micro: 7 });
     assert!(stage.session.is_over() && !stage.session.is_done());
     assert!(stage.say(&json!({"kind": "Event", "data": {"phase": "completed"}})).is_empty());
-    stage.session.disconnected(&Closed::With { code: close::NORMAL, reason: String::new() });
+    stage.session.end(stage.now(), Closed::With { code: close::NORMAL, reason: String::new() });
     assert!(stage.session.is_done() && stage.events().is_empty());
     assert!(!stage.session.wants_connection());
 }
@@ -28,9 +29,9 @@ fn t010_a_server_that_does_not_close_after_the_end_is_left() {
     let events = stage.say(&success(json!({"cost_micro": 0}), &json!({})));
     assert!(matches!(end(&events), Ended::Succeeded { .. }));
     stage.sent();
-    let linger = stage.session.next_deadline().expect("a deadline") - stage.ms;
+    let linger = stage.session.deadline().expect("a deadline") - stage.ms;
     stage.pass(linger);
-    assert_eq!(stage.sent(), [Outgoing::Close { code: close::NORMAL }]);
+    assert_eq!(stage.sent(), [Outgoing::Close { code: close::NORMAL, reason: String::new() }]);
     assert!(stage.session.is_done() && stage.events().is_empty());
 }
 
@@ -161,7 +162,7 @@ fn t005_a_server_that_will_not_have_the_request_is_not_asked_again() {
         let mut stage = Stage::with(|config| config.numbered = true);
         stage.session.connected(stage.now());
         let reason = "run_id conflict".to_owned();
-        stage.session.disconnected(&Closed::With { code, reason: reason.clone() });
+        stage.session.end(stage.now(), Closed::With { code, reason: reason.clone() });
         let events = stage.events();
         assert_eq!(end(&events), &Ended::Refused { close: code, reason, begun: false });
     }
@@ -179,7 +180,7 @@ fn t042_other_ends_of_a_connection_are_no_end_of_the_attempt() {
         Closed::Broken("reset".to_owned()),
     ] {
         let mut stage = Stage::with(|config| config.numbered = true).opened();
-        stage.session.disconnected(&closed);
+        stage.session.end(stage.now(), closed.clone());
         assert!(stage.events().is_empty(), "{closed}");
         assert!(stage.session.wants_connection(), "{closed}");
         stage.session.give_up(closed.to_string());
@@ -207,7 +208,7 @@ fn a_server_that_says_it_serves_another_tool_ends_the_attempt() {
     let hears = |tool: &Value| {
         let mut asked = request();
         asked.control.tool = Some(name("text/shout@1", "aa"));
-        let mut stage = Stage { session: Session::new(Config::default(), asked), ms: 1_000 };
+        let mut stage = Stage { session: RunClient::new(Config::default(), asked), ms: 1_000 };
         stage.session.connected(stage.now());
         stage.say(&ack(tool))
     };

@@ -1,7 +1,8 @@
 //! What a server can make a session take.
 
 use serde_json::{Map, json};
-use wharf_protocol::run::client::{Ended, Event, Outgoing};
+use wharf_protocol::Outgoing;
+use wharf_protocol::run::client::{Ended, Event};
 use wharf_wire::run_v1::close;
 
 use super::{Stage, end, log, success};
@@ -11,7 +12,7 @@ fn a_message_that_is_too_large_ends_the_attempt() {
     let mut stage = Stage::with(|config| config.message_bytes_max = 1_000).opened();
     let events = stage.say(&log(None, &"x".repeat(1_000)));
     assert!(matches!(end(&events), Ended::Broken { code: "ERR_LIMIT", .. }));
-    assert_eq!(stage.sent(), [Outgoing::Close { code: close::TOO_LARGE }]);
+    assert_eq!(stage.sent(), [Outgoing::Close { code: close::TOO_LARGE, reason: String::new() }]);
 }
 
 #[test]

@@ -7,14 +7,14 @@ mod order;
 mod pair;
 
 use serde_json::{Value, json};
-use wharf_protocol::Moment;
-use wharf_protocol::run::client::{Closed, Config, Ended, Event, Outgoing, Session};
+use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::{Object, Timestamp};
 use wharf_wire::run_v1::{Mode, Request, RequestControl};
 
 /// A session, a clock that is moved by hand, and what the session wants.
 pub(crate) struct Stage {
-    pub(crate) session: Session,
+    pub(crate) session: RunClient,
     pub(crate) ms: u64,
 }
 
@@ -26,7 +26,7 @@ impl Stage {
     pub(crate) fn with(adjust: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default();
         adjust(&mut config);
-        Self { session: Session::new(config, request()), ms: 1_000 }
+        Self { session: RunClient::new(config, request()), ms: 1_000 }
     }
 
     /// A session whose request the server has acknowledged.
@@ -51,7 +51,7 @@ impl Stage {
     }
 
     pub(crate) fn say_text(&mut self, text: &str) -> Vec<Event> {
-        self.session.received(self.now(), text);
+        self.session.receive(self.now(), Incoming::Text(text));
         self.events()
     }
 
@@ -78,7 +78,7 @@ impl Stage {
     }
 
     pub(crate) fn drop_connection(&mut self) -> Vec<Event> {
-        self.session.disconnected(&Closed::Broken("reset".to_owned()));
+        self.session.end(self.now(), Closed::Broken("reset".to_owned()));
         self.events()
     }
 }

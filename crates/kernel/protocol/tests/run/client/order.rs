@@ -1,7 +1,8 @@
 //! What comes when, and what is read generously.
 
 use serde_json::json;
-use wharf_protocol::run::client::{Config, Ended, Event, Outgoing, Session};
+use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
+use wharf_protocol::{Incoming, Outgoing, Session as _};
 use wharf_wire::run_v1::{LogLevel, Mode, Phase, Request, RequestControl, close};
 
 use super::{Stage, end, log, object, success};
@@ -54,7 +55,7 @@ fn t007_the_stream_of_the_original_text_runs_word_by_word() {
         inputs: object(json!({"prompt": "A cat playing piano", "duration": 10})),
         outputs: object(json!({"video": "https://s3.../w1/videos/cat-piano.mp4?put"})),
     };
-    let mut stage = Stage { session: Session::new(Config::default(), request), ms: 0 };
+    let mut stage = Stage { session: RunClient::new(Config::default(), request), ms: 0 };
     stage.session.connected(stage.now());
     let events: Vec<Event> = stream.lines().flat_map(|line| stage.say_text(line)).collect();
     let outputs = object(json!({"video": "https://s3.../w1/videos/cat-piano.mp4?put"}));
@@ -106,7 +107,7 @@ fn t007_a_server_that_does_not_acknowledge_is_given_up() {
     let events = stage.events();
     let Ended::Lost { cause, asked: true } = end(&events) else { panic!("{events:?}") };
     assert!(cause.contains("acknowledge"), "{cause}");
-    assert_eq!(stage.sent(), [Outgoing::Close { code: close::PROTOCOL }]);
+    assert_eq!(stage.sent(), [Outgoing::Close { code: close::PROTOCOL, reason: String::new() }]);
 }
 
 #[test]
@@ -246,10 +247,10 @@ fn t012_what_is_no_message_ends_the_attempt() {
         assert!(matches!(end(&events), Ended::Broken { code: "ERR_PROTOCOL", .. }), "{text}");
     }
     let mut stage = Stage::open();
-    stage.session.received_binary();
+    stage.session.receive(stage.now(), Incoming::Bytes(b"x"));
     let events = stage.events();
     assert!(matches!(end(&events), Ended::Broken { code: "ERR_PROTOCOL", .. }));
-    assert_eq!(stage.sent(), [Outgoing::Close { code: close::UNSUPPORTED }]);
+    assert_eq!(stage.sent(), [Outgoing::Close { code: close::UNSUPPORTED, reason: String::new() }]);
 }
 
 #[test]

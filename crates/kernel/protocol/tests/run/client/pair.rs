@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 use serde_json::json;
-use wharf_protocol::Moment;
-use wharf_protocol::run::client::{self, Closed, Config, Ended, Event, Outgoing};
+use wharf_protocol::run::client::{Config, Ended, Event, RunClient};
 use wharf_protocol::run::server::{
-    Book, Credential, Ending, Heard, Limits, Next, Opened, Profile, RunNo, Said, Session, WatcherNo,
+    Book, Credential, Ending, Limits, Next, Opened, Profile, RunNo, RunServer, Said, WatcherNo,
 };
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::Timestamp;
 use wharf_wire::run_v1::{Frame, LogLevel, encode};
 
 use super::{object, request};
+use crate::server::{Heard, ack, hears_text};
 
 /// Lines that the run says before its end.
 const LINES: usize = 5;
@@ -24,14 +25,14 @@ enum Coming {
 }
 
 struct Connection {
-    session: Session,
+    session: RunServer,
     watcher: Option<WatcherNo>,
     to_server: VecDeque<String>,
     to_client: VecDeque<Coming>,
 }
 
 struct Pair {
-    client: client::Session,
+    client: RunClient,
     book: Book,
     connection: Option<Connection>,
     run: Option<RunNo>,
@@ -63,7 +64,7 @@ impl Pair {
     fn new() -> Self {
         let config = Config { numbered: true, ..Config::default() };
         let mut pair = Self {
-            client: client::Session::new(config, request()),
+            client: RunClient::new(config, request()),
             book: Book::new(Limits::default(), Profile::Default),
             connection: None,
             run: None,
@@ -99,7 +100,7 @@ impl Pair {
         let now = self.now();
         let Some(connection) = &mut self.connection else { return };
         let Some(text) = connection.to_server.pop_front() else { return };
-        match connection.session.text(now, &text) {
+        match hears_text(&mut connection.session, now, &text) {
             Heard::Request(asked) => {
                 let (run, watcher) = match self.book.open(Credential(1), &asked, None) {
                     Opened::Started { run, watcher, .. } => {
@@ -112,8 +113,8 @@ impl Pair {
                 assert!(self.run.is_none_or(|known| known == run));
                 self.run = Some(run);
                 connection.watcher = Some(watcher);
-                let ack: Frame = connection.session.ack(now).expect("once");
-                connection.to_client.push_back(Coming::Text(encode(&ack)));
+                let ack = ack(&mut connection.session, now).expect("once");
+                connection.to_client.push_back(Coming::Text(encode(&Frame::Ack(ack))));
             }
             Heard::Cancel => self.cancels += 1,
             Heard::Nothing => {}
@@ -125,9 +126,9 @@ impl Pair {
         let now = self.now();
         let Some(connection) = &mut self.connection else { return };
         match connection.to_client.pop_front() {
-            Some(Coming::Text(text)) => self.client.received(now, &text),
+            Some(Coming::Text(text)) => self.client.receive(now, Incoming::Text(&text)),
             Some(Coming::Close(code, reason)) => {
-                self.client.disconnected(&Closed::With { code, reason });
+                self.client.end(now, Closed::With { code, reason });
                 self.leave();
             }
             None => {}
@@ -151,7 +152,7 @@ impl Pair {
     fn cut(&mut self) {
         if self.connection.is_some() {
             self.leave();
-            self.client.disconnected(&Closed::Broken("cut".to_owned()));
+            self.client.end(self.now(), Closed::Broken("cut".to_owned()));
         }
     }
 
@@ -168,7 +169,7 @@ impl Pair {
         if self.connection.is_none() && self.client.wants_connection() {
             self.client.connected(now);
             self.connection = Some(Connection {
-                session: Session::new(now, &Limits::default()),
+                session: RunServer::new(now, &Limits::default(), Profile::Default),
                 watcher: None,
                 to_server: VecDeque::new(),
                 to_client: VecDeque::new(),
@@ -309,11 +310,11 @@ proptest! {
     fn whatever_a_server_says_an_attempt_ends_at_most_once(
         texts in proptest::collection::vec(frame(), 0..40)
     ) {
-        let mut session = client::Session::new(Config::default(), request());
+        let mut session = RunClient::new(Config::default(), request());
         session.connected(Moment::new(0, Timestamp(0)));
         let mut ends = 0;
         for (ms, text) in texts.into_iter().enumerate() {
-            session.received(Moment::new(ms as u64, Timestamp(0)), &text);
+            session.receive(Moment::new(ms as u64, Timestamp(0)), Incoming::Text(&text));
             while let Some(event) = session.poll_event() {
                 prop_assert_eq!(ends, 0, "nothing follows the end");
                 ends += usize::from(matches!(event, Event::Ended(_)));

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use wharf_protocol::run::server::{Heard, Limits, Session};
+use wharf_protocol::run::server::{Limits, Profile, RunServer};
 use wharf_wire::run_v1::{
     First, Frame, FromServer, Later, Request, decode_first, decode_from_server, decode_later,
     encode, limits,
 };
 
-use super::at;
+use super::{Heard, at, hears_text};
 
 const ITERATIONS: usize = 100_000;
 const MUTATIONS: u32 = 300_000;
@@ -127,13 +127,13 @@ fn t005_spoilt_examples_never_confuse_a_session() {
     for round in 0..MUTATIONS {
         let text = spoilt(&mut dice, &examples);
         check(&text);
-        let mut session = Session::new(at(0), &Limits::default());
+        let mut session = RunServer::new(at(0), &Limits::default(), Profile::Default);
         for _ in 0..2 {
-            match session.text(at(u64::from(round)), &text) {
+            match hears_text(&mut session, at(u64::from(round)), &text) {
                 Heard::Request(request) => assert!(!request.control.run_id.is_empty()),
-                Heard::Close(refusal) => {
-                    assert!((1000..=1013).contains(&refusal.code));
-                    assert!(refusal.reason.len() <= 120, "fits into a close frame");
+                Heard::Close { code, reason } => {
+                    assert!((1000..=1013).contains(&code));
+                    assert!(reason.len() <= 120, "fits into a close frame");
                 }
                 Heard::Unfit(unfit) => assert!(!unfit.run_id.is_empty()),
                 Heard::Cancel | Heard::Nothing => {}

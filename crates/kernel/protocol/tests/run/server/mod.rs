@@ -8,12 +8,15 @@ mod session;
 mod speech;
 
 use serde_json::{Value, json};
-use wharf_protocol::Moment;
 use wharf_protocol::run::server::{
-    Book, Credential, Ending, Limits, Next, Opened, Profile, RunNo, WatcherNo,
+    Book, Credential, Ending, Limits, Next, Opened, Profile, RunNo, RunServer, ServerEvent,
+    WatcherNo,
 };
+use wharf_protocol::{Incoming, Moment, Outgoing, Session as _};
 use wharf_vocab::{Object, Timestamp};
-use wharf_wire::run_v1::{Mode, Request, RequestControl};
+use wharf_wire::run_v1::{
+    Ack, FromServer, Mode, Request, RequestControl, Unfit, decode_from_server,
+};
 
 fn at(ms: u64) -> Moment {
     Moment::new(ms, Timestamp(1_700_000_000_000 + ms))
@@ -71,5 +74,45 @@ fn done(outputs: &Value) -> Ending {
         cost: Some(json!(1)),
         written: Default::default(),
         missing: Vec::new(),
+    }
+}
+
+/// What a frame of the peer means.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Heard {
+    Request(Request),
+    Unfit(Unfit),
+    Cancel,
+    Nothing,
+    Close { code: u16, reason: String },
+}
+
+pub(crate) fn hears(session: &mut RunServer, now: Moment, incoming: Incoming<'_>) -> Heard {
+    session.receive(now, incoming);
+    match session.poll_event() {
+        Some(ServerEvent::Request { request, .. }) => Heard::Request(request),
+        Some(ServerEvent::Unfit(unfit)) => Heard::Unfit(unfit),
+        Some(ServerEvent::Cancel) => Heard::Cancel,
+        None => match session.poll_send() {
+            Some(Outgoing::Close { code, reason }) => Heard::Close { code, reason },
+            Some(other) => panic!("{other:?}"),
+            None => Heard::Nothing,
+        },
+    }
+}
+
+pub(crate) fn hears_text(session: &mut RunServer, now: Moment, text: &str) -> Heard {
+    hears(session, now, Incoming::Text(text))
+}
+
+/// The acknowledgment, if there is one now.
+pub(crate) fn ack(session: &mut RunServer, now: Moment) -> Option<Ack> {
+    session.ack(now);
+    match session.poll_send()? {
+        Outgoing::Text(text) => match decode_from_server(&text) {
+            Ok(FromServer::Ack(ack)) => Some(ack),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
     }
 }

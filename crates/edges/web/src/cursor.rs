@@ -12,47 +12,28 @@ const CHECK_CHARS: usize = 6;
 /// How much of a question's digest a cursor carries.
 const QUESTION_CHARS: usize = 16;
 
-/// The list a cursor belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum List {
-    Runs,
-    Inbox,
-    Tools,
-    Agents,
-    Worlds,
-    Audit,
-    Tokens,
-    Secrets,
-    Files,
+/// The list a cursor belongs to, of one API.
+pub trait CursorList: Copy {
+    /// What tells it from other lists, of this and of other APIs.
+    fn letter(self) -> u8;
+
+    /// The field that carries cursors, if refusals name it.
+    fn field(self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// A place in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Position {
-    /// Behind a number.
+pub enum Position {
+    /// After a number.
     Number(u64),
-    /// Behind a name.
+    /// After a name.
     Name(String),
 }
 
-impl List {
-    fn letter(self) -> u8 {
-        match self {
-            Self::Runs => b'r',
-            Self::Inbox => b'i',
-            Self::Tools => b't',
-            Self::Agents => b'g',
-            Self::Worlds => b'w',
-            Self::Audit => b'a',
-            Self::Tokens => b'k',
-            Self::Secrets => b's',
-            Self::Files => b'f',
-        }
-    }
-}
-
 /// Writes a position as a cursor of this list.
-pub(crate) fn write(list: List, position: &Position) -> String {
+pub fn write(list: impl CursorList, position: &Position) -> String {
     let mut bytes = vec![VERSION, list.letter()];
     match position {
         Position::Number(number) => {
@@ -69,34 +50,43 @@ pub(crate) fn write(list: List, position: &Position) -> String {
 }
 
 /// Reads a cursor that was made for this list.
-pub(crate) fn read(list: List, cursor: &str) -> Result<Position, Fault> {
-    try_read(list, cursor).ok_or_else(foreign)
+pub fn read(list: impl CursorList, cursor: &str) -> Result<Position, Fault> {
+    try_read(list, cursor).ok_or_else(|| foreign(list))
 }
 
 /// Writes a name as a cursor of this list that is good only with the same question.
-pub(crate) fn write_asked(list: List, question: &[&[u8]], name: &str) -> String {
+pub fn write_asked(list: impl CursorList, question: &[&[u8]], name: &str) -> String {
     write(list, &Position::Name(asked(question) + name))
 }
 
 /// Reads the name of a cursor that was made for this list and this question.
-pub(crate) fn read_asked(list: List, question: &[&[u8]], cursor: &str) -> Result<String, Fault> {
+pub fn read_asked(
+    list: impl CursorList,
+    question: &[&[u8]],
+    cursor: &str,
+) -> Result<String, Fault> {
     match read(list, cursor)? {
         Position::Name(name) => name.strip_prefix(&asked(question)).map(str::to_owned),
         Position::Number(_) => None,
     }
-    .ok_or_else(foreign)
+    .ok_or_else(|| foreign(list))
 }
 
 fn asked(question: &[&[u8]]) -> String {
     Digest::of(question).as_str()[..QUESTION_CHARS].to_owned()
 }
 
-pub(crate) fn foreign() -> Fault {
+/// A cursor was not made by this list.
+pub fn foreign(list: impl CursorList) -> Fault {
     let message = "This cursor was not made by this list; leave it out to start again.";
-    Fault::new(Code::RequestCursorInvalid, message)
+    let fault = Fault::new(Code::RequestCursorInvalid, message);
+    match list.field() {
+        Some(field) => fault.with("field", field),
+        None => fault,
+    }
 }
 
-fn try_read(list: List, cursor: &str) -> Option<Position> {
+fn try_read(list: impl CursorList, cursor: &str) -> Option<Position> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     let (content, check) = bytes.split_last_chunk::<CHECK_CHARS>()?;
     if *check != check_of(content) {
@@ -124,13 +114,36 @@ fn check_of(content: &[u8]) -> [u8; CHECK_CHARS] {
 mod tests {
     use super::*;
 
+    #[derive(Debug, Clone, Copy)]
+    enum List {
+        Runs,
+        Tools,
+        Files,
+    }
+
+    impl CursorList for List {
+        fn letter(self) -> u8 {
+            match self {
+                Self::Runs => b'r',
+                Self::Tools => b't',
+                Self::Files => b'F',
+            }
+        }
+
+        fn field(self) -> Option<&'static str> {
+            matches!(self, Self::Files).then_some("after")
+        }
+    }
+
     #[test]
-    fn a_cursor_is_read_back_by_its_own_list_only() {
+    fn t045_a_cursor_is_read_back_by_its_own_list_only() {
         for position in [Position::Number(u64::MAX), Position::Name("wharf/echo".to_owned())] {
             let cursor = write(List::Tools, &position);
             assert!(cursor.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)));
             assert_eq!(read(List::Tools, &cursor), Ok(position));
             assert!(read(List::Runs, &cursor).is_err());
+            let other = read(List::Files, &cursor).expect_err("refused");
+            assert_eq!(other.details["field"], "after");
         }
     }
 

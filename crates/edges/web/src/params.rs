@@ -11,14 +11,14 @@ use wharf_vocab::limits::{
 use wharf_vocab::{Fault, WorldId};
 
 use crate::answer::invalid;
-use crate::cursor::{self, List, Position};
+use crate::cursor::{self, CursorList, Position};
 
 /// The world of a request that names none.
-pub(crate) const DEFAULT_WORLD: &str = "default";
+pub const DEFAULT_WORLD: &str = "default";
 
 /// The parameters of a request.
 #[derive(Debug, Default)]
-pub(crate) struct Params(Vec<(String, String)>);
+pub struct Params(Vec<(String, String)>);
 
 impl<S: Sync> FromRequestParts<S> for Params {
     type Rejection = Infallible;
@@ -30,13 +30,14 @@ impl<S: Sync> FromRequestParts<S> for Params {
 
 impl Params {
     /// A parameter, unless it is empty.
-    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(key, _)| key == name);
         found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
     /// A parameter that is read by `parse`; the error says what was `wanted`.
-    pub(crate) fn parsed<T, E>(
+    pub fn parsed<T, E>(
         &self,
         name: &str,
         wanted: &str,
@@ -49,17 +50,17 @@ impl Params {
     }
 
     /// A whole number.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Fault> {
+    pub fn number(&self, name: &str) -> Result<Option<u64>, Fault> {
         self.parsed(name, "a whole number", str::parse)
     }
 
     /// The world that is named, if one is.
-    pub(crate) fn world(&self) -> Result<Option<WorldId>, Fault> {
+    pub fn world(&self) -> Result<Option<WorldId>, Fault> {
         self.parsed("world", "a world id", |text| WorldId::new(text))
     }
 
     /// How many items a page may have.
-    pub(crate) fn limit(&self) -> Result<usize, Fault> {
+    pub fn limit(&self) -> Result<usize, Fault> {
         let wanted = format!("a number from 1 to {PAGE_ITEMS_MAX}");
         let in_range = |text: &str| match text.parse() {
             Ok(limit @ 1..=PAGE_ITEMS_MAX) => Ok(limit),
@@ -69,7 +70,7 @@ impl Params {
     }
 
     /// How many lines of a log are wanted.
-    pub(crate) fn lines(&self) -> Result<usize, Fault> {
+    pub fn lines(&self) -> Result<usize, Fault> {
         let wanted = format!("a number from 0 to {LOG_LINES_SHOWN_MAX}");
         let in_range = |text: &str| match text.parse() {
             Ok(lines @ 0..=LOG_LINES_SHOWN_MAX) => Ok(lines),
@@ -79,17 +80,17 @@ impl Params {
     }
 
     /// A switch that is off when it is not named.
-    pub(crate) fn is_on(&self, name: &str) -> Result<bool, Fault> {
+    pub fn is_on(&self, name: &str) -> Result<bool, Fault> {
         Ok(self.parsed(name, "`true` or `false`", str::parse)?.unwrap_or(false))
     }
 
     /// Where the page begins.
-    pub(crate) fn cursor(&self, list: List) -> Result<Option<Position>, Fault> {
+    pub fn cursor(&self, list: impl CursorList) -> Result<Option<Position>, Fault> {
         self.text("cursor").map(|text| cursor::read(list, text)).transpose()
     }
 
     /// How long to wait for a run's end, if at all.
-    pub(crate) fn wait(&self, max: Duration) -> Result<Option<Duration>, Fault> {
+    pub fn wait(&self, max: Duration) -> Result<Option<Duration>, Fault> {
         let wanted = "a duration such as 500ms, 30s or 2m";
         let wait = self.parsed("wait", wanted, |text| duration(text).ok_or(()))?;
         Ok(wait.map(|wait| wait.min(max)))

@@ -6,38 +6,48 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use wharf_vocab::{Code, Fault};
-use wharf_wire::rest_v1::ErrorBody;
-
-use crate::to_wire;
+use wharf_wire::rest_v1::{ErrorBody, ErrorInfo};
 
 /// What a route gives back.
-pub(crate) type Answer = Result<Response, Refused>;
+pub type Answer = Result<Response, Refused>;
 
 /// A fault on its way to the peer.
 #[derive(Debug)]
-pub(crate) struct Refused {
+pub struct Refused {
     fault: Fault,
     /// Whether this edge refused for want of rights or of a token; what the engine refuses it writes down.
     denied: bool,
+    /// The status, when not the code's own.
+    status: Option<StatusCode>,
 }
 
 impl Refused {
+    /// A refusal under another status than its code's own.
+    #[must_use]
+    pub fn under(status: StatusCode, fault: Fault) -> Self {
+        Self { fault, denied: false, status: Some(status) }
+    }
+
     /// A refusal for want of rights or of a token, which is to be written down.
-    pub(crate) fn denied(fault: Fault) -> Self {
+    #[must_use]
+    pub fn denied(fault: Fault) -> Self {
         let codes = [Code::PermissionDenied, Code::AuthRequired, Code::AuthInvalid];
-        Self { denied: codes.into_iter().any(|code| fault.is(code)), fault }
+        Self { denied: codes.into_iter().any(|code| fault.is(code)), fault, status: None }
     }
 }
 
 impl From<Fault> for Refused {
     fn from(fault: Fault) -> Self {
-        Self { fault, denied: false }
+        Self { fault, denied: false, status: None }
     }
 }
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let mut response = refusal(&self.fault);
+        let mut response = match self.status {
+            Some(status) => refusal_with(status, &self.fault),
+            None => refusal(&self.fault),
+        };
         if self.denied {
             // Whoever lets requests through writes it down.
             response.extensions_mut().insert(self.fault);
@@ -47,19 +57,19 @@ impl IntoResponse for Refused {
 }
 
 /// A JSON answer.
-pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
     (status, Json(value)).into_response()
 }
 
 /// An error as peers see it.
-pub(crate) fn refusal(fault: &Fault) -> Response {
+pub fn refusal(fault: &Fault) -> Response {
     let status = StatusCode::from_u16(fault.http_status());
     refusal_with(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), fault)
 }
 
 /// An error under another status than its code's own.
-pub(crate) fn refusal_with(status: StatusCode, fault: &Fault) -> Response {
-    let body = ErrorBody { error: to_wire::error(fault) };
+pub fn refusal_with(status: StatusCode, fault: &Fault) -> Response {
+    let body = ErrorBody { error: error(fault) };
     let mut response = json(status, &body);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -70,25 +80,36 @@ pub(crate) fn refusal_with(status: StatusCode, fault: &Fault) -> Response {
     response
 }
 
+/// An error as it stands in messages.
+#[must_use]
+pub fn error(fault: &Fault) -> ErrorInfo {
+    ErrorInfo {
+        code: fault.code.as_str().to_owned(),
+        message: fault.message.clone(),
+        retryable: fault.retryable,
+        details: (!fault.details.is_empty()).then(|| fault.details.clone()),
+    }
+}
+
 /// Sets what holds for all answers.
-pub(crate) fn seal(response: &mut Response) {
+pub fn seal(response: &mut Response) {
     let headers = response.headers_mut();
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
 /// Something inside went wrong; nobody outside learns what.
-pub(crate) fn internal() -> Fault {
+pub fn internal() -> Fault {
     Fault::new(Code::CoreInternal, "Something inside the core went wrong; its log says more.")
 }
 
 /// A field or parameter cannot be used.
-pub(crate) fn invalid(field: &str, message: impl Into<String>) -> Fault {
+pub fn invalid(field: &str, message: impl Into<String>) -> Fault {
     Fault::new(Code::RequestInvalid, message).with("field", field)
 }
 
 /// What a peer named itself, cut so that an answer stays small.
-pub(crate) fn shortened(text: &str) -> String {
+pub fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 120;
     match text.char_indices().nth(CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

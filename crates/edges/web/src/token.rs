@@ -1,21 +1,31 @@
-//! Tokens that browsers send as a subprotocol of a WebSocket.
+//! Tokens of requests: in their header, or as a subprotocol of a WebSocket.
 //!
 //! A page cannot set headers when it opens a WebSocket, but it can name subprotocols. It offers
 //! `wharf.bearer.<token>` beside the one it wants to speak; the server never chooses that one.
 
-use axum::http::header::{SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method};
+use wharf_wire::ws::BEARER_SUBPROTOCOL;
 
-const BEARER: &str = "wharf.bearer.";
+/// The token in a request's header.
+#[must_use]
+pub fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = text.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
 
 /// The token that a request for a WebSocket offers, if it offers one and no other.
-pub(crate) fn token(parts: &Parts) -> Option<&str> {
+#[must_use]
+pub fn of_websocket(parts: &Parts) -> Option<&str> {
     let upgrade = parts.headers.get(UPGRADE)?.as_bytes();
     if parts.method != Method::GET || !upgrade.eq_ignore_ascii_case(b"websocket") {
         return None;
     }
-    let mut tokens = offered(&parts.headers).filter_map(|name| name.strip_prefix(BEARER));
+    let mut tokens =
+        offered(&parts.headers).filter_map(|name| name.strip_prefix(BEARER_SUBPROTOCOL));
     match (tokens.next(), tokens.next()) {
         (Some(token), None) if !token.is_empty() => Some(token),
         _ => None,
@@ -23,11 +33,12 @@ pub(crate) fn token(parts: &Parts) -> Option<&str> {
 }
 
 /// Takes tokens out of the subprotocols that are offered.
-pub(crate) fn forget_token(headers: &mut HeaderMap) {
+pub fn forget_token(headers: &mut HeaderMap) {
     if !headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
         return;
     }
-    let rest: Vec<&str> = offered(headers).filter(|name| !name.starts_with(BEARER)).collect();
+    let rest: Vec<&str> =
+        offered(headers).filter(|name| !name.starts_with(BEARER_SUBPROTOCOL)).collect();
     let rest = HeaderValue::from_str(&rest.join(", ")).ok().filter(|rest| !rest.is_empty());
     headers.remove(SEC_WEBSOCKET_PROTOCOL);
     if let Some(rest) = rest {
@@ -35,7 +46,8 @@ pub(crate) fn forget_token(headers: &mut HeaderMap) {
     }
 }
 
-fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+/// The subprotocols that a request offers.
+pub fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let values = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter();
     let texts = values.filter_map(|value| value.to_str().ok());
     texts.flat_map(|text| text.split(',')).map(str::trim).filter(|name| !name.is_empty())
@@ -57,8 +69,9 @@ mod tests {
 
     #[test]
     fn one_token_is_taken_from_a_request_for_a_websocket_only() {
-        let of =
-            |offered: &[&str]| token(&parts(Method::GET, "WebSocket", offered)).map(str::to_owned);
+        let of = |offered: &[&str]| {
+            of_websocket(&parts(Method::GET, "WebSocket", offered)).map(str::to_owned)
+        };
         assert_eq!(of(&["wharf.v1, wharf.bearer.t0k"]).as_deref(), Some("t0k"));
         assert_eq!(of(&["wharf.v1", "wharf.bearer.t0k"]).as_deref(), Some("t0k"));
         for none in [&[][..], &["wharf.v1"], &["wharf.bearer."], &["x.wharf.bearer.t0k"]] {
@@ -66,8 +79,8 @@ mod tests {
         }
         assert_eq!(of(&["wharf.bearer.a, wharf.bearer.b"]), None, "which one is meant?");
         let offered = ["wharf.bearer.t0k"];
-        assert_eq!(token(&parts(Method::POST, "websocket", &offered)), None);
-        assert_eq!(token(&parts(Method::GET, "h2c", &offered)), None);
+        assert_eq!(of_websocket(&parts(Method::POST, "websocket", &offered)), None);
+        assert_eq!(of_websocket(&parts(Method::GET, "h2c", &offered)), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! does, or with a comment when the core stops or its reader's token is not good any more.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -16,16 +17,14 @@ use bytes::Bytes;
 use futures::Stream;
 use futures::stream::BoxStream;
 use tokio::time::{Instant, Sleep};
-use tokio_util::sync::WaitForCancellationFutureOwned;
-
-use crate::app::App;
-use crate::metrics::Gauge;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 /// Text that is gathered before it is handed over, when that much is there already.
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// A message with a name and data, which must be one line; `id` lets its reader come back.
-pub(crate) fn message(id: Option<u64>, name: &str, data: &str) -> String {
+#[must_use]
+pub fn message(id: Option<u64>, name: &str, data: &str) -> String {
     metrics::counter!("wharf_http_events_total").increment(1);
     match id {
         Some(id) => format!("id: {id}\nevent: {name}\ndata: {data}\n\n"),
@@ -34,15 +33,16 @@ pub(crate) fn message(id: Option<u64>, name: &str, data: &str) -> String {
 }
 
 /// A comment, which readers skip.
-pub(crate) fn comment(text: &str) -> String {
+#[must_use]
+pub fn comment(text: &str) -> String {
     format!(": {text}\n\n")
 }
 
 /// Whether a reader may still read.
-pub(crate) type Allowed = Box<dyn Fn() -> bool + Send>;
+pub type Allowed = Box<dyn Fn() -> bool + Send>;
 
 /// A source of messages and comments as a stream of bytes.
-pub(crate) struct Sse {
+pub struct Sse {
     /// What is still to come; empty text stands for nothing.
     source: Option<BoxStream<'static, String>>,
     /// What is ready to be handed over.
@@ -53,27 +53,27 @@ pub(crate) struct Sse {
     /// What is said when the core stops.
     farewell: &'static str,
     allowed: Allowed,
-    _counted: Gauge,
 }
 
 impl Sse {
-    /// A stream of what `source` gives while it is `allowed`, until the core says farewell.
-    pub(crate) fn new(
+    /// A stream of what `source` gives while it is `allowed`, until the core closes it with a
+    /// farewell.
+    #[must_use]
+    pub fn new(
         source: BoxStream<'static, String>,
-        farewell: &'static str,
         allowed: Allowed,
-        app: &App,
+        keep_alive: Duration,
+        closing: CancellationToken,
+        farewell: &'static str,
     ) -> Self {
-        let keep_alive = app.limits.keep_alive;
         Self {
             source: Some(source),
             text: String::new(),
             keep_alive,
             quiet_until: Box::pin(tokio::time::sleep(keep_alive)),
-            closing: Box::pin(app.stops.closing.clone().cancelled_owned()),
+            closing: Box::pin(closing.cancelled_owned()),
             farewell,
             allowed,
-            _counted: Gauge::up("wharf_http_event_streams"),
         }
     }
 
@@ -87,15 +87,20 @@ impl Sse {
     }
 }
 
-impl IntoResponse for Sse {
-    fn into_response(self) -> Response {
-        let headers = [
-            (CONTENT_TYPE.as_str(), "text/event-stream"),
-            (CACHE_CONTROL.as_str(), "no-store"),
-            // Proxies that collect answers would hold events back.
-            ("x-accel-buffering", "no"),
-        ];
-        (headers, Body::from_stream(self)).into_response()
+/// An answer that is a stream of events.
+pub fn respond(events: impl Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let headers = [
+        (CONTENT_TYPE.as_str(), "text/event-stream"),
+        (CACHE_CONTROL.as_str(), "no-store"),
+        // Proxies that collect answers would hold events back.
+        ("x-accel-buffering", "no"),
+    ];
+    (headers, Body::from_stream(events)).into_response()
+}
+
+impl fmt::Debug for Sse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sse").finish_non_exhaustive()
     }
 }
 

@@ -1,0 +1,303 @@
+//! The one loop that moves frames.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::time::{Instant, timeout, timeout_at};
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Pings, Session};
+
+use crate::sleep_until;
+
+/// Bytes that are taken in one go, but for one frame that is larger.
+const BYTES_AT_ONCE: usize = 1024 * 1024;
+
+/// Whoever a connection belongs to.
+pub trait Owner: Send {
+    /// Its session.
+    type Session: Session + Send;
+    /// What reaches the connection from inside.
+    type Command: Send;
+
+    /// Frames that are taken in one go before their events are looked at, if they are there.
+    const FRAMES_AT_ONCE: usize = 1;
+
+    /// The session.
+    fn session(&mut self) -> &mut Self::Session;
+
+    /// Now, on the clock of the session.
+    fn now(&self) -> Moment;
+
+    /// Passes on what arrived.
+    fn receive(&mut self, incoming: Incoming<'_>) {
+        let now = self.now();
+        self.session().receive(now, incoming);
+    }
+
+    /// Handles everything that the session has to say. A break gives the connection back to the
+    /// caller of [`pump`].
+    fn work(&mut self) -> impl Future<Output = ControlFlow<()>> + Send;
+
+    /// The next command. It may be dropped before it is ready, and then loses nothing.
+    fn next(&mut self) -> impl Future<Output = Self::Command> + Send;
+
+    /// Does what is commanded.
+    fn obey(&mut self, command: Self::Command) -> impl Future<Output = ()> + Send;
+}
+
+/// Where frames come from.
+pub trait Source: Send {
+    /// The next frame. It may be dropped before it is ready, and then loses nothing.
+    fn next(&mut self) -> impl Future<Output = Received<'_>> + Send;
+}
+
+/// What came out of a source.
+#[derive(Debug)]
+pub enum Received<'a> {
+    /// A frame.
+    Frame(Incoming<'a>),
+    /// The last that can be read.
+    Last(Incoming<'a>),
+    /// Nothing more will come.
+    End(Closed),
+}
+
+/// Where frames go.
+pub trait Sink: Send {
+    /// Whether a frame can be taken now.
+    fn is_ready(&mut self) -> Result<bool, Closed>;
+
+    /// Takes a frame, when it is ready for one.
+    fn start(&mut self, frame: Outgoing) -> Result<(), Closed>;
+
+    /// Sends what was taken. It may be dropped before it is ready, and then loses nothing.
+    fn flush(&mut self) -> impl Future<Output = Result<(), Closed>> + Send;
+
+    /// Ends the connection, where it has no last frame that does.
+    fn shutdown(&mut self) -> impl Future<Output = ()> + Send {
+        async {}
+    }
+}
+
+/// How long a peer is waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// How long it may take to read a frame; for ever if the session itself sees to that.
+    pub write: Option<Duration>,
+    /// How long the last frames may take.
+    pub close: Duration,
+    /// Whether it is waited for after the last frame, so that it can read that.
+    pub lingers: bool,
+}
+
+/// How a connection was left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finished {
+    /// It is over.
+    Over,
+    /// The owner wanted to have it back.
+    GivenBack,
+}
+
+/// Runs a session until its connection is of no use any more.
+pub async fn pump(
+    source: &mut impl Source,
+    sink: &mut impl Sink,
+    owner: &mut impl Owner,
+    patience: Patience,
+) -> Finished {
+    // Until when what is being written may take.
+    let mut written_by: Option<Instant> = None;
+    let mut is_writing = false;
+    let mut closed_by: Option<Instant> = None;
+    loop {
+        let gives_back = owner.work().await.is_break();
+        let filled = match fill(sink, owner.session()) {
+            Ok(filled) => filled,
+            Err(how) => return lost(sink, owner, patience, how).await,
+        };
+        if filled != Filled::Nothing {
+            is_writing = true;
+            written_by = patience.write.map(|write| Instant::now() + write);
+        }
+        if filled == Filled::Last {
+            let by = closed_by.unwrap_or_else(|| Instant::now() + patience.close);
+            // A peer that does not take it is gone.
+            let _ = timeout_at(by, farewell(source, sink, patience.lingers)).await;
+            return Finished::Over;
+        }
+        if gives_back {
+            return Finished::GivenBack;
+        }
+        let is_closed = owner.session().is_closed();
+        if is_closed {
+            let by = closed_by.get_or_insert_with(|| Instant::now() + patience.close);
+            if !is_writing {
+                let _ = timeout_at(*by, sink.shutdown()).await;
+                return Finished::Over;
+            }
+        }
+        let reads = owner.session().wants_input();
+        let now = owner.now();
+        let wake = owner.session().deadline().map(|ms| until(now, ms));
+        let stuck = if is_closed { closed_by } else { written_by.filter(|_| is_writing) };
+        tokio::select! {
+            received = source.next(), if reads => {
+                if let ControlFlow::Break(how) = take(owner, received) {
+                    end(sink, owner, patience, how).await;
+                } else {
+                    take_more(source, sink, owner, patience).await;
+                }
+            }
+            flushed = sink.flush(), if is_writing => match flushed {
+                Ok(()) => is_writing = false,
+                Err(how) => return lost(sink, owner, patience, how).await,
+            },
+            command = owner.next(), if !is_closed => owner.obey(command).await,
+            () = sleep_until(wake) => {
+                let now = owner.now();
+                owner.session().tick(now);
+            }
+            () = sleep_until(stuck) => {
+                return lost(sink, owner, patience, Closed::NotReading).await;
+            }
+        }
+    }
+}
+
+/// Lets a peer close the connection in its own way, for so long.
+pub async fn linger(mut source: impl Source, mut sink: impl Sink, patience: Duration) {
+    let mut pings = Pings::of_a_stranger();
+    let rest = async {
+        while let Received::Frame(incoming) = source.next().await {
+            if incoming == Incoming::Ping && !pings.take(0) {
+                return;
+            }
+        }
+    };
+    if timeout(patience, rest).await.is_err() {
+        hang_up(&mut sink, 1000, String::new(), patience).await;
+    }
+}
+
+/// Closes a connection that no session runs on.
+pub async fn hang_up(sink: &mut impl Sink, code: u16, reason: String, patience: Duration) {
+    // Whether the peer hears of it does not matter any more.
+    let _ = timeout(patience, send(sink, Outgoing::Close { code, reason })).await;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    Nothing,
+    Some,
+    Last,
+}
+
+/// Hands on what the session wants to send, as far as there is room for it.
+fn fill(sink: &mut impl Sink, session: &mut impl Session) -> Result<Filled, Closed> {
+    let mut filled = Filled::Nothing;
+    while sink.is_ready()? {
+        let Some(frame) = session.poll_send() else { break };
+        let is_last = matches!(frame, Outgoing::Close { .. });
+        sink.start(frame)?;
+        if is_last {
+            return Ok(Filled::Last);
+        }
+        filled = Filled::Some;
+    }
+    Ok(filled)
+}
+
+/// Passes on what was received; breaks if it was the last.
+fn take(owner: &mut impl Owner, received: Received<'_>) -> ControlFlow<Closed, usize> {
+    match received {
+        Received::Frame(incoming) => {
+            owner.receive(incoming);
+            ControlFlow::Continue(match incoming {
+                Incoming::Text(text) => text.len(),
+                Incoming::Bytes(bytes) => bytes.len(),
+                _ => 0,
+            })
+        }
+        Received::Last(incoming) => {
+            owner.receive(incoming);
+            ControlFlow::Break(Closed::Broken("what came is no frame".to_owned()))
+        }
+        Received::End(how) => ControlFlow::Break(how),
+    }
+}
+
+/// Takes what is there already.
+async fn take_more<O: Owner>(
+    source: &mut impl Source,
+    sink: &mut impl Sink,
+    owner: &mut O,
+    patience: Patience,
+) {
+    let mut bytes = 0;
+    for _ in 1..O::FRAMES_AT_ONCE {
+        if bytes >= BYTES_AT_ONCE || !owner.session().wants_input() {
+            return;
+        }
+        let Some(received) = source.next().now_or_never() else { return };
+        match take(owner, received) {
+            ControlFlow::Continue(count) => bytes += count,
+            ControlFlow::Break(how) => return end(sink, owner, patience, how).await,
+        }
+    }
+}
+
+/// Nothing more can be read.
+async fn end(sink: &mut impl Sink, owner: &mut impl Owner, patience: Patience, how: Closed) {
+    if owner.session().is_closed() {
+        return;
+    }
+    if matches!(how, Closed::With { .. }) {
+        // The peer's farewell is returned; whoever does not take it is gone.
+        let _ = timeout(patience.close, sink.flush()).await;
+    }
+    let now = owner.now();
+    owner.session().end(now, how);
+}
+
+/// Nothing more can be written, but perhaps why.
+async fn lost(
+    sink: &mut impl Sink,
+    owner: &mut impl Owner,
+    patience: Patience,
+    how: Closed,
+) -> Finished {
+    let now = owner.now();
+    let is_slow = how == Closed::NotReading && !owner.session().is_closed();
+    if !owner.session().is_closed() {
+        owner.session().end(now, how);
+    }
+    if is_slow && let Some(last) = owner.session().poll_send() {
+        // It was told to read; perhaps it does for a moment.
+        let _ = timeout(patience.close, send(sink, last)).await;
+    }
+    let _ = owner.work().await;
+    Finished::Over
+}
+
+/// Sends a frame however long it takes.
+async fn send(sink: &mut impl Sink, frame: Outgoing) -> Result<(), Closed> {
+    while !sink.is_ready()? {
+        sink.flush().await?;
+    }
+    sink.start(frame)?;
+    sink.flush().await
+}
+
+/// Sends the last frames, and waits until the peer has closed the connection, too.
+async fn farewell(source: &mut impl Source, sink: &mut impl Sink, lingers: bool) {
+    if sink.flush().await.is_ok() && lingers {
+        // What the peer still sends is of no interest, but must be taken for it to read on.
+        while let Received::Frame(_) = source.next().await {}
+    }
+}
+
+/// When so many milliseconds are reached on a clock on which it is now that moment.
+fn until(now: Moment, ms: u64) -> Instant {
+    Instant::now() + Duration::from_millis(ms.saturating_sub(now.ms))
+}

@@ -1,0 +1,210 @@
+//! WebSockets as connections.
+
+use std::pin::Pin;
+
+use futures::future::poll_fn;
+use futures::stream::{SplitSink, SplitStream};
+use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
+use tokio_tungstenite::tungstenite::error::CapacityError;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{self, Message};
+use wharf_protocol::{Closed, Incoming, Outgoing};
+
+use crate::{Received, Sink, Source};
+
+/// Bytes that a close frame has room for beside its code.
+const REASON_BYTES_MAX: usize = 120;
+/// What a close frame without a code stands for.
+const NO_CODE: u16 = 1005;
+
+/// A message of a library for WebSockets.
+pub trait WebSocketMessage: Send + Sized {
+    /// What it means; `None` if it means nothing.
+    fn received(&self) -> Option<Received<'_>>;
+
+    /// What is to be sent as a message.
+    fn sent(outgoing: Outgoing) -> Self;
+}
+
+/// An error of such a library.
+pub trait WebSocketError: Send {
+    /// What it means for a connection.
+    fn received(&self) -> Received<'static>;
+}
+
+/// The half of a WebSocket that is read.
+#[derive(Debug)]
+pub struct FrameSource<T, M> {
+    half: SplitStream<T>,
+    message: Option<M>,
+}
+
+/// The half of a WebSocket that is written.
+#[derive(Debug)]
+pub struct FrameSink<T, M>(SplitSink<T, M>);
+
+/// Both halves of a WebSocket.
+pub fn split_frames<T, M, E>(socket: T) -> (FrameSource<T, M>, FrameSink<T, M>)
+where
+    T: futures::Stream<Item = Result<M, E>> + futures::Sink<M, Error = E>,
+{
+    let (sink, half) = socket.split();
+    (FrameSource { half, message: None }, FrameSink(sink))
+}
+
+impl<T, M, E> Source for FrameSource<T, M>
+where
+    T: futures::Stream<Item = Result<M, E>> + Send + Unpin,
+    M: WebSocketMessage,
+    E: WebSocketError,
+{
+    async fn next(&mut self) -> Received<'_> {
+        loop {
+            match self.half.next().await {
+                Some(Ok(message)) if message.received().is_some() => {
+                    let received = self.message.insert(message).received();
+                    return received.unwrap_or(Received::Frame(Incoming::Pong));
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return error.received(),
+                None => return Received::End(Closed::ended()),
+            }
+        }
+    }
+}
+
+impl<T, M, E> Sink for FrameSink<T, M>
+where
+    T: futures::Sink<M, Error = E> + Send + Unpin,
+    M: WebSocketMessage,
+    E: WebSocketError,
+{
+    fn is_ready(&mut self) -> Result<bool, Closed> {
+        let ready = poll_fn(|cx| futures::Sink::poll_ready(Pin::new(&mut self.0), cx));
+        match ready.now_or_never() {
+            Some(ready) => ready.map(|()| true).map_err(|error| broken(&error)),
+            None => Ok(false),
+        }
+    }
+
+    fn start(&mut self, frame: Outgoing) -> Result<(), Closed> {
+        self.0.start_send_unpin(M::sent(frame)).map_err(|error| broken(&error))
+    }
+
+    async fn flush(&mut self) -> Result<(), Closed> {
+        self.0.flush().await.map_err(|error| broken(&error))
+    }
+}
+
+fn broken(error: &impl WebSocketError) -> Closed {
+    match error.received() {
+        Received::End(closed) => closed,
+        Received::Frame(_) | Received::Last(_) => Closed::Broken("it failed".to_owned()),
+    }
+}
+
+impl WebSocketMessage for Message {
+    fn received(&self) -> Option<Received<'_>> {
+        Some(match self {
+            Self::Text(text) => Received::Frame(Incoming::Text(text.as_str())),
+            Self::Binary(bytes) => Received::Frame(Incoming::Bytes(bytes)),
+            Self::Ping(_) => Received::Frame(Incoming::Ping),
+            Self::Pong(_) => Received::Frame(Incoming::Pong),
+            Self::Close(frame) => {
+                let frame = frame.as_ref();
+                let code = frame.map_or(NO_CODE, |frame| frame.code.into());
+                closed(code, frame.map_or("", |frame| frame.reason.as_str()))
+            }
+            Self::Frame(_) => return None,
+        })
+    }
+
+    fn sent(outgoing: Outgoing) -> Self {
+        match outgoing {
+            Outgoing::Text(text) => Self::text(text),
+            Outgoing::Bytes(bytes) => Self::binary(bytes),
+            Outgoing::Ping => Self::Ping(tungstenite::Bytes::new()),
+            Outgoing::Close { code, reason } => {
+                Self::Close(Some(CloseFrame { code: code.into(), reason: short(reason).into() }))
+            }
+        }
+    }
+}
+
+impl WebSocketError for tungstenite::Error {
+    fn received(&self) -> Received<'static> {
+        let how = match self {
+            Self::Capacity(CapacityError::MessageTooLong { .. }) => {
+                return Received::Last(Incoming::TooLarge);
+            }
+            Self::Utf8(_) => return Received::Last(Incoming::NotText),
+            Self::Protocol(tungstenite::error::ProtocolError::ResetWithoutClosingHandshake) => {
+                "it ended".to_owned()
+            }
+            Self::Protocol(_) => return Received::Last(Incoming::NotAFrame),
+            Self::WriteBufferFull(_) => return Received::End(Closed::NotReading),
+            Self::Io(error) => error.kind().to_string(),
+            Self::ConnectionClosed | Self::AlreadyClosed => "it ended".to_owned(),
+            _ => "it failed".to_owned(),
+        };
+        Received::End(Closed::Broken(how))
+    }
+}
+
+fn closed(code: u16, reason: &str) -> Received<'static> {
+    Received::End(Closed::With { code, reason: reason.to_owned() })
+}
+
+/// A close frame has little room.
+fn short(mut reason: String) -> String {
+    let end = (0..=reason.len().min(REASON_BYTES_MAX)).rev();
+    let end = end.into_iter().find(|&at| reason.is_char_boundary(at));
+    reason.truncate(end.unwrap_or(0));
+    reason
+}
+
+#[cfg(feature = "axum")]
+mod of_axum {
+    use axum::extract::ws::{CloseFrame, Message};
+
+    use super::{
+        Incoming, NO_CODE, Outgoing, Received, WebSocketError, WebSocketMessage, closed, short,
+        tungstenite,
+    };
+
+    impl WebSocketMessage for Message {
+        fn received(&self) -> Option<Received<'_>> {
+            Some(match self {
+                Self::Text(text) => Received::Frame(Incoming::Text(text.as_str())),
+                Self::Binary(bytes) => Received::Frame(Incoming::Bytes(bytes)),
+                Self::Ping(_) => Received::Frame(Incoming::Ping),
+                Self::Pong(_) => Received::Frame(Incoming::Pong),
+                Self::Close(frame) => {
+                    let frame = frame.as_ref();
+                    let code = frame.map_or(NO_CODE, |frame| frame.code);
+                    closed(code, frame.map_or("", |frame| frame.reason.as_str()))
+                }
+            })
+        }
+
+        fn sent(outgoing: Outgoing) -> Self {
+            match outgoing {
+                Outgoing::Text(text) => Self::Text(text.into()),
+                Outgoing::Bytes(bytes) => Self::Binary(bytes.into()),
+                Outgoing::Ping => Self::Ping(axum::body::Bytes::new()),
+                Outgoing::Close { code, reason } => {
+                    Self::Close(Some(CloseFrame { code, reason: short(reason).into() }))
+                }
+            }
+        }
+    }
+
+    impl WebSocketError for axum::Error {
+        fn received(&self) -> Received<'static> {
+            match std::error::Error::source(self).and_then(|it| it.downcast_ref()) {
+                Some(error) => tungstenite::Error::received(error),
+                None => Received::End(wharf_protocol::Closed::Broken("it failed".to_owned())),
+            }
+        }
+    }
+}
