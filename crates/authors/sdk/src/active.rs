@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Agent;
-use crate::exposed::Exposed;
-use crate::scope::{Place, Scope, Within};
+use crate::calls::exposed::Exposed;
+use crate::calls::scope::{Place, Scope, Within};
 
 /// An instance of an agent. Its tools are called through it: `SEARCH.call(&flight, trip)`. It ends
 /// when it and its clones are dropped, or with the scope in which it was activated.

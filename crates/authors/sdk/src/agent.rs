@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use wharf_vocab::Fault;
 
-use crate::any_layer::AnyLayer;
+use crate::calls::any_layer::AnyLayer;
+use crate::calls::layer::{FromFn, Lane, Layer, Next};
+use crate::calls::life::Identity;
+use crate::calls::scope::{Scope, Within};
+use crate::calls::tables::Stands;
+use crate::calls::tool::{Named, TakesImplementation};
 use crate::error::Error;
-use crate::layer::{FromFn, Lane, Layer, Next};
-use crate::life::Identity;
-use crate::scope::{Scope, Within};
-use crate::tables::Stands;
-use crate::tool::{Named, TakesImplementation};
 use crate::transport::Transport;
 use crate::{Active, Cx, Data, Implemented, Tool, schema};
 

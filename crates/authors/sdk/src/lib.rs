@@ -35,51 +35,37 @@
 
 mod active;
 mod agent;
-mod any_layer;
 pub mod builtin;
-mod call;
-mod chain;
+mod calls;
 mod cx;
 mod error;
-mod exposed;
-pub mod file;
 pub mod host;
-mod job;
-mod layer;
 pub mod layers;
-mod life;
-mod name;
 pub mod operative;
-mod place;
 #[cfg(feature = "ws")]
 pub mod principal;
 pub mod process;
-mod progress;
-mod remote;
 mod schema;
-mod scope;
-mod spent;
-mod tables;
-mod tool;
 #[cfg(feature = "toolserver")]
 pub mod toolserver;
 pub mod transport;
-mod wire;
 
 pub use active::Active;
 pub use agent::{Activation, Agent};
-pub use any_layer::{AnyLayer, Around};
 pub use builtin::Answer;
-pub use call::Call;
+pub use calls::any_layer::{AnyLayer, Around};
+pub use calls::call::Call;
+pub use calls::exposed::{Definition, Exposed};
+pub use calls::layer::{Lane, Layer, Next};
+pub use calls::scope::{Place, Scope, Within};
+pub use calls::tool::{
+    Data, Function, Implemented, Named, Open, TakesImplementation, Terms, Tool, boxed,
+};
 pub use cx::{CallBuilder, Cx, RunningCall, directive_required};
 pub use error::Error;
-pub use exposed::{Definition, Exposed};
-pub use file::File;
-pub use layer::{Lane, Layer, Next};
+pub use host::file::{self, File};
 pub use process::AgentProcess;
 pub use schemars::JsonSchema;
-pub use scope::{Place, Scope, Within};
-pub use tool::{Data, Function, Implemented, Named, Open, TakesImplementation, Terms, Tool, boxed};
 pub use transport::Transport;
 /// ```
 /// use serde::{Deserialize, Serialize};

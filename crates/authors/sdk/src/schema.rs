@@ -35,7 +35,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     fn of(schema: Value) -> Self {
-        let validator = crate::exposed::compile(&schema);
+        let validator = compile(&schema);
         Self { schema, validator }
     }
 
@@ -49,6 +49,11 @@ impl Shape {
             Err(why) => Some((String::new(), why.clone())),
         }
     }
+}
+
+/// Compiles a schema.
+pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
+    jsonschema::draft202012::new(schema).map_err(|error| format!("{}", error.masked()))
 }
 
 /// What is known of the types of this program. There are only so many, so nothing is forgotten.

@@ -34,7 +34,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wharf_vocab::{Code, Fault};
 
-use crate::wire::Wire;
+use crate::calls::wire::Wire;
 use crate::{Cx, Tool, Within, schema};
 
 pub use values::{Answer, Completion, Level, Message, Notice, Prompt, Question, Said};

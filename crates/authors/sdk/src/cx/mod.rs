@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use wharf_vocab::{Code, Fault};
 
-use crate::job::Called;
-use crate::scope::{Place, Scope, Within};
+use crate::calls::job::Called;
+use crate::calls::scope::{Place, Scope, Within};
 
 /// A call that a tool works on: where it was made, and ways to say how it goes. Cheap to clone.
 ///

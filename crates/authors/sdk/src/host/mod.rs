@@ -24,10 +24,12 @@
 
 mod bridge;
 mod cancel;
+pub mod file;
 mod info;
 mod served;
 
-pub use bridge::{Bridge, Reached};
+pub use crate::calls::reached::Reached;
+pub use bridge::Bridge;
 pub use cancel::Cancel;
 pub(crate) use cancel::canceled;
 pub use info::CallInfo;
@@ -43,7 +45,7 @@ use wharf_vocab::{Code, Executed, Fault, Micro, Object};
 use wharf_wire::agent_v1::Chunk;
 
 use crate::builtin::{Answer, Notice, Question};
-use crate::file::Files;
+use crate::host::file::Files;
 
 /// Whoever serves a call: where its progress goes, and what it can reach.
 pub trait Host: Send + Sync + 'static {
@@ -136,11 +138,18 @@ fn done<T: Send + 'static>(result: Result<T, Fault>) -> BoxFuture<'static, Resul
     Box::pin(std::future::ready(result))
 }
 
-/// The fault of a tool that wants what the way in which it is served does not have.
+/// The fault of a tool that wants something of a core that cannot be reached.
 pub(crate) fn unavailable(what: &str) -> Fault {
     let message = format!(
-        "The tool cannot {what} where it is served, because there is no way back to the core; \
+        "The tool cannot {what}, because the way in which it is served has no way back to the core; \
          serve it as an agent process, as an operative or embedded."
     );
+    Fault::new(Code::ToolUnavailable, message).executed(Executed::Maybe)
+}
+
+/// The fault of a tool that wants files where there are none.
+pub(crate) fn no_files() -> Fault {
+    let message = "The tool cannot use files the way in which it is served; serve it as an agent \
+                   process or as a tool server.";
     Fault::new(Code::ToolUnavailable, message).executed(Executed::Maybe)
 }

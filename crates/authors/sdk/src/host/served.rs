@@ -10,12 +10,12 @@ use wharf_vocab::{Fault, Object};
 
 use super::{Bridge, Host, Hosted};
 use crate::Within as _;
+use crate::calls::exposed::Exposed;
+use crate::calls::scope::Scope;
+use crate::calls::tool::Terms;
+use crate::calls::wire::Wire;
 use crate::error::Error;
-use crate::exposed::Exposed;
-use crate::file;
-use crate::scope::Scope;
-use crate::tool::Terms;
-use crate::wire::Wire;
+use crate::host::file;
 
 /// Pieces of progress that may wait for the host; beyond it the tool waits.
 const WAITING_MAX: usize = 16;

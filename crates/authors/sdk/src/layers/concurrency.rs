@@ -1,11 +1,11 @@
 //! So many calls at once.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Semaphore, TryAcquireError};
 use wharf_vocab::{Code, Executed, Fault};
 
-use super::line::Line;
 use crate::{AnyLayer, Around};
 
 /// Lets so many calls through at once; the others wait in the order in which they came. When the
@@ -71,4 +71,37 @@ impl AnyLayer for Concurrency {
 fn busy(tool: &str) -> Fault {
     let message = format!("The tool {tool:?} has too many calls in line.");
     Fault::new(Code::ToolBusy, message).executed(Executed::No)
+}
+
+/// How many may wait in a line when nothing else is said.
+pub(super) const WAITING_MAX: usize = 1_024;
+
+/// Counts those who wait, so that a line has an end.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    waiting: Arc<AtomicUsize>,
+    pub(super) waiting_max: usize,
+}
+
+impl Line {
+    pub(super) fn new() -> Self {
+        Self { waiting: Arc::default(), waiting_max: WAITING_MAX }
+    }
+
+    /// A place in the line, unless it is full.
+    pub(super) fn join(&self) -> Option<Waiting> {
+        let before = self.waiting.fetch_add(1, Ordering::AcqRel);
+        let waiting = Waiting(Arc::clone(&self.waiting));
+        (before < self.waiting_max).then_some(waiting)
+    }
+}
+
+/// A place in a line, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Waiting(Arc<AtomicUsize>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }

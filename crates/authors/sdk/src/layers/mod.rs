@@ -22,7 +22,6 @@
 mod approve;
 mod cache;
 mod concurrency;
-mod line;
 mod rate_limit;
 mod redact;
 mod retry;

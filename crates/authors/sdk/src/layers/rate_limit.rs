@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use wharf_vocab::{Code, Executed, Fault};
 
-use super::line::Line;
+use super::concurrency::Line;
 use crate::{AnyLayer, Around};
 
 /// Lets so many calls begin in a time; the others wait in the order in which they came, or are

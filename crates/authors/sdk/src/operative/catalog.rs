@@ -7,8 +7,8 @@ use wharf_protocol::tool::ToolRequest;
 use wharf_wire::tool_v1::{Kind, OfferedTool, method};
 
 use crate::Place;
-use crate::exposed::Exposed;
-use crate::wire::Wire;
+use crate::calls::exposed::Exposed;
+use crate::calls::wire::Wire;
 
 /// The tools that are served.
 pub(super) struct Catalog {

@@ -1,58 +1,55 @@
 //! Reading from and writing to addresses of the artifact store.
 //!
-//! As much HTTP as that takes, so that agents need no client: one request per connection over
-//! plain `http://`, which is what a core's own store speaks on loopback. A fenced agent that was
-//! approved for the store goes through the proxy it was told of. What a store elsewhere offers
-//! under `https://` is read by a client of the author's choice.
+//! One request per connection over plain `http://`, which is what a core's own store speaks on
+//! loopback. A fenced agent that was approved for the store goes through the proxy it was told
+//! of. What a store elsewhere offers under `https://` is read by a client of the author's choice.
 
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::pin::pin;
 use std::time::Duration;
 
-use tokio::io::{
-    AsyncBufRead as _, AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _,
-    BufReader, ReadBuf,
-};
+use bytes::Bytes;
+use futures::{TryStreamExt as _, stream};
+use http_body_util::{BodyExt as _, Empty, StreamBody};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HOST};
+use hyper::{Method, Request, Response, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::io::StreamReader;
 use wharf_vocab::{Code, Fault};
 
 /// How long nothing may happen.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// Most bytes of an answer's head.
-const HEAD_BYTES_MAX: u64 = 64 * 1024;
 /// What is read and written in one go.
 const PIECE_BYTES: usize = 256 * 1024;
-
-/// An address, taken apart.
-#[derive(Debug)]
-struct Address<'a> {
-    /// Host and port as they stand there.
-    authority: &'a str,
-    /// Path and query.
-    path: &'a str,
-}
 
 /// Whether a text is an address and not a path.
 pub(super) fn is_address(text: &str) -> bool {
     text.contains("://")
 }
 
-/// The bytes at an address, as they come. What is at the end before its time is an error.
-#[derive(Debug)]
-pub(super) struct Body {
-    stream: BufReader<TcpStream>,
-    /// How much is still to come; unknown if the answer ends with the connection.
-    left: Option<u64>,
-    idle: Pin<Box<Sleep>>,
-}
-
-/// Begins to read what is at an address.
-pub(super) async fn get(url: &str) -> Result<Body, Fault> {
-    let mut stream = BufReader::with_capacity(PIECE_BYTES, request(url, "GET", None).await?);
-    let left = answer(&mut stream).await?;
-    Ok(Body { stream, left, idle: Box::pin(sleep(IDLE_MAX)) })
+/// Begins to read what is at an address. What is at the end before its time is an error.
+pub(super) async fn get(url: &str) -> Result<impl AsyncRead + Send + use<>, Fault> {
+    let response = timeout(IDLE_MAX, send(url, Method::GET, None, Empty::new())).await;
+    let body = response.map_err(|_| unreachable())??.into_body();
+    let pieces = stream::try_unfold(body, async |mut body| {
+        loop {
+            let frame =
+                timeout(IDLE_MAX, body.frame()).await.map_err(|_| io::ErrorKind::TimedOut)?;
+            match frame.transpose().map_err(io::Error::other)?.map(Frame::into_data) {
+                Some(Ok(piece)) => return Ok(Some((piece, body))),
+                // Trailers are nobody's business.
+                Some(Err(_)) => {}
+                None => return Ok::<_, io::Error>(None),
+            }
+        }
+    });
+    Ok(StreamReader::new(Box::pin(pieces.into_stream())))
 }
 
 /// Writes exactly so many bytes to an address.
@@ -61,150 +58,98 @@ pub(super) async fn put(
     bytes: u64,
     body: &mut (impl AsyncRead + Unpin),
 ) -> Result<(), Fault> {
-    let mut stream = request(url, "PUT", Some(bytes)).await?;
-    let mut piece = vec![0; PIECE_BYTES];
-    let mut left = bytes;
-    while left > 0 {
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
-        let count = body.read(&mut piece[..most]).await.map_err(|_| short())?;
-        if count == 0 {
-            return Err(short());
+    let (pieces, mut receiver) = mpsc::channel::<io::Result<Frame<Bytes>>>(1);
+    let sent = StreamBody::new(stream::poll_fn(move |cx| receiver.poll_recv(cx)));
+    let mut answered = pin!(send(url, Method::PUT, Some(bytes), sent));
+    let read = async {
+        let mut left = bytes;
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+            let mut piece = vec![0; most];
+            let count = body.read(&mut piece).await.map_err(|_| short())?;
+            if count == 0 {
+                return Err(short());
+            }
+            piece.truncate(count);
+            left -= count as u64;
+            let taken = pieces.send(Ok(Frame::data(piece.into())));
+            if !matches!(timeout(IDLE_MAX, taken).await, Ok(Ok(()))) {
+                // The store may have said why before it closed the connection.
+                break;
+            }
         }
-        left -= count as u64;
-        let written = timeout(IDLE_MAX, stream.write_all(&piece[..count])).await;
-        if !matches!(written, Ok(Ok(()))) {
-            // The store may have said why before it closed the connection.
-            break;
-        }
-    }
-    answer(&mut BufReader::new(stream)).await.map(drop)
-}
-
-impl<'a> Address<'a> {
-    fn parse(url: &'a str) -> Option<Self> {
-        let rest = url.strip_prefix("http://")?;
-        let (authority, path) = rest.split_at(rest.find('/')?);
-        let plain = |text: &str| text.bytes().all(|b| b.is_ascii_graphic());
-        (!authority.is_empty() && plain(authority) && plain(path) && !path.contains('#'))
-            .then_some(Self { authority, path })
-    }
-
-    fn host_and_port(&self) -> String {
-        let has_port = self.authority.rsplit(':').next().is_some_and(|port| {
-            port.len() < self.authority.len() && port.bytes().all(|b| b.is_ascii_digit())
-        });
-        if has_port { self.authority.to_owned() } else { format!("{}:80", self.authority) }
-    }
-}
-
-/// Connects and sends the head of a request.
-async fn request(url: &str, method: &str, bytes: Option<u64>) -> Result<TcpStream, Fault> {
-    let proxy = std::env::var("HTTP_PROXY").ok();
-    let (dial, head) = compose(url, method, bytes, proxy.as_deref()).ok_or_else(unknown)?;
-    let connected = async {
-        let mut stream = TcpStream::connect(dial).await?;
-        stream.set_nodelay(true)?;
-        stream.write_all(head.as_bytes()).await?;
-        Ok::<_, io::Error>(stream)
+        Ok(())
     };
-    match timeout(IDLE_MAX, connected).await {
-        Ok(Ok(stream)) => Ok(stream),
+    tokio::select! {
+        biased;
+        answered = &mut answered => return answered.map(drop),
+        read = read => read?,
+    }
+    drop(pieces);
+    timeout(IDLE_MAX, answered).await.map_err(|_| unreachable())?.map(drop)
+}
+
+/// Sends a request, and gives the answer if it is a good one.
+async fn send<B>(
+    url: &str,
+    method: Method,
+    bytes: Option<u64>,
+    body: B,
+) -> Result<Response<Incoming>, Fault>
+where
+    B: Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
+{
+    let proxy = std::env::var("HTTP_PROXY").ok();
+    let (dial, request) = compose(url, method, bytes, proxy.as_deref()).ok_or_else(unknown)?;
+    let connected = async {
+        let stream = TcpStream::connect(dial).await?;
+        stream.set_nodelay(true)?;
+        let mut client = http1::Builder::new();
+        let client = client.title_case_headers(true).handshake(TokioIo::new(stream));
+        client.await.map_err(io::Error::other)
+    };
+    let connected = timeout(IDLE_MAX, connected).await.map_err(|_| unreachable())?;
+    let (mut sender, connection) = connected.map_err(|_| unreachable())?;
+    // It ends with the answer; what goes wrong is said there.
+    tokio::spawn(connection);
+    let response = sender.send_request(request.map(|()| body)).await;
+    let response = response.map_err(|_| unreachable())?;
+    match response.status().as_u16() {
+        200 | 201 | 204 => Ok(response),
+        404 => Err(Fault::new(Code::ArtifactNotFound, "The file is not there any more.")),
+        403 => {
+            let message = "The artifact store does not take the call's address any more.";
+            Err(Fault::new(Code::StorageDenied, message))
+        }
         _ => Err(unreachable()),
     }
 }
 
-/// Where to connect, and what to send there first.
+/// Where to connect, and the head of what is sent there.
 fn compose(
     url: &str,
-    method: &str,
+    method: Method,
     bytes: Option<u64>,
     proxy: Option<&str>,
-) -> Option<(String, String)> {
-    let address = Address::parse(url)?;
+) -> Option<(String, Request<()>)> {
+    // A signature counts for the address as it stands, so nothing of it is made regular.
+    let uri: Uri = url.parse().ok().filter(|_| !url.contains('#'))?;
+    let path = uri.path_and_query().filter(|_| uri.scheme_str() == Some("http"))?;
+    let authority = uri.authority()?;
     let (dial, target) = match proxy.and_then(|proxy| proxy.strip_prefix("http://")) {
         // A proxy is told the whole address.
-        Some(proxy) => (proxy.trim_end_matches('/').to_owned(), url),
-        None => (address.host_and_port(), address.path),
+        Some(proxy) => (proxy.trim_end_matches('/').to_owned(), uri.clone()),
+        None => {
+            let port = authority.port_u16().unwrap_or(80);
+            (format!("{}:{port}", authority.host()), Uri::from(path.clone()))
+        }
     };
-    let length = bytes.map(|bytes| format!("Content-Length: {bytes}\r\n")).unwrap_or_default();
-    let head = format!(
-        "{method} {target} HTTP/1.1\r\nHost: {}\r\n{length}Connection: close\r\n\r\n",
-        address.authority
-    );
-    Some((dial, head))
-}
-
-/// Reads the head of an answer; how many bytes follow, if it says so.
-async fn answer(stream: &mut BufReader<TcpStream>) -> Result<Option<u64>, Fault> {
-    let head = timeout(IDLE_MAX, head(stream)).await;
-    let head = head.map_err(|_| unreachable())?.map_err(|_| unreachable())?;
-    let mut lines = head.lines();
-    let status = lines.next().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
-    match status {
-        "200" | "201" | "204" => {}
-        "404" => {
-            return Err(Fault::new(Code::ArtifactNotFound, "The file is not there any more."));
-        }
-        "403" => {
-            let message = "The artifact store does not take the call's address any more.";
-            return Err(Fault::new(Code::StorageDenied, message));
-        }
-        _ => return Err(unreachable()),
+    let mut request = Request::builder().method(method).uri(target);
+    request = request.header(HOST, authority.as_str()).header(CONNECTION, "close");
+    if let Some(bytes) = bytes {
+        request = request.header(CONTENT_LENGTH, bytes);
     }
-    let mut length = None;
-    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        if name.eq_ignore_ascii_case("transfer-encoding") {
-            return Err(unreachable());
-        }
-        if name.eq_ignore_ascii_case("content-length") {
-            length = Some(value.trim().parse().map_err(|_| unreachable())?);
-        }
-    }
-    Ok(length)
-}
-
-/// The lines before an answer's body, without those that only say that there is more to come.
-async fn head(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
-    let mut limited = stream.take(HEAD_BYTES_MAX);
-    loop {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            if limited.read_line(&mut head).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-        }
-        if !head.starts_with("HTTP/1.1 100 ") {
-            return Ok(head);
-        }
-    }
-}
-
-impl AsyncRead for Body {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.left == Some(0) || buf.remaining() == 0 {
-            return Poll::Ready(Ok(()));
-        }
-        let Poll::Ready(found) = Pin::new(&mut this.stream).poll_fill_buf(cx) else {
-            ready!(this.idle.as_mut().poll(cx));
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        };
-        let found = found?;
-        if found.is_empty() && this.left.is_some() {
-            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
-        }
-        let most = this.left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-        let count = found.len().min(buf.remaining()).min(most);
-        buf.put_slice(&found[..count]);
-        Pin::new(&mut this.stream).consume(count);
-        this.left = this.left.map(|left| left - count as u64);
-        this.idle.as_mut().reset(Instant::now() + IDLE_MAX);
-        Poll::Ready(Ok(()))
-    }
+    Some((dial, request.body(()).ok()?))
 }
 
 fn unreachable() -> Fault {
@@ -228,15 +173,17 @@ mod tests {
     #[test]
     fn a_proxy_is_told_the_whole_address_and_the_store_its_own_name() {
         let url = "http://store.example:9000/w/a?sig=1";
-        let (dial, head) = compose(url, "GET", None, None).expect("an address");
+        let (dial, request) = compose(url, Method::GET, None, None).expect("an address");
         assert_eq!(dial, "store.example:9000");
-        let rest = "Host: store.example:9000\r\nConnection: close\r\n\r\n";
-        assert_eq!(head, format!("GET /w/a?sig=1 HTTP/1.1\r\n{rest}"));
+        assert_eq!(request.uri(), "/w/a?sig=1");
+        assert_eq!(request.headers()[HOST], "store.example:9000");
+        assert_eq!(request.headers()[CONNECTION], "close");
         let proxy = Some("http://127.0.0.1:3128/");
-        let (dial, head) = compose(url, "PUT", Some(7), proxy).expect("an address");
+        let (dial, request) = compose(url, Method::PUT, Some(7), proxy).expect("an address");
         assert_eq!(dial, "127.0.0.1:3128");
-        let rest = "Host: store.example:9000\r\nContent-Length: 7\r\nConnection: close\r\n\r\n";
-        assert_eq!(head, format!("PUT {url} HTTP/1.1\r\n{rest}"));
+        assert_eq!(request.uri(), url);
+        assert_eq!(request.headers()[HOST], "store.example:9000");
+        assert_eq!(request.headers()[CONTENT_LENGTH], "7");
     }
 
     #[test]
@@ -247,14 +194,17 @@ mod tests {
             ("http://[::1]:9000/a", Some("[::1]:9000")),
             ("http://[::1]/a", Some("[::1]:80")),
             ("https://store.example/a", None),
-            ("http://store.example", None),
             ("http:///a", None),
             ("http://store.example/a b", None),
+            ("http://store.example/a#b", None),
             ("http://store.example/a\r\nX: y", None),
             ("/run/w/in/a", None),
         ] {
-            let address = Address::parse(url).map(|address| address.host_and_port());
-            assert_eq!(address.as_deref(), wanted, "{url}");
+            let dialed = compose(url, Method::GET, None, None).map(|(dial, _)| dial);
+            assert_eq!(dialed.as_deref(), wanted, "{url}");
         }
+        let url = "http://store.example/w//a/../b?x=%2f&y";
+        let (_, request) = compose(url, Method::GET, None, None).expect("an address");
+        assert_eq!(request.uri(), "/w//a/../b?x=%2f&y");
     }
 }

@@ -13,9 +13,9 @@ use tokio::runtime::Builder;
 use wharf_wire::agent_v1::ToolDefinition;
 
 use super::{Endpoint, connection};
+use crate::calls::exposed::is_name;
+use crate::calls::tool::TakesImplementation;
 use crate::host::{Served, served};
-use crate::name::is_name;
-use crate::tool::TakesImplementation;
 use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool};
 
 /// How long threads that a tool still blocks are waited for at the end.

@@ -8,8 +8,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use wharf_vocab::{Code, Executed, Fault, Object};
 
 use super::address;
-use crate::file::{Content, File, Files, Reader, cannot_read, cannot_write};
-use crate::name::is_name;
+use crate::calls::exposed::is_name;
+use crate::host::file::{Content, File, Files, Reader, cannot_read, cannot_write};
 
 /// Text above this size goes into a file.
 const INLINE_BYTES_MAX: usize = 256 * 1024;

@@ -17,9 +17,9 @@ use wharf_wire::agent_v1::{AnswerStatus, Chunk, InvokeId, NoticeLevel, QuestionI
 use super::connection::Command;
 use super::files::CallFiles;
 use crate::builtin::{Answer, Level, Notice, Question};
-use crate::exposed::compile;
-use crate::file::Files;
+use crate::host::file::Files;
 use crate::host::{CallInfo, CallRequest, Cancel, Host, Served, canceled};
+use crate::schema::compile;
 
 /// Largest piece of text in one message.
 const CHUNK_BYTES_MAX: usize = 64 * 1024;

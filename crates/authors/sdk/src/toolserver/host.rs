@@ -14,7 +14,7 @@ use wharf_wire::agent_v1::Chunk;
 use wharf_wire::run_v1::{LogLevel, Mode as RunMode, Phase, Written, code};
 
 use crate::builtin::{Level, Notice};
-use crate::file::{Content, File, Files, Reader};
+use crate::host::file::{Content, File, Files, Reader};
 use crate::host::{CallInfo, Cancel, Host};
 
 /// The largest file that is read into memory at once.

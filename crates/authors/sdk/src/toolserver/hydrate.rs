@@ -5,7 +5,7 @@ use wharf_toolserver::{Call, Failure};
 use wharf_wire::run_v1::code;
 
 use crate::Object;
-use crate::file::MARK;
+use crate::host::file::MARK;
 
 /// The largest file that becomes a value.
 const VALUE_BYTES_MAX: u64 = 16 * 1024 * 1024;

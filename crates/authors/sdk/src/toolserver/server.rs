@@ -21,9 +21,9 @@ use super::arguments::{self, Asked};
 use super::host::RunHost;
 use super::hydrate::hydrate;
 use super::{Listen, Options};
-use crate::exposed::compile;
+use crate::calls::tool::TakesImplementation;
 use crate::host::{Host, Served, served_by_name};
-use crate::tool::TakesImplementation;
+use crate::schema::compile;
 use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool, schema};
 
 /// Threads for connections and files; handlers have others.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use url::{ParseError, Position, Url, form_urlencoded};
+
 use super::Error;
 
 /// Where a peer is: `ws://`, `wss://`, `http://` or `https://`, a host, perhaps a port, a path and
@@ -16,113 +18,73 @@ use super::Error;
 /// assert_eq!(principal.to_string(), expected);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
-    scheme: Scheme,
-    host: String,
-    port: Option<u16>,
-    /// Begins with a slash.
-    path: String,
-    query: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scheme {
-    Ws,
-    Wss,
-    Http,
-    Https,
-}
+pub struct Address(Url);
 
 impl Address {
     /// Reads an address.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why| Error::Address { address: text.to_owned(), why };
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("it has no scheme"))?;
-        let scheme = match scheme {
-            "ws" => Scheme::Ws,
-            "wss" => Scheme::Wss,
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
-            _ => return Err(wrong("its scheme is none of ws, wss, http and https")),
-        };
         if text.bytes().any(|b| b <= b' ' || b == 0x7f) {
             return Err(wrong("it has spaces or control characters"));
         }
-        let rest = rest.split('#').next().unwrap_or_default();
-        let at = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(at);
-        if authority.contains('@') {
+        let mut url = Url::parse(text).map_err(|error| match error {
+            ParseError::RelativeUrlWithoutBase => wrong("it has no scheme"),
+            ParseError::InvalidPort => wrong("its port is no number"),
+            _ => wrong("it has no host"),
+        })?;
+        if !["ws", "wss", "http", "https"].contains(&url.scheme()) {
+            return Err(wrong("its scheme is none of ws, wss, http and https"));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong("it carries a user; use a token"));
         }
-        let (host, port) = match authority.rsplit_once(':') {
-            // The colons of an address in brackets are its own.
-            Some((host, port)) if !port.contains(']') => {
-                let port = port.parse().map_err(|_| wrong("its port is no number"))?;
-                (host, Some(port))
-            }
-            _ => (authority, None),
-        };
-        if host.is_empty() {
-            return Err(wrong("it has no host"));
-        }
-        let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let path = if path.is_empty() { "/" } else { path };
-        let (host, path, query) = (host.to_owned(), path.to_owned(), query.to_owned());
-        Ok(Self { scheme, host, port, path, query })
+        url.set_fragment(None);
+        Ok(Self(url))
     }
 
     /// The same place with another path below its own, and no query.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
-        let path = format!("{}/{}", self.path.trim_end_matches('/'), path.trim_start_matches('/'));
-        Self { path, query: String::new(), ..self.clone() }
+        let mut url = self.0.clone();
+        let above = self.0.path().trim_end_matches('/');
+        url.set_path(&format!("{above}/{}", path.trim_start_matches('/')));
+        url.set_query(None);
+        Self(url)
     }
 
     /// The same address with one more pair in its query.
     #[must_use]
     pub fn with(mut self, key: &str, value: &str) -> Self {
-        if !self.query.is_empty() {
-            self.query.push('&');
-        }
-        self.query.push_str(key);
-        self.query.push('=');
-        for byte in value.bytes() {
-            match byte {
-                b if b.is_ascii_alphanumeric() || b"-._~".contains(&b) => self.query.push(b.into()),
-                b => self.query.push_str(&format!("%{b:02X}")),
-            }
-        }
+        let before = self.0.query().map(|query| format!("{query}&")).unwrap_or_default();
+        // Spaces are written so that everybody reads them, not only who expects a form.
+        let pair: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
+        self.0.set_query(Some(&format!("{before}{key}={}", pair.replace('+', "%20"))));
         self
     }
 
     /// Whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
-        matches!(self.scheme, Scheme::Wss | Scheme::Https)
+        matches!(self.0.scheme(), "wss" | "https")
     }
 
     /// The host without the brackets that an address of IPv6 has.
     pub(crate) fn host(&self) -> &str {
-        self.host.trim_start_matches('[').trim_end_matches(']')
+        let host = self.0.host_str().unwrap_or_default();
+        host.trim_start_matches('[').trim_end_matches(']')
     }
 
     pub(crate) fn port(&self) -> u16 {
-        self.port.unwrap_or(if self.is_encrypted() { 443 } else { 80 })
+        self.0.port_or_known_default().unwrap_or(80)
     }
 
     /// Host and port as the header has them.
     pub(crate) fn authority(&self) -> String {
-        match self.port {
-            Some(port) => format!("{}:{port}", self.host),
-            None => self.host.clone(),
-        }
+        self.0[Position::BeforeHost..Position::AfterPort].to_owned()
     }
 
     /// Path and query as a request has them.
     pub(crate) fn target(&self) -> String {
-        match self.query.as_str() {
-            "" => self.path.clone(),
-            query => format!("{}?{query}", self.path),
-        }
+        self.0[Position::BeforePath..].to_owned()
     }
 
     /// The same address as a WebSocket has it.
@@ -135,13 +97,7 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = match self.scheme {
-            Scheme::Ws => "ws",
-            Scheme::Wss => "wss",
-            Scheme::Http => "http",
-            Scheme::Https => "https",
-        };
-        write!(f, "{scheme}://{}{}", self.authority(), self.target())
+        self.0.fmt(f)
     }
 }
 

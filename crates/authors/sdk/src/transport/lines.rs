@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::frames::{Broken, Frames};
+use super::link::{Broken, Frames};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::PollSender;
 
-use super::frames::{Broken, Frames};
+use super::link::{Broken, Frames};
 use super::{Link, Options};
 
 /// Frames that may wait in one direction.

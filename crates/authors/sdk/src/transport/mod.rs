@@ -7,18 +7,20 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 pub use wharf_protocol::tool::{Answer as Reply, Limits};
+use wharf_vocab::Micro;
 pub use wharf_wire::tool_v1::{Kind, OfferedTool};
 
 #[cfg(any(feature = "ws", feature = "sse"))]
 mod address;
 #[cfg(any(feature = "ws", feature = "sse"))]
 mod dial;
-mod frames;
 mod lines;
 mod link;
 pub mod memory;
@@ -37,9 +39,8 @@ pub use link::{Counters, Link};
 pub use named::Named;
 pub use options::Options;
 
+use crate::calls::reached::Reached;
 use crate::error::Error;
-use crate::host::Reached;
-pub use crate::spent::Spent;
 
 /// A way to whoever executes tools elsewhere.
 ///
@@ -99,8 +100,8 @@ pub struct Exchange {
     pub guard: Box<dyn Any + Send>,
 }
 
-impl std::fmt::Debug for Exchange {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Exchange").finish_non_exhaustive()
     }
 }
@@ -114,5 +115,38 @@ impl Exchange {
         let _ = sender.send(answer);
         let (progress, cost) = (mpsc::channel(1).1, Spent::default());
         Self { progress, answer: receiver, cost, guard: Box::new(()) }
+    }
+}
+
+/// What a call has cost so far, in millionths of a dollar, as whoever executes it says. Cheap to
+/// clone; all clones tell the same.
+///
+/// ```
+/// use wharf_sdk::transport::Spent;
+///
+/// let spent = Spent::default();
+/// spent.raise(500);
+/// spent.raise(200); // What was spent stays spent.
+/// assert_eq!(spent.micro(), 500);
+/// ```
+#[derive(Clone, Default)]
+pub struct Spent(Arc<AtomicU64>);
+
+impl Spent {
+    /// What it is now.
+    #[must_use]
+    pub fn micro(&self) -> Micro {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Says what it is in all; a smaller number than before changes nothing.
+    pub fn raise(&self, so_far_micro: Micro) {
+        self.0.fetch_max(so_far_micro, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Spent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Spent").field(&self.micro()).finish()
     }
 }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use wharf_protocol::tool::{Answer, ToolRequest};
 use wharf_wire::tool_v1::{Offer, OfferedTool};
 
-use super::frames::Frames;
 use super::{Error, Exchange, Named, Options, Outgoing, Transport};
 use crate::Tool;
 pub(crate) use shared::Served;
 use shared::Shared;
 use task::Task;
+pub(crate) use task::{Broken, Frames};
 
 /// One connection to a peer. Cheap to clone; the connection is closed when it is closed, when the
 /// last clone is dropped, or when the peer goes.

@@ -21,7 +21,7 @@ use tokio_util::sync::{CancellationToken, PollSender};
 
 use super::parse::{Event, Parser};
 use crate::transport::dial::dial;
-use crate::transport::frames::{Broken, Frames};
+use crate::transport::link::{Broken, Frames};
 use crate::transport::{Address, Error, Options};
 
 /// Frames that may wait in one direction.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::transport::frames::Broken;
+use crate::transport::link::Broken;
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]

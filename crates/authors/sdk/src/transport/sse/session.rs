@@ -11,7 +11,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::listener::Sessions;
 use super::outlet::Outlet;
-use crate::transport::frames::{Broken, Frames};
+use crate::transport::link::{Broken, Frames};
 
 /// The frames of a session.
 pub(super) struct Session {

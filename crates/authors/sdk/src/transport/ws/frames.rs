@@ -11,7 +11,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Bytes, Message, Utf8Bytes};
 use wharf_protocol::Pings;
 
-use crate::transport::frames::{Broken, Frames};
+use crate::transport::link::{Broken, Frames};
 
 /// Signs of life that may be missing before the peer is taken for gone.
 const SILENT_MAX: u32 = 3;

@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use wharf_vocab::{Code, Fault};
 
-use crate::layer::{Layer, Next};
-use crate::scope::{Place, Within};
+use super::layer::{Layer, Next};
+use super::scope::{Place, Within};
 use crate::{Cx, Data};
 
 /// A layer that does not care what a tool takes and gives, so that it can stand around one tool,

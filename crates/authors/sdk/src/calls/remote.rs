@@ -9,10 +9,10 @@ use serde_json::Value;
 use wharf_protocol::tool::Answer;
 use wharf_vocab::{Code, Executed, Fault};
 
-use crate::host::Reached;
+use super::reached::Reached;
+use super::wire::Wire;
 use crate::schema::{self, Shape};
 use crate::transport::{Exchange, Outgoing, Transport};
-use crate::wire::Wire;
 use crate::{Cx, Data};
 
 /// A tool that is executed elsewhere, with what its outputs are checked against.

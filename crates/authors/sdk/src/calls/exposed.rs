@@ -9,12 +9,11 @@ use tokio::sync::mpsc;
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::method;
 
+use super::scope::Place;
+use super::tool::Terms;
+use super::wire::Wire;
 use crate::error::Error;
-use crate::name::is_name;
 use crate::schema::{self, Shape};
-use crate::scope::Place;
-use crate::tool::Terms;
-use crate::wire::Wire;
 use crate::{Data, Tool};
 
 /// What is told of a tool: its name, its description and its schemas.
@@ -180,9 +179,10 @@ pub(crate) fn check_name(name: &str, wire: Wire) -> Result<(), Error> {
     Ok(())
 }
 
-/// Compiles a schema.
-pub(crate) fn compile(schema: &Value) -> Result<jsonschema::Validator, String> {
-    jsonschema::draft202012::new(schema).map_err(|error| format!("{}", error.masked()))
+/// Whether a text is made of the letters that ids and names allow.
+pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
+    let is_letter = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    (1..=bytes_max).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
 impl fmt::Debug for Exposed {

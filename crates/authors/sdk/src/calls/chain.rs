@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use wharf_vocab::{Code, Executed, Fault};
 
-use crate::layer::{Layer, Next};
-use crate::remote::Remote;
-use crate::tool::Function;
+use super::layer::{Layer, Next};
+use super::remote::Remote;
+use super::tool::Function;
 use crate::{Cx, Data};
 
 /// An implementation that a scope was given.

@@ -17,8 +17,8 @@ use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use crate::job::{Halt, discard};
-use crate::tables::{Known, Tables};
+use super::job::{Halt, discard};
+use super::tables::{Known, Tables};
 
 /// Which agent a scope belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

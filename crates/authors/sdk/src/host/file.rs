@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use wharf_vocab::{Code, Fault};
 
+use super::{Hosted, canceled, no_files};
 use crate::Cx;
-use crate::host::unavailable;
 
 /// The mark of a file in a schema.
 pub(crate) const MARK: &str = "x-wharf-file";
@@ -228,14 +228,14 @@ impl<P> Cx<P> {
     /// Does something with the files of the call, until it is canceled.
     async fn with_files<'a, T>(
         &self,
-        host: &'a crate::host::Hosted,
+        host: &'a Hosted,
         work: impl FnOnce(&'a dyn Files) -> BoxFuture<'a, Result<T, Fault>>,
     ) -> Result<T, Fault> {
         let files = host.0.files().ok_or_else(no_files)?;
         match host.0.cancel() {
             Some(cancel) => {
                 let done = cancel.token().run_until_cancelled(work(files)).await;
-                done.ok_or_else(crate::host::canceled)?
+                done.ok_or_else(canceled)?
             }
             None => work(files).await,
         }
@@ -327,10 +327,6 @@ impl<P> Cx<P> {
         }
         self.write(output, text).await
     }
-}
-
-fn no_files() -> Fault {
-    unavailable("use files")
 }
 
 /// The fault of a tool whose input could not be read. The system's words can name paths, so only

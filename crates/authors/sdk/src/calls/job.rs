@@ -17,9 +17,9 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use wharf_vocab::{Code, Executed, Fault, Micro};
 
-use crate::life::Inner;
-use crate::progress::Queue;
-use crate::spent::Spent;
+use super::life::Inner;
+use super::progress::Queue;
+use crate::transport::Spent;
 
 /// How deep calls may be nested on one stack. A tool that calls itself without end is told so
 /// long before it would take the whole program down.

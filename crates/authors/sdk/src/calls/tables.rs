@@ -6,17 +6,17 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::any_layer::ForAll;
+use super::chain::{Chain, Core, Handler, Layers, bad_name, nobody, other_types};
+use super::exposed::{Exposed, check_name};
+use super::layer::{Lane, Layer};
+use super::life::{Identity, Inner};
+use super::reached::Reached;
+use super::remote::Remote;
+use super::tool::{Key, Named, Target};
+use super::wire::Wire;
 use crate::Data;
-use crate::any_layer::ForAll;
-use crate::chain::{Chain, Core, Handler, Layers, bad_name, nobody, other_types};
-use crate::exposed::{Exposed, check_name};
-use crate::host::Reached;
-use crate::layer::{Lane, Layer};
-use crate::life::{Identity, Inner};
-use crate::remote::Remote;
-use crate::tool::{Key, Named, Target};
 use crate::transport::Transport;
-use crate::wire::Wire;
 
 /// What was added to one scope.
 #[derive(Default)]

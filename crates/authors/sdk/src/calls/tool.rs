@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::call::Call;
-use crate::scope::Within;
-use crate::wire::Wire;
+use super::call::Call;
+use super::scope::Within;
+use super::wire::Wire;
 use crate::{Cx, Fault};
 
 /// What can be an input, an output or a piece of progress: plain data with a schema.

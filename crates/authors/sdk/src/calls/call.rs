@@ -9,10 +9,10 @@ use std::task::{Context, Poll, ready};
 use tokio::task::coop::poll_proceed;
 use wharf_vocab::{Fault, Micro};
 
-use crate::chain::Chain;
-use crate::job::{Called, Halt, Job, Work};
-use crate::scope::Place;
-use crate::tool::Target;
+use super::chain::Chain;
+use super::job::{Called, Halt, Job, Work};
+use super::scope::Place;
+use super::tool::Target;
 use crate::{Cx, Data};
 
 /// A call of a tool. Awaiting it gives the output; [`progress`](Call::progress) gives what comes

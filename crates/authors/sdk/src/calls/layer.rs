@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
-use crate::chain::Chain;
+use super::chain::Chain;
 use crate::{Cx, Fault};
 
 /// Something that stands around calls of a tool. It may change the input and the output, answer
