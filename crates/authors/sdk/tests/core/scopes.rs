@@ -47,6 +47,20 @@ async fn k021_closing_halts_and_waits_for_clean_up() {
 }
 
 #[tokio::test]
+async fn k021_closing_ends_a_call_that_nobody_polls() {
+    let log = Log::default();
+    let scope = waiting(&log);
+    let mut call = WAIT.call(&scope, ());
+    assert!(futures::poll!(&mut call).is_pending());
+    // Whoever holds the call does something else meanwhile.
+    scope.close().await;
+    let mut seen = log.take();
+    seen.sort();
+    assert_eq!(seen, ["cleaned", "dropped"]);
+    assert_eq!(code(call.await), "tool.canceled");
+}
+
+#[tokio::test]
 async fn k021_dropping_a_scope_signals_it() {
     let log = Log::default();
     let scope = waiting(&log);
