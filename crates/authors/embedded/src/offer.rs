@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wharf_builtin::{Cx, Done, InProcess};
 use wharf_domain::ToolDef;
-use wharf_sdk::host::{Host, Served};
+use wharf_sdk::host::{Host, ServedTool};
 use wharf_vocab::{Fault, Object, ProviderId};
 
 use crate::core::{Embedded, tool_id};
@@ -14,7 +14,7 @@ use crate::desk::{Desk, invalid};
 pub(crate) async fn offer(
     core: &Embedded,
     provider: &str,
-    served: Vec<Served>,
+    served: Vec<ServedTool>,
 ) -> Result<(), Fault> {
     let mut offered = InProcess::new(provider).map_err(|error| invalid(&error))?;
     for tool in served {

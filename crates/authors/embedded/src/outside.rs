@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use wharf_domain::Caller;
 use wharf_engine::{Handle, NewRun};
 use wharf_sdk::builtin::{Notice, Question};
-use wharf_sdk::host::{Bridge, CallRequest, Host, Reached};
+use wharf_sdk::host::{Bridge, CallRequest, CoreTool, Host};
 use wharf_sdk::transport::{Exchange, Outgoing, Transport};
 use wharf_sdk::{Answer, Chunk, Data, Tool};
 use wharf_vocab::{Fault, Object, ToolId, WorldId};
@@ -26,7 +26,7 @@ pub(crate) struct Outside {
     handle: Handle,
     world: WorldId,
     /// Which tools are meant by the names of definitions.
-    reached: HashMap<String, Reached>,
+    reached: HashMap<String, CoreTool>,
 }
 
 impl Outside {
@@ -40,7 +40,7 @@ impl Outside {
         tool: &Tool<I, O, P, S>,
         id: impl Into<String>,
     ) -> Self {
-        self.reached.insert(tool.name().to_owned(), Reached::of(tool, id));
+        self.reached.insert(tool.name().to_owned(), CoreTool::of(tool, id));
         self
     }
 
@@ -98,7 +98,7 @@ impl Host for Outside {
         })
     }
 
-    fn find(&self, name: &str, at: Option<&Reached>) -> Option<Reached> {
+    fn find(&self, name: &str, at: Option<&CoreTool>) -> Option<CoreTool> {
         if let Some(said) = self.reached.get(name).or(at) {
             return Some(said.clone());
         }
@@ -109,7 +109,7 @@ impl Host for Outside {
         let mut found = self.handle.tools().into_iter().filter(|tool| has_name(&tool.def.tool));
         let tool = found.next().filter(|_| found.next().is_none())?;
         let def = &tool.def;
-        Some(Reached::known(def.tool.as_str(), &def.input_schema, def.output_schema.as_ref()))
+        Some(CoreTool::known(def.tool.as_str(), &def.input_schema, def.output_schema.as_ref()))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use wharf_domain::{Caller, Outcome};
 use wharf_engine::NewRun;
-use wharf_sdk::host::Reached;
+use wharf_sdk::host::CoreTool;
 use wharf_vocab::{Code, Durability, Fault, Micro, Object, RunKey, RunStatus, ToolId};
 
 use crate::core::{Embedded, default_world, tool_id, world_id};
@@ -176,9 +176,9 @@ impl Embedded {
     }
 
     /// How values travel to and from a tool.
-    fn form_of(&self, tool: &ToolId) -> Result<Reached, Fault> {
+    fn form_of(&self, tool: &ToolId) -> Result<CoreTool, Fault> {
         let known = self.inner.handle.tool(tool)?;
         let def = &known.def;
-        Ok(Reached::known(def.tool.as_str(), &def.input_schema, def.output_schema.as_ref()))
+        Ok(CoreTool::known(def.tool.as_str(), &def.input_schema, def.output_schema.as_ref()))
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::Agent;
-use crate::calls::exposed::Exposed;
+use crate::calls::exposed::ErasedTool;
 use crate::calls::scope::{Place, Scope, Within};
 
 /// An instance of an agent. Its tools are called through it: `SEARCH.call(&flight, trip)`. It ends
@@ -56,7 +56,7 @@ impl<C> Active<C> {
 
     /// Its tools, in the order in which they were added.
     #[must_use]
-    pub fn tools(&self) -> Vec<Arc<Exposed>> {
+    pub fn tools(&self) -> Vec<Arc<ErasedTool>> {
         self.scope.exposed()
     }
 }

@@ -11,7 +11,7 @@ use crate::calls::any_layer::AnyLayer;
 use crate::calls::layer::{FromFn, Lane, Layer, Next};
 use crate::calls::life::Identity;
 use crate::calls::scope::{Scope, Within};
-use crate::calls::tables::Stands;
+use crate::calls::tables::LayerTarget;
 use crate::calls::tool::{Named, TakesImplementation};
 use crate::error::Error;
 use crate::transport::Transport;
@@ -188,7 +188,7 @@ impl<C: Data> Agent<C> {
 
     /// Puts one layer around calls of all tools by this agent, built-ins excepted.
     pub fn around_all(&self, scope: &Scope, layer: impl AnyLayer) -> &Self {
-        scope.layer_all(Some(self.identity()), Stands::All, Lane::Outer, layer);
+        scope.layer_all(Some(self.identity()), LayerTarget::All, Lane::Outer, layer);
         self
     }
 
@@ -206,7 +206,7 @@ impl<C: Data> Agent<C> {
     /// FLIGHT.around_each(&root, &[&BOOK, &CANCEL], Approve::new());
     /// ```
     pub fn around_each(&self, scope: &Scope, tools: &[&dyn Named], layer: impl AnyLayer) -> &Self {
-        scope.layer_all(Some(self.identity()), Stands::each(tools), Lane::Outer, layer);
+        scope.layer_all(Some(self.identity()), LayerTarget::each(tools), Lane::Outer, layer);
         self
     }
 }

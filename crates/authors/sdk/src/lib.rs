@@ -55,7 +55,7 @@ pub use agent::{Activation, Agent};
 pub use builtin::Answer;
 pub use calls::any_layer::{AnyLayer, Around};
 pub use calls::call::Call;
-pub use calls::exposed::{Definition, Exposed};
+pub use calls::exposed::{Definition, ErasedTool};
 pub use calls::layer::{Lane, Layer, Next};
 pub use calls::scope::{Place, Scope, Within};
 pub use calls::tool::{

@@ -10,7 +10,7 @@ use tokio::task::coop::poll_proceed;
 use wharf_vocab::{Fault, Micro};
 
 use super::chain::Chain;
-use super::job::{Called, Halt, Job, Work};
+use super::job::{CallState, Halt, Job, Work};
 use super::scope::Place;
 use super::tool::Target;
 use crate::{Cx, Data};
@@ -62,7 +62,7 @@ enum Stage<O> {
 impl<O: Data, P: Data> Call<O, P> {
     pub(crate) fn new<I: Data>(place: Place, target: Target<I, O, P>, input: I) -> Self {
         let job = Arc::new(Job::new(target.name, place.0));
-        let called: Arc<dyn Called<P>> = Arc::clone(&job) as _;
+        let called: Arc<dyn CallState<P>> = Arc::clone(&job) as _;
         let work = Box::pin(async move {
             let chain = called.place().chain(&target);
             Chain::run(&chain, 0, input, Cx { called }).await

@@ -58,7 +58,7 @@ type Run = dyn Fn(Place, Value, Option<mpsc::Sender<Value>>) -> BoxFuture<'stati
     + Sync;
 
 /// A tool that can be called with JSON.
-pub struct Exposed {
+pub struct ErasedTool {
     definition: Definition,
     pub(crate) wire: Wire,
     input: Arc<Shape>,
@@ -66,7 +66,7 @@ pub struct Exposed {
     run: Arc<Run>,
 }
 
-impl Exposed {
+impl ErasedTool {
     /// Checks the definition and makes it callable with JSON.
     pub(crate) fn of<I: Data, O: Data, P: Data, S>(tool: &Tool<I, O, P, S>) -> Result<Self, Error> {
         let target = tool.target();
@@ -185,8 +185,8 @@ pub(crate) fn is_name(text: &str, bytes_max: usize) -> bool {
     (1..=bytes_max).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
-impl fmt::Debug for Exposed {
+impl fmt::Debug for ErasedTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exposed").field("name", &self.definition.name).finish_non_exhaustive()
+        f.debug_struct("ErasedTool").field("name", &self.definition.name).finish_non_exhaustive()
     }
 }

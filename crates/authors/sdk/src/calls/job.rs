@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use wharf_vocab::{Code, Executed, Fault, Micro};
 
-use super::life::Inner;
+use super::life::ScopeState;
 use super::progress::Queue;
 use crate::transport::Spent;
 
@@ -30,7 +30,7 @@ pub(crate) type Work<O> = BoxFuture<'static, Result<O, Fault>>;
 /// One piece of work, and what all that work on it share.
 pub(crate) struct Job<O, P> {
     tool: &'static str,
-    place: Arc<Inner>,
+    place: Arc<ScopeState>,
     /// Its number in its scope, once it is under way.
     number: AtomicUsize,
     slot: Mutex<Slot<O>>,
@@ -78,9 +78,9 @@ pub(crate) trait Halt: Send + Sync {
 }
 
 /// A call as its tool sees it.
-pub(crate) trait Called<P>: Send + Sync {
+pub(crate) trait CallState<P>: Send + Sync {
     fn tool(&self) -> &'static str;
-    fn place(&self) -> &Arc<Inner>;
+    fn place(&self) -> &Arc<ScopeState>;
     fn queue(&self) -> Option<&Queue<P>>;
     fn at_end(&self, work: BoxFuture<'static, ()>);
     /// Adds to what it costs here.
@@ -90,7 +90,7 @@ pub(crate) trait Called<P>: Send + Sync {
 }
 
 impl<O, P> Job<O, P> {
-    pub(crate) fn new(tool: &'static str, place: Arc<Inner>) -> Self {
+    pub(crate) fn new(tool: &'static str, place: Arc<ScopeState>) -> Self {
         let slot = Slot { stage: Stage::Idle, work: None, waker: None };
         Self {
             tool,
@@ -212,12 +212,12 @@ impl<O: Send, P: Send + Sync> Halt for Job<O, P> {
     }
 }
 
-impl<O: Send, P: Send + Sync> Called<P> for Job<O, P> {
+impl<O: Send, P: Send + Sync> CallState<P> for Job<O, P> {
     fn tool(&self) -> &'static str {
         self.tool
     }
 
-    fn place(&self) -> &Arc<Inner> {
+    fn place(&self) -> &Arc<ScopeState> {
         &self.place
     }
 

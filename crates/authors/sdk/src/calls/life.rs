@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
 use super::job::{Halt, discard};
-use super::tables::{Known, Tables};
+use super::tables::{ChainCache, Tables};
 
 /// Which agent a scope belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,27 +29,27 @@ pub(crate) struct Identity {
 }
 
 /// A scope as everything in it holds it.
-pub(crate) struct Inner {
-    pub(crate) parent: Option<Arc<Inner>>,
+pub(crate) struct ScopeState {
+    pub(crate) parent: Option<Arc<ScopeState>>,
     /// The agent whose scope this is.
     pub(crate) agent: Option<Identity>,
     /// Rises with every change here or above, so that nothing stale is used.
     pub(crate) version: AtomicU64,
     pub(crate) tables: RwLock<Tables>,
-    pub(crate) known: RwLock<Known>,
+    pub(crate) known: RwLock<ChainCache>,
     config: Option<Arc<dyn Any + Send + Sync>>,
     closed: AtomicBool,
-    going: Mutex<Going>,
+    going: Mutex<ActiveWork>,
     /// Told when the scope is closed, and when nothing goes on in it any more.
     told: Notify,
-    children: Mutex<HashMap<u64, Weak<Inner>>>,
+    children: Mutex<HashMap<u64, Weak<ScopeState>>>,
     /// Tells it from every other scope of the program.
     number: u64,
 }
 
 /// What goes on in a scope.
 #[derive(Default)]
-struct Going {
+struct ActiveWork {
     jobs: Vec<Option<Arc<dyn Halt>>>,
     /// Places of `jobs` that can be taken.
     free: Vec<usize>,
@@ -57,7 +57,7 @@ struct Going {
     ending: usize,
 }
 
-impl Going {
+impl ActiveWork {
     fn is_empty(&self) -> bool {
         self.ending == 0 && self.jobs.len() == self.free.len()
     }
@@ -66,7 +66,7 @@ impl Going {
 /// Numbers of scopes.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
-impl Inner {
+impl ScopeState {
     pub(crate) fn below(
         parent: Option<&Arc<Self>>,
         agent: Option<Identity>,
@@ -169,7 +169,7 @@ impl Inner {
         }
     }
 
-    fn tell_if_idle(&self, going: &Going) {
+    fn tell_if_idle(&self, going: &ActiveWork) {
         if going.is_empty() && self.is_closed() {
             self.told.notify_waiters();
         }
@@ -234,7 +234,7 @@ impl Inner {
 }
 
 /// A task that does what was to be done at the end of a call.
-struct Ending(Arc<Inner>);
+struct Ending(Arc<ScopeState>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -244,7 +244,7 @@ impl Drop for Ending {
     }
 }
 
-impl Drop for Inner {
+impl Drop for ScopeState {
     fn drop(&mut self) {
         // A long line of scopes must not end in a long line of frames on the stack.
         let mut number = self.number;

@@ -9,14 +9,14 @@ use crate::{Data, Tool, schema};
 
 /// A tool of the core, and how values travel to it and back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reached {
+pub struct CoreTool {
     id: String,
     input: Form,
     output: Form,
     progress: Form,
 }
 
-impl Reached {
+impl CoreTool {
     /// The tool with this id, whose types a definition knows.
     #[must_use]
     pub fn of<I: Data, O: Data, P: Data, S>(

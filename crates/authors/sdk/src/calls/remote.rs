@@ -9,7 +9,7 @@ use serde_json::Value;
 use wharf_protocol::tool::Answer;
 use wharf_vocab::{Code, Executed, Fault};
 
-use super::reached::Reached;
+use super::reached::CoreTool;
 use super::wire::Wire;
 use crate::schema::{self, Shape};
 use crate::transport::{Exchange, Outgoing, Transport};
@@ -27,7 +27,7 @@ struct Shared {
     transport: Arc<dyn Transport>,
     output: Arc<Shape>,
     /// The tool of the core that the definition stands for.
-    at: Option<Arc<Reached>>,
+    at: Option<Arc<CoreTool>>,
 }
 
 impl<O: Data, P: Data> Remote<O, P> {
@@ -35,7 +35,7 @@ impl<O: Data, P: Data> Remote<O, P> {
         tool: &'static str,
         wire: Wire,
         transport: Arc<dyn Transport>,
-        at: Option<Reached>,
+        at: Option<CoreTool>,
     ) -> Result<Self, Fault> {
         let output = schema::read_by::<O>();
         if output.validator.is_err() {

@@ -9,12 +9,12 @@ use wharf_vocab::Fault;
 
 use super::any_layer::{AnyLayer, ForAll};
 use super::chain::Handler;
-use super::exposed::Exposed;
+use super::exposed::ErasedTool;
 use super::job::Job;
 use super::layer::{FromFn, Lane, Layer, Next};
 use super::life::Identity;
-pub(crate) use super::life::Inner;
-use super::tables::{Added, Provided, Stands, Tables};
+pub(crate) use super::life::ScopeState;
+use super::tables::{Executor, LayerEntry, LayerTarget, Tables};
 use super::tool::{Named, TakesImplementation};
 use crate::error::Error;
 use crate::transport::Transport;
@@ -50,7 +50,7 @@ pub struct Scope {
 }
 
 /// Whoever keeps a scope open.
-struct Owner(Arc<Inner>);
+struct Owner(Arc<ScopeState>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
@@ -62,7 +62,7 @@ impl Scope {
     /// A scope without a parent.
     #[must_use]
     pub fn root() -> Self {
-        Self::of(Inner::below(None, None, None))
+        Self::of(ScopeState::below(None, None, None))
     }
 
     /// A scope below this one: what holds here holds there, and not the other way round.
@@ -71,17 +71,17 @@ impl Scope {
         Self::below(&self.owner.0)
     }
 
-    pub(crate) fn below(parent: &Arc<Inner>) -> Self {
-        Self::of(Inner::below(Some(parent), None, None))
+    pub(crate) fn below(parent: &Arc<ScopeState>) -> Self {
+        Self::of(ScopeState::below(Some(parent), None, None))
     }
 
     /// The scope of one call that is served by a host, over which tools go that it lacks.
     pub(crate) fn serving(
-        parent: &Arc<Inner>,
+        parent: &Arc<ScopeState>,
         host: Arc<dyn Any + Send + Sync>,
         transport: Arc<dyn Transport>,
     ) -> Self {
-        let inner = Inner::below(Some(parent), None, Some(host));
+        let inner = ScopeState::below(Some(parent), None, Some(host));
         // Nobody has worked out anything for the new scope, so nothing can be stale.
         inner.tables.write().transport = Some(transport);
         Self::of(inner)
@@ -89,14 +89,14 @@ impl Scope {
 
     /// The scope of an agent.
     pub(crate) fn of_agent(
-        parent: &Arc<Inner>,
+        parent: &Arc<ScopeState>,
         agent: Identity,
         config: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        Self::of(Inner::below(Some(parent), Some(agent), Some(config)))
+        Self::of(ScopeState::below(Some(parent), Some(agent), Some(config)))
     }
 
-    fn of(inner: Arc<Inner>) -> Self {
+    fn of(inner: Arc<ScopeState>) -> Self {
         Self { owner: Arc::new(Owner(inner)) }
     }
 
@@ -133,7 +133,7 @@ impl Scope {
     {
         let handler: Arc<Handler<I, O, P>> =
             Arc::new(move |input, cx| Box::pin(implementation(input, cx)));
-        self.add(tool, Provided::Local(Arc::new(handler)))
+        self.add(tool, Executor::Local(Arc::new(handler)))
     }
 
     /// Lets a tool with an implementation of its own be served from this scope.
@@ -141,7 +141,7 @@ impl Scope {
         &self,
         tool: &Tool<I, O, P, Implemented>,
     ) -> Result<(), Error> {
-        self.add(tool, Provided::Own)
+        self.add(tool, Executor::Own)
     }
 
     /// Lets a tool be called elsewhere, from this scope and below: over this transport, or over
@@ -154,15 +154,15 @@ impl Scope {
     where
         S: TakesImplementation,
     {
-        self.add(tool, Provided::Remote(transport))
+        self.add(tool, Executor::Remote(transport))
     }
 
     fn add<I: Data, O: Data, P: Data, S>(
         &self,
         tool: &Tool<I, O, P, S>,
-        provided: Provided,
+        provided: Executor,
     ) -> Result<(), Error> {
-        let exposed = Arc::new(Exposed::of(tool)?);
+        let exposed = Arc::new(ErasedTool::of(tool)?);
         // What is not taken is dropped outside of the lock.
         let mut provided = Some(provided);
         let added = self.change(|tables| {
@@ -229,7 +229,7 @@ impl Scope {
         F: Fn(I, Next<I, O, P>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<O, Fault>> + Send + 'static,
     {
-        self.layer(Lane::Inner, tool, FromFn(layer));
+        self.layer(Lane::ScopeState, tool, FromFn(layer));
     }
 
     /// Puts a ready-made layer around calls of a tool; see [`layers`](crate::layers).
@@ -254,7 +254,7 @@ impl Scope {
     /// scope.around_all(Concurrency::of(16));
     /// ```
     pub fn around_all(&self, layer: impl AnyLayer) {
-        self.layer_all(None, Stands::All, Lane::Outer, layer);
+        self.layer_all(None, LayerTarget::All, Lane::Outer, layer);
     }
 
     /// Puts one layer around calls of several tools.
@@ -271,7 +271,7 @@ impl Scope {
     /// scope.around_each(&[&READ, &WRITE], Concurrency::of(1));
     /// ```
     pub fn around_each(&self, tools: &[&dyn Named], layer: impl AnyLayer) {
-        self.layer_all(None, Stands::each(tools), Lane::Outer, layer);
+        self.layer_all(None, LayerTarget::each(tools), Lane::Outer, layer);
     }
 
     pub(crate) fn layer_of<I: Data, O: Data, P: Data, S>(
@@ -282,21 +282,21 @@ impl Scope {
         layer: impl Layer<I, O, P>,
     ) {
         let layer: Arc<dyn Layer<I, O, P>> = Arc::new(layer);
-        let stands = Stands::One(tool.key(), Arc::new(layer));
-        self.put(Added { agent, lane, stands, all: None });
+        let stands = LayerTarget::One(tool.key(), Arc::new(layer));
+        self.put(LayerEntry { agent, lane, stands, all: None });
     }
 
     pub(crate) fn layer_all(
         &self,
         agent: Option<Identity>,
-        stands: Stands,
+        stands: LayerTarget,
         lane: Lane,
         layer: impl AnyLayer,
     ) {
-        self.put(Added { agent, lane, stands, all: Some(ForAll::new(layer)) });
+        self.put(LayerEntry { agent, lane, stands, all: Some(ForAll::new(layer)) });
     }
 
-    fn put(&self, added: Added) {
+    fn put(&self, added: LayerEntry) {
         let mut added = Some(added);
         // One that comes too late is dropped.
         let _ = self.change(|tables| tables.layers.extend(added.take()));
@@ -359,7 +359,7 @@ impl Scope {
     }
 
     /// The tools that were provided here, for whoever serves them.
-    pub(crate) fn exposed(&self) -> Vec<Arc<Exposed>> {
+    pub(crate) fn exposed(&self) -> Vec<Arc<ErasedTool>> {
         self.owner.0.tables.read().exposed.clone()
     }
 }
@@ -411,7 +411,7 @@ pub trait Within {
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Place(pub(crate) Arc<Inner>);
+pub struct Place(pub(crate) Arc<ScopeState>);
 
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,10 +8,10 @@ use std::sync::atomic::Ordering;
 
 use super::any_layer::ForAll;
 use super::chain::{Chain, Core, Handler, Layers, bad_name, nobody, other_types};
-use super::exposed::{Exposed, check_name};
+use super::exposed::{ErasedTool, check_name};
 use super::layer::{Lane, Layer};
-use super::life::{Identity, Inner};
-use super::reached::Reached;
+use super::life::{Identity, ScopeState};
+use super::reached::CoreTool;
 use super::remote::Remote;
 use super::tool::{Key, Named, Target};
 use super::wire::Wire;
@@ -21,17 +21,17 @@ use crate::transport::Transport;
 /// What was added to one scope.
 #[derive(Default)]
 pub(crate) struct Tables {
-    provided: HashMap<Key, Provided>,
+    provided: HashMap<Key, Executor>,
     /// In the order in which they were added.
-    pub(crate) layers: Vec<Added>,
+    pub(crate) layers: Vec<LayerEntry>,
     /// The tools that were provided, in their order.
-    pub(crate) exposed: Vec<Arc<Exposed>>,
+    pub(crate) exposed: Vec<Arc<ErasedTool>>,
     pub(crate) transport: Option<Arc<dyn Transport>>,
 }
 
 /// Who executes a tool in a scope.
 #[derive(Clone)]
-pub(crate) enum Provided {
+pub(crate) enum Executor {
     /// An `Arc<Handler<I, O, P>>`.
     Local(Arc<dyn Any + Send + Sync>),
     /// The definition itself.
@@ -41,17 +41,17 @@ pub(crate) enum Provided {
 }
 
 /// A layer that was added.
-pub(crate) struct Added {
+pub(crate) struct LayerEntry {
     /// The agent it is for; for all when absent.
     pub(crate) agent: Option<Identity>,
     pub(crate) lane: Lane,
-    pub(crate) stands: Stands,
+    pub(crate) stands: LayerTarget,
     /// The layer, if it stands around more than one tool.
     pub(crate) all: Option<ForAll>,
 }
 
 /// What a layer stands around.
-pub(crate) enum Stands {
+pub(crate) enum LayerTarget {
     /// One tool, with the layer: an `Arc<dyn Layer<I, O, P>>`.
     One(Key, Arc<dyn Any + Send + Sync>),
     /// These tools.
@@ -60,7 +60,7 @@ pub(crate) enum Stands {
     All,
 }
 
-impl Stands {
+impl LayerTarget {
     pub(crate) fn each(tools: &[&dyn Named]) -> Self {
         Self::Each(tools.iter().map(|tool| tool.key()).collect())
     }
@@ -72,7 +72,7 @@ impl Tables {
     }
 
     /// Says who executes a tool. Each scope says it once.
-    pub(crate) fn provide(&mut self, tool: Key, provided: Provided, exposed: Arc<Exposed>) {
+    pub(crate) fn provide(&mut self, tool: Key, provided: Executor, exposed: Arc<ErasedTool>) {
         self.provided.insert(tool, provided);
         self.exposed.push(exposed);
     }
@@ -80,7 +80,7 @@ impl Tables {
 
 /// What calls from a scope go through, as it was last worked out.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct ChainCache {
     chains: HashMap<Exactly, (u64, Arc<dyn Any + Send + Sync>), BuildHasherDefault<Short>>,
 }
 
@@ -123,7 +123,7 @@ impl Hasher for Short {
     }
 }
 
-impl Inner {
+impl ScopeState {
     /// What a call from here goes through. It is worked out once, until anything changes here or
     /// above.
     pub(crate) fn chain<I: Data, O: Data, P: Data>(
@@ -175,7 +175,7 @@ impl Inner {
             layers.extend(take(scope, Lane::Outer));
         }
         for scope in &lineage {
-            layers.extend(take(scope, Lane::Inner).into_iter().rev());
+            layers.extend(take(scope, Lane::ScopeState).into_iter().rev());
         }
         let core = match executed_by(&lineage, target) {
             // Elsewhere only the name counts, so a definition of other types must not be a way
@@ -202,16 +202,16 @@ impl Inner {
                 continue;
             }
             let stands = match &added.stands {
-                Stands::One(one, layer) if *one == tool => {
+                LayerTarget::One(one, layer) if *one == tool => {
                     match layer.downcast_ref::<Arc<dyn Layer<I, O, P>>>() {
                         Some(layer) => found.push(Arc::clone(layer)),
                         None => others = true,
                     }
                     continue;
                 }
-                Stands::One(..) => false,
-                Stands::Each(tools) => tools.contains(&tool),
-                Stands::All => tool.wire == Wire::Tool,
+                LayerTarget::One(..) => false,
+                LayerTarget::Each(tools) => tools.contains(&tool),
+                LayerTarget::All => tool.wire == Wire::Tool,
             };
             if stands && let Some(all) = &added.all {
                 found.push(Arc::new(all.clone()));
@@ -220,13 +220,13 @@ impl Inner {
         (found, others)
     }
 
-    fn provided(&self, tool: Key) -> Option<Provided> {
+    fn provided(&self, tool: Key) -> Option<Executor> {
         self.tables.read().provided.get(&tool).cloned()
     }
 
     /// Whether a tool of this scope goes to whatever transport is nearest.
     pub(crate) fn is_passed_on(&self, tool: &'static str) -> bool {
-        matches!(self.provided(Key { name: tool, wire: Wire::Tool }), Some(Provided::Remote(None)))
+        matches!(self.provided(Key { name: tool, wire: Wire::Tool }), Some(Executor::Remote(None)))
     }
 
     fn transport(&self) -> Option<Arc<dyn Transport>> {
@@ -241,7 +241,7 @@ impl Inner {
 
 /// Who executes a tool, nearest first.
 fn executed_by<I: Data, O: Data, P: Data>(
-    lineage: &[&Arc<Inner>],
+    lineage: &[&Arc<ScopeState>],
     target: &Target<I, O, P>,
 ) -> Core<I, O, P> {
     if let Some(own) = target.own {
@@ -249,16 +249,16 @@ fn executed_by<I: Data, O: Data, P: Data>(
     }
     let name = target.name;
     let transport = match lineage.iter().find_map(|scope| scope.provided(target.key())) {
-        Some(Provided::Local(handler)) => {
+        Some(Executor::Local(handler)) => {
             let typed = handler.downcast_ref::<Arc<Handler<I, O, P>>>();
             return typed.map_or_else(
                 || Core::Nobody(other_types(name)),
                 |handler| Core::Local(Arc::clone(handler)),
             );
         }
-        Some(Provided::Remote(Some(transport))) => Some(transport),
-        Some(Provided::Own) => return Core::Nobody(other_types(name)),
-        Some(Provided::Remote(None)) | None => {
+        Some(Executor::Remote(Some(transport))) => Some(transport),
+        Some(Executor::Own) => return Core::Nobody(other_types(name)),
+        Some(Executor::Remote(None)) | None => {
             lineage.first().and_then(|scope| scope.nearest_transport())
         }
     };
@@ -272,8 +272,8 @@ fn executed_by<I: Data, O: Data, P: Data>(
 }
 
 /// The tool of the core that a definition stands for.
-fn reached<I: Data, O: Data, P: Data>(target: &Target<I, O, P>) -> Option<Reached> {
-    target.at.map(Reached::typed::<I, O, P>)
+fn reached<I: Data, O: Data, P: Data>(target: &Target<I, O, P>) -> Option<CoreTool> {
+    target.at.map(CoreTool::typed::<I, O, P>)
 }
 
 impl std::fmt::Debug for Tables {

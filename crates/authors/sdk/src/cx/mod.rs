@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use wharf_vocab::{Code, Fault};
 
-use crate::calls::job::Called;
+use crate::calls::job::CallState;
 use crate::calls::scope::{Place, Scope, Within};
 
 /// A call that a tool works on: where it was made, and ways to say how it goes. Cheap to clone.
@@ -41,7 +41,7 @@ use crate::calls::scope::{Place, Scope, Within};
 /// # Ok(()) }
 /// ```
 pub struct Cx<P = ()> {
-    pub(crate) called: Arc<dyn Called<P>>,
+    pub(crate) called: Arc<dyn CallState<P>>,
 }
 
 impl<P> Cx<P> {

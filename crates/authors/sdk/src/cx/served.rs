@@ -9,10 +9,10 @@ use wharf_vocab::{Code, Executed, Fault, Micro, Mode};
 use wharf_wire::agent_v1::{Chunk, TextChannel};
 
 use super::Cx;
-use crate::host::{CallInfo, Hosted, canceled};
+use crate::host::{CallInfo, HostHandle, canceled};
 
 impl<P> Cx<P> {
-    pub(crate) fn hosted(&self) -> Option<Arc<Hosted>> {
+    pub(crate) fn hosted(&self) -> Option<Arc<HostHandle>> {
         self.called.place().config()
     }
 

@@ -13,7 +13,7 @@ use wharf_protocol::tool::value::Form;
 use wharf_vocab::{Code, Executed, Fault};
 use wharf_wire::tool_v1::{Kind, method};
 
-use super::{CallRequest, Host, Reached};
+use super::{CallRequest, CoreTool, Host};
 use crate::builtin::{Answer, Level, Notice, Question};
 use crate::transport::{Exchange, Outgoing, Spent, Transport};
 
@@ -68,7 +68,7 @@ impl Transport for Bridge {
 /// What a tool wants of whoever serves it.
 enum Wanted {
     /// A tool of the core.
-    Tool(Reached, Value),
+    Tool(CoreTool, Value),
     /// A completion by a model.
     Sample(Value),
     Question(Question),
@@ -115,7 +115,7 @@ impl Wanted {
 /// Calls a tool of the core and passes on what it says.
 async fn call(
     host: &dyn Host,
-    tool: Reached,
+    tool: CoreTool,
     input: Value,
     told: mpsc::Sender<Value>,
 ) -> Result<Answered, Fault> {

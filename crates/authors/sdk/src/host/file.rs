@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use wharf_vocab::{Code, Fault};
 
-use super::{Hosted, canceled, no_files};
+use super::{HostHandle, canceled, no_files};
 use crate::Cx;
 
 /// The mark of a file in a schema.
@@ -228,7 +228,7 @@ impl<P> Cx<P> {
     /// Does something with the files of the call, until it is canceled.
     async fn with_files<'a, T>(
         &self,
-        host: &'a Hosted,
+        host: &'a HostHandle,
         work: impl FnOnce(&'a dyn Files) -> BoxFuture<'a, Result<T, Fault>>,
     ) -> Result<T, Fault> {
         let files = host.0.files().ok_or_else(no_files)?;

@@ -6,7 +6,7 @@
 //! while it works goes there through its [`Cx`](crate::Cx), so a tool need not know how it is
 //! served. What a way of serving lacks fails with `tool.unavailable` and says so.
 //!
-//! A way of serving of one's own implements [`Host`] and calls [`Served::call`].
+//! A way of serving of one's own implements [`Host`] and calls [`ServedTool::call`].
 //!
 //! ```
 //! use serde_json::json;
@@ -28,12 +28,12 @@ pub mod file;
 mod info;
 mod served;
 
-pub use crate::calls::reached::Reached;
+pub use crate::calls::reached::CoreTool;
 pub use bridge::Bridge;
 pub use cancel::Cancel;
 pub(crate) use cancel::canceled;
 pub use info::CallInfo;
-pub use served::{Served, served, served_by_name};
+pub use served::{ServedTool, served, served_by_name};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,7 @@ pub trait Host: Send + Sync + 'static {
 
     /// The tool of the core that a definition without an implementation stands for. `at` is what
     /// the definition says itself, by [`Tool::at`](crate::Tool::at).
-    fn find(&self, name: &str, at: Option<&Reached>) -> Option<Reached> {
+    fn find(&self, name: &str, at: Option<&CoreTool>) -> Option<CoreTool> {
         let _ = name;
         at.cloned()
     }
@@ -132,7 +132,7 @@ pub struct CallRequest {
 }
 
 /// The host of a call, as the scope of the call holds it.
-pub(crate) struct Hosted(pub(crate) Arc<dyn Host>);
+pub(crate) struct HostHandle(pub(crate) Arc<dyn Host>);
 
 fn done<T: Send + 'static>(result: Result<T, Fault>) -> BoxFuture<'static, Result<T, Fault>> {
     Box::pin(std::future::ready(result))

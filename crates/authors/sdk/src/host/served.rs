@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 use wharf_protocol::tool::value::{Form, kept};
 use wharf_vocab::{Fault, Object};
 
-use super::{Bridge, Host, Hosted};
+use super::{Bridge, Host, HostHandle};
 use crate::Within as _;
-use crate::calls::exposed::Exposed;
+use crate::calls::exposed::ErasedTool;
 use crate::calls::scope::Scope;
 use crate::calls::tool::Terms;
 use crate::calls::wire::Wire;
@@ -25,12 +25,12 @@ const WAITING_MAX: usize = 16;
 /// It keeps the scope or the agent that the tool belongs to, but not the scope that an agent was
 /// activated in: that is closed when it is dropped, and the agent with it.
 #[derive(Clone)]
-pub struct Served {
+pub struct ServedTool {
     inner: Arc<Parts>,
 }
 
 struct Parts {
-    tool: Arc<Exposed>,
+    tool: Arc<ErasedTool>,
     scope: Scope,
     input: (Form, Value),
     output: (Form, Value),
@@ -40,24 +40,24 @@ struct Parts {
 
 /// The tools of a scope or an agent that can be served: all that have an implementation there, or
 /// a transport of their own.
-pub fn served(agent: impl Into<Scope>) -> Vec<Served> {
+pub fn served(agent: impl Into<Scope>) -> Vec<ServedTool> {
     let scope = agent.into();
     let inner = scope.place().0;
-    let is_served = |tool: &Arc<Exposed>| {
+    let is_served = |tool: &Arc<ErasedTool>| {
         tool.wire == Wire::Tool && !inner.is_passed_on(tool.definition().name)
     };
     let tools = scope.exposed().into_iter().filter(is_served);
-    tools.map(|tool| Served::new(tool, scope.clone())).collect()
+    tools.map(|tool| ServedTool::new(tool, scope.clone())).collect()
 }
 
 /// One tool of a scope or an agent.
-pub fn served_by_name(agent: impl Into<Scope>, name: &str) -> Result<Served, Error> {
+pub fn served_by_name(agent: impl Into<Scope>, name: &str) -> Result<ServedTool, Error> {
     let found = served(agent).into_iter().find(|tool| tool.name() == name);
     found.ok_or_else(|| Error::NotServed { name: name.to_owned() })
 }
 
-impl Served {
-    fn new(tool: Arc<Exposed>, scope: Scope) -> Self {
+impl ServedTool {
+    fn new(tool: Arc<ErasedTool>, scope: Scope) -> Self {
         let formed = |schema: &Value| {
             let schema = kept(schema);
             (Form::of(&schema), schema)
@@ -146,12 +146,12 @@ impl Parts {
     fn scope_of_call(&self, host: &Arc<dyn Host>) -> Scope {
         let above = self.scope.place().0;
         let bridge = Bridge::new(Arc::clone(host)).below(above.nearest_transport());
-        Scope::serving(&above, Arc::new(Hosted(Arc::clone(host))), Arc::new(bridge))
+        Scope::serving(&above, Arc::new(HostHandle(Arc::clone(host))), Arc::new(bridge))
     }
 }
 
-impl fmt::Debug for Served {
+impl fmt::Debug for ServedTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Served").field("name", &self.name()).finish_non_exhaustive()
+        f.debug_struct("ServedTool").field("name", &self.name()).finish_non_exhaustive()
     }
 }

@@ -7,7 +7,7 @@ use wharf_protocol::tool::ToolRequest;
 use wharf_wire::tool_v1::{Kind, OfferedTool, method};
 
 use crate::Place;
-use crate::calls::exposed::Exposed;
+use crate::calls::exposed::ErasedTool;
 use crate::calls::wire::Wire;
 
 /// The tools that are served.
@@ -15,7 +15,7 @@ pub(super) struct Catalog {
     place: Place,
     /// Whether what the scope passes on would only come back to the peer.
     returns: bool,
-    entries: Vec<Arc<Exposed>>,
+    entries: Vec<Arc<ErasedTool>>,
     /// How many tools the scope had when they were looked at.
     seen: usize,
 }
@@ -26,15 +26,15 @@ impl Catalog {
     }
 
     /// The tool that a request is for, and the input that it has for it.
-    pub(super) fn find(&mut self, incoming: &mut ToolRequest) -> Option<Arc<Exposed>> {
+    pub(super) fn find(&mut self, incoming: &mut ToolRequest) -> Option<Arc<ErasedTool>> {
         self.look();
-        let wire = |wire| move |entry: &&Arc<Exposed>| entry.wire == wire;
+        let wire = |wire| move |entry: &&Arc<ErasedTool>| entry.wire == wire;
         let mut entries = self.entries.iter();
         let found = match (incoming.kind, incoming.method.as_str()) {
             (Kind::Notify, _) => entries.find(wire(Wire::Notify)),
             (Kind::Elicit, method::SAMPLE) => entries.find(wire(Wire::Sample)),
             (Kind::Elicit, name) => {
-                let named = |entry: &&Arc<Exposed>| entry.definition().name == name;
+                let named = |entry: &&Arc<ErasedTool>| entry.definition().name == name;
                 let tool = self.entries.iter().filter(wire(Wire::Tool)).find(named);
                 tool.or_else(|| entries.find(wire(Wire::Elicit)).filter(|_| asks(incoming)))
             }
@@ -69,7 +69,7 @@ fn asks(incoming: &ToolRequest) -> bool {
     incoming.payload.get("message").is_some_and(Value::is_string)
 }
 
-fn exposed(place: &Place) -> Vec<Arc<Exposed>> {
+fn exposed(place: &Place) -> Vec<Arc<ErasedTool>> {
     let tables = place.0.tables.read();
     tables.exposed.clone()
 }

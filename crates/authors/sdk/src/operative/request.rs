@@ -17,9 +17,9 @@ use wharf_wire::agent_v1::Chunk;
 use wharf_wire::tool_v1::{Kind, method};
 
 use crate::builtin::Notice;
-use crate::host::{CallRequest, Host, Hosted};
-use crate::transport::{Exchange, Link, Outgoing, Served, Transport};
-use crate::{Exposed, Place, Scope};
+use crate::host::{CallRequest, Host, HostHandle};
+use crate::transport::{Exchange, Link, LinkServer, Outgoing, Transport};
+use crate::{ErasedTool, Place, Scope};
 
 /// Pieces of progress on their way from a tool to the link; behind them the tool waits.
 const PROGRESS_WAITING_MAX: usize = 8;
@@ -28,7 +28,7 @@ const PROGRESS_WAITING_MAX: usize = 8;
 pub(super) struct Server {
     pub(super) place: Place,
     pub(super) link: Link,
-    pub(super) served: Served,
+    pub(super) served: LinkServer,
     /// Serving is given up, and whatever is still under way with it.
     pub(super) given_up: CancellationToken,
 }
@@ -38,7 +38,7 @@ impl Server {
     /// everything that belongs to it has cleaned up.
     pub(super) async fn handle(
         self: Arc<Self>,
-        tool: Arc<Exposed>,
+        tool: Arc<ErasedTool>,
         incoming: ToolRequest,
         stop: CancellationToken,
     ) {
@@ -73,13 +73,13 @@ impl Server {
         let back: Arc<dyn Transport> = Arc::new(self.link.within(incoming));
         let (server, id, spent) = (Arc::clone(self), incoming.id.clone(), AtomicU64::new(0));
         let host = PeerCall { server, id, spent, back: Arc::clone(&back) };
-        Scope::serving(&self.place.0, Arc::new(Hosted(Arc::new(host))), back)
+        Scope::serving(&self.place.0, Arc::new(HostHandle(Arc::new(host))), back)
     }
 
     /// Runs the tool and passes on what it says on the way.
     async fn run(
         &self,
-        tool: &Exposed,
+        tool: &ErasedTool,
         scope: &Scope,
         id: &str,
         payload: Value,

@@ -15,7 +15,7 @@ use wharf_wire::agent_v1::ToolDefinition;
 use super::{Endpoint, connection};
 use crate::calls::exposed::is_name;
 use crate::calls::tool::TakesImplementation;
-use crate::host::{Served, served};
+use crate::host::{ServedTool, served};
 use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool};
 
 /// How long threads that a tool still blocks are waited for at the end.
@@ -53,7 +53,7 @@ pub struct CheckedAgent {
     pub(super) id: String,
     pub(super) version: String,
     pub(super) definitions: Vec<ToolDefinition>,
-    pub(super) tools: HashMap<String, Served>,
+    pub(super) tools: HashMap<String, ServedTool>,
     pub(super) calls_max: usize,
     pub(super) keeps_keys: bool,
 }
@@ -227,7 +227,7 @@ impl CheckedAgent {
 }
 
 /// What the core is told about a tool.
-fn definition(agent_id: &str, tool: &Served) -> ToolDefinition {
+fn definition(agent_id: &str, tool: &ServedTool) -> ToolDefinition {
     let terms = tool.terms();
     let told = [("mock", terms.mock), ("free", terms.free)];
     let told = told.iter().filter(|(_, is_said)| *is_said).map(|(word, _)| *word);

@@ -18,7 +18,7 @@ use super::connection::Command;
 use super::files::CallFiles;
 use crate::builtin::{Answer, Level, Notice, Question};
 use crate::host::file::Files;
-use crate::host::{CallInfo, CallRequest, Cancel, Host, Served, canceled};
+use crate::host::{CallInfo, CallRequest, Cancel, Host, ServedTool, canceled};
 use crate::schema::compile;
 
 /// Largest piece of text in one message.
@@ -84,7 +84,7 @@ impl CoreCall {
     }
 
     /// Executes the call to its end: whatever the tool does, one report comes out.
-    pub(super) async fn execute(self: Arc<Self>, tool: Served, input: Object) -> CallReport {
+    pub(super) async fn execute(self: Arc<Self>, tool: ServedTool, input: Object) -> CallReport {
         let outcome = match tool.call(input, Arc::clone(&self) as Arc<dyn Host>).await {
             Ok(output) => CallOutcome::Succeeded(output),
             Err(fault) if fault.is(Code::ToolCanceled) && self.cancel.is_cancelled() => {

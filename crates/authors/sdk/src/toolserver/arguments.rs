@@ -11,7 +11,7 @@ const ARTIFACTS: &str = "/artifacts";
 
 /// What a process is asked to do.
 #[derive(Debug)]
-pub(super) enum Asked {
+pub(super) enum Command {
     /// Serve, set up so.
     Serve(Box<Options>),
     /// Show its schemas.
@@ -23,7 +23,7 @@ pub(super) fn read(
     mut options: Options,
     arguments: impl IntoIterator<Item = String>,
     environment: impl Fn(&str) -> Option<String>,
-) -> Result<Asked, Error> {
+) -> Result<Command, Error> {
     if let Some(port) = environment("PORT") {
         options.listen = on_port(&port)?;
     }
@@ -43,7 +43,7 @@ pub(super) fn read(
             None => (word, None),
         };
         if name == "--schema" {
-            return Ok(Asked::Schema);
+            return Ok(Command::Schema);
         }
         let is_known = ["--port", "--listen", "--artifacts", "--allow-origin", "--token-file"];
         if !is_known.contains(&name.as_str()) {
@@ -59,7 +59,7 @@ pub(super) fn read(
             _ => options.token_file = Some(PathBuf::from(value)),
         }
     }
-    Ok(Asked::Serve(Box::new(options)))
+    Ok(Command::Serve(Box::new(options)))
 }
 
 fn on_port(text: &str) -> Result<Listen, Error> {
@@ -88,8 +88,8 @@ mod tests {
             all.find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
         match read(Options::default(), arguments, environment)? {
-            Asked::Serve(options) => Ok(*options),
-            Asked::Schema => panic!("not asked for"),
+            Command::Serve(options) => Ok(*options),
+            Command::Schema => panic!("not asked for"),
         }
     }
 

@@ -17,12 +17,12 @@ use wharf_toolserver::{Call, Done, Failure, Handler, Reporter};
 use wharf_vocab::{Object, ToolId};
 use wharf_wire::run_v1::code;
 
-use super::arguments::{self, Asked};
+use super::arguments::{self, Command};
 use super::host::RunHost;
 use super::hydrate::hydrate;
 use super::{Listen, Options};
 use crate::calls::tool::TakesImplementation;
-use crate::host::{Host, Served, served_by_name};
+use crate::host::{Host, ServedTool, served_by_name};
 use crate::schema::compile;
 use crate::{Cx, Data, Error, Fault, Implemented, Scope, Tool, schema};
 
@@ -33,7 +33,7 @@ const SERVER_THREADS: usize = 2;
 #[derive(Debug)]
 pub struct ToolServer {
     reference: String,
-    tool: Result<Served, Error>,
+    tool: Result<ServedTool, Error>,
     options: Options,
     is_free: bool,
 }
@@ -166,8 +166,8 @@ impl ToolServer {
         let asked =
             arguments::read(self.options.clone(), arguments, |name| std::env::var(name).ok())?;
         let options = match asked {
-            Asked::Serve(options) => *options,
-            Asked::Schema => return self.show_schemas(),
+            Command::Serve(options) => *options,
+            Command::Schema => return self.show_schemas(),
         };
         let digest = digest_of_program()?;
         let workers = Builder::new_multi_thread().enable_all().thread_name("tool").build()?;
@@ -188,7 +188,7 @@ impl ToolServer {
     }
 
     /// Makes the tool callable; runs are executed on these threads.
-    fn build(self, workers: Handle, digest: String) -> Result<ServedTool, Error> {
+    fn build(self, workers: Handle, digest: String) -> Result<ToolHandler, Error> {
         if !ToolId::new(&self.reference).is_ok_and(|id| id.is_reference()) {
             return Err(Error::Reference(self.reference));
         }
@@ -198,7 +198,7 @@ impl ToolServer {
             Error::Schema { name, what, why }
         })?;
         let inner = Arc::new(Inner { tool, fits });
-        Ok(ServedTool { inner, workers, digest, is_free: self.is_free })
+        Ok(ToolHandler { inner, workers, digest, is_free: self.is_free })
     }
 
     fn show_schemas(self) -> Result<(), Error> {
@@ -210,7 +210,7 @@ impl ToolServer {
 }
 
 /// The tool as the server calls it.
-struct ServedTool {
+struct ToolHandler {
     inner: Arc<Inner>,
     workers: Handle,
     digest: String,
@@ -218,7 +218,7 @@ struct ServedTool {
 }
 
 struct Inner {
-    tool: Served,
+    tool: ServedTool,
     /// What inputs are checked against.
     fits: Validator,
 }
@@ -235,7 +235,7 @@ impl Inner {
     }
 }
 
-impl Handler for ServedTool {
+impl Handler for ToolHandler {
     fn run(&self, call: Call, report: Reporter) -> BoxFuture<'static, Done> {
         let host = Arc::new(RunHost::new(call, report));
         let (inner, of_work) = (Arc::clone(&self.inner), Arc::clone(&host));
@@ -257,9 +257,9 @@ impl Handler for ServedTool {
     }
 }
 
-impl fmt::Debug for ServedTool {
+impl fmt::Debug for ToolHandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServedTool").field("digest", &self.digest).finish_non_exhaustive()
+        f.debug_struct("ToolHandler").field("digest", &self.digest).finish_non_exhaustive()
     }
 }
 

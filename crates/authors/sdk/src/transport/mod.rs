@@ -34,12 +34,12 @@ pub mod ws;
 
 #[cfg(any(feature = "ws", feature = "sse"))]
 pub use address::Address;
-pub(crate) use link::Served;
+pub(crate) use link::LinkServer;
 pub use link::{Counters, Link};
 pub use named::Named;
 pub use options::Options;
 
-use crate::calls::reached::Reached;
+use crate::calls::reached::CoreTool;
 use crate::error::Error;
 
 /// A way to whoever executes tools elsewhere.
@@ -85,7 +85,7 @@ pub struct Outgoing {
     /// Whether anybody listens to progress.
     pub heard: bool,
     /// The tool of the core that is meant, if the definition says so.
-    pub at: Option<Arc<Reached>>,
+    pub at: Option<Arc<CoreTool>>,
 }
 
 /// A call that was made. Dropping it calls it off.

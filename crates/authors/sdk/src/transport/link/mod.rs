@@ -11,7 +11,7 @@ use wharf_wire::tool_v1::{Offer, OfferedTool};
 
 use super::{Error, Exchange, Named, Options, Outgoing, Transport};
 use crate::Tool;
-pub(crate) use shared::Served;
+pub(crate) use shared::LinkServer;
 use shared::Shared;
 use task::Task;
 pub(crate) use task::{Broken, Frames};
@@ -147,8 +147,8 @@ impl Link {
     }
 
     /// Says that somebody serves this link, until the result is dropped.
-    pub(crate) fn serving(&self) -> Served {
-        Served::new(Arc::clone(self.shared()))
+    pub(crate) fn serving(&self) -> LinkServer {
+        LinkServer::new(Arc::clone(self.shared()))
     }
 
     /// Makes calls on behalf of a request that is served here.

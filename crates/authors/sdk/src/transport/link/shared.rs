@@ -339,11 +339,11 @@ fn refused(error: CallError) -> Answer {
 }
 
 /// Somebody who serves a connection.
-pub(crate) struct Served {
+pub(crate) struct LinkServer {
     shared: Arc<Shared>,
 }
 
-impl Served {
+impl LinkServer {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         shared.state.lock().servers += 1;
         Self { shared }
@@ -426,7 +426,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for LinkServer {
     fn drop(&mut self) {
         self.shared.state.lock().servers -= 1;
         // What waits may have to be refused, or be for somebody else who serves.
