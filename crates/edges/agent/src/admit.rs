@@ -9,7 +9,7 @@ use wharf_hosting::{Inbox, Kind as _, Live, Places};
 use wharf_protocol::agent::{HelloReceived, Refusal};
 use wharf_vocab::{LaunchId, ProviderId};
 
-use crate::control::Shared;
+use crate::shared::Shared;
 
 /// How long a hello waits for the launch it belongs to: a process can be faster than the word of
 /// its start.

@@ -5,8 +5,6 @@ mod deliver;
 mod events;
 mod prepare;
 
-pub(crate) use prepare::CallData;
-
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,11 +23,11 @@ use wharf_vocab::{AttemptId, Code, Fault, LaunchId, ProviderId, RunKey};
 use wharf_wire::agent_v1::{CallId, IdempotencyPromise, QuestionId, SessionId, ToolDefinition};
 
 use crate::admit::Origin;
-use crate::control::Shared;
 use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
+use crate::shared::{Bounds, Shared};
 use crate::to_wire;
 
-use calls::{Bounds, Call};
+use calls::Call;
 use prepare::{READY_WAITING_MAX, Ready};
 
 /// Bytes read in one go. Ten thousand agents may be connected, so it is small.

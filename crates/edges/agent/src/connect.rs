@@ -13,9 +13,9 @@ use wharf_hosting::{Kept, Places, Sockets, bind_unix};
 use wharf_vocab::Fault;
 
 use crate::admit::Own;
-use crate::control::Shared;
 use crate::listen;
 use crate::options::Transport;
+use crate::shared::Shared;
 
 /// What every agent finds in its environment.
 pub(crate) fn environment(

@@ -14,6 +14,7 @@ use wharf_vocab::{Fault, LaunchId, ProviderId};
 
 use crate::listen::Listener;
 use crate::options::Options;
+use crate::shared::Shared;
 use crate::tokens::Tokens;
 use crate::{connect, manifest, scan};
 
@@ -23,16 +24,6 @@ pub struct AgentEdge {
     shared: Arc<Shared>,
     control: Control,
     stop: CancellationToken,
-}
-
-/// What connections share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) host: Host,
-    pub(crate) options: Options,
-    pub(crate) tokens: Tokens,
-    /// Where agents connect, as they are told.
-    pub(crate) address: String,
 }
 
 impl Kind for Shared {

@@ -16,6 +16,7 @@ mod listen;
 mod manifest;
 mod options;
 mod scan;
+mod shared;
 mod to_wire;
 mod tokens;
 

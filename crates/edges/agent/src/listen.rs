@@ -11,8 +11,8 @@ use wharf_vocab::{Code, Fault};
 
 use crate::admit::{Origin, Own, Process};
 use crate::conn;
-use crate::control::Shared;
 use crate::options::Transport;
+use crate::shared::Shared;
 
 /// Connections that may be open at once.
 const CONNECTIONS_MAX: usize = 16_384;

@@ -1,5 +1,7 @@
 //! From the engine's words to the agent wire.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use wharf_domain::provider::ProviderLimits;
 use wharf_domain::{Outcome, Progress, Resolution};
@@ -11,7 +13,15 @@ use wharf_wire::agent_v1::{
     Actor, AnswerStatus, CallContext, CallId, Caller, Chunk, PartyKind, TextChannel,
 };
 
-use crate::conn::CallData;
+/// The data of a call as the agent is told of it.
+#[derive(Debug, Default)]
+pub(crate) struct CallData {
+    pub(crate) inputs: Object,
+    /// Which inputs are references.
+    pub(crate) refs: Vec<String>,
+    /// Where outputs go.
+    pub(crate) outputs: BTreeMap<String, String>,
+}
 
 /// An attempt as a call. The run's id is the logical request: it stays the same for all attempts.
 /// What caused the call is the approval it runs under, else the run that started it.

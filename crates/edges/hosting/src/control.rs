@@ -16,12 +16,11 @@ use wharf_engine::launcher::LogLine;
 use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
-use crate::host::{Entry, blocking};
+use crate::host::{Entry, Order, blocking};
 use crate::kind::Kind;
-use crate::live::Live;
-use crate::pool::Rest;
+use crate::live::{Live, Rest};
 use crate::sink::Sink;
-use crate::supervisor::{Order, Supervisor};
+use crate::supervisor::Supervisor;
 use crate::{files, launch, places};
 
 /// Steers the providers of one kind. Cloning it is cheap.

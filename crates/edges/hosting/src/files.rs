@@ -11,16 +11,15 @@ mod watch;
 pub(crate) use watch::Watch;
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
 use sha2::{Digest as _, Sha256};
-use wharf_domain::Provider;
 use wharf_domain::provider::{Approval, Entrypoint};
-use wharf_vocab::{Digest, Fault};
-
-use crate::kind::ManifestFile;
-use crate::plain::open_plain;
+use wharf_domain::{Manifest, Provider};
+use wharf_vocab::{Code, Digest, Fault, ProviderId};
 
 /// Files that one approval may be pinned to.
 const FILES_MAX: usize = 64;
@@ -33,6 +32,28 @@ const CHUNK_BYTES: usize = 64 * 1024;
 const FOLDER: &str = ".";
 /// Lines that tell of differences.
 const LINES_MAX: usize = 10;
+
+/// A manifest that was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadManifest {
+    /// Who it is.
+    pub id: ProviderId,
+    /// The digest of the file.
+    pub hash: Digest,
+    /// What it says.
+    pub manifest: Manifest,
+}
+
+/// Where a kind's manifests stand, and how they are read.
+#[derive(Debug, Clone, Copy)]
+pub struct ManifestFile {
+    /// The file's name in a provider's folder.
+    pub name: &'static str,
+    /// What is wrong with a folder that cannot be taken.
+    pub invalid: Code,
+    /// Reads the manifest in a folder. It blocks, but only on a plain file.
+    pub read: fn(&Path) -> Result<ReadManifest, Fault>,
+}
 
 /// Whether all of an agent's folder is pinned, and not only what its command names.
 pub(crate) fn is_whole(approval: &Approval) -> bool {
@@ -226,6 +247,21 @@ fn manifest_differences(
         return vec![format!("{file} changed")];
     }
     vec![format!("{file} changed: {}", what.join(", "))]
+}
+
+/// Opens a regular file, following no link and waiting for nobody: a pipe or a device that has
+/// the file's name is an error, not something to wait for.
+pub fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file =
+        File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| match errno {
+            rustix::io::Errno::LOOP => io::ErrorKind::InvalidInput.into(),
+            other => io::Error::from(other),
+        })?);
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(file)
 }
 
 #[cfg(test)]

@@ -6,16 +6,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
-use wharf_domain::{Caller, Provider, ProviderInput};
+use wharf_domain::Provider;
 use wharf_vocab::{Code, Fault, ProviderId};
 
 use crate::fence::Ground;
-use crate::kind::Kind;
 use crate::live::Live;
 use crate::options::Options;
-use crate::supervisor::Order;
 use crate::tasks::Tasks;
-use crate::{launch, places};
+use crate::{places, sockets};
 
 /// All that is the same for every kind of provider.
 #[derive(Debug)]
@@ -23,6 +21,21 @@ pub struct Host {
     options: Options,
     providers: Mutex<BTreeMap<ProviderId, Entry>>,
     tasks: Tasks,
+}
+
+/// What is wanted of a supervisor; each is answered when it is so.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Keep the processes up.
+    Start(oneshot::Sender<()>),
+    /// End the processes.
+    Stop {
+        /// Why, as people read it.
+        reason: String,
+        /// Whether they are started again then.
+        again: bool,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// One provider's place.
@@ -37,7 +50,7 @@ impl Host {
     /// that has these folders for itself may come here.
     #[must_use]
     pub fn new(options: Options) -> Self {
-        launch::sweep(&options);
+        sockets::sweep(&options);
         places::sweep(&options);
         Self { options, providers: Mutex::default(), tasks: Tasks::default() }
     }
@@ -89,26 +102,6 @@ impl Host {
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<ProviderId, Entry>) -> T) -> T {
         work(&mut self.providers.lock())
     }
-}
-
-/// Stops a provider that must not go on, without waiting for its end.
-pub(crate) fn halt(kind: &Arc<dyn Kind>, id: &ProviderId, reason: String) {
-    let (kind, id) = (Arc::clone(kind), id.clone());
-    let tasks = kind.host().tasks().clone();
-    tasks.spawn("stopping a provider", async move {
-        let host = kind.host();
-        let input = ProviderInput::Stop { reason: None };
-        let changed = host.options.handle.change_agent(&Caller::core(), &id, input).await;
-        if let Err(fault) = changed {
-            tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
-        }
-        // Somebody may have approved and started it again meanwhile.
-        if let Some(entry) = host.entry(&id).filter(|entry| entry.live.blocked().is_some()) {
-            let stop = Order::Stop { reason, again: false, done: oneshot::channel().0 };
-            // A supervisor that has ended has nothing to stop.
-            let _ = entry.orders.send(stop).await;
-        }
-    });
 }
 
 /// Does what waits for the disk on a thread that may wait.

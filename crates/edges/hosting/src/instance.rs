@@ -7,11 +7,9 @@ use wharf_domain::{AuditRecord, Severity};
 use wharf_engine::launcher::{Exit, ExitHow, Launched};
 use wharf_vocab::{Fault, LaunchId, ProviderId, Resource, StreamId};
 
-use crate::inbox::{Closed, Command};
 use crate::kind::{Kind, Process};
 use crate::launch::{self, Running};
-use crate::live::Live;
-use crate::pool::{InstanceChannels, Quit};
+use crate::live::{Closed, Command, InstanceChannels, Live, Quit};
 
 /// How long calls of others may take to end on a process that is being replaced.
 const DRAIN: Duration = Duration::from_secs(60);

@@ -3,55 +3,21 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::BoxFuture;
-use wharf_domain::{Manifest, Provider};
+use wharf_domain::Provider;
 use wharf_engine::launcher::{LaunchSpec, Launched, RestartPolicy};
 use wharf_engine::providers::Scan;
-use wharf_vocab::{Code, Digest, Fault, LaunchId, ProviderId};
+use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
+use crate::files::{ManifestFile, ReadManifest};
 use crate::host::Host;
-use crate::launch::Sockets;
-use crate::live::Live;
+use crate::live::{Live, Upkeep};
 use crate::places::Places;
+use crate::sockets::Sockets;
 
 /// What must stay as long as a launch; it is dropped when that is over.
 pub type Kept = Option<Box<dyn fmt::Debug + Send + Sync>>;
-
-/// A manifest that was read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReadManifest {
-    /// Who it is.
-    pub id: ProviderId,
-    /// The digest of the file.
-    pub hash: Digest,
-    /// What it says.
-    pub manifest: Manifest,
-}
-
-/// Where a kind's manifests stand, and how they are read.
-#[derive(Debug, Clone, Copy)]
-pub struct ManifestFile {
-    /// The file's name in a provider's folder.
-    pub name: &'static str,
-    /// What is wrong with a folder that cannot be taken.
-    pub invalid: Code,
-    /// Reads the manifest in a folder. It blocks, but only on a plain file.
-    pub read: fn(&Path) -> Result<ReadManifest, Fault>,
-}
-
-/// When processes of a provider are there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upkeep {
-    /// From its start to its stop, and a spare one where worlds or runs are kept apart.
-    Always,
-    /// From the first attempt that waits for one until it has had nothing to do for so long.
-    OnDemand {
-        /// How long it may have nothing to do.
-        idle: Duration,
-    },
-}
 
 /// A process that was started, or what stands for one that runs elsewhere.
 #[derive(Debug, Clone)]

@@ -1,5 +1,12 @@
 //! What is known of a provider besides the journal: processes, connections, health.
 
+mod inbox;
+mod pool;
+
+pub use inbox::{Assignment, Closed, Command, Inbox, Permit, Tie};
+pub(crate) use pool::{InstanceChannels, Policy, Quit, Rest, Slot, gone};
+pub use pool::{Phase, Upkeep};
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +21,9 @@ use wharf_engine::providers::{ProviderHealth, ProviderState, ProviderView};
 use wharf_vocab::{Fault, Isolation, LaunchId, ProviderId, Timestamp};
 
 use crate::files::Watch;
-use crate::inbox::Closed;
-use crate::kind::Upkeep;
 use crate::places::Places;
-use crate::pool::{InstanceChannels, Phase, Policy, Pool, Rest, Slot};
 use crate::throttle::Throttle;
+use pool::Pool;
 
 /// What is known of one provider besides the journal.
 #[derive(Debug, Default)]

@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, Weak};
 
-use wharf_domain::Resolution;
+use tokio::sync::oneshot;
 use wharf_domain::run::{AttemptError, AttemptReport};
+use wharf_domain::{Caller, ProviderInput, Resolution};
 use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink, RoomFor};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId};
 
 use crate::files::{self, Watch};
-use crate::host::{blocking, halt};
-use crate::inbox::Command;
+use crate::host::{Order, blocking};
 use crate::kind::Kind;
 use crate::launch::record_drift;
-use crate::live::Live;
+use crate::live::{Command, Live};
 use crate::supervisor::fail;
 
 /// The way to one provider. The engine keeps it, so it must not keep the engine.
@@ -139,6 +139,26 @@ async fn recheck(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live) -> Result<(
     live.block(fault.clone());
     halt(kind, id, fault.message.clone());
     Err(fault)
+}
+
+/// Stops a provider that must not go on, without waiting for its end.
+fn halt(kind: &Arc<dyn Kind>, id: &ProviderId, reason: String) {
+    let (kind, id) = (Arc::clone(kind), id.clone());
+    let tasks = kind.host().tasks().clone();
+    tasks.spawn("stopping a provider", async move {
+        let host = kind.host();
+        let input = ProviderInput::Stop { reason: None };
+        let changed = host.options().handle.change_agent(&Caller::core(), &id, input).await;
+        if let Err(fault) = changed {
+            tracing::warn!(agent = %id, code = %fault.code, "a stop was not recorded");
+        }
+        // Somebody may have approved and started it again meanwhile.
+        if let Some(entry) = host.entry(&id).filter(|entry| entry.live.blocked().is_some()) {
+            let stop = Order::Stop { reason, again: false, done: oneshot::channel().0 };
+            // A supervisor that has ended has nothing to stop.
+            let _ = entry.orders.send(stop).await;
+        }
+    });
 }
 
 async fn canceled(handle: Handle, dispatch: Dispatch) {

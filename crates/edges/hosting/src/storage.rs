@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use url::Url;
 use wharf_domain::Provider;
 use wharf_domain::permission::Permission;
 use wharf_engine::Reach;
@@ -17,27 +18,18 @@ pub fn reach(agent: &Provider, origin: Option<&str>) -> Reach {
     }
     let Some((host, port)) = origin.and_then(host_and_port) else { return Reach::Folder };
     // Only a permission that names the address itself leads to this machine and its networks.
-    let literal = host == "localhost" || bare(host).parse::<IpAddr>().is_ok();
+    let literal = host == "localhost" || bare(&host).parse::<IpAddr>().is_ok();
     let covers = |permission: &Permission| match permission {
-        Permission::Egress(hosts) => hosts.matches(host, port) && (!literal || hosts.is_literal()),
+        Permission::Egress(hosts) => hosts.matches(&host, port) && (!literal || hosts.is_literal()),
         _ => false,
     };
     if agent.permissions().iter().any(covers) { Reach::Storage } else { Reach::Folder }
 }
 
 /// The host and port of an origin.
-fn host_and_port(origin: &str) -> Option<(&str, u16)> {
-    let (scheme, rest) = origin.split_once("://")?;
-    let usual = match scheme {
-        "http" => 80,
-        "https" => 443,
-        _ => return None,
-    };
-    let rest = rest.strip_suffix('/').unwrap_or(rest);
-    match rest.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => Some((host, port.parse().ok()?)),
-        _ => Some((rest, usual)),
-    }
+fn host_and_port(origin: &str) -> Option<(String, u16)> {
+    let url = Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
 }
 
 fn bare(host: &str) -> &str {
@@ -60,6 +52,7 @@ mod tests {
             ("http://host:port", None),
             ("", None),
         ] {
+            let wanted = wanted.map(|(host, port)| (host.to_owned(), port));
             assert_eq!(host_and_port(origin), wanted, "{origin}");
         }
     }

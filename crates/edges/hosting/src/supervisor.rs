@@ -17,26 +17,10 @@ use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId, StreamId};
 
 use crate::files::Watch;
-use crate::host::{blocking, random_hex};
+use crate::host::{Order, blocking, random_hex};
 use crate::instance::{End, Instance};
 use crate::kind::Kind;
-use crate::live::Live;
-use crate::pool::{Policy, Quit, Rest, Slot, gone};
-
-/// What is wanted of a supervisor; each is answered when it is so.
-#[derive(Debug)]
-pub(crate) enum Order {
-    /// Keep the processes up.
-    Start(oneshot::Sender<()>),
-    /// End the processes.
-    Stop {
-        /// Why, as people read it.
-        reason: String,
-        /// Whether they are started again then.
-        again: bool,
-        done: oneshot::Sender<()>,
-    },
-}
+use crate::live::{Live, Policy, Quit, Rest, Slot, gone};
 
 pub(crate) struct Supervisor {
     kind: Arc<dyn Kind>,

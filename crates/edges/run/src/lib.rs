@@ -5,12 +5,10 @@ mod control;
 mod doors;
 mod equip;
 mod folder;
-mod from_wire;
 pub mod link;
 mod manifest;
 mod options;
 mod station;
-mod to_wire;
 mod tools;
 
 pub use control::RunEdge;

@@ -1,28 +1,22 @@
 //! Attempts on their way to the agent and back: counted, queued, sent, ended.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::provider::ProviderLimits;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, AttemptRef, Dispatch, InputCheck, Reach};
-use wharf_hosting::{Assignment, Live, Permit, Room, Rooms};
+use wharf_hosting::{Assignment, Permit, Room, Rooms};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_socket::Owner as _;
-use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object, ProviderId, SandboxLevel};
+use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object};
 use wharf_wire::agent_v1::CallId;
 
 use super::Connection;
 use super::deliver::{self, Delivery};
 use super::prepare::{self, PreparedCall, Ready};
-use crate::control::Shared;
 use crate::{from_wire, to_wire};
-
-/// How long the agent's limits are taken as they were last read.
-const LIMITS_FRESH: Duration = Duration::from_secs(1);
 
 /// A call that was sent.
 pub(super) struct Call {
@@ -30,36 +24,6 @@ pub(super) struct Call {
     room: Option<Room>,
     /// Held so that no more calls are open than may be.
     permit: Permit,
-}
-
-/// What an agent may be asked, and whether it is fenced in.
-pub(super) struct Bounds {
-    limits: ProviderLimits,
-    fenced: bool,
-    read_at: Instant,
-}
-
-impl Bounds {
-    /// Lets attempts wait for which the agent has no room.
-    pub(super) fn announce(&self, shared: &Shared, id: &ProviderId, live: &Live) {
-        let most = shared.options.session_rules(id).calls_open_max;
-        let most = u32::try_from(most).unwrap_or(u32::MAX);
-        let calls_max = self.limits.calls_max.map_or(most, |max| max.min(most));
-        live.limit_calls(usize::try_from(calls_max).unwrap_or(usize::MAX));
-    }
-
-    pub(super) fn read(shared: &Shared, id: &ProviderId) -> Self {
-        let (limits, fenced) = match shared.options.handle.agent(id) {
-            Ok(agent) => {
-                let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
-                let fenced = level.is_some_and(|level| level != SandboxLevel::None);
-                (wharf_hosting::limits(&agent, &shared.options.agent_limits), fenced)
-            }
-            // An agent that is not known any more is about to lose its connection.
-            Err(_) => (shared.options.agent_limits.clone(), false),
-        };
-        Self { limits, fenced, read_at: Instant::now() }
-    }
 }
 
 impl Connection {
@@ -73,10 +37,7 @@ impl Connection {
 
     fn admit_call(&mut self, attempt: &AttemptRef) -> Result<(), Fault> {
         let Some(peer) = &mut self.peer else { return Err(gone()) };
-        if peer.bounds.read_at.elapsed() >= LIMITS_FRESH {
-            peer.bounds = Bounds::read(&self.shared, &peer.agent);
-            peer.bounds.announce(&self.shared, &peer.agent, &peer.live);
-        }
+        peer.bounds.refresh(&self.shared, &peer.agent, &peer.live);
         let limits = &peer.bounds.limits;
         let inputs = &attempt.dispatch().spec.inputs;
         if let Some(max) = limits.input_bytes

@@ -14,10 +14,11 @@ use wharf_socket::Owner as _;
 use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
 
-use super::{Bounds, Connection, Peer};
+use super::{Connection, Peer};
 use crate::admit::{Admitted, admit};
 use crate::from_wire;
 use crate::invoke::{Tidings, What};
+use crate::shared::Bounds;
 
 impl Connection {
     pub(super) async fn event(&mut self, event: CoreEvent) {

@@ -16,19 +16,10 @@ use wharf_hosting::{Assignment, FILES_MAX, Places, Room, copy_in};
 use wharf_vocab::{Code, Fault, Object};
 
 use super::calls::{gone, turn_back};
+use crate::to_wire::CallData;
 
 /// Calls that may wait to be sent after they were prepared.
 pub(super) const READY_WAITING_MAX: usize = 16;
-
-/// The data of a call as the agent is told of it.
-#[derive(Debug, Default)]
-pub(crate) struct CallData {
-    pub(crate) inputs: Object,
-    /// Which inputs are references.
-    pub(crate) refs: Vec<String>,
-    /// Where outputs go.
-    pub(crate) outputs: BTreeMap<String, String>,
-}
 
 /// A call on its way to the agent.
 #[derive(Debug)]

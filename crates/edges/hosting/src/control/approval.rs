@@ -9,8 +9,7 @@ use wharf_engine::providers::{Approve, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId};
 
 use super::{Control, stop_for};
-use crate::host::blocking;
-use crate::supervisor::Order;
+use crate::host::{Order, blocking};
 use crate::{fence, files, launch};
 
 impl Control {

@@ -1,7 +1,6 @@
 //! Pins that hold and pins that break.
 
 use super::*;
-use crate::kind::ReadManifest;
 use wharf_domain::provider::{
     AgentDetails, Manifest, ProviderEntry, ProviderInput, ProviderKind, ProviderLimits, Terms,
 };

@@ -9,8 +9,7 @@ use tokio::time::Instant;
 use wharf_domain::Provider;
 
 use super::folder::{self, Identity};
-use super::{FOLDER, is_whole, named};
-use crate::kind::ManifestFile;
+use super::{FOLDER, ManifestFile, is_whole, named};
 
 /// How long the rest of the folder is taken as it was last seen.
 const FRESH: Duration = Duration::from_secs(2);

@@ -15,9 +15,8 @@ use wharf_vocab::{Backoff, Executed, Fault};
 use super::dial::{Socket, Unreached};
 use super::known::Known;
 use super::server::away;
-use super::{Endpoint, Files, Server, Stop};
-use crate::from_wire;
-use crate::to_wire::{self, Order};
+use super::to_wire::{self, Order};
+use super::{Endpoint, Files, Server, Stop, from_wire};
 
 /// First pause before an attempt is attached to again; it doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(50);

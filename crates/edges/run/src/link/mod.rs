@@ -26,12 +26,13 @@ mod breaker;
 mod dial;
 mod drive;
 mod endpoint;
+mod from_wire;
 mod health;
 mod known;
 mod server;
 mod settings;
 mod stop;
-mod tls;
+mod to_wire;
 
 pub use endpoint::{Address, Endpoint};
 pub use health::Health;
@@ -39,4 +40,4 @@ pub use server::{Doors, Files, Reachable, Server};
 pub use settings::Settings;
 pub use stop::Stop;
 
-pub(crate) use addresses::{Shown, is_same_place};
+use addresses::{Shown, is_same_place};

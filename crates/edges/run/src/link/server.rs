@@ -19,7 +19,7 @@ use wharf_vocab::{Code, Executed, Fault};
 use super::breaker::Breaker;
 use super::dial::{self, Dialing, Socket, Unreached};
 use super::drive::Drive;
-use super::{Endpoint, Health, Settings, Stop, health, tls};
+use super::{Endpoint, Health, Settings, Stop, health};
 
 /// Gives the endpoint of a server.
 pub trait Doors: fmt::Debug + Send + Sync + 'static {
@@ -209,7 +209,7 @@ impl Server {
         if let Some(config) = self.0.tls.get() {
             return Ok(Arc::clone(config));
         }
-        let config = tls::config(&self.0.settings.roots).map_err(|error| {
+        let config = dial::tls_config(&self.0.settings.roots).map_err(|error| {
             Unreached(format!("this machine's certificates cannot be used ({error})"))
         })?;
         Ok(Arc::clone(self.0.tls.get_or_init(|| Arc::new(config))))

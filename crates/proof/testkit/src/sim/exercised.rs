@@ -97,6 +97,10 @@ things! {
     DispatchFailed = "dispatches that failed",
     /// A provider's process died under its attempts.
     ProviderDied = "providers that died",
+    /// Whoever worked on an attempt panicked before it acted.
+    PanickedBefore = "panics before an attempt began",
+    /// Whoever worked on an attempt panicked, and it may have acted.
+    PanickedAfter = "panics in the middle of an attempt",
     /// A provider's message came twice.
     Doubled = "messages doubled",
     /// A provider spoke of an attempt nobody knows, or after its end.

@@ -1,14 +1,15 @@
 //! What a provider does with an attempt, step by step.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 use wharf_domain::run::{AttemptError, AttemptReport, NewAsk, RunInput};
 use wharf_domain::scope::WorldPath;
 use wharf_domain::{Artifact, Audience, Delivery, Move, Progress, RunSpec};
 use wharf_engine::shard::Input;
-use wharf_ports::Dispatch;
+use wharf_ports::{Dispatch, Lifeline};
 use wharf_vocab::limits::{RUN_PROGRESS_BYTES_MAX, SHARD_PROGRESS_BYTES_MAX};
 use wharf_vocab::{AskKind, AttemptId, Code, Direction, Executed, Fault, Micro, Object, RunKey};
 
@@ -45,6 +46,8 @@ enum Act {
     End(AttemptReport),
     /// Says how an attempt ended that nobody knows.
     EndUnknown,
+    /// Panics; whether it had been handed over to whoever executes it.
+    Panic { handed_over: bool },
 }
 
 /// What attempts do in a scenario.
@@ -57,6 +60,10 @@ pub(in super::super) enum Plan {
     Hang,
     /// They ask a question, and succeed once it is answered.
     Ask,
+    /// Whoever works on them panics before they act.
+    PanicBefore,
+    /// They act, and whoever works on them panics.
+    PanicAfter,
 }
 
 #[cfg(test)]
@@ -69,6 +76,8 @@ impl Plan {
             Self::Succeed => vec![Act::Effect, Act::Say, end],
             Self::Hang => vec![Act::Say],
             Self::Ask => vec![ask, end],
+            Self::PanicBefore => vec![Act::Panic { handed_over: false }],
+            Self::PanicAfter => vec![Act::Effect, Act::Panic { handed_over: true }],
         };
         acts.into_iter().map(|act| Step { after_ms: 100, act }).collect()
     }
@@ -197,7 +206,8 @@ impl Sim {
         let result = match self.chance.between(2, 23) {
             2..=4 => Err(AttemptError::Failed(fault(Code::ToolBusy, "Later."), executed)),
             5..=6 => Err(AttemptError::Failed(fault(Code::ToolAgentLost, "Lost."), executed)),
-            7..=8 => Err(AttemptError::Failed(fault(Code::ToolInternal, "Broken."), executed)),
+            7 => Err(AttemptError::Failed(fault(Code::ToolInternal, "Broken."), executed)),
+            8 => return acts.push(Act::Panic { handed_over: executed != Executed::No }),
             9 => Err(AttemptError::Refused(fault(Code::PermissionDenied, "It will not."))),
             10 => Err(AttemptError::Canceled(fault(Code::ToolCanceled, "It stopped."))),
             _ => Ok(outputs()),
@@ -296,6 +306,7 @@ impl Sim {
             }
             Act::Fork => self.fork(home, &key, &spec),
             Act::End(report) => self.report(provider, attempt, report),
+            Act::Panic { handed_over } => self.panic(provider, attempt, handed_over),
             Act::EndUnknown => {
                 let attempt_id = AttemptId::new("nobody-knows").expect("a valid id");
                 let report = AttemptReport::new(Ok(outputs()), 1_000);
@@ -303,6 +314,34 @@ impl Sim {
                 self.tell(home, Input::Run { key, input, ticket: None });
             }
         }
+    }
+
+    /// Whoever works on an attempt panics. What ties the attempt to it says so; nobody else does.
+    fn panic(&mut self, provider: usize, attempt: &AttemptId, handed_over: bool) {
+        let lost = Arc::new(OnceLock::new());
+        let seen = Arc::clone(&lost);
+        // It is told once.
+        let lifeline = Lifeline::new(move |executed| {
+            let _ = seen.set(executed);
+        });
+        let work = AssertUnwindSafe(move || {
+            if handed_over {
+                lifeline.begun();
+            }
+            // Not `panic!`, which would be told on the terminal for every seed.
+            resume_unwind(Box::new("in the middle of it"));
+        });
+        let unwound: Result<(), _> = catch_unwind(work);
+        debug_assert!(unwound.is_err());
+        let Some(&executed) = lost.get() else { return };
+        let thing = match executed {
+            Executed::No => Thing::PanickedBefore,
+            Executed::Maybe | Executed::Yes => Thing::PanickedAfter,
+        };
+        self.seen.note(thing);
+        let fault = Fault::new(Code::ToolWorkerLost, "Whoever worked on the call is gone.");
+        let result = Err(AttemptError::Failed(fault, executed));
+        self.report(provider, attempt, AttemptReport::new(result, 0));
     }
 
     /// Says what an attempt has cost so far.

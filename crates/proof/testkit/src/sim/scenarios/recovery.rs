@@ -35,6 +35,25 @@ fn an_approval_stays_open_across_a_restart_and_lets_the_run_go_on() {
 }
 
 #[test]
+fn a_panic_ends_an_attempt_at_once_and_only_one_that_never_began_is_made_again() {
+    let plans = [
+        (Plan::PanicBefore, Thing::PanickedBefore, "no"),
+        (Plan::PanicAfter, Thing::PanickedAfter, "maybe"),
+    ];
+    for (plan, thing, executed) in plans {
+        let mut scene = Scene::new(plan);
+        let key = scene.start("plain");
+        scene.rest();
+        let run = scene.run(&key).expect("accepted");
+        let error = run.outcome.as_ref().and_then(|outcome| outcome.error()).expect("it failed");
+        assert!(error.is(Code::ToolWorkerLost), "{error}");
+        assert_eq!(error.details["executed"], executed);
+        assert!(scene.sim.seen.count(thing) > 0);
+        assert_eq!(run.attempt > 1, plan == Plan::PanicBefore, "{plan:?}");
+    }
+}
+
+#[test]
 fn an_answer_given_just_before_a_crash_reaches_the_asker_after_it() {
     let mut scene = Scene::new(Plan::Ask);
     let key = scene.start("asker");

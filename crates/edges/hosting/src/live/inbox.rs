@@ -8,7 +8,7 @@ use wharf_domain::Resolution;
 use wharf_engine::{Attempt, Handle};
 use wharf_vocab::{AttemptId, LaunchId};
 
-use crate::live::Live;
+use super::Live;
 
 /// Commands that may wait for a connection besides calls, which wait in the queue.
 const COMMANDS_WAITING_MAX: usize = 512;

@@ -18,9 +18,8 @@ use wharf_engine::launcher::Launched;
 use wharf_engine::providers::ProviderHealth;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
+use super::inbox::{Closed, Command};
 use crate::files::Watch;
-use crate::inbox::{Closed, Command};
-use crate::kind::Upkeep;
 use crate::places::Places;
 
 /// Processes that one provider may have.
@@ -32,6 +31,18 @@ pub(crate) const IDLE_MAX: Duration = Duration::from_secs(300);
 const WAITING_MAX: usize = 64;
 /// Attempts that may wait for a process that is there to take them.
 const QUEUE_MAX: usize = 512;
+
+/// When processes of a provider are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// From its start to its stop, and a spare one where worlds or runs are kept apart.
+    Always,
+    /// From the first attempt that waits for one until it has had nothing to do for so long.
+    OnDemand {
+        /// How long it may have nothing to do.
+        idle: Duration,
+    },
+}
 
 /// How a process fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

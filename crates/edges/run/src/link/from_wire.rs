@@ -9,7 +9,7 @@ use wharf_protocol::run::client::{Ended, Event};
 use wharf_vocab::{Code, Executed, Fault, FaultCode, Micro, Object};
 use wharf_wire::run_v1::{LogLevel, Written, close, code};
 
-use crate::link::is_same_place;
+use super::is_same_place;
 
 /// Longest code of a server that is kept.
 const CODE_BYTES_MAX: usize = 100;
@@ -18,7 +18,7 @@ const TEXT: &str = "text";
 
 /// What a server says while it works, as progress. The engine keeps of a growing text what it
 /// adds.
-pub(crate) fn progress(event: Event) -> Vec<Progress> {
+pub(super) fn progress(event: Event) -> Vec<Progress> {
     match event {
         Event::Log { level, text } => vec![Progress::Log { level: self::level(level), text }],
         Event::Phase { phase, progress } => {
@@ -36,7 +36,7 @@ pub(crate) fn progress(event: Event) -> Vec<Progress> {
 
 /// How an attempt ended and what it had cost by then. `places` says where each output was to go,
 /// `canceled` whether the attempt was told to stop.
-pub(crate) fn ended(
+pub(super) fn ended(
     ended: Ended,
     cost_micro: Micro,
     canceled: bool,
@@ -69,7 +69,7 @@ pub(crate) fn ended(
 }
 
 /// An attempt whose server is gone.
-pub(crate) fn lost(cause: &str, asked: bool, canceled: bool) -> AttemptError {
+pub(super) fn lost(cause: &str, asked: bool, canceled: bool) -> AttemptError {
     let executed = if asked { Executed::Maybe } else { Executed::No };
     if canceled {
         let message = format!("The tool server was told to stop, and is gone: {cause}.");

@@ -7,19 +7,19 @@ use wharf_engine::Attempt;
 use wharf_vocab::{Fault, Mode, Object, Timestamp};
 use wharf_wire::run_v1::{self as wire, Request, RequestControl};
 
-use crate::link::{Files, Settings, Shown};
+use super::{Files, Settings, Shown};
 
 /// What a server is asked, and what it was given for it. It holds addresses and is not kept.
-pub(crate) struct Order {
-    pub(crate) request: Request,
+pub(super) struct Order {
+    pub(super) request: Request,
     /// Where each output goes.
-    pub(crate) places: BTreeMap<String, String>,
+    pub(super) places: BTreeMap<String, String>,
     /// What records have for each address.
-    pub(crate) shown: Shown,
+    pub(super) shown: Shown,
 }
 
 /// An attempt as a request.
-pub(crate) async fn order(
+pub(super) async fn order(
     attempt: &Attempt,
     files: &Files,
     settings: &Settings,
