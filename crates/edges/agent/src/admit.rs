@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_hosting::{Inbox, Kind as _, Live, Places};
+use wharf_hosting::{HostedKind as _, Inbox, Live, Places};
 use wharf_protocol::agent::{HelloReceived, Refusal};
 use wharf_vocab::{LaunchId, ProviderId};
 
@@ -19,14 +19,14 @@ const LAUNCH_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Origin {
     /// The process at the other end; unknown over TCP.
-    pub(crate) process: Option<Process>,
+    pub(crate) process: Option<PeerProcess>,
     /// The launch whose own socket it came by.
     pub(crate) launch: Option<Own>,
 }
 
 /// A process as the system names it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Process {
+pub(crate) struct PeerProcess {
     pub(crate) uid: u32,
     pub(crate) pid: Option<u32>,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Own {
 
 /// Who was let in.
 #[derive(Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct AdmittedAgent {
     pub(crate) agent: ProviderId,
     pub(crate) launch: LaunchId,
     pub(crate) live: Arc<Live>,
@@ -51,14 +51,14 @@ pub(crate) struct Admitted {
 }
 
 /// A refusal, and the check that failed.
-type Refused = (Refusal, &'static str);
+type HelloRefusal = (Refusal, &'static str);
 
 /// Checks token, process, agent, manifest and that nobody else is connected in its name.
 pub(crate) async fn admit(
     shared: &Shared,
     origin: &Origin,
     hello: &HelloReceived,
-) -> Result<Admitted, Refused> {
+) -> Result<AdmittedAgent, HelloRefusal> {
     let launch = match &origin.launch {
         Some(own) if own.inherited => {
             if own.agent.as_str() != hello.agent_id {
@@ -86,7 +86,7 @@ pub(crate) async fn admit(
     let Some((places, inbox)) = connected else {
         return Err((Refusal::Conflict, "connected already"));
     };
-    Ok(Admitted { agent, launch, live, places, inbox })
+    Ok(AdmittedAgent { agent, launch, live, places, inbox })
 }
 
 /// The launch that a token was made for, if the right process shows it. A token that a stranger
@@ -95,7 +95,7 @@ async fn by_token(
     shared: &Shared,
     origin: &Origin,
     hello: &HelloReceived,
-) -> Result<LaunchId, Refused> {
+) -> Result<LaunchId, HelloRefusal> {
     let unfit = |check| (Refusal::Unauthorized, check);
     let launch =
         shared.tokens.find(&hello.token, &hello.agent_id).map_err(|why| unfit(why.as_str()))?;

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::{Reach, check_schema};
-use wharf_hosting::{Command, Inbox, Live, Meter, Places, Rooms, random_hex};
+use wharf_hosting::{CallFolders, Command, CpuMeter, Inbox, Live, Places, random_hex};
 use wharf_protocol::agent::{CoreConfig, CoreSession, Goodbye, IdPrefix};
 use wharf_protocol::{Moment, Session as _};
 use wharf_socket::{Clock, Owner, Patience, pump, sleep_until, split_bytes};
@@ -24,11 +24,11 @@ use wharf_wire::agent_v1::{CallId, IdempotencyPromise, QuestionId, SessionId, To
 
 use crate::admit::Origin;
 use crate::invoke::{Invokes, TIDINGS_WAITING_MAX, Tidings};
-use crate::shared::{Bounds, Shared};
+use crate::shared::{AgentBounds, Shared};
 use crate::to_wire;
 
-use calls::Call;
-use prepare::{READY_WAITING_MAX, Ready};
+use calls::OpenCall;
+use prepare::{READY_WAITING_MAX, ReadyCall};
 
 /// Bytes read in one go. Ten thousand agents may be connected, so it is small.
 const READ_BYTES: usize = 8 * 1024;
@@ -42,15 +42,15 @@ struct Connection {
     shared: Arc<Shared>,
     session: CoreSession,
     clock: Clock,
-    calls: HashMap<CallId, Call>,
+    calls: HashMap<CallId, OpenCall>,
     /// Runs of calls that the session gave up on, oldest first: they may still cost.
     given_up: VecDeque<(AttemptId, RunKey)>,
     /// Measures what calls use.
-    meter: Meter,
+    meter: CpuMeter,
     /// Calls whose files are being copied, and how to stop that.
     preparing: HashMap<AttemptId, CancellationToken>,
-    ready: mpsc::Sender<Ready>,
-    prepared: mpsc::Receiver<Ready>,
+    ready: mpsc::Sender<ReadyCall>,
+    prepared: mpsc::Receiver<ReadyCall>,
     invokes: Invokes,
     tidings: mpsc::Receiver<Tidings>,
     offered: Vec<ToolDefinition>,
@@ -58,24 +58,24 @@ struct Connection {
     offer_at: Option<Instant>,
     /// Where it comes from.
     origin: Origin,
-    peer: Option<Peer>,
+    peer: Option<AgentPeer>,
     /// What the core wants of it, once it was let in.
     inbox: Option<Inbox>,
 }
 
 /// Who is at the other end, once it was let in.
-struct Peer {
+struct AgentPeer {
     agent: ProviderId,
     launch: LaunchId,
     live: Arc<Live>,
     keys: Option<IdempotencyPromise>,
-    bounds: Bounds,
+    bounds: AgentBounds,
     /// How it reaches the files of its calls.
     reach: Reach,
     /// The folders of its launch.
     places: Arc<Places>,
     /// Folders for the calls of a fenced agent, from its first call on.
-    rooms: Option<Rooms>,
+    rooms: Option<CallFolders>,
 }
 
 /// What reaches a connection from inside.
@@ -85,7 +85,7 @@ enum Inside {
     /// A child has something to tell.
     Told(Tidings),
     /// The files of a call are there, or are not to be had.
-    Ready(Box<Ready>),
+    Ready(Box<ReadyCall>),
     /// What the agent offers is to be written down.
     Offer,
 }
@@ -176,7 +176,7 @@ impl Connection {
             clock,
             calls: HashMap::new(),
             given_up: VecDeque::new(),
-            meter: Meter::default(),
+            meter: CpuMeter::default(),
             preparing: HashMap::new(),
             ready,
             prepared,

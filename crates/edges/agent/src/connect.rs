@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Provider, ProviderKind};
 use wharf_engine::launcher::LaunchSpec;
-use wharf_hosting::{Kept, Places, Sockets, bind_unix};
+use wharf_hosting::{LaunchGuard, Places, Sockets, bind_unix};
 use wharf_vocab::Fault;
 
 use crate::admit::Own;
@@ -40,7 +40,7 @@ pub(crate) fn connect(
     agent: &Provider,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,
-) -> Result<Kept, Fault> {
+) -> Result<LaunchGuard, Fault> {
     let own = |inherited| Own { agent: agent.id.clone(), launch: spec.launch.clone(), inherited };
     let inherits = match &agent.manifest.kind {
         ProviderKind::Agent(details) => details.inherits_connection,
@@ -54,7 +54,7 @@ pub(crate) fn connect(
         return Ok(None);
     }
     let token = shared.tokens.issue(&agent.id, &spec.launch, shared.options.token_life)?;
-    let mut kept: Kept = None;
+    let mut kept: LaunchGuard = None;
     let address = match &shared.options.transport {
         Transport::Tcp(_) => {
             let port = shared.address.rsplit(':').next().and_then(|port| port.parse().ok());

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use wharf_domain::{Provider, ProviderKind};
 use wharf_engine::launcher::{LaunchSpec, RestartPolicy};
 use wharf_engine::providers::Scan;
-use wharf_hosting::{Control, Host, Kept, Kind, ManifestFile, Places, Sockets};
+use wharf_hosting::{Control, Host, HostedKind, LaunchGuard, ManifestFile, Places, Sockets};
 use wharf_vocab::{Fault, LaunchId, ProviderId};
 
-use crate::listen::Listener;
+use crate::listen::AgentListener;
 use crate::options::Options;
 use crate::shared::Shared;
-use crate::tokens::Tokens;
+use crate::tokens::SessionTokens;
 use crate::{connect, manifest, scan};
 
 /// The edge that faces agents. Cloning it is cheap.
@@ -26,7 +26,7 @@ pub struct AgentEdge {
     stop: CancellationToken,
 }
 
-impl Kind for Shared {
+impl HostedKind for Shared {
     fn host(&self) -> &Host {
         &self.host
     }
@@ -47,7 +47,7 @@ impl Kind for Shared {
     }
 
     fn scan(&self, folder: &Path) -> Result<Scan, Fault> {
-        scan::scan(folder, scan::Bounds::default())
+        scan::scan(folder, scan::ScanBounds::default())
     }
 
     fn equip<'a>(
@@ -56,7 +56,7 @@ impl Kind for Shared {
         places: &'a Places,
         spec: &'a mut LaunchSpec,
         sockets: &'a mut Sockets,
-    ) -> BoxFuture<'a, Result<Kept, Fault>> {
+    ) -> BoxFuture<'a, Result<LaunchGuard, Fault>> {
         for (name, value) in connect::environment(&self, agent, places, spec) {
             spec.env.insert(name.to_owned(), value);
         }
@@ -75,15 +75,15 @@ impl Kind for Shared {
 impl AgentEdge {
     /// Opens the socket and starts what is wanted.
     pub async fn start(options: Options) -> Result<Self, Fault> {
-        let (listener, address) = Listener::bind(&options.transport).await?;
+        let (listener, address) = AgentListener::bind(&options.transport).await?;
         let shared = Arc::new(Shared {
             host: Host::new(options.hosting()),
             options,
-            tokens: Tokens::default(),
+            tokens: SessionTokens::default(),
             address,
         });
         let stop = CancellationToken::new();
-        let control = Control::start(Arc::clone(&shared) as Arc<dyn Kind>).await?;
+        let control = Control::start(Arc::clone(&shared) as Arc<dyn HostedKind>).await?;
         let listening = listener.run(Arc::clone(&shared), stop.clone());
         shared.host.tasks().spawn("accepting connections", listening);
         Ok(Self { shared, control, stop })

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wharf_hosting::bind_unix;
 use wharf_vocab::{Code, Fault};
 
-use crate::admit::{Origin, Own, Process};
+use crate::admit::{Origin, Own, PeerProcess};
 use crate::conn;
 use crate::options::Transport;
 use crate::shared::Shared;
@@ -21,12 +21,12 @@ const OWN_CONNECTIONS_MAX: usize = 8;
 
 /// A socket that is bound.
 #[derive(Debug)]
-pub(crate) enum Listener {
+pub(crate) enum AgentListener {
     Unix(UnixListener),
     Tcp(TcpListener),
 }
 
-impl Listener {
+impl AgentListener {
     pub(crate) async fn bind(transport: &Transport) -> Result<(Self, String), Fault> {
         match transport {
             Transport::Unix(path) => {
@@ -97,9 +97,9 @@ enum Accepted {
 }
 
 /// Who is at the other end. Without an answer nobody is, who could be let in.
-fn peer(stream: &UnixStream) -> Option<Process> {
-    let stranger = Process { uid: u32::MAX, pid: None };
-    Some(stream.peer_cred().map_or(stranger, |cred| Process {
+fn peer(stream: &UnixStream) -> Option<PeerProcess> {
+    let stranger = PeerProcess { uid: u32::MAX, pid: None };
+    Some(stream.peer_cred().map_or(stranger, |cred| PeerProcess {
         uid: cred.uid(),
         pid: cred.pid().and_then(|pid| u32::try_from(pid).ok()),
     }))

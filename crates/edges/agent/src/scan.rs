@@ -12,14 +12,14 @@ use crate::manifest;
 
 /// Where a scan gives up looking.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+pub(crate) struct ScanBounds {
     depth: usize,
     manifests: usize,
     entries: usize,
     time: Duration,
 }
 
-impl Default for Bounds {
+impl Default for ScanBounds {
     fn default() -> Self {
         Self { depth: 10, manifests: 2_000, entries: 200_000, time: Duration::from_secs(10) }
     }
@@ -42,7 +42,7 @@ const SKIPPED: [&str; 12] = [
 ];
 
 /// Looks for manifests. It blocks.
-pub(crate) fn scan(folder: &Path, bounds: Bounds) -> Result<Scan, Fault> {
+pub(crate) fn scan(folder: &Path, bounds: ScanBounds) -> Result<Scan, Fault> {
     let root =
         std::fs::canonicalize(folder).ok().filter(|root| root.is_dir()).ok_or_else(|| {
             let message = format!("There is no folder {}.", folder.display());
@@ -69,7 +69,7 @@ pub(crate) fn scan(folder: &Path, bounds: Bounds) -> Result<Scan, Fault> {
 }
 
 struct Walk {
-    bounds: Bounds,
+    bounds: ScanBounds,
     until: Instant,
     entries: usize,
     scan: Scan,
@@ -194,7 +194,7 @@ mod tests {
         std::fs::set_permissions(root.join("closed"), none).expect("set");
 
         let began = Instant::now();
-        let scan = scan(&root, Bounds::default()).expect("scanned");
+        let scan = scan(&root, ScanBounds::default()).expect("scanned");
         assert!(began.elapsed() < Duration::from_secs(10));
         let of = |name: &str| scan.found.iter().find(|found| found.folder.ends_with(name));
         assert!(of("good").expect("found").manifest.is_ok());
@@ -217,16 +217,16 @@ mod tests {
         for number in 0..20 {
             put(&dir.path().join(format!("a{number}")), MANIFEST.as_bytes());
         }
-        let few = Bounds { manifests: 5, ..Bounds::default() };
+        let few = ScanBounds { manifests: 5, ..ScanBounds::default() };
         let cut = scan(dir.path(), few).expect("scanned");
         assert_eq!(cut.found.len(), 5);
         assert!(cut.cut_short.expect("cut short").contains("more than 5 manifests"));
-        let few = Bounds { entries: 3, ..Bounds::default() };
+        let few = ScanBounds { entries: 3, ..ScanBounds::default() };
         assert!(scan(dir.path(), few).expect("scanned").cut_short.is_some());
-        let no_time = Bounds { time: Duration::ZERO, ..Bounds::default() };
+        let no_time = ScanBounds { time: Duration::ZERO, ..ScanBounds::default() };
         assert!(scan(dir.path(), no_time).expect("scanned").cut_short.is_some());
-        let all = scan(dir.path(), Bounds::default()).expect("scanned");
+        let all = scan(dir.path(), ScanBounds::default()).expect("scanned");
         assert_eq!((all.found.len(), all.cut_short), (20, None));
-        assert!(scan(&dir.path().join("nothing"), Bounds::default()).is_err());
+        assert!(scan(&dir.path().join("nothing"), ScanBounds::default()).is_err());
     }
 }

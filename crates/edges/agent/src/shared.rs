@@ -8,7 +8,7 @@ use wharf_hosting::{Host, Live};
 use wharf_vocab::{ProviderId, SandboxLevel};
 
 use crate::options::Options;
-use crate::tokens::Tokens;
+use crate::tokens::SessionTokens;
 
 /// How long the agent's limits are taken as they were last read.
 const LIMITS_FRESH: Duration = Duration::from_secs(1);
@@ -18,19 +18,19 @@ const LIMITS_FRESH: Duration = Duration::from_secs(1);
 pub(crate) struct Shared {
     pub(crate) host: Host,
     pub(crate) options: Options,
-    pub(crate) tokens: Tokens,
+    pub(crate) tokens: SessionTokens,
     /// Where agents connect, as they are told.
     pub(crate) address: String,
 }
 
 /// What an agent may be asked, and whether it is fenced in.
-pub(crate) struct Bounds {
+pub(crate) struct AgentBounds {
     pub(crate) limits: ProviderLimits,
     pub(crate) fenced: bool,
     read_at: Instant,
 }
 
-impl Bounds {
+impl AgentBounds {
     /// Lets attempts wait for which the agent has no room.
     pub(crate) fn announce(&self, shared: &Shared, id: &ProviderId, live: &Live) {
         let most = shared.options.session_rules(id).calls_open_max;

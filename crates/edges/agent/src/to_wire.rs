@@ -6,7 +6,7 @@ use serde_json::Value;
 use wharf_domain::provider::ProviderLimits;
 use wharf_domain::{Outcome, Progress, Resolution};
 use wharf_engine::{Attempt, Dispatch, RunEvent};
-use wharf_hosting::Room;
+use wharf_hosting::CallFolder;
 use wharf_protocol::agent::{Answer, CallOutcome, CallRequest};
 use wharf_vocab::{Code, Executed, Fault, Object};
 use wharf_wire::agent_v1::{
@@ -29,7 +29,7 @@ pub(crate) fn call(
     attempt: &Attempt,
     limits: &ProviderLimits,
     data: CallData,
-    room: Option<&Room>,
+    room: Option<&CallFolder>,
 ) -> Result<CallRequest, Fault> {
     let dispatch = attempt.dispatch();
     let spec = &dispatch.spec;
@@ -66,7 +66,7 @@ pub(crate) fn call(
 
 /// What surrounds a call: only what the caller gave and the engine let pass, and folders that
 /// were made for this call.
-fn context(dispatch: &Dispatch, room: Option<&Room>) -> CallContext {
+fn context(dispatch: &Dispatch, room: Option<&CallFolder>) -> CallContext {
     let given = &dispatch.spec.context;
     let paths = &given.resource_paths;
     CallContext {
@@ -76,8 +76,8 @@ fn context(dispatch: &Dispatch, room: Option<&Room>) -> CallContext {
         ui: given.ui.clone(),
         approval: dispatch.approval.as_ref().map(ToString::to_string),
         refs: None,
-        inputs_dir: room.map(Room::inputs_path),
-        outputs_dir: room.map(Room::outputs_path),
+        inputs_dir: room.map(CallFolder::inputs_path),
+        outputs_dir: room.map(CallFolder::outputs_path),
         outputs: None,
     }
 }

@@ -16,7 +16,7 @@ const TOKEN_BYTES: usize = 32;
 
 /// Tokens that have been issued and not used.
 #[derive(Debug, Default)]
-pub(crate) struct Tokens(Mutex<HashMap<Digest, Issued>>);
+pub(crate) struct SessionTokens(Mutex<HashMap<Digest, Issued>>);
 
 #[derive(Debug)]
 struct Issued {
@@ -43,7 +43,7 @@ impl Unfit {
     }
 }
 
-impl Tokens {
+impl SessionTokens {
     /// A fresh token for a launch.
     pub(crate) fn issue(
         &self,
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn r048_r049_a_token_is_good_once_for_its_agent_and_not_for_long() {
-        let tokens = Tokens::default();
+        let tokens = SessionTokens::default();
         let life = Duration::from_secs(60);
         let issue = |name: &str| {
             SessionToken::new(tokens.issue(&agent("a"), &launch(name), life).expect("issued"))

@@ -16,22 +16,22 @@ use wharf_engine::launcher::LogLine;
 use wharf_engine::providers::{Approve, ProviderControl, ProviderView, Scan};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 
-use crate::host::{Entry, Order, blocking};
-use crate::kind::Kind;
+use crate::host::{HostEntry, SupervisorOrder, blocking};
+use crate::kind::HostedKind;
 use crate::live::{Live, Rest};
-use crate::sink::Sink;
+use crate::sink::HostingSink;
 use crate::supervisor::Supervisor;
 use crate::{files, launch, places};
 
 /// Steers the providers of one kind. Cloning it is cheap.
 #[derive(Debug, Clone)]
 pub struct Control {
-    kind: Arc<dyn Kind>,
+    kind: Arc<dyn HostedKind>,
 }
 
 impl Control {
     /// Takes up the providers of this kind that are known, and starts what is wanted.
-    pub async fn start(kind: Arc<dyn Kind>) -> Result<Self, Fault> {
+    pub async fn start(kind: Arc<dyn HostedKind>) -> Result<Self, Fault> {
         let control = Self { kind };
         for agent in control.handle().agents() {
             if !control.kind.owns(&agent) {
@@ -43,7 +43,7 @@ impl Control {
                 continue;
             }
             if agent.wanted {
-                control.order(&agent.id, Order::Start).await?;
+                control.order(&agent.id, SupervisorOrder::Start).await?;
             }
         }
         Ok(control)
@@ -53,9 +53,10 @@ impl Control {
     pub async fn stop_all(&self) {
         let entries: Vec<_> =
             self.kind.host().with(|providers| providers.values().cloned().collect());
-        let ends = entries.into_iter().map(|entry: Entry| async move {
+        let ends = entries.into_iter().map(|entry: HostEntry| async move {
             let (done, stopped) = oneshot::channel();
-            let stop = Order::Stop { reason: "the core stops".to_owned(), again: false, done };
+            let stop =
+                SupervisorOrder::Stop { reason: "the core stops".to_owned(), again: false, done };
             if entry.orders.send(stop).await.is_ok() {
                 // An error means that the supervisor has ended already.
                 let _ = stopped.await;
@@ -77,8 +78,8 @@ impl Control {
         }
         let live = Arc::new(Live::default());
         let orders = Supervisor::spawn(&self.kind, id.clone(), Arc::clone(&live));
-        let sink = Arc::new(Sink::new(&self.kind, id.clone(), Arc::clone(&live)));
-        let entry = Entry { live: Arc::clone(&live), orders };
+        let sink = Arc::new(HostingSink::new(&self.kind, id.clone(), Arc::clone(&live)));
+        let entry = HostEntry { live: Arc::clone(&live), orders };
         host.with(|providers| providers.insert(id.clone(), entry));
         let handle = self.handle();
         let (name, tools) = (id.clone(), agent.tools.clone());
@@ -116,7 +117,7 @@ impl Control {
     async fn order(
         &self,
         id: &ProviderId,
-        order: impl FnOnce(oneshot::Sender<()>) -> Order,
+        order: impl FnOnce(oneshot::Sender<()>) -> SupervisorOrder,
     ) -> Result<(), Fault> {
         let entry = self.kind.host().entry(id).ok_or_else(|| self.kind.unknown(id))?;
         let gone = || Fault::new(Code::CoreStopping, "The core is stopping.");
@@ -176,7 +177,7 @@ impl Control {
             self.order(id, stop_for("it is started again")).await?;
         }
         let agent = self.change(caller, id, ProviderInput::Want).await?;
-        self.order(id, Order::Start).await?;
+        self.order(id, SupervisorOrder::Start).await?;
         Ok(self.view(agent))
     }
 }
@@ -191,9 +192,9 @@ fn shown(handle: &Handle, line: LogLine) -> LogLine {
 }
 
 /// An order to stop, and why.
-fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> Order {
+fn stop_for(reason: &str) -> impl FnOnce(oneshot::Sender<()>) -> SupervisorOrder {
     let reason = reason.to_owned();
-    move |done| Order::Stop { reason, again: false, done }
+    move |done| SupervisorOrder::Stop { reason, again: false, done }
 }
 
 impl ProviderControl for Control {
@@ -272,7 +273,7 @@ impl ProviderControl for Control {
     ) -> BoxFuture<'_, Result<ProviderView, Fault>> {
         async move {
             let reason = "it is started again".to_owned();
-            self.order(&id, |done| Order::Stop { reason, again: true, done }).await?;
+            self.order(&id, |done| SupervisorOrder::Stop { reason, again: true, done }).await?;
             if self.known(&id)?.wanted {
                 launch::approved(&self.kind, &id).await?;
             }

@@ -16,7 +16,7 @@ const STAT_BYTES_MAX: usize = 2048;
 
 /// Measures the calls of one process.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub struct CpuMeter {
     /// Where the system says what the process has used. Opened once: what is read there is of
     /// this process or of none, also when its id has become another's.
     stat: Option<File>,
@@ -28,7 +28,7 @@ pub struct Meter {
     is_spoilt: bool,
 }
 
-impl Meter {
+impl CpuMeter {
     /// A call begins. The process is asked for until it is known.
     pub fn begin(&mut self, process: impl FnOnce() -> Option<Arc<dyn Launched>>) {
         self.open += 1;
@@ -105,7 +105,7 @@ mod tests {
     fn t041_only_a_call_that_was_alone_all_the_time_is_measured() {
         let meter = || {
             let stat = File::open("/proc/self/stat").expect("the system tells");
-            Meter { stat: Some(stat), ..Meter::default() }
+            CpuMeter { stat: Some(stat), ..CpuMeter::default() }
         };
         let mut alone = meter();
         for _ in 0..2 {
@@ -131,7 +131,7 @@ mod tests {
         spoilt.begin(|| None);
         assert_eq!(spoilt.end(false), None, "the one before may still be at work");
 
-        let mut unknown = Meter::default();
+        let mut unknown = CpuMeter::default();
         unknown.begin(|| None);
         assert_eq!(unknown.end(false), None);
     }

@@ -27,7 +27,7 @@ pub(crate) struct Ground {
 
 /// What a launch is given.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct FenceGrants {
     pub(crate) read: Vec<PathBuf>,
     pub(crate) write: Vec<PathBuf>,
     pub(crate) hosts: Vec<HostPattern>,
@@ -63,9 +63,9 @@ pub(crate) fn check(permissions: &[String], ground: &Ground) -> Result<(), Fault
 }
 
 /// What a launch is given for these permissions. It blocks.
-pub(crate) fn derive(permissions: &[Permission], ground: &Ground) -> Given {
+pub(crate) fn derive(permissions: &[Permission], ground: &Ground) -> FenceGrants {
     let ground = ground.canonical();
-    let mut given = Given::default();
+    let mut given = FenceGrants::default();
     let mut finder = Finder::default();
     for permission in permissions {
         match permission {

@@ -8,7 +8,7 @@
 mod folder;
 mod watch;
 
-pub(crate) use watch::Watch;
+pub(crate) use watch::FileWatch;
 
 use std::collections::BTreeMap;
 use std::fs::File;

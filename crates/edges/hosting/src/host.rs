@@ -19,13 +19,13 @@ use crate::{places, sockets};
 #[derive(Debug)]
 pub struct Host {
     options: Options,
-    providers: Mutex<BTreeMap<ProviderId, Entry>>,
+    providers: Mutex<BTreeMap<ProviderId, HostEntry>>,
     tasks: Tasks,
 }
 
 /// What is wanted of a supervisor; each is answered when it is so.
 #[derive(Debug)]
-pub(crate) enum Order {
+pub(crate) enum SupervisorOrder {
     /// Keep the processes up.
     Start(oneshot::Sender<()>),
     /// End the processes.
@@ -40,9 +40,9 @@ pub(crate) enum Order {
 
 /// One provider's place.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct HostEntry {
     pub(crate) live: Arc<Live>,
-    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) orders: mpsc::Sender<SupervisorOrder>,
 }
 
 impl Host {
@@ -95,11 +95,14 @@ impl Host {
         }
     }
 
-    pub(crate) fn entry(&self, id: &ProviderId) -> Option<Entry> {
+    pub(crate) fn entry(&self, id: &ProviderId) -> Option<HostEntry> {
         self.with(|providers| providers.get(id).cloned())
     }
 
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<ProviderId, Entry>) -> T) -> T {
+    pub(crate) fn with<T>(
+        &self,
+        work: impl FnOnce(&mut BTreeMap<ProviderId, HostEntry>) -> T,
+    ) -> T {
         work(&mut self.providers.lock())
     }
 }

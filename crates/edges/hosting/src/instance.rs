@@ -7,16 +7,16 @@ use wharf_domain::{AuditRecord, Severity};
 use wharf_engine::launcher::{Exit, ExitHow, Launched};
 use wharf_vocab::{Fault, LaunchId, ProviderId, Resource, StreamId};
 
-use crate::kind::{Kind, Process};
+use crate::kind::{HostedKind, Process};
 use crate::launch::{self, Running};
-use crate::live::{Closed, Command, InstanceChannels, Live, Quit};
+use crate::live::{Command, ConnectionEnd, InstanceChannels, Live, Quit};
 
 /// How long calls of others may take to end on a process that is being replaced.
 const DRAIN: Duration = Duration::from_secs(60);
 
 /// How a process came to its end.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum InstanceEnd {
     /// It was told to.
     OnPurpose,
     /// It could not be started, or ended by itself.
@@ -27,7 +27,7 @@ pub(crate) enum End {
 
 /// A process and whoever looks after it.
 pub(crate) struct Instance {
-    pub(crate) kind: Arc<dyn Kind>,
+    pub(crate) kind: Arc<dyn HostedKind>,
     pub(crate) id: ProviderId,
     pub(crate) live: Arc<Live>,
     pub(crate) launch: LaunchId,
@@ -36,16 +36,16 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Starts the process and looks after it until it and all it started are gone.
-    pub(crate) async fn run(mut self) -> End {
+    pub(crate) async fn run(mut self) -> InstanceEnd {
         let started = launch::start(&self.kind, &self.live, &self.id, &self.launch).await;
         match started {
             Ok(running) => self.attend(running).await,
-            Err(fault) if is_final(&fault) => End::Refused(fault),
-            Err(fault) => End::Crashed { why: fault.message, limit: None },
+            Err(fault) if is_final(&fault) => InstanceEnd::Refused(fault),
+            Err(fault) => InstanceEnd::Crashed { why: fault.message, limit: None },
         }
     }
 
-    async fn attend(&mut self, running: Running) -> End {
+    async fn attend(&mut self, running: Running) -> InstanceEnd {
         let Running { agent, launched, places, notes, around } = running;
         Arc::clone(&self.kind).launched(Process {
             agent,
@@ -68,7 +68,7 @@ impl Instance {
         let end = self.watch(&*launched).await;
         drop(around);
         let exceeded = match &end {
-            End::Crashed { limit, .. } => *limit,
+            InstanceEnd::Crashed { limit, .. } => *limit,
             _ => None,
         };
         if let Some(resource) = exceeded {
@@ -81,7 +81,7 @@ impl Instance {
         end
     }
 
-    async fn watch(&mut self, launched: &dyn Launched) -> End {
+    async fn watch(&mut self, launched: &dyn Launched) -> InstanceEnd {
         let options = self.kind.host().options();
         let grace = options.stop_grace;
         let connected_by = tokio::time::Instant::now() + options.connect_within;
@@ -101,49 +101,49 @@ impl Instance {
                     }
                     launched.kill().await;
                     let why = "it did not connect in time".to_owned();
-                    return End::Crashed { why, limit: None };
+                    return InstanceEnd::Crashed { why, limit: None };
                 }
                 quit = self.channels.quits.recv() => {
                     self.wind_down(launched, quit.unwrap_or(Quit::Stop), grace).await;
-                    return End::OnPurpose;
+                    return InstanceEnd::OnPurpose;
                 }
             }
         }
     }
 
     /// Looks after a connection to something that runs elsewhere.
-    async fn attend_elsewhere(&mut self) -> End {
+    async fn attend_elsewhere(&mut self) -> InstanceEnd {
         let grace = self.kind.host().options().stop_grace;
         tokio::select! {
             () = self.channels.wake.notified() => {
                 let why = match self.live.connection(&self.launch).1 {
-                    Some(Closed::Because(why) | Closed::Unresponsive(why)) => why,
-                    Some(Closed::Over) | None => "the connection was lost".to_owned(),
+                    Some(ConnectionEnd::Because(why) | ConnectionEnd::Unresponsive(why)) => why,
+                    Some(ConnectionEnd::Over) | None => "the connection was lost".to_owned(),
                 };
-                End::Crashed { why, limit: None }
+                InstanceEnd::Crashed { why, limit: None }
             }
             quit = self.channels.quits.recv() => {
                 self.announce().await;
                 // Without a process there is nothing to end besides the connection.
                 self.say_goodbye(None, quit.unwrap_or(Quit::Stop), grace).await;
-                End::OnPurpose
+                InstanceEnd::OnPurpose
             }
         }
     }
 
     /// A launch lives as long as its connection: when that is gone, the process goes too.
-    async fn after_disconnect(&self, launched: &dyn Launched, grace: Duration) -> End {
+    async fn after_disconnect(&self, launched: &dyn Launched, grace: Duration) -> InstanceEnd {
         let why = self.live.connection(&self.launch).1;
         let exit = match why {
-            Some(Closed::Unresponsive(_)) => launched.kill().await,
+            Some(ConnectionEnd::Unresponsive(_)) => launched.kill().await,
             _ => launched.stop(grace).await,
         };
         let why = match why {
             _ if matches!(exit.how, ExitHow::Limit(_)) => return crashed(&exit),
-            Some(Closed::Because(why) | Closed::Unresponsive(why)) => why,
-            Some(Closed::Over) | None => exit.to_string(),
+            Some(ConnectionEnd::Because(why) | ConnectionEnd::Unresponsive(why)) => why,
+            Some(ConnectionEnd::Over) | None => exit.to_string(),
         };
-        End::Crashed { why, limit: None }
+        InstanceEnd::Crashed { why, limit: None }
     }
 
     /// Says goodbye, lets calls finish, then ends the process. A sterner order may come meanwhile.
@@ -232,10 +232,10 @@ fn is_final(fault: &Fault) -> bool {
     .any(|code| fault.is(*code))
 }
 
-fn crashed(exit: &Exit) -> End {
+fn crashed(exit: &Exit) -> InstanceEnd {
     let limit = match exit.how {
         ExitHow::Limit(resource) => Some(resource),
         _ => None,
     };
-    End::Crashed { why: exit.to_string(), limit }
+    InstanceEnd::Crashed { why: exit.to_string(), limit }
 }

@@ -17,7 +17,7 @@ use crate::places::Places;
 use crate::sockets::Sockets;
 
 /// What must stay as long as a launch; it is dropped when that is over.
-pub type Kept = Option<Box<dyn fmt::Debug + Send + Sync>>;
+pub type LaunchGuard = Option<Box<dyn fmt::Debug + Send + Sync>>;
 
 /// A process that was started, or what stands for one that runs elsewhere.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct Process {
 }
 
 /// What one edge adds to launching and looking after its providers.
-pub trait Kind: fmt::Debug + Send + Sync + 'static {
+pub trait HostedKind: fmt::Debug + Send + Sync + 'static {
     /// All that is the same for every kind.
     fn host(&self) -> &Host;
 
@@ -84,7 +84,7 @@ pub trait Kind: fmt::Debug + Send + Sync + 'static {
         places: &'a Places,
         spec: &'a mut LaunchSpec,
         sockets: &'a mut Sockets,
-    ) -> BoxFuture<'a, Result<Kept, Fault>>;
+    ) -> BoxFuture<'a, Result<LaunchGuard, Fault>>;
 
     /// A process was started. Whoever speaks with it calls [`Live::connect`] in the end, or
     /// [`Live::disconnect`] if that cannot be.

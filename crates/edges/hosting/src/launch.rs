@@ -8,9 +8,9 @@ use wharf_engine::egress::EgressDoor;
 use wharf_engine::launcher::{Fence, LaunchSpec, Launched, LogSpec, Secret};
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId, SandboxLevel, SecretName};
 
-use crate::fence::{self, Given};
+use crate::fence::{self, FenceGrants};
 use crate::host::blocking;
-use crate::kind::{Kept, Kind};
+use crate::kind::{HostedKind, LaunchGuard};
 use crate::live::Live;
 use crate::options::Options;
 use crate::places::Places;
@@ -34,13 +34,13 @@ pub(crate) struct Running {
 #[derive(Debug)]
 pub(crate) struct Around {
     _door: Option<Arc<dyn EgressDoor>>,
-    _kept: Kept,
+    _kept: LaunchGuard,
     _sockets: Sockets,
 }
 
 /// Starts a launch of a provider, if its files are still those that were approved.
 pub(crate) async fn start(
-    kind: &Arc<dyn Kind>,
+    kind: &Arc<dyn HostedKind>,
     live: &Live,
     id: &ProviderId,
     launch: &LaunchId,
@@ -85,7 +85,10 @@ pub(crate) async fn start(
 
 /// The provider, if it is approved and its files are those that were approved. Files that are not
 /// are written down.
-pub(crate) async fn approved(kind: &Arc<dyn Kind>, id: &ProviderId) -> Result<Provider, Fault> {
+pub(crate) async fn approved(
+    kind: &Arc<dyn HostedKind>,
+    id: &ProviderId,
+) -> Result<Provider, Fault> {
     let agent = kind.host().options().handle.agent(id)?;
     if !agent.is_approved() && agent.drift.is_empty() {
         let message = format!("The {} {id} is not approved.", kind.word());
@@ -104,7 +107,7 @@ pub(crate) async fn approved(kind: &Arc<dyn Kind>, id: &ProviderId) -> Result<Pr
 
 /// Writes down that a provider's files are not those that were approved.
 pub(crate) async fn record_drift(
-    kind: &Arc<dyn Kind>,
+    kind: &Arc<dyn HostedKind>,
     id: &ProviderId,
     difference: Vec<String>,
 ) -> Fault {
@@ -127,7 +130,7 @@ fn drifted(id: &ProviderId, difference: &[String]) -> Fault {
 }
 
 /// Exactly this, and nothing of the core's own environment but what was approved by name.
-fn environment(places: &Places, given: &Given) -> BTreeMap<String, String> {
+fn environment(places: &Places, given: &FenceGrants) -> BTreeMap<String, String> {
     let zone = std::env::var("TZ").unwrap_or_else(|_| "UTC".to_owned());
     let fixed = [
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned()),
@@ -144,7 +147,7 @@ fn environment(places: &Places, given: &Given) -> BTreeMap<String, String> {
     approved.chain(fixed.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
-fn fence(options: &Options, agent: &Provider, given: &Given) -> Fence {
+fn fence(options: &Options, agent: &Provider, given: &FenceGrants) -> Fence {
     let terms = agent.approval.as_ref().map(|approval| &approval.terms);
     let level = terms.map_or(SandboxLevel::Standard, |terms| terms.sandbox);
     let mut fence = Fence::default();
@@ -158,7 +161,7 @@ fn fence(options: &Options, agent: &Provider, given: &Given) -> Fence {
 
 /// A secret that a provider is to get, which from now on is cut out of what providers write; one
 /// that is not there is named.
-pub async fn secret(kind: &dyn Kind, name: &SecretName) -> Result<Secret, Fault> {
+pub async fn secret(kind: &dyn HostedKind, name: &SecretName) -> Result<Secret, Fault> {
     let options = kind.host().options();
     let found = options.vault.get(name.clone()).await.map_err(|fault| {
         if fault.is(Code::SecretNotFound) {
@@ -175,7 +178,11 @@ pub async fn secret(kind: &dyn Kind, name: &SecretName) -> Result<Secret, Fault>
 }
 
 /// Takes approved secrets out of the vault. One that is not there fails the start.
-async fn give_secrets(kind: &dyn Kind, given: &Given, spec: &mut LaunchSpec) -> Result<(), Fault> {
+async fn give_secrets(
+    kind: &dyn HostedKind,
+    given: &FenceGrants,
+    spec: &mut LaunchSpec,
+) -> Result<(), Fault> {
     for name in &given.secrets {
         let secret = secret(kind, name).await?;
         // Each line of it, since logs are written line by line.
@@ -192,7 +199,7 @@ async fn give_secrets(kind: &dyn Kind, given: &Given, spec: &mut LaunchSpec) -> 
 async fn open_door(
     options: &Options,
     agent: &Provider,
-    given: &Given,
+    given: &FenceGrants,
     spec: &mut LaunchSpec,
     sockets: &mut Sockets,
 ) -> Result<Option<Arc<dyn EgressDoor>>, Fault> {

@@ -4,7 +4,7 @@
 //! that is the same for both lives here: what an owner approved and whether it is still so, the
 //! fence that is made of it, folders, secrets and the way out, one supervisor per provider, one
 //! task per process, and which attempt goes to which process. What is different stands in one
-//! trait, [`Kind`], which an edge implements.
+//! trait, [`HostedKind`], which an edge implements.
 
 mod control;
 mod cpu;
@@ -28,13 +28,15 @@ mod transfer;
 mod workdir;
 
 pub use control::Control;
-pub use cpu::Meter;
+pub use cpu::CpuMeter;
 pub use fence::real;
 pub use files::{ManifestFile, ReadManifest, open_plain};
 pub use host::{Host, blocking, random_hex};
-pub use kind::{Kept, Kind, Process};
+pub use kind::{HostedKind, LaunchGuard, Process};
 pub use launch::secret;
-pub use live::{Assignment, Closed, Command, Inbox, Live, Permit, Phase, Tie, Upkeep};
+pub use live::{
+    Assignment, Command, ConnectionEnd, Inbox, Live, Permit, ProcessPhase, Tie, Upkeep,
+};
 pub use options::Options;
 pub use places::Places;
 pub use sockets::{Sockets, bind_unix};
@@ -43,5 +45,6 @@ pub use tasks::Tasks;
 pub use throttle::limits;
 pub use transfer::{PIECE_BYTES, copy_in, copy_out, over, unwanted};
 pub use workdir::{
-    FILES_MAX, Room, Rooms, discard, invalid_output, is_plain_name, no_room, put_away, unnameable,
+    CallFolder, CallFolders, FILES_MAX, discard, invalid_output, is_plain_name, no_room, put_away,
+    unnameable,
 };

@@ -3,9 +3,9 @@
 mod inbox;
 mod pool;
 
-pub use inbox::{Assignment, Closed, Command, Inbox, Permit, Tie};
-pub(crate) use pool::{InstanceChannels, Policy, Quit, Rest, Slot, gone};
-pub use pool::{Phase, Upkeep};
+pub use inbox::{Assignment, Command, ConnectionEnd, Inbox, Permit, Tie};
+pub(crate) use pool::{InstanceChannels, PoolPolicy, PoolSlot, Quit, Rest, gone};
+pub use pool::{ProcessPhase, Upkeep};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use wharf_engine::launcher::Launched;
 use wharf_engine::providers::{ProviderHealth, ProviderState, ProviderView};
 use wharf_vocab::{Fault, Isolation, LaunchId, ProviderId, Timestamp};
 
-use crate::files::Watch;
+use crate::files::FileWatch;
 use crate::places::Places;
 use crate::throttle::Throttle;
 use pool::Pool;
@@ -45,7 +45,7 @@ impl Live {
     }
 
     /// The provider is to run: how its processes are kept, and which files it is pinned to.
-    pub(crate) fn prepare(&self, policy: Policy, watch: Watch) {
+    pub(crate) fn prepare(&self, policy: PoolPolicy, watch: FileWatch) {
         let mut pool = self.pool();
         pool.set_policy(policy);
         pool.watch = Some(Arc::new(watch));
@@ -123,7 +123,7 @@ impl Live {
     }
 
     /// A process fares like this now.
-    pub fn set_phase(&self, launch: &LaunchId, phase: Phase) {
+    pub fn set_phase(&self, launch: &LaunchId, phase: ProcessPhase) {
         let mut pool = self.pool();
         if let Some(slot) = pool.slot(launch) {
             slot.phase = phase;
@@ -148,7 +148,7 @@ impl Live {
     }
 
     /// The connection of a launch is gone, or will never be there.
-    pub fn disconnect(&self, launch: &LaunchId, why: Closed) {
+    pub fn disconnect(&self, launch: &LaunchId, why: ConnectionEnd) {
         if let Some(slot) = self.pool().slot(launch) {
             slot.conn = None;
             slot.closed = Some(why);
@@ -158,7 +158,7 @@ impl Live {
     }
 
     /// Whether a launch has a connection now, and why its last one ended.
-    pub(crate) fn connection(&self, launch: &LaunchId) -> (bool, Option<Closed>) {
+    pub(crate) fn connection(&self, launch: &LaunchId) -> (bool, Option<ConnectionEnd>) {
         let mut pool = self.pool();
         pool.slot(launch).map_or((false, None), |slot| (slot.conn.is_some(), slot.closed.clone()))
     }
@@ -219,7 +219,7 @@ impl Live {
             return Availability::Up;
         }
         let usable = || pool.slots.iter().filter(|slot| slot.is_usable());
-        if usable().any(|slot| slot.phase == Phase::Running) {
+        if usable().any(|slot| slot.phase == ProcessPhase::Running) {
             Availability::Up
         } else if usable().next().is_some() {
             Availability::Unhealthy
@@ -232,18 +232,20 @@ impl Live {
     pub(crate) fn view(&self, agent: Provider, limits: ProviderLimits) -> ProviderView {
         let pool = self.pool();
         let slots = || pool.slots.iter().filter(|slot| slot.closed.is_none());
-        let rank = |slot: &&Slot| (slot.leaving, slot.phase != Phase::Running, !slot.is_usable());
+        let rank = |slot: &&PoolSlot| {
+            (slot.leaving, slot.phase != ProcessPhase::Running, !slot.is_usable())
+        };
         let front = slots().min_by_key(rank);
         let shown = match (front.map(|slot| slot.phase), &pool.rest) {
-            (Some(Phase::Starting), _) => ProviderState::Starting,
-            (Some(Phase::Running), _) => ProviderState::Running,
-            (Some(Phase::Unhealthy), _) => ProviderState::Unhealthy,
+            (Some(ProcessPhase::Starting), _) => ProviderState::Starting,
+            (Some(ProcessPhase::Running), _) => ProviderState::Running,
+            (Some(ProcessPhase::Unhealthy), _) => ProviderState::Unhealthy,
             (None, Rest::Coming) if pool.upkeep() != Upkeep::Always => ProviderState::Running,
             (None, Rest::BackingOff) => ProviderState::BackingOff,
             (None, Rest::Coming) => ProviderState::Starting,
             (None, Rest::Unknown | Rest::Down(_)) => at_rest(&agent, pool.last.is_some()),
         };
-        let process = front.and_then(Slot::process);
+        let process = front.and_then(PoolSlot::process);
         let drift = (!agent.drift.is_empty()).then(|| agent.drift.join("; "));
         ProviderView {
             state: shown,
@@ -295,10 +297,10 @@ mod tests {
         assert!(!connects("l0"), "another launch");
         assert!(connects("l1"));
         assert!(!connects("l1"), "a second session");
-        live.disconnect(&launch("l0"), Closed::Over);
+        live.disconnect(&launch("l0"), ConnectionEnd::Over);
         assert!(live.connection(&launch("l1")).0, "a stranger's end changes nothing");
-        live.disconnect(&launch("l1"), Closed::Over);
-        assert_eq!(live.connection(&launch("l1")), (false, Some(Closed::Over)));
+        live.disconnect(&launch("l1"), ConnectionEnd::Over);
+        assert_eq!(live.connection(&launch("l1")), (false, Some(ConnectionEnd::Over)));
         assert!(!connects("l1"), "a launch connects once");
     }
 }

@@ -8,33 +8,33 @@ use wharf_domain::{Caller, ProviderInput, Resolution};
 use wharf_engine::{Attempt, Dispatch, Handle, ProviderSink, RoomFor};
 use wharf_vocab::{AttemptId, Code, Executed, Fault, ProviderId};
 
-use crate::files::{self, Watch};
-use crate::host::{Order, blocking};
-use crate::kind::Kind;
+use crate::files::{self, FileWatch};
+use crate::host::{SupervisorOrder, blocking};
+use crate::kind::HostedKind;
 use crate::launch::record_drift;
 use crate::live::{Command, Live};
 use crate::supervisor::fail;
 
 /// The way to one provider. The engine keeps it, so it must not keep the engine.
-pub(crate) struct Sink {
-    kind: Weak<dyn Kind>,
+pub(crate) struct HostingSink {
+    kind: Weak<dyn HostedKind>,
     id: ProviderId,
     live: Arc<Live>,
 }
 
-impl Sink {
-    pub(crate) fn new(kind: &Arc<dyn Kind>, id: ProviderId, live: Arc<Live>) -> Self {
+impl HostingSink {
+    pub(crate) fn new(kind: &Arc<dyn HostedKind>, id: ProviderId, live: Arc<Live>) -> Self {
         Self { kind: Arc::downgrade(kind), id, live }
     }
 }
 
-impl ProviderSink for Sink {
+impl ProviderSink for HostingSink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
         let kind = self.kind.upgrade().ok_or_else(stopping)?;
         let look = self.live.pool().place(dispatch)?;
         self.live.changed.notify_one();
         if look {
-            Look { kind, id: self.id.clone(), live: Arc::clone(&self.live) }.begin();
+            FileLook { kind, id: self.id.clone(), live: Arc::clone(&self.live) }.begin();
         }
         Ok(())
     }
@@ -66,13 +66,13 @@ impl ProviderSink for Sink {
 
 /// Looks at a provider's files for all attempts that wait, away from the task that hands them
 /// over. Attempts can be taken once the files were looked at after they came.
-struct Look {
-    kind: Arc<dyn Kind>,
+struct FileLook {
+    kind: Arc<dyn HostedKind>,
     id: ProviderId,
     live: Arc<Live>,
 }
 
-impl Look {
+impl FileLook {
     /// Looks at what the system says about the files, on a thread that may wait for it.
     fn begin(self) {
         let tasks = self.kind.host().tasks().clone();
@@ -107,7 +107,7 @@ impl Look {
     }
 }
 
-impl Drop for Look {
+impl Drop for FileLook {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.live.pool().look_lost();
@@ -117,7 +117,7 @@ impl Drop for Look {
 
 /// Compares a provider's files with what was approved. If they differ it is written down, no call
 /// is taken any more, and it is stopped.
-async fn recheck(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live) -> Result<(), Fault> {
+async fn recheck(kind: &Arc<dyn HostedKind>, id: &ProviderId, live: &Live) -> Result<(), Fault> {
     let _alone = live.rechecking.lock().await;
     if let Some(fault) = live.blocked() {
         return Err(fault);
@@ -130,7 +130,8 @@ async fn recheck(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live) -> Result<(
     let agent = kind.host().options().handle.agent(id)?;
     let file = kind.manifest_file();
     let (seen, difference) =
-        blocking(move || Ok((Watch::of(file, &agent), files::differences(file, &agent)))).await?;
+        blocking(move || Ok((FileWatch::of(file, &agent), files::differences(file, &agent))))
+            .await?;
     if difference.is_empty() {
         watch.replace(seen);
         return Ok(());
@@ -142,7 +143,7 @@ async fn recheck(kind: &Arc<dyn Kind>, id: &ProviderId, live: &Live) -> Result<(
 }
 
 /// Stops a provider that must not go on, without waiting for its end.
-fn halt(kind: &Arc<dyn Kind>, id: &ProviderId, reason: String) {
+fn halt(kind: &Arc<dyn HostedKind>, id: &ProviderId, reason: String) {
     let (kind, id) = (Arc::clone(kind), id.clone());
     let tasks = kind.host().tasks().clone();
     tasks.spawn("stopping a provider", async move {
@@ -154,7 +155,7 @@ fn halt(kind: &Arc<dyn Kind>, id: &ProviderId, reason: String) {
         }
         // Somebody may have approved and started it again meanwhile.
         if let Some(entry) = host.entry(&id).filter(|entry| entry.live.blocked().is_some()) {
-            let stop = Order::Stop { reason, again: false, done: oneshot::channel().0 };
+            let stop = SupervisorOrder::Stop { reason, again: false, done: oneshot::channel().0 };
             // A supervisor that has ended has nothing to stop.
             let _ = entry.orders.send(stop).await;
         }

@@ -16,33 +16,33 @@ use wharf_engine::launcher::{Restarts, Verdict};
 use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_vocab::{Code, Executed, Fault, Isolation, LaunchId, ProviderId, StreamId};
 
-use crate::files::Watch;
-use crate::host::{Order, blocking, random_hex};
-use crate::instance::{End, Instance};
-use crate::kind::Kind;
-use crate::live::{Live, Policy, Quit, Rest, Slot, gone};
+use crate::files::FileWatch;
+use crate::host::{SupervisorOrder, blocking, random_hex};
+use crate::instance::{Instance, InstanceEnd};
+use crate::kind::HostedKind;
+use crate::live::{Live, PoolPolicy, PoolSlot, Quit, Rest, gone};
 
 pub(crate) struct Supervisor {
-    kind: Arc<dyn Kind>,
+    kind: Arc<dyn HostedKind>,
     id: ProviderId,
     live: Arc<Live>,
-    orders: mpsc::Receiver<Order>,
+    orders: mpsc::Receiver<SupervisorOrder>,
     restarts: Restarts,
     /// Whether processes are to be kept up.
     up: bool,
     /// No process is started before.
     not_before: Option<Instant>,
-    instances: JoinSet<End>,
+    instances: JoinSet<InstanceEnd>,
     /// Which launch each of them is about, however it ends.
     launches: HashMap<tokio::task::Id, LaunchId>,
 }
 
 impl Supervisor {
     pub(crate) fn spawn(
-        kind: &Arc<dyn Kind>,
+        kind: &Arc<dyn HostedKind>,
         id: ProviderId,
         live: Arc<Live>,
-    ) -> mpsc::Sender<Order> {
+    ) -> mpsc::Sender<SupervisorOrder> {
         let (sender, orders) = mpsc::channel(16);
         let supervisor = Self {
             restarts: Restarts::new(kind.restart(&id)),
@@ -64,11 +64,11 @@ impl Supervisor {
             let wake = self.keep_up().await;
             tokio::select! {
                 order = self.orders.recv() => match order {
-                    Some(Order::Start(done)) => {
+                    Some(SupervisorOrder::Start(done)) => {
                         self.start().await;
                         answer(done);
                     }
-                    Some(Order::Stop { reason, again, done }) => {
+                    Some(SupervisorOrder::Stop { reason, again, done }) => {
                         self.stop(&reason, if again { Quit::Again } else { Quit::Stop }).await;
                         answer(done);
                     }
@@ -126,9 +126,9 @@ impl Supervisor {
         let isolation = agent.approval.as_ref().map(|approval| approval.terms.isolation);
         // Looked at before the files are compared, so that no change falls in between.
         let (file, upkeep) = (self.kind.manifest_file(), self.kind.upkeep(&agent));
-        let Ok(watch) = blocking(move || Ok(Watch::of(file, &agent))).await else { return };
+        let Ok(watch) = blocking(move || Ok(FileWatch::of(file, &agent))).await else { return };
         let isolation = isolation.unwrap_or(Isolation::Shared);
-        self.live.prepare(Policy { isolation, upkeep, word: self.kind.word() }, watch);
+        self.live.prepare(PoolPolicy { isolation, upkeep, word: self.kind.word() }, watch);
         self.live.rest(Rest::Coming, None);
         self.restarts.forget();
         self.not_before = None;
@@ -154,13 +154,16 @@ impl Supervisor {
     }
 
     /// Whoever looked after a launch is done, also by a panic: then the launch is ended here.
-    async fn joined(&mut self, joined: Result<(tokio::task::Id, End), JoinError>) -> End {
+    async fn joined(
+        &mut self,
+        joined: Result<(tokio::task::Id, InstanceEnd), JoinError>,
+    ) -> InstanceEnd {
         let (task, end) = match joined {
             Ok(joined) => joined,
             Err(error) => {
                 tracing::error!(agent = %self.id, %error, "whoever looked after a process is lost");
                 let why = "the core lost sight of it".to_owned();
-                (error.id(), End::Crashed { why, limit: None })
+                (error.id(), InstanceEnd::Crashed { why, limit: None })
             }
         };
         let Some(launch) = self.launches.remove(&task) else { return end };
@@ -173,12 +176,12 @@ impl Supervisor {
         end
     }
 
-    async fn ended(&mut self, end: End) {
+    async fn ended(&mut self, end: InstanceEnd) {
         let (why, refused) = match end {
-            End::OnPurpose => return self.announce().await,
+            InstanceEnd::OnPurpose => return self.announce().await,
             _ if !self.up => return,
-            End::Crashed { why, .. } => (why, None),
-            End::Refused(fault) => (fault.message.clone(), Some(fault)),
+            InstanceEnd::Crashed { why, .. } => (why, None),
+            InstanceEnd::Refused(fault) => (fault.message.clone(), Some(fault)),
         };
         if let Some(fault) = refused {
             self.audit("security.denied", Severity::Security, |record| {
@@ -196,7 +199,7 @@ impl Supervisor {
                 })
                 .await;
                 self.not_before = Some(Instant::now() + Duration::from_millis(pause_ms));
-                let has_usable = self.live.pool().slots.iter().any(Slot::is_usable);
+                let has_usable = self.live.pool().slots.iter().any(PoolSlot::is_usable);
                 if !has_usable {
                     self.live.rest(Rest::BackingOff, Some(why));
                 }

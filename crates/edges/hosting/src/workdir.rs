@@ -30,7 +30,7 @@ use crate::remove;
 pub const FILES_MAX: usize = 256;
 /// Longest name of a file that is the same as its input's or output's.
 const KEY_BYTES_MAX: usize = 128;
-/// Rooms that are kept for the next calls; making one takes longer than a call may.
+/// Folders that are kept for the next calls; making one takes longer than a call may.
 const ROOMS_KEPT_MAX: usize = 64;
 /// Changes within this time of each other may bear the same time.
 const CLOCK_TICK: Duration = Duration::from_millis(50);
@@ -40,18 +40,18 @@ const FOLDER: OFlags =
 
 /// The rooms of one connection.
 #[derive(Debug)]
-pub struct Rooms {
+pub struct CallFolders {
     runs: OwnedFd,
     path: PathBuf,
     given: OwnedFd,
     given_path: PathBuf,
     gone: PathBuf,
-    free: Vec<Room>,
+    free: Vec<CallFolder>,
 }
 
 /// The folders of one call.
 #[derive(Debug)]
-pub struct Room {
+pub struct CallFolder {
     name: String,
     path: PathBuf,
     given: PathBuf,
@@ -67,7 +67,7 @@ pub struct Room {
 /// When a folder changed: seconds and nanoseconds since 1970. An agent cannot set it.
 type Change = (i64, i128);
 
-impl Rooms {
+impl CallFolders {
     /// Prepares the data folder of a launch.
     pub fn open(places: &Places) -> io::Result<Self> {
         let (data, gone) = (&places.data, places.gone.clone());
@@ -90,7 +90,7 @@ impl Rooms {
     }
 
     /// An empty room for an attempt.
-    pub fn take(&mut self, attempt: &AttemptId) -> io::Result<Room> {
+    pub fn take(&mut self, attempt: &AttemptId) -> io::Result<CallFolder> {
         if let Some(mut room) = self.free.pop() {
             room.given_at = SystemTime::now();
             return Ok(room);
@@ -102,13 +102,14 @@ impl Rooms {
         let (inputs, outputs) = (folder_in(&self.given, &name)?, folder_in(&dir, "out")?);
         let (path, given) = (self.path.join(&name), self.given_path.join(&name));
         let given_at = SystemTime::now();
-        let mut room = Room { name, path, given, dir, inputs, outputs, changed: None, given_at };
+        let mut room =
+            CallFolder { name, path, given, dir, inputs, outputs, changed: None, given_at };
         room.changed = room.changes();
         Ok(room)
     }
 
     /// Takes back the room of a call that is over. One that was not used is used again.
-    pub fn give_back(&mut self, room: Room) {
+    pub fn give_back(&mut self, room: CallFolder) {
         if self.free.len() < ROOMS_KEPT_MAX && room.is_untouched() {
             self.free.push(room);
         } else {
@@ -117,7 +118,7 @@ impl Rooms {
     }
 
     /// Removes a room and all that is in it, however much that is, without waiting for it.
-    pub fn throw_away(&self, room: &Room) {
+    pub fn throw_away(&self, room: &CallFolder) {
         clear([&self.runs, &self.given], &room.name, &self.gone);
     }
 }
@@ -130,7 +131,7 @@ fn clear(folders: [&OwnedFd; 2], name: &str, gone: &Path) {
     }
 }
 
-impl Drop for Rooms {
+impl Drop for CallFolders {
     fn drop(&mut self) {
         for room in std::mem::take(&mut self.free) {
             self.throw_away(&room);
@@ -138,7 +139,7 @@ impl Drop for Rooms {
     }
 }
 
-impl Room {
+impl CallFolder {
     /// Where its input files lie, as the process names it.
     #[must_use]
     pub fn inputs_path(&self) -> String {
@@ -256,7 +257,7 @@ impl Room {
 }
 
 /// Removes a room by itself, when its connection may be gone.
-pub fn discard(places: &Places, room: &Room) {
+pub fn discard(places: &Places, room: &CallFolder) {
     let open = |path: &Path| rustix::fs::open(path, FOLDER, Mode::empty());
     let runs = open(&places.data)
         .and_then(|data| rustix::fs::openat(&data, "runs", FOLDER, Mode::empty()));

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use wharf_hosting::{Control, Kind};
+use wharf_hosting::{Control, HostedKind};
 use wharf_vocab::Fault;
 
 use crate::options::Options;
-use crate::tools::Tools;
+use crate::tools::ToolServers;
 
 /// What a launch may take beyond the time its server has to get well.
 const CONNECT_SLACK: Duration = Duration::from_secs(10);
@@ -22,8 +22,8 @@ impl RunEdge {
     /// Takes up the tool servers that are known. None is started before a run needs it.
     pub async fn start(mut options: Options) -> Result<Self, Fault> {
         options.hosting.connect_within = options.healthy_within + CONNECT_SLACK;
-        let tools = Arc::new(Tools::new(options));
-        Ok(Self { control: Control::start(tools as Arc<dyn Kind>).await? })
+        let tools = Arc::new(ToolServers::new(options));
+        Ok(Self { control: Control::start(tools as Arc<dyn HostedKind>).await? })
     }
 
     /// What steers the tool servers.

@@ -8,15 +8,15 @@ use futures::future::BoxFuture;
 use tokio::sync::watch;
 use wharf_domain::permission::Permission;
 use wharf_engine::launcher::Secret;
-use wharf_hosting::Kind as _;
+use wharf_hosting::HostedKind as _;
 use wharf_vocab::{Code, Fault, ProviderId, SecretName};
 
 use crate::link::{self, Endpoint};
-use crate::tools::{Tools, server_of};
+use crate::tools::{ToolServers, server_of};
 
 /// The way to one start of a tool server.
 pub(crate) struct Doors {
-    tools: Arc<Tools>,
+    tools: Arc<ToolServers>,
     id: ProviderId,
     endpoint: Endpoint,
     /// The secret that holds its bearer token.
@@ -33,7 +33,7 @@ impl fmt::Debug for Doors {
 
 impl Doors {
     pub(crate) fn new(
-        tools: Arc<Tools>,
+        tools: Arc<ToolServers>,
         id: ProviderId,
         endpoint: Endpoint,
         token: Option<SecretName>,

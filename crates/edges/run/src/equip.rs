@@ -20,7 +20,7 @@ use wharf_vocab::{Code, Fault, SandboxLevel};
 use wharf_wire::run_v1::{Handover, ToolName};
 
 use crate::folder;
-use crate::link::Address;
+use crate::link::ServerAddress;
 use crate::options::Options;
 
 /// Tells a program which storage it may reach.
@@ -36,7 +36,7 @@ const SECRET_BYTES: usize = 32;
 #[derive(Debug, Clone)]
 pub(crate) struct Way {
     /// Where it is. The socket is the core's own, out of the reach of the launch.
-    pub(crate) address: Address,
+    pub(crate) address: ServerAddress,
     /// What the server was told to ask for.
     pub(crate) secret: Option<Secret>,
 }
@@ -85,7 +85,7 @@ pub(crate) fn equip(
             let word = |word: &String| word.replace(PORT, &port.to_string());
             spec.program = argv.first().map(word).unwrap_or_default().into();
             spec.args = argv.iter().skip(1).map(word).collect();
-            Ok(Way { address: Address::Unix(socket), secret: None })
+            Ok(Way { address: ServerAddress::Unix(socket), secret: None })
         }
         Serving::Image { image } => {
             let (socket, port) = way_in(spec, sockets)?;
@@ -98,7 +98,7 @@ pub(crate) fn equip(
             let (program, args) = options.container.split_first().ok_or_else(no_container)?;
             spec.program = word(program).into();
             spec.args = args.iter().map(word).collect();
-            Ok(Way { address: Address::Unix(socket), secret: None })
+            Ok(Way { address: ServerAddress::Unix(socket), secret: None })
         }
         Serving::Remote { .. } => {
             Err(Fault::new(Code::CoreInternal, "A server elsewhere is not launched."))
@@ -181,7 +181,7 @@ fn handed_over(
     let sent = bind_unix(&socket).and_then(|listener| hand(&handover, &listener));
     spec.connection = Some(Arc::new(sent.map_err(|error| sockets.unusable(&error))?));
     spec.secrets.push(secret.clone());
-    Ok(Way { address: Address::Unix(socket), secret: Some(Secret::new(secret.into_bytes())) })
+    Ok(Way { address: ServerAddress::Unix(socket), secret: Some(Secret::new(secret.into_bytes())) })
 }
 
 /// The tool of a server as it is named on the wire.

@@ -73,19 +73,20 @@ impl Shelf {
             let message = "The tool server still has files of the run's last attempt.";
             return Err(Fault::new(Code::ToolBusy, message));
         };
-        let mut taken = Taken { shelf: Arc::clone(self), key: key.clone(), apart, within: None };
+        let mut taken =
+            FolderName { shelf: Arc::clone(self), key: key.clone(), apart, within: None };
         let unusable = |error: io::Error| unusable(&error);
         let root = self.make(&mut taken).map_err(unusable)?;
         let mut folder =
             RunFolder { root, inputs: BTreeMap::new(), outputs: BTreeMap::new(), taken };
         for (name, _) in data.input_files() {
             if let Some(read) = data.input(&name) {
-                folder.inputs.insert(name, Place::of(&read.path, run));
+                folder.inputs.insert(name, FilePlace::of(&read.path, run));
             }
         }
         for name in data.output_names() {
             if let Some(path) = data.place(&name) {
-                let place = Place::of(&path, run);
+                let place = FilePlace::of(&path, run);
                 folder_of(&folder.root, &place.segments).map_err(|error| unusable(error.into()))?;
                 folder.outputs.insert(name, place);
             }
@@ -99,7 +100,7 @@ impl Shelf {
     }
 
     /// Makes the folder of a run. Whatever bears its name already is put away.
-    fn make(&self, taken: &mut Taken) -> io::Result<OwnedFd> {
+    fn make(&self, taken: &mut FolderName) -> io::Result<OwnedFd> {
         if taken.apart {
             let world = of_world(&taken.key);
             match rustix::fs::mkdirat(&self.root, &world, Mode::RWXU) {
@@ -138,7 +139,7 @@ fn of_world(key: &RunKey) -> String {
 
 /// A run's name in the folder. What bears it is removed when this is dropped.
 #[derive(Debug)]
-struct Taken {
+struct FolderName {
     shelf: Arc<Shelf>,
     key: RunKey,
     /// Whether it lies among those of its world.
@@ -147,7 +148,7 @@ struct Taken {
     within: Option<OwnedFd>,
 }
 
-impl Drop for Taken {
+impl Drop for FolderName {
     fn drop(&mut self) {
         // What the server has moved or removed itself needs no removing.
         let (shelf, run) = (&self.shelf, self.key.run.as_str());
@@ -168,19 +169,19 @@ impl Drop for Taken {
 #[derive(Debug)]
 pub(crate) struct RunFolder {
     root: OwnedFd,
-    inputs: BTreeMap<String, Place>,
-    outputs: BTreeMap<String, Place>,
+    inputs: BTreeMap<String, FilePlace>,
+    outputs: BTreeMap<String, FilePlace>,
     /// Last, so that the folder is held until its name is gone.
-    taken: Taken,
+    taken: FolderName,
 }
 
 /// Where a file lies in a run's folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct FilePlace {
     segments: Vec<String>,
 }
 
-impl Place {
+impl FilePlace {
     fn of(path: &WorldPath, run: &RunId) -> Self {
         let first = match path.run() {
             Some(own) if own == run.as_str() => None,
@@ -192,7 +193,7 @@ impl Place {
     }
 
     /// As the server names it.
-    fn told(&self, taken: &Taken) -> String {
+    fn told(&self, taken: &FolderName) -> String {
         let (run, path) = (&taken.key.run, self.segments.join("/"));
         if taken.apart {
             return format!("{MOUNTED}/{}/{run}/{path}", of_world(&taken.key));
@@ -212,8 +213,8 @@ impl RunFolder {
         self.told(&self.outputs)
     }
 
-    fn told(&self, places: &BTreeMap<String, Place>) -> BTreeMap<String, String> {
-        let told = |(name, place): (&String, &Place)| (name.clone(), place.told(&self.taken));
+    fn told(&self, places: &BTreeMap<String, FilePlace>) -> BTreeMap<String, String> {
+        let told = |(name, place): (&String, &FilePlace)| (name.clone(), place.told(&self.taken));
         places.iter().map(told).collect()
     }
 

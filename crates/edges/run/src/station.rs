@@ -13,15 +13,15 @@ use wharf_domain::Provider;
 use wharf_domain::provider::{Serving, ToolServer};
 use wharf_engine::launcher::{Launched, LogSource};
 use wharf_engine::{Handle, Reach};
-use wharf_hosting::{Assignment, Closed, Command, Inbox, Phase, Process, Tasks, Tie};
+use wharf_hosting::{Assignment, Command, ConnectionEnd, Inbox, Process, ProcessPhase, Tasks, Tie};
 use wharf_vocab::{AttemptId, Code, Executed, Fault};
 
 use crate::doors::Doors;
 use crate::equip::{self, Way};
 use crate::folder::Shelf;
-use crate::link::{Endpoint, Health, Reachable, Server, Settings, Stop};
-use crate::tools::{Tools, server_of};
-use work::Work;
+use crate::link::{Endpoint, Health, Reachable, Server, Settings, StopSignal};
+use crate::tools::{ToolServers, server_of};
+use work::AttemptWork;
 
 /// Attempts that a server works on at once when its manifest does not say.
 const CALLS_DEFAULT: u32 = 64;
@@ -34,7 +34,7 @@ const LINE_CHARS_MAX: usize = 300;
 
 /// One start of a tool server.
 pub(crate) struct Station {
-    tools: Arc<Tools>,
+    tools: Arc<ToolServers>,
     process: Process,
     /// Ends the launch with this, however that goes.
     _tie: Tie,
@@ -46,16 +46,16 @@ pub(crate) struct Station {
     bytes_max: u64,
     /// Attempts that it works on at once.
     calls_max: usize,
-    open: HashMap<AttemptId, Open>,
+    open: HashMap<AttemptId, OpenAttempt>,
     work: JoinSet<()>,
     /// Which attempt each piece of work is about, however it ends.
     at_work: HashMap<tokio::task::Id, AttemptId>,
 }
 
 /// An attempt under way.
-struct Open {
+struct OpenAttempt {
     /// Says that it is to stop, to whoever speaks with the server.
-    stop: Stop,
+    stop: StopSignal,
     /// Says the same while nothing was sent yet.
     canceled: CancellationToken,
 }
@@ -70,20 +70,20 @@ enum Leaving {
 
 impl Station {
     /// Looks after a start in a task of its own.
-    pub(crate) fn open(tools: Arc<Tools>, process: Process) {
+    pub(crate) fn open(tools: Arc<ToolServers>, process: Process) {
         let tasks = tools.host.tasks().clone();
         tasks.spawn("looking after a tool server", async move {
             let (live, launch) = (Arc::clone(&process.live), process.launch.clone());
             match Self::new(tools, process) {
                 Ok(station) => station.run().await,
                 Err(fault) => {
-                    live.disconnect(&launch, Closed::Because(sentence(&fault)));
+                    live.disconnect(&launch, ConnectionEnd::Because(sentence(&fault)));
                 }
             }
         });
     }
 
-    fn new(tools: Arc<Tools>, process: Process) -> Result<Self, Fault> {
+    fn new(tools: Arc<ToolServers>, process: Process) -> Result<Self, Fault> {
         let agent = &process.agent;
         let server = server_of(agent)?;
         let endpoint = endpoint(&tools, &process, server)?;
@@ -116,12 +116,12 @@ impl Station {
 
     async fn run(mut self) {
         if let Err(why) = self.until_well().await {
-            return self.process.live.disconnect(&self.process.launch, Closed::Because(why));
+            return self.process.live.disconnect(&self.process.launch, ConnectionEnd::Because(why));
         }
         let connected = self.process.live.connect(&self.process.launch, handle(&self.tools));
         let Some(mut inbox) = connected else { return };
         self.process.live.limit_calls_of(&self.process.launch, self.calls_max);
-        self.fares(Phase::Running).await;
+        self.fares(ProcessPhase::Running).await;
         match self.serve(&mut inbox).await {
             Leaving::Lost(why) => self.doors.close(why),
             Leaving::Goodbye(patience) => {
@@ -129,7 +129,7 @@ impl Station {
                 self.doors.close("it was ended".to_owned());
             }
         }
-        self.process.live.disconnect(&self.process.launch, Closed::Over);
+        self.process.live.disconnect(&self.process.launch, ConnectionEnd::Over);
         self.announce().await;
         while let Some(ended) = self.work.join_next_with_id().await {
             self.over(ended);
@@ -198,7 +198,7 @@ impl Station {
                 Some(ended) = self.work.join_next_with_id() => self.over(ended),
                 Ok(()) = reachable.changed() => {
                     let well = *reachable.borrow_and_update() == Reachable::Yes;
-                    self.fares(if well { Phase::Running } else { Phase::Unhealthy }).await;
+                    self.fares(if well { ProcessPhase::Running } else { ProcessPhase::Unhealthy }).await;
                 }
                 command = inbox.recv() => match command {
                     Some(Command::Goodbye { drain_ms, .. }) => {
@@ -236,8 +236,8 @@ impl Station {
             return;
         }
         let id = attempt.dispatch().attempt_id.clone();
-        let open = Open { stop: Stop::new(), canceled: CancellationToken::new() };
-        let work = Work {
+        let open = OpenAttempt { stop: StopSignal::new(), canceled: CancellationToken::new() };
+        let work = AttemptWork {
             handle: handle(&self.tools).clone(),
             attempt,
             server: self.server.clone(),
@@ -275,7 +275,7 @@ impl Station {
         }
     }
 
-    async fn fares(&self, phase: Phase) {
+    async fn fares(&self, phase: ProcessPhase) {
         self.process.live.set_phase(&self.process.launch, phase);
         self.announce().await;
     }
@@ -285,7 +285,7 @@ impl Station {
     }
 }
 
-fn handle(tools: &Tools) -> &Handle {
+fn handle(tools: &ToolServers) -> &Handle {
     &tools.options.hosting.handle
 }
 
@@ -294,7 +294,11 @@ async fn exited(launched: &dyn Launched) {
 }
 
 /// Where a start of a server is.
-fn endpoint(tools: &Tools, process: &Process, server: &ToolServer) -> Result<Endpoint, Fault> {
+fn endpoint(
+    tools: &ToolServers,
+    process: &Process,
+    server: &ToolServer,
+) -> Result<Endpoint, Fault> {
     if let Serving::Remote { url } = &server.how {
         return Endpoint::parse(url);
     }
@@ -316,7 +320,7 @@ fn settings(server: &ToolServer, tasks: &Tasks) -> Settings {
 
 /// The folder that a server shares with the core, if it cannot use addresses.
 fn shelf(
-    tools: &Tools,
+    tools: &ToolServers,
     process: &Process,
     agent: &Provider,
     server: &ToolServer,

@@ -13,19 +13,19 @@ use wharf_domain::{Provider, ProviderKind};
 use wharf_engine::launcher::LaunchSpec;
 use wharf_engine::providers::Scan;
 use wharf_hosting::{
-    Host, Kept, Kind, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
+    Host, HostedKind, LaunchGuard, ManifestFile, Places, Process, ReadManifest, Sockets, Upkeep,
 };
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
 use crate::equip::Way;
-use crate::link::{Address, Endpoint};
+use crate::link::{Endpoint, ServerAddress};
 use crate::options::Options;
 use crate::station::Station;
 use crate::{equip, manifest};
 
 /// What all tool servers share.
 #[derive(Debug)]
-pub(crate) struct Tools {
+pub(crate) struct ToolServers {
     pub(crate) host: Host,
     pub(crate) options: Options,
     /// The ways to launches that are under way.
@@ -52,7 +52,7 @@ pub(crate) fn unknown(id: &ProviderId) -> Fault {
     Fault::new(Code::ToolNotFound, format!("There is no tool server {id}."))
 }
 
-impl Tools {
+impl ToolServers {
     pub(crate) fn new(options: Options) -> Self {
         let host = Host::new(options.hosting.clone());
         Self { host, options, ways: Mutex::default(), lives: AtomicU64::new(0) }
@@ -84,7 +84,7 @@ impl Tools {
             Ok(endpoint) => endpoint,
             Err(fault) => return refused(fault.message.trim_end_matches('.').to_owned()),
         };
-        if matches!(endpoint.address, Address::Tls { .. }) && !storage.is_public {
+        if matches!(endpoint.address, ServerAddress::Tls { .. }) && !storage.is_public {
             return refused(format!(
                 "it is elsewhere, and this core's files are under {origin}, which does not lead \
                  here from there; give [artifacts] a public_url"
@@ -100,7 +100,7 @@ impl Tools {
     }
 }
 
-impl Kind for Tools {
+impl HostedKind for ToolServers {
     fn host(&self) -> &Host {
         &self.host
     }
@@ -154,7 +154,7 @@ impl Kind for Tools {
         places: &'a Places,
         spec: &'a mut LaunchSpec,
         sockets: &'a mut Sockets,
-    ) -> BoxFuture<'a, Result<Kept, Fault>> {
+    ) -> BoxFuture<'a, Result<LaunchGuard, Fault>> {
         let launch = spec.launch.clone();
         let way = server_of(agent)
             .and_then(|server| equip::equip(&self.options, (agent, server), places, spec, sockets));

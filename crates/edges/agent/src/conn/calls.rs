@@ -7,7 +7,7 @@ use wharf_domain::provider::ProviderLimits;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_domain::{Level, Progress, json_weight};
 use wharf_engine::{Attempt, AttemptRef, Dispatch, InputCheck, Reach};
-use wharf_hosting::{Assignment, Permit, Room, Rooms};
+use wharf_hosting::{Assignment, CallFolder, CallFolders, Permit};
 use wharf_protocol::agent::{CallEnd, Cancel};
 use wharf_socket::Owner as _;
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object};
@@ -15,13 +15,13 @@ use wharf_wire::agent_v1::CallId;
 
 use super::Connection;
 use super::deliver::{self, Delivery};
-use super::prepare::{self, PreparedCall, Ready};
+use super::prepare::{self, PreparedCall, ReadyCall};
 use crate::{from_wire, to_wire};
 
 /// A call that was sent.
-pub(super) struct Call {
+pub(super) struct OpenCall {
     pub(super) attempt: Attempt,
-    room: Option<Room>,
+    room: Option<CallFolder>,
     /// Held so that no more calls are open than may be.
     permit: Permit,
 }
@@ -68,8 +68,8 @@ impl Connection {
     }
 
     /// The files of a call are there, or will never be.
-    pub(super) async fn prepared(&mut self, ready: Ready) {
-        let Ready { coming, fetched } = ready;
+    pub(super) async fn prepared(&mut self, ready: ReadyCall) {
+        let ReadyCall { coming, fetched } = ready;
         let stop = self.preparing.remove(&coming.attempt().dispatch().attempt_id);
         let canceled = stop.is_none_or(|stop| stop.is_cancelled());
         match fetched {
@@ -104,7 +104,7 @@ impl Connection {
                 self.warn_of_inputs(&attempt).await;
                 let peer = self.peer.as_ref();
                 self.meter.begin(|| peer.and_then(|peer| peer.live.started(&peer.launch)));
-                self.calls.insert(call_id, Call { attempt, room, permit });
+                self.calls.insert(call_id, OpenCall { attempt, room, permit });
             }
             Err(fault) => {
                 self.leave(room, true);
@@ -148,14 +148,14 @@ impl Connection {
     }
 
     /// A fenced agent gets folders for each call, since it sees little else.
-    fn room_for(&mut self, attempt: &AttemptRef) -> Result<Option<Room>, Fault> {
+    fn room_for(&mut self, attempt: &AttemptRef) -> Result<Option<CallFolder>, Fault> {
         let Some(peer) = &mut self.peer else { return Ok(None) };
         if !peer.bounds.fenced {
             return Ok(None);
         }
         let made = match &mut peer.rooms {
             Some(rooms) => rooms.take(&attempt.dispatch().attempt_id),
-            None => Rooms::open(&peer.places)
+            None => CallFolders::open(&peer.places)
                 .and_then(|rooms| peer.rooms.insert(rooms).take(&attempt.dispatch().attempt_id)),
         };
         made.map(Some).map_err(|error| {
@@ -167,7 +167,7 @@ impl Connection {
     }
 
     /// Gives a room back; one that the agent may still use is not used again.
-    fn leave(&mut self, room: Option<Room>, over: bool) {
+    fn leave(&mut self, room: Option<CallFolder>, over: bool) {
         let rooms = self.peer.as_mut().and_then(|peer| peer.rooms.as_mut());
         if let (Some(rooms), Some(room)) = (rooms, room) {
             if over { rooms.give_back(room) } else { rooms.throw_away(&room) }
@@ -175,7 +175,9 @@ impl Connection {
     }
 
     pub(super) async fn call_ended(&mut self, call_id: &CallId, end: CallEnd) {
-        let Some(Call { attempt, room, mut permit }) = self.calls.remove(call_id) else { return };
+        let Some(OpenCall { attempt, room, mut permit }) = self.calls.remove(call_id) else {
+            return;
+        };
         if let Some(cpu_ms) = self.meter.end(end.unresponsive) {
             attempt.used_cpu_ms(cpu_ms);
         }
@@ -186,7 +188,7 @@ impl Connection {
         let AttemptReport { result, cost_micro, .. } = from_wire::ended(end);
         match result {
             Ok(outputs) if deliver::takes_time(&attempt, &outputs) => {
-                self.deliver(Call { attempt, room, permit }, outputs, cost_micro);
+                self.deliver(OpenCall { attempt, room, permit }, outputs, cost_micro);
             }
             Ok(outputs) => {
                 self.leave(room, true);
@@ -204,9 +206,9 @@ impl Connection {
     }
 
     /// Ends a call that has to do with files, beside the connection.
-    fn deliver(&self, call: Call, outputs: Object, cost_micro: u64) {
+    fn deliver(&self, call: OpenCall, outputs: Object, cost_micro: u64) {
         let Some(peer) = &self.peer else { return };
-        let Call { attempt, room, permit } = call;
+        let OpenCall { attempt, room, permit } = call;
         let delivering = Delivery {
             attempt,
             room,

@@ -7,13 +7,13 @@ use serde_json::Value;
 use wharf_domain::is_written;
 use wharf_domain::run::{AttemptError, AttemptReport};
 use wharf_engine::{Attempt, AttemptData, Handle, Reach};
-use wharf_hosting::{Permit, Places, Room, blocking, copy_out, over, unwanted};
+use wharf_hosting::{CallFolder, Permit, Places, blocking, copy_out, over, unwanted};
 use wharf_vocab::{Executed, Fault, Object};
 
 /// A call that has ended well, as far as its agent is concerned.
 pub(super) struct Delivery {
     pub(super) attempt: Attempt,
-    pub(super) room: Option<Room>,
+    pub(super) room: Option<CallFolder>,
     pub(super) outputs: Object,
     pub(super) cost_micro: u64,
     pub(super) reach: Reach,
@@ -66,7 +66,7 @@ fn names_of_files(
     data: &AttemptData,
     outputs: &Object,
     reach: Reach,
-    room: Option<&Room>,
+    room: Option<&CallFolder>,
 ) -> Vec<String> {
     let bound = data.output_names();
     let is_file = |(name, value): &(&String, &Value)| {
@@ -92,7 +92,7 @@ fn names_of_files(
 async fn write_all(
     data: &AttemptData,
     names: Vec<String>,
-    room: Option<Arc<Room>>,
+    room: Option<Arc<CallFolder>>,
     bytes_max: u64,
 ) -> Result<(), Fault> {
     let room = room.ok_or_else(wharf_hosting::no_room)?;

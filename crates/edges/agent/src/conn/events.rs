@@ -4,7 +4,7 @@ use tokio::time::Instant;
 use wharf_domain::permission::Permission;
 use wharf_domain::{AuditRecord, Caller, ProviderInput, Severity};
 use wharf_engine::{AttemptRef, Reach};
-use wharf_hosting::{Closed, Inbox, Phase};
+use wharf_hosting::{ConnectionEnd, Inbox, ProcessPhase};
 use wharf_protocol::Session as _;
 use wharf_protocol::agent::{
     Additions, Breach, CallOutcome, CoreClose, CoreEvent, HandshakeFailure, Health, HelloReceived,
@@ -14,11 +14,11 @@ use wharf_socket::Owner as _;
 use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
 
-use super::{Connection, Peer};
-use crate::admit::{Admitted, admit};
+use super::{AgentPeer, Connection};
+use crate::admit::{AdmittedAgent, admit};
 use crate::from_wire;
 use crate::invoke::{Tidings, What};
-use crate::shared::Bounds;
+use crate::shared::AgentBounds;
 
 impl Connection {
     pub(super) async fn event(&mut self, event: CoreEvent) {
@@ -109,17 +109,20 @@ impl Connection {
             .await;
     }
 
-    async fn admit(&self, hello: &HelloReceived) -> Result<(Peer, Inbox), (Refusal, &'static str)> {
-        let Admitted { agent, launch, live, places, inbox } =
+    async fn admit(
+        &self,
+        hello: &HelloReceived,
+    ) -> Result<(AgentPeer, Inbox), (Refusal, &'static str)> {
+        let AdmittedAgent { agent, launch, live, places, inbox } =
             admit(&self.shared, &self.origin, hello).await?;
-        let bounds = Bounds::read(&self.shared, &agent);
+        let bounds = AgentBounds::read(&self.shared, &agent);
         bounds.announce(&self.shared, &agent, &live);
         let keys = hello.idempotency;
         let options = &self.shared.options;
         let origin = options.storage_origin.as_deref();
         let reach = options.handle.agent(&agent).map(|agent| wharf_hosting::reach(&agent, origin));
         let reach = reach.unwrap_or(Reach::Folder);
-        Ok((Peer { agent, launch, live, keys, bounds, reach, places, rooms: None }, inbox))
+        Ok((AgentPeer { agent, launch, live, keys, bounds, reach, places, rooms: None }, inbox))
     }
 
     /// The agent's tools are now others; they keep their place when it goes away.
@@ -159,7 +162,7 @@ impl Connection {
             tracing::warn!(%agent, code = %fault.code, "the tools of an agent were not taken");
             return;
         }
-        self.fares(Phase::Running).await;
+        self.fares(ProcessPhase::Running).await;
     }
 
     /// Starts a child run on behalf of a call, with the tools that the agent may call now.
@@ -202,9 +205,9 @@ impl Connection {
 
     async fn health(&mut self, health: Health) {
         match health {
-            Health::Healthy | Health::Degraded => self.fares(Phase::Running).await,
+            Health::Healthy | Health::Degraded => self.fares(ProcessPhase::Running).await,
             Health::Unhealthy => {
-                self.fares(Phase::Unhealthy).await;
+                self.fares(ProcessPhase::Unhealthy).await;
                 self.audit("agent.marked_unhealthy", Severity::Warn, |record| record).await;
             }
         }
@@ -260,7 +263,7 @@ impl Connection {
     }
 
     /// The process fares like this now.
-    async fn fares(&self, phase: Phase) {
+    async fn fares(&self, phase: ProcessPhase) {
         let Some(peer) = &self.peer else { return };
         peer.live.set_phase(&peer.launch, phase);
         self.announce().await;
@@ -328,18 +331,20 @@ fn close_name(why: CoreClose) -> &'static str {
 }
 
 /// What others need to know of how a session ended.
-fn closed_for(why: CoreClose) -> Closed {
+fn closed_for(why: CoreClose) -> ConnectionEnd {
     match why {
-        CoreClose::HeartbeatsLost => Closed::Unresponsive("it gave no sign of life".to_owned()),
+        CoreClose::HeartbeatsLost => {
+            ConnectionEnd::Unresponsive("it gave no sign of life".to_owned())
+        }
         CoreClose::NotReading => {
-            Closed::Unresponsive("it did not read what it was sent".to_owned())
+            ConnectionEnd::Unresponsive("it did not read what it was sent".to_owned())
         }
         CoreClose::Violation(_) | CoreClose::TooManyViolations => {
-            Closed::Because("it broke the protocol".to_owned())
+            ConnectionEnd::Because("it broke the protocol".to_owned())
         }
         CoreClose::Handshake(_)
         | CoreClose::Goodbye
         | CoreClose::AgentGoodbye
-        | CoreClose::Disconnected { .. } => Closed::Over,
+        | CoreClose::Disconnected { .. } => ConnectionEnd::Over,
     }
 }

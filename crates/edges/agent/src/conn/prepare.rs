@@ -12,7 +12,7 @@ use futures::FutureExt as _;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_engine::{Attempt, AttemptData, AttemptRef, Reach};
-use wharf_hosting::{Assignment, FILES_MAX, Places, Room, copy_in};
+use wharf_hosting::{Assignment, CallFolder, FILES_MAX, Places, copy_in};
 use wharf_vocab::{Code, Fault, Object};
 
 use super::calls::{gone, turn_back};
@@ -25,7 +25,7 @@ pub(super) const READY_WAITING_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct PreparedCall {
     pub(super) assignment: Assignment,
-    pub(super) room: Option<Room>,
+    pub(super) room: Option<CallFolder>,
     pub(super) reach: Reach,
     /// The folders of the launch, which must not go while something is written there.
     pub(super) places: Arc<Places>,
@@ -39,7 +39,7 @@ impl PreparedCall {
 
 /// A call whose files are there, or are not to be had.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadyCall {
     pub(super) coming: PreparedCall,
     /// `None` if it was canceled.
     pub(super) fetched: Option<Result<(), Fault>>,
@@ -54,7 +54,7 @@ pub(super) fn takes_time(data: &AttemptData) -> bool {
 pub(super) async fn data_of(
     attempt: &AttemptRef,
     reach: Reach,
-    room: Option<&Room>,
+    room: Option<&CallFolder>,
 ) -> Result<CallData, Fault> {
     let (data, spec) = (attempt.data(), &attempt.dispatch().spec);
     if data.is_empty() {
@@ -94,7 +94,7 @@ pub(super) async fn data_of(
 pub(super) async fn fetch(
     coming: PreparedCall,
     stop: CancellationToken,
-    ready: mpsc::Sender<Ready>,
+    ready: mpsc::Sender<ReadyCall>,
 ) {
     let data = coming.attempt().data();
     let fetched = tokio::select! {
@@ -105,7 +105,7 @@ pub(super) async fn fetch(
         () = stop.cancelled() => None,
         () = ready.closed() => None,
     };
-    if let Err(lost) = ready.send(Ready { coming, fetched }).await {
+    if let Err(lost) = ready.send(ReadyCall { coming, fetched }).await {
         abandon(lost.0.coming).await;
     }
 }

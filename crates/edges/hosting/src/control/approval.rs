@@ -9,7 +9,7 @@ use wharf_engine::providers::{Approve, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId};
 
 use super::{Control, stop_for};
-use crate::host::{Order, blocking};
+use crate::host::{SupervisorOrder, blocking};
 use crate::{fence, files, launch};
 
 impl Control {
@@ -89,7 +89,7 @@ impl Control {
             return Ok(());
         }
         self.order(&agent.id, stop_for("it was approved anew")).await?;
-        self.order(&agent.id, Order::Start).await
+        self.order(&agent.id, SupervisorOrder::Start).await
     }
 
     pub(super) async fn revoke_one(

@@ -29,7 +29,7 @@ fn place() -> Place {
 }
 
 impl Place {
-    fn given(&self, permissions: &[&str]) -> Given {
+    fn given(&self, permissions: &[&str]) -> FenceGrants {
         let text = permissions.iter().map(|p| p.replace("ROOT", &self.root.display().to_string()));
         let parsed: Vec<_> = text.map(|p| Permission::parse(&p).expect("valid")).collect();
         derive(&parsed, &self.ground)
@@ -47,7 +47,7 @@ impl Place {
 
 #[test]
 fn nothing_approved_gives_nothing() {
-    assert_eq!(place().given(&[]), Given::default());
+    assert_eq!(place().given(&[]), FenceGrants::default());
 }
 
 #[test]

@@ -47,13 +47,13 @@ impl Identity {
 
 /// A file or a link in the folder.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct FolderEntry {
     path: PathBuf,
     is_link: bool,
     pub(super) identity: Identity,
 }
 
-impl Entry {
+impl FolderEntry {
     /// The digest of a file's bytes, or of what a link says. What is wrong is the end of a
     /// sentence.
     pub(super) fn digest(&self, left: &mut u64) -> Result<Digest, &'static str> {
@@ -71,7 +71,7 @@ impl Entry {
 
 /// The files and links in a folder by their paths from it, without the manifest; `None` if they
 /// are too many or too large to be pinned. It blocks.
-pub(super) fn list(folder: &Path, manifest: &str) -> Option<BTreeMap<String, Entry>> {
+pub(super) fn list(folder: &Path, manifest: &str) -> Option<BTreeMap<String, FolderEntry>> {
     let mut found = BTreeMap::new();
     let (mut entries, mut bytes, mut names): (usize, u64, usize) = (0, 0, 0);
     let mut open = vec![PathBuf::new()];
@@ -101,7 +101,7 @@ pub(super) fn list(folder: &Path, manifest: &str) -> Option<BTreeMap<String, Ent
                 let name = named(&from_folder);
                 bytes = bytes.saturating_add(meta.len());
                 names += name.len();
-                found.insert(name, Entry { path: entry.path(), is_link, identity });
+                found.insert(name, FolderEntry { path: entry.path(), is_link, identity });
                 if found.len() > FILES_MAX || bytes > BYTES_MAX || names > NAMES_BYTES_MAX {
                     return None;
                 }

@@ -141,7 +141,7 @@ fn r084_every_difference_is_told_in_one_line() {
 fn a_watch_sees_changes_also_of_the_same_length_and_renames_over() {
     let dir = folder();
     let agent = approved(dir.path());
-    let watch = Watch::of(FILE, &agent);
+    let watch = FileWatch::of(FILE, &agent);
     assert!(watch.is_unchanged() && watch.is_all_unchanged());
     write(dir.path(), ".unrelated.txt", "x");
     assert!(watch.is_unchanged() && watch.is_all_unchanged());
@@ -149,7 +149,7 @@ fn a_watch_sees_changes_also_of_the_same_length_and_renames_over() {
     assert!(!watch.is_all_unchanged());
     std::fs::rename(dir.path().join("new.py"), dir.path().join("agent.py")).expect("renamed");
     assert!(!watch.is_unchanged());
-    watch.replace(Watch::of(FILE, &agent));
+    watch.replace(FileWatch::of(FILE, &agent));
     assert!(watch.is_unchanged());
     std::fs::remove_file(dir.path().join("run.sh")).expect("removed");
     assert!(!watch.is_unchanged());
@@ -178,7 +178,7 @@ fn r084_modules_that_no_command_names_are_pinned_and_planted_ones_are_seen() {
     }
     std::os::unix::fs::symlink("helper.py", dir.path().join("alias.py")).expect("links");
     let agent = approved(dir.path());
-    let watch = Watch::of(FILE, &agent);
+    let watch = FileWatch::of(FILE, &agent);
     assert!(watch.is_all_unchanged());
     assert_eq!(differences(FILE, &agent), Vec::<String>::new());
     write(dir.path(), "helper.py", "two");
@@ -212,17 +212,17 @@ fn r084_of_a_folder_that_is_too_large_only_named_files_are_pinned_and_it_may_not
         assert_eq!(names, ["agent.py", "lib/more.py", "run.sh"]);
         write(dir.path(), "other", "x");
         assert_eq!(differences(FILE, &agent), Vec::<String>::new());
-        assert!(Watch::of(FILE, &agent).is_all_unchanged());
+        assert!(FileWatch::of(FILE, &agent).is_all_unchanged());
     }
     let small = folder();
     let agent = approved(small.path());
-    let watch = Watch::of(FILE, &agent);
+    let watch = FileWatch::of(FILE, &agent);
     for number in 0..1_001 {
         write(small.path(), &format!("f{number}"), "x");
     }
     assert!(!watch.is_all_unchanged());
     assert!(
-        !Watch::of(FILE, &agent).is_all_unchanged(),
+        !FileWatch::of(FILE, &agent).is_all_unchanged(),
         "nor when it was too large from the start"
     );
     assert_eq!(differences(FILE, &agent), ["the folder has more in it than can be compared"]);
@@ -232,7 +232,7 @@ fn r084_of_a_folder_that_is_too_large_only_named_files_are_pinned_and_it_may_not
 async fn what_is_named_is_looked_at_each_time_and_the_rest_now_and_then() {
     let dir = folder();
     let agent = approved(dir.path());
-    let watch = Watch::of(FILE, &agent);
+    let watch = FileWatch::of(FILE, &agent);
     write(dir.path(), "planted.py", "x");
     assert!(watch.is_unchanged(), "not looked at yet");
     tokio::time::advance(std::time::Duration::from_secs(3)).await;

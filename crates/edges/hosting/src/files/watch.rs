@@ -16,12 +16,12 @@ const FRESH: Duration = Duration::from_secs(2);
 
 /// The pinned files of an agent that runs, as they looked when they were last compared.
 #[derive(Debug)]
-pub(crate) struct Watch {
-    seen: Mutex<Seen>,
+pub(crate) struct FileWatch {
+    seen: Mutex<WatchedFiles>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct WatchedFiles {
     /// The manifest and what the command names; looked at before each call.
     named: Vec<(PathBuf, Option<Identity>)>,
     /// All else in the folder, if all of it is pinned; looked at now and then.
@@ -37,7 +37,7 @@ struct Rest {
     files: Option<BTreeMap<String, Identity>>,
 }
 
-impl Watch {
+impl FileWatch {
     /// Looks at the files of an approval. It must be made before they are compared, so that a
     /// change in between is seen. It blocks.
     pub(crate) fn of(file: ManifestFile, agent: &Provider) -> Self {
@@ -59,12 +59,12 @@ impl Watch {
         names.dedup();
         let paths = names.iter().map(|name| folder.join(name)).chain([folder.join(file.name)]);
         let named = paths.map(|path| (path.clone(), look(&path))).collect();
-        Self { seen: Mutex::new(Seen { named, rest, looked_at: Instant::now() }) }
+        Self { seen: Mutex::new(WatchedFiles { named, rest, looked_at: Instant::now() }) }
     }
 
     #[cfg(test)]
     pub(crate) fn of_nothing() -> Self {
-        let seen = Seen { named: Vec::new(), rest: None, looked_at: Instant::now() };
+        let seen = WatchedFiles { named: Vec::new(), rest: None, looked_at: Instant::now() };
         Self { seen: Mutex::new(seen) }
     }
 
@@ -98,7 +98,7 @@ impl Watch {
     }
 }
 
-impl Seen {
+impl WatchedFiles {
     fn named_unchanged(&self) -> bool {
         self.named.iter().all(|(path, identity)| identity.is_some() && look(path) == *identity)
     }

@@ -49,7 +49,7 @@ pub enum Command {
 
 /// How a connection to a process ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Closed {
+pub enum ConnectionEnd {
     /// It is over; how its process ends says why.
     Over,
     /// For this reason; its process is ended in order.
@@ -150,7 +150,7 @@ impl Drop for Tie {
     fn drop(&mut self) {
         if self.live.connection(&self.launch).1.is_none() {
             let why = "the core lost its connection".to_owned();
-            self.live.disconnect(&self.launch, Closed::Because(why));
+            self.live.disconnect(&self.launch, ConnectionEnd::Because(why));
         }
     }
 }

@@ -18,8 +18,8 @@ use wharf_engine::launcher::Launched;
 use wharf_engine::providers::ProviderHealth;
 use wharf_vocab::{AttemptId, Code, Fault, Isolation, LaunchId, Timestamp, WorldId};
 
-use super::inbox::{Closed, Command};
-use crate::files::Watch;
+use super::inbox::{Command, ConnectionEnd};
+use crate::files::FileWatch;
 use crate::places::Places;
 
 /// Processes that one provider may have.
@@ -46,7 +46,7 @@ pub enum Upkeep {
 
 /// How a process fares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum ProcessPhase {
     /// It starts, or has not offered its tools yet.
     Starting,
     /// It is connected and well.
@@ -70,7 +70,7 @@ pub(crate) enum Quit {
 
 /// Whose process it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Owner {
+enum SlotOwner {
     /// Nobody's yet.
     Spare,
     /// Everybody's.
@@ -83,9 +83,9 @@ enum Owner {
 
 /// One process, from before its start until after its end.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct PoolSlot {
     pub(crate) launch: LaunchId,
-    pub(crate) phase: Phase,
+    pub(crate) phase: ProcessPhase,
     pub(crate) launched: watch::Sender<Option<Arc<dyn Launched>>>,
     /// Its folders; some go with it.
     pub(crate) places: Option<Arc<Places>>,
@@ -98,7 +98,7 @@ pub(crate) struct Slot {
     /// Wakes whoever speaks with it when there may be an attempt to take.
     pub(crate) calls_wake: Arc<Notify>,
     /// Why its connection has ended.
-    pub(crate) closed: Option<Closed>,
+    pub(crate) closed: Option<ConnectionEnd>,
     /// Wakes whoever looks after it when its connection has ended.
     pub(crate) wake: Arc<Notify>,
     /// It gets no more attempts, and another takes its place.
@@ -106,7 +106,7 @@ pub(crate) struct Slot {
     /// It wants no more attempts.
     pub(crate) retired: bool,
     quits: mpsc::Sender<Quit>,
-    owner: Owner,
+    owner: SlotOwner,
     calls: usize,
     /// How many calls it takes at once, where that is known.
     calls_max: Option<usize>,
@@ -132,7 +132,7 @@ struct Queued {
 
 /// How the processes of a provider are kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Policy {
+pub(crate) struct PoolPolicy {
     /// Which runs share a process.
     pub(crate) isolation: Isolation,
     pub(crate) upkeep: Upkeep,
@@ -140,7 +140,7 @@ pub(crate) struct Policy {
     pub(crate) word: &'static str,
 }
 
-impl Default for Policy {
+impl Default for PoolPolicy {
     fn default() -> Self {
         Self { isolation: Isolation::Shared, upkeep: Upkeep::Always, word: "agent" }
     }
@@ -149,8 +149,8 @@ impl Default for Policy {
 /// The processes of one provider.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    policy: Policy,
-    pub(crate) slots: Vec<Slot>,
+    policy: PoolPolicy,
+    pub(crate) slots: Vec<PoolSlot>,
     queue: VecDeque<Queued>,
     attempts: HashMap<AttemptId, LaunchId>,
     /// How many calls all processes take at once together, where that is known.
@@ -163,7 +163,7 @@ pub(crate) struct Pool {
     /// Why no call is taken, although the provider may be connected.
     pub(crate) blocked: Option<Fault>,
     /// The files that it is pinned to.
-    pub(crate) watch: Option<Arc<Watch>>,
+    pub(crate) watch: Option<Arc<FileWatch>>,
     /// Whether somebody looks at these files for the attempts that wait.
     is_looked_after: bool,
 }
@@ -181,10 +181,13 @@ pub(crate) enum Rest {
     Coming,
 }
 
-impl Slot {
+impl PoolSlot {
     /// Whether attempts can go to it.
     pub(crate) fn is_usable(&self) -> bool {
-        !self.leaving && !self.retired && self.conn.is_some() && self.phase != Phase::Starting
+        !self.leaving
+            && !self.retired
+            && self.conn.is_some()
+            && self.phase != ProcessPhase::Starting
     }
 
     /// Whether it has as many calls as it takes, once so many more have come.
@@ -213,7 +216,7 @@ impl Slot {
 
 impl Pool {
     /// How processes are kept from now on.
-    pub(crate) fn set_policy(&mut self, policy: Policy) {
+    pub(crate) fn set_policy(&mut self, policy: PoolPolicy) {
         self.policy = policy;
     }
 
@@ -226,9 +229,9 @@ impl Pool {
     pub(crate) fn begin(&mut self, launch: &LaunchId) -> InstanceChannels {
         let (quits, quit_orders) = mpsc::channel(4);
         let wake = Arc::new(Notify::new());
-        self.slots.push(Slot {
+        self.slots.push(PoolSlot {
             launch: launch.clone(),
-            phase: Phase::Starting,
+            phase: ProcessPhase::Starting,
             launched: watch::Sender::new(None),
             places: None,
             notes: Vec::new(),
@@ -242,9 +245,9 @@ impl Pool {
             retired: false,
             quits,
             owner: if self.policy.isolation == Isolation::Shared {
-                Owner::All
+                SlotOwner::All
             } else {
-                Owner::Spare
+                SlotOwner::Spare
             },
             calls: 0,
             calls_max: None,
@@ -261,7 +264,7 @@ impl Pool {
         self.wake();
     }
 
-    pub(crate) fn slot(&mut self, launch: &LaunchId) -> Option<&mut Slot> {
+    pub(crate) fn slot(&mut self, launch: &LaunchId) -> Option<&mut PoolSlot> {
         self.slots.iter_mut().find(|slot| slot.launch == *launch)
     }
 
@@ -283,10 +286,10 @@ impl Pool {
     pub(crate) fn isolation_of(&self, launch: &LaunchId) -> Isolation {
         let slot = self.slots.iter().find(|slot| slot.launch == *launch);
         match slot.map(|slot| &slot.owner) {
-            Some(Owner::All) => Isolation::Shared,
-            Some(Owner::World(_)) => Isolation::World,
+            Some(SlotOwner::All) => Isolation::Shared,
+            Some(SlotOwner::World(_)) => Isolation::World,
             // Nobody's yet: it must have nothing of anybody's.
-            Some(Owner::Spare | Owner::Run) | None => Isolation::Run,
+            Some(SlotOwner::Spare | SlotOwner::Run) | None => Isolation::Run,
         }
     }
 
@@ -295,7 +298,8 @@ impl Pool {
         // One that is ending by itself counts until its end was judged: it may have to be waited
         // before it is started again.
         let staying = self.slots.iter().filter(|slot| !slot.leaving);
-        let free = staying.filter(|slot| matches!(slot.owner, Owner::Spare | Owner::All)).count();
+        let free =
+            staying.filter(|slot| matches!(slot.owner, SlotOwner::Spare | SlotOwner::All)).count();
         let waiting = match self.policy.isolation {
             Isolation::Shared => self.queue.len().min(1),
             Isolation::World => self.homeless_worlds().len(),
@@ -367,11 +371,11 @@ impl Pool {
             }
             Isolation::Run => queued + 1,
         };
-        let is_spare = |slot: &&Slot| slot.owner == Owner::Spare && slot.is_usable();
+        let is_spare = |slot: &&PoolSlot| slot.owner == SlotOwner::Spare && slot.is_usable();
         if wanted > 0 && self.slots.iter().filter(is_spare).count() >= wanted {
             return Ok(());
         }
-        let owned = self.slots.iter().filter(|slot| slot.owner != Owner::Spare).count();
+        let owned = self.slots.iter().filter(|slot| slot.owner != SlotOwner::Spare).count();
         if wanted > 0 && owned + wanted > INSTANCES_MAX {
             let message = format!("The {word} has as many processes as it may; try again later.");
             return Err(Fault::new(Code::ToolBusy, message));
@@ -388,8 +392,8 @@ impl Pool {
     }
 
     fn of_world(&self, world: &WorldId) -> Option<usize> {
-        let own = |slot: &Slot| {
-            slot.is_usable() && matches!(&slot.owner, Owner::World(of) if of == world)
+        let own = |slot: &PoolSlot| {
+            slot.is_usable() && matches!(&slot.owner, SlotOwner::World(of) if of == world)
         };
         self.slots.iter().position(own)
     }
@@ -436,7 +440,7 @@ impl Pool {
         if full || slot.is_busy(0) || !slot.is_usable() || self.blocked.is_some() {
             return None;
         }
-        let is_spare = slot.owner == Owner::Spare;
+        let is_spare = slot.owner == SlotOwner::Spare;
         let belongs = |world: &WorldId| match self.policy.isolation {
             Isolation::Shared => self.best() == Some(at),
             Isolation::World => self.of_world(world).map_or(is_spare, |own| own == at),
@@ -448,8 +452,8 @@ impl Pool {
         let slot = &mut self.slots[at];
         match self.policy.isolation {
             Isolation::Shared => {}
-            Isolation::World => slot.owner = Owner::World(dispatch.run.world.clone()),
-            Isolation::Run => slot.owner = Owner::Run,
+            Isolation::World => slot.owner = SlotOwner::World(dispatch.run.world.clone()),
+            Isolation::Run => slot.owner = SlotOwner::Run,
         }
         slot.calls += 1;
         self.attempts.insert(dispatch.attempt_id.clone(), launch.clone());
@@ -480,8 +484,8 @@ impl Pool {
 
     /// The process that takes the attempts of all: a well one if there is one, else any.
     fn best(&self) -> Option<usize> {
-        let well = |slot: &Slot| slot.is_usable() && slot.phase == Phase::Running;
-        let any = || self.slots.iter().rposition(Slot::is_usable);
+        let well = |slot: &PoolSlot| slot.is_usable() && slot.phase == ProcessPhase::Running;
+        let any = || self.slots.iter().rposition(PoolSlot::is_usable);
         self.slots.iter().rposition(well).or_else(any)
     }
 
@@ -523,8 +527,8 @@ impl Pool {
         slot.calls = slot.calls.saturating_sub(1);
         slot.idle_since = Instant::now();
         match slot.owner {
-            Owner::Run if slot.canceled => slot.quit(Quit::Kill),
-            Owner::Run => slot.quit(Quit::Stop),
+            SlotOwner::Run if slot.canceled => slot.quit(Quit::Kill),
+            SlotOwner::Run => slot.quit(Quit::Stop),
             _ if unresponsive && !slot.leaving => slot.quit(Quit::Drain),
             _ => {}
         }
@@ -541,8 +545,8 @@ impl Pool {
         let mut next = None;
         for slot in &mut self.slots {
             let ends = match slot.owner {
-                Owner::World(_) => true,
-                _ => on_demand && slot.phase != Phase::Starting,
+                SlotOwner::World(_) => true,
+                _ => on_demand && slot.phase != ProcessPhase::Starting,
             };
             if !ends || slot.leaving || slot.calls > 0 {
                 continue;

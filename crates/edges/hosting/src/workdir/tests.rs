@@ -1,4 +1,4 @@
-//! Rooms in the hands of honest and of hostile agents.
+//! Folders of calls in the hands of honest and of hostile agents.
 
 use std::fs;
 use std::io::Write as _;
@@ -11,14 +11,14 @@ use super::*;
 struct Stage {
     dir: tempfile::TempDir,
     places: Places,
-    rooms: Rooms,
-    room: Room,
+    rooms: CallFolders,
+    room: CallFolder,
 }
 
 fn stage() -> Stage {
     let dir = tempfile::tempdir().expect("a folder");
     let places = places(dir.path(), Isolation::Shared);
-    let mut rooms = Rooms::open(&places).expect("opens");
+    let mut rooms = CallFolders::open(&places).expect("opens");
     let room = rooms.take(&attempt("a-1")).expect("made");
     Stage { dir, places, rooms, room }
 }
@@ -156,7 +156,7 @@ fn r163_folders_swapped_for_links_lead_nowhere() {
     let runs = places.data.join("runs");
     fs::remove_dir_all(&runs).expect("removes");
     symlink(&outside, &runs).expect("links");
-    let mut rooms = Rooms::open(&places).expect("opens");
+    let mut rooms = CallFolders::open(&places).expect("opens");
     rooms.take(&attempt("a-2")).expect("made");
     assert!(!fs::symlink_metadata(&runs).expect("there").is_symlink());
     assert_eq!(fs::read_dir(&outside).expect("there").count(), 1, "nothing was added");
@@ -211,7 +211,7 @@ fn a_room_is_used_again_only_if_it_is_as_it_was() {
 fn what_changed_in_a_room_is_seen_by_when_it_changed() {
     let Stage { dir: _dir, places: _places, mut rooms, room } = stage();
     let mut number = 0;
-    let mut again = |rooms: &mut Rooms, room: Room| {
+    let mut again = |rooms: &mut CallFolders, room: CallFolder| {
         let path = room.path.clone();
         rooms.give_back(room);
         number += 1;
@@ -259,7 +259,7 @@ fn r163_what_an_agent_nests_without_end_is_removed_with_its_room() {
 
 /// What a core that was killed leaves: rooms that nobody gives back.
 fn left_behind(places: &Places) {
-    let mut rooms = Rooms::open(places).expect("opens");
+    let mut rooms = CallFolders::open(places).expect("opens");
     let room = rooms.take(&attempt("a-1")).expect("made");
     fs::write(room.output_path("large"), "bytes").expect("writes");
     std::mem::forget(rooms);

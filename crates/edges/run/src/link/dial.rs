@@ -20,7 +20,7 @@ use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::run_v1::SUBPROTOCOL;
 use wharf_wire::run_v1::limits::FRAME_BYTES_MAX;
 
-use super::{Address, Endpoint};
+use super::{Endpoint, ServerAddress};
 
 /// A stream of bytes to a server.
 pub(super) type Wire = Box<dyn Bytes>;
@@ -64,15 +64,15 @@ pub(super) async fn reach(
 ) -> Result<Wire, Unreached> {
     let reached = async {
         match &endpoint.address {
-            Address::Unix(path) => {
+            ServerAddress::Unix(path) => {
                 let stream = UnixStream::connect(path).await.map_err(|error| no_way(&error))?;
                 Ok(Box::new(stream) as Wire)
             }
-            Address::Loopback(address) => {
+            ServerAddress::Loopback(address) => {
                 let stream = TcpStream::connect(address).await.map_err(|error| no_way(&error))?;
                 Ok(Box::new(without_delay(stream)?) as Wire)
             }
-            Address::Tls { host, port } => {
+            ServerAddress::Tls { host, port } => {
                 let name = ServerName::try_from(host.clone())
                     .map_err(|_| Unreached::new("its name is no name of a host"))?;
                 let connector = TlsConnector::from(tls()?);

@@ -13,10 +13,10 @@ use wharf_socket::{Finished, Owner, Patience, linger, pump, sleep_until, split_f
 use wharf_vocab::{Backoff, Executed, Fault};
 
 use super::dial::{Socket, Unreached};
-use super::known::Known;
+use super::known::KnownProgress;
 use super::server::away;
-use super::to_wire::{self, Order};
-use super::{Endpoint, Files, Server, Stop, from_wire};
+use super::to_wire::{self, ServerOrder};
+use super::{Endpoint, FileAccess, Server, StopSignal, from_wire};
 
 /// First pause before an attempt is attached to again; it doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
@@ -37,10 +37,10 @@ const SLACK: Duration = Duration::from_millis(500);
 pub(super) struct Drive<'a> {
     server: &'a Server,
     attempt: &'a Attempt,
-    stop: &'a Stop,
+    stop: &'a StopSignal,
     session: RunClient,
-    order: Order,
-    known: Known,
+    order: ServerOrder,
+    known: KnownProgress,
     /// The start of the server under which the attempt began.
     life: Option<u64>,
     /// When an attempt that is to stop is given up.
@@ -55,7 +55,7 @@ pub(super) struct Drive<'a> {
 }
 
 /// What is done about a connection that is not there.
-enum Trouble {
+enum DialTrouble {
     /// Another try may help.
     Passing(String),
     /// Nothing helps.
@@ -67,18 +67,18 @@ impl<'a> Drive<'a> {
     pub(super) async fn begin(
         server: &'a Server,
         attempt: &'a Attempt,
-        files: &Files,
-        stop: &'a Stop,
+        files: &FileAccess,
+        stop: &'a StopSignal,
     ) -> Result<Self, Fault> {
         let settings = server.settings();
         let order = to_wire::order(attempt, files, settings, server.handle().now()).await?;
         let mut config = settings.session.clone();
         config.numbered = server.replays();
         let (session, known) = if attempt.dispatch().reattach {
-            let known = Known::so_far(attempt.progress_so_far().await?);
+            let known = KnownProgress::so_far(attempt.progress_so_far().await?);
             (RunClient::resume(config, order.request.clone()), known)
         } else {
-            (RunClient::new(config, order.request.clone()), Known::nothing())
+            (RunClient::new(config, order.request.clone()), KnownProgress::nothing())
         };
         Ok(Self {
             server,
@@ -180,14 +180,14 @@ impl<'a> Drive<'a> {
                     continue;
                 }
             };
-            let slow = || Err(Trouble::Passing("it did not answer in time".to_owned()));
+            let slow = || Err(DialTrouble::Passing("it did not answer in time".to_owned()));
             match reached.unwrap_or_else(|_| slow()) {
                 Ok(socket) => return Some(socket),
-                Err(Trouble::Lasting(cause)) => {
+                Err(DialTrouble::Lasting(cause)) => {
                     self.session.give_up(cause);
                     return None;
                 }
-                Err(Trouble::Passing(why)) => cause = Some(why),
+                Err(DialTrouble::Passing(why)) => cause = Some(why),
             }
         }
     }
@@ -206,17 +206,17 @@ impl<'a> Drive<'a> {
         true
     }
 
-    async fn reach(&mut self) -> Result<Socket, Trouble> {
+    async fn reach(&mut self) -> Result<Socket, DialTrouble> {
         let endpoint = self.server.endpoint().await.map_err(|fault| {
             let message = fault.message.trim_end_matches('.').to_owned();
-            Trouble::Lasting(message)
+            DialTrouble::Lasting(message)
         })?;
         if self.life.is_some_and(|life| life != endpoint.life) {
             let cause = "it was started anew while the attempt was under way".to_owned();
-            return Err(Trouble::Lasting(cause));
+            return Err(DialTrouble::Lasting(cause));
         }
         let dialed = self.server.dial(&endpoint).await;
-        let socket = dialed.map_err(|Unreached(why)| Trouble::Passing(why))?;
+        let socket = dialed.map_err(|Unreached(why)| DialTrouble::Passing(why))?;
         self.life = Some(endpoint.life);
         self.token = token(&endpoint);
         Ok(socket)
@@ -283,7 +283,7 @@ impl<'a> Drive<'a> {
 /// What happens to an attempt while its server works on it.
 pub(super) enum Command {
     /// It is to stop.
-    Stop(Duration),
+    StopSignal(Duration),
     /// It had its time to stop.
     GiveUp,
 }
@@ -324,7 +324,7 @@ impl Owner for Drive<'_> {
 
     async fn next(&mut self) -> Command {
         match self.stop_by {
-            None => Command::Stop(self.stop.wanted().await),
+            None => Command::StopSignal(self.stop.wanted().await),
             at => {
                 sleep_until(at).await;
                 Command::GiveUp
@@ -334,7 +334,7 @@ impl Owner for Drive<'_> {
 
     async fn obey(&mut self, command: Command) {
         match command {
-            Command::Stop(grace) => self.stop_within(grace),
+            Command::StopSignal(grace) => self.stop_within(grace),
             Command::GiveUp => self.session.give_up("it did not stop in time"),
         }
     }

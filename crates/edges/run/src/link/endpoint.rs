@@ -11,7 +11,7 @@ use wharf_wire::run_v1::RUN_PATH;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// Where it listens.
-    pub address: Address,
+    pub address: ServerAddress,
     /// The path of its WebSocket, `/run` as a rule, with the query if there is one.
     pub path: String,
     /// The token it asks for.
@@ -22,7 +22,7 @@ pub struct Endpoint {
 
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum ServerAddress {
     /// A socket in the file system.
     Unix(PathBuf),
     /// A port of this machine.
@@ -39,7 +39,7 @@ pub enum Address {
 impl Endpoint {
     /// A server at an address, under the usual path, without a token.
     #[must_use]
-    pub fn new(address: Address) -> Self {
+    pub fn new(address: ServerAddress) -> Self {
         Self { address, path: RUN_PATH.to_owned(), bearer: None, life: 0 }
     }
 
@@ -62,9 +62,9 @@ impl Endpoint {
         let (host, port) = split(authority)?;
         let port = port.unwrap_or(if tls { 443 } else { 80 });
         let address = if tls {
-            Address::Tls { host: host.to_owned(), port }
+            ServerAddress::Tls { host: host.to_owned(), port }
         } else {
-            Address::Loopback(SocketAddr::new(loopback(host)?, port))
+            ServerAddress::Loopback(SocketAddr::new(loopback(host)?, port))
         };
         let path = match path {
             "" | "/" => RUN_PATH.to_owned(),
@@ -89,9 +89,9 @@ impl Endpoint {
     /// What stands in the `Host` header.
     pub(super) fn host(&self) -> String {
         match &self.address {
-            Address::Unix(_) => "localhost".to_owned(),
-            Address::Loopback(address) => address.to_string(),
-            Address::Tls { host, port } => {
+            ServerAddress::Unix(_) => "localhost".to_owned(),
+            ServerAddress::Loopback(address) => address.to_string(),
+            ServerAddress::Tls { host, port } => {
                 let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
                 if *port == 443 { host } else { format!("{host}:{port}") }
             }
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn t042_addresses_of_servers_elsewhere_are_read() {
-        let tls = |host: &str, port| Address::Tls { host: host.to_owned(), port };
-        let here = |text: &str| Address::Loopback(text.parse().expect("valid"));
+        let tls = |host: &str, port| ServerAddress::Tls { host: host.to_owned(), port };
+        let here = |text: &str| ServerAddress::Loopback(text.parse().expect("valid"));
         for (url, address, path, host) in [
             ("wss://t.example", tls("t.example", 443), "/run", "t.example"),
             ("WSS://t.example/", tls("t.example", 443), "/run", "t.example"),
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn t044_a_token_is_not_shown() {
         let bearer = Some(Secret::new(b"canary".to_vec()));
-        let endpoint = Endpoint::new(Address::Unix("/x".into())).with_bearer(bearer);
+        let endpoint = Endpoint::new(ServerAddress::Unix("/x".into())).with_bearer(bearer);
         assert!(!format!("{endpoint:?}").contains("canary"));
     }
 }

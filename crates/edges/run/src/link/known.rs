@@ -15,14 +15,14 @@ const LOOK_AHEAD: usize = 64;
 
 /// What the journal has of an attempt.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownProgress {
     kept: VecDeque<Progress>,
     /// How each partial text stands.
     texts: BTreeMap<String, String>,
     resumed: bool,
 }
 
-impl Known {
+impl KnownProgress {
     /// The attempt has just begun; everything is new.
     pub(super) fn nothing() -> Self {
         Self::default()
@@ -115,7 +115,7 @@ mod tests {
 
     #[track_caller]
     fn check(kept: &[Progress], said: &[Progress], expected: &[Progress]) {
-        let mut known = Known::so_far(kept.to_vec());
+        let mut known = KnownProgress::so_far(kept.to_vec());
         assert_eq!(known.only_new(said.to_vec()), expected);
     }
 
@@ -151,6 +151,6 @@ mod tests {
     #[test]
     fn what_begins_passes_as_it_is() {
         let said = vec![partial("a"), partial("ab"), log("x")];
-        assert_eq!(Known::nothing().only_new(said.clone()), said);
+        assert_eq!(KnownProgress::nothing().only_new(said.clone()), said);
     }
 }

@@ -34,10 +34,10 @@ mod settings;
 mod stop;
 mod to_wire;
 
-pub use endpoint::{Address, Endpoint};
+pub use endpoint::{Endpoint, ServerAddress};
 pub use health::Health;
-pub use server::{Doors, Files, Reachable, Server};
+pub use server::{Doors, FileAccess, Reachable, Server};
 pub use settings::Settings;
-pub use stop::Stop;
+pub use stop::StopSignal;
 
 use addresses::{Shown, is_same_place};

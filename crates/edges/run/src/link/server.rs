@@ -19,7 +19,7 @@ use wharf_vocab::{Code, Executed, Fault};
 use super::breaker::Breaker;
 use super::dial::{self, Dialing, Socket, Unreached};
 use super::drive::Drive;
-use super::{Endpoint, Health, Settings, Stop, health};
+use super::{Endpoint, Health, Settings, StopSignal, health};
 
 /// Gives the endpoint of a server.
 pub trait Doors: fmt::Debug + Send + Sync + 'static {
@@ -36,7 +36,7 @@ impl Doors for Endpoint {
 
 /// How a server gets at the files of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Files {
+pub enum FileAccess {
     /// It is given addresses of storage.
     Addresses,
     /// It is given paths of files that the caller has put there, or will take from there. What is
@@ -116,7 +116,12 @@ impl Server {
 
     /// Takes an attempt to its end. Dropping the future leaves the server alone with it; it can
     /// be taken up again, as after a restart of the core.
-    pub async fn drive(&self, attempt: &Attempt, files: &Files, stop: &Stop) -> AttemptReport {
+    pub async fn drive(
+        &self,
+        attempt: &Attempt,
+        files: &FileAccess,
+        stop: &StopSignal,
+    ) -> AttemptReport {
         if stop.is_wanted() {
             return never_sent();
         }

@@ -6,15 +6,15 @@ use tokio::sync::watch;
 
 /// Tells one attempt to stop, from anywhere.
 #[derive(Debug, Clone)]
-pub struct Stop(watch::Sender<Option<Duration>>);
+pub struct StopSignal(watch::Sender<Option<Duration>>);
 
-impl Default for Stop {
+impl Default for StopSignal {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Stop {
+impl StopSignal {
     /// Nobody wants the attempt to stop yet.
     #[must_use]
     pub fn new() -> Self {

@@ -7,10 +7,10 @@ use wharf_engine::Attempt;
 use wharf_vocab::{Fault, Mode, Object, Timestamp};
 use wharf_wire::run_v1::{self as wire, Request, RequestControl};
 
-use super::{Files, Settings, Shown};
+use super::{FileAccess, Settings, Shown};
 
 /// What a server is asked, and what it was given for it. It holds addresses and is not kept.
-pub(super) struct Order {
+pub(super) struct ServerOrder {
     pub(super) request: Request,
     /// Where each output goes.
     pub(super) places: BTreeMap<String, String>,
@@ -21,15 +21,15 @@ pub(super) struct Order {
 /// An attempt as a request.
 pub(super) async fn order(
     attempt: &Attempt,
-    files: &Files,
+    files: &FileAccess,
     settings: &Settings,
     now: Timestamp,
-) -> Result<Order, Fault> {
+) -> Result<ServerOrder, Fault> {
     let (dispatch, data) = (attempt.dispatch(), attempt.data());
     let spec = &dispatch.spec;
     let (inputs, places) = match files {
-        Files::Addresses => (data.inputs_with_addresses().await?, data.output_addresses()?),
-        Files::Paths { inputs, outputs } => {
+        FileAccess::Addresses => (data.inputs_with_addresses().await?, data.output_addresses()?),
+        FileAccess::Paths { inputs, outputs } => {
             // Addresses elsewhere are passed on as they are.
             let elsewhere = data.refs().iter().any(|name| !inputs.contains_key(name));
             let mut all = if elsewhere {
@@ -63,7 +63,7 @@ pub(super) async fn order(
         ..RequestControl::new(dispatch.run.run.as_str(), mode)
     };
     let outputs = places.iter().map(|(name, at)| (name.clone(), at.clone().into())).collect();
-    Ok(Order { request: Request { control, inputs, outputs }, places, shown })
+    Ok(ServerOrder { request: Request { control, inputs, outputs }, places, shown })
 }
 
 fn shown(

@@ -12,13 +12,13 @@ use wharf_hosting::{Permit, Places, over, unwanted};
 use wharf_vocab::{Code, Executed, Fault};
 
 use crate::folder::{RunFolder, Shelf};
-use crate::link::{Files, Server, Stop};
+use crate::link::{FileAccess, Server, StopSignal};
 
 /// How long a process whose connection broke may take to be known as ended.
 const EXIT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// One attempt and what it takes to bring it to its end.
-pub(super) struct Work {
+pub(super) struct AttemptWork {
     pub(super) handle: Handle,
     pub(super) attempt: Attempt,
     pub(super) server: Server,
@@ -29,11 +29,11 @@ pub(super) struct Work {
     pub(super) bytes_max: u64,
     /// Its room at the server.
     pub(super) permit: Permit,
-    pub(super) stop: Stop,
+    pub(super) stop: StopSignal,
     pub(super) canceled: CancellationToken,
 }
 
-impl Work {
+impl AttemptWork {
     /// Brings the attempt to its end and says how it ended.
     pub(super) async fn run(self) {
         let (report, folder) = match self.prepare().await {
@@ -88,10 +88,12 @@ impl Work {
     async fn drive(&self, folder: Option<&Arc<RunFolder>>) -> AttemptReport {
         let files = match (folder, &self.shelf) {
             (Some(folder), _) => {
-                Files::Paths { inputs: folder.input_paths(), outputs: folder.output_paths() }
+                FileAccess::Paths { inputs: folder.input_paths(), outputs: folder.output_paths() }
             }
-            (None, Some(_)) => Files::Paths { inputs: BTreeMap::new(), outputs: BTreeMap::new() },
-            (None, None) => Files::Addresses,
+            (None, Some(_)) => {
+                FileAccess::Paths { inputs: BTreeMap::new(), outputs: BTreeMap::new() }
+            }
+            (None, None) => FileAccess::Addresses,
         };
         let mut report = self.server.drive(&self.attempt, &files, &self.stop).await;
         if let Err(AttemptError::Failed(fault, _)) = &mut report.result

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
-use wharf_run::link::Files;
+use wharf_run::link::FileAccess;
 use wharf_vocab::Code;
 
 use crate::stage::{Plan, world};
@@ -85,7 +85,7 @@ async fn t033_a_server_in_a_fence_is_given_paths_and_no_address() {
     let troupe = Troupe::tcp().await;
     let mut plan = Plan::new(troupe.endpoint());
     let path = |name: &str, at: &str| BTreeMap::from([(name.to_owned(), at.to_owned())]);
-    plan.files = Files::Paths {
+    plan.files = FileAccess::Paths {
         inputs: path("file", "/artifacts/r/@world/in.txt"),
         outputs: path("out", "/artifacts/r/out.txt"),
     };

@@ -20,7 +20,7 @@ use wharf_engine::{
 use wharf_journal::audit::AuditKey;
 use wharf_ports::memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_ports::{Store, SystemClock};
-use wharf_run::link::{Doors, Endpoint, Files, Server, Settings, Stop};
+use wharf_run::link::{Doors, Endpoint, FileAccess, Server, Settings, StopSignal};
 use wharf_vocab::{AttemptId, Fault, NodeId, Object, RunKey, Seq, ToolId, WorldId};
 
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -42,13 +42,13 @@ pub(crate) struct Plan {
     pub(crate) doors: Arc<dyn Doors>,
     pub(crate) settings: Settings,
     pub(crate) side_effects: Option<bool>,
-    pub(crate) files: Files,
+    pub(crate) files: FileAccess,
 }
 
 impl Plan {
     pub(crate) fn new(doors: impl Doors) -> Self {
         let settings = Settings { apart_max: Duration::from_secs(5), ..Settings::default() };
-        Self { doors: Arc::new(doors), settings, side_effects: None, files: Files::Addresses }
+        Self { doors: Arc::new(doors), settings, side_effects: None, files: FileAccess::Addresses }
     }
 
     pub(crate) fn with(mut self, adjust: impl FnOnce(&mut Settings)) -> Self {
@@ -218,13 +218,13 @@ fn line(piece: &Progress) -> Option<&str> {
 struct Sink {
     handle: Handle,
     server: Server,
-    files: Files,
-    under_way: Mutex<HashMap<AttemptId, (Stop, JoinHandle<()>)>>,
+    files: FileAccess,
+    under_way: Mutex<HashMap<AttemptId, (StopSignal, JoinHandle<()>)>>,
 }
 
 impl ProviderSink for Sink {
     fn dispatch(&self, dispatch: Dispatch) -> Result<(), Fault> {
-        let (id, stop) = (dispatch.attempt_id.clone(), Stop::new());
+        let (id, stop) = (dispatch.attempt_id.clone(), StopSignal::new());
         let attempt = Attempt::new(self.handle.clone(), dispatch);
         let (server, files, stopped) = (self.server.clone(), self.files.clone(), stop.clone());
         let task = tokio::spawn(async move {

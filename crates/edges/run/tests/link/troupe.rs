@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, 
 use tokio_tungstenite::tungstenite::http::{HeaderValue, StatusCode};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
-use wharf_run::link::{Address, Endpoint};
+use wharf_run::link::{Endpoint, ServerAddress};
 
 use crate::stage::LONG;
 
@@ -72,9 +72,13 @@ impl Troupe {
 
     pub(crate) fn endpoint(&self) -> Endpoint {
         Endpoint::new(match &self.listener {
-            Listener::Unix(_, path) => Address::Unix(path.clone()),
-            Listener::Tcp(listener) => Address::Loopback(listener.local_addr().expect("bound")),
-            Listener::Tls(..) => Address::Tls { host: "localhost".to_owned(), port: self.port() },
+            Listener::Unix(_, path) => ServerAddress::Unix(path.clone()),
+            Listener::Tcp(listener) => {
+                ServerAddress::Loopback(listener.local_addr().expect("bound"))
+            }
+            Listener::Tls(..) => {
+                ServerAddress::Tls { host: "localhost".to_owned(), port: self.port() }
+            }
         })
     }
 

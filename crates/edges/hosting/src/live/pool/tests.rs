@@ -13,12 +13,12 @@ fn launch(name: &str) -> LaunchId {
 /// A pool with one connected process, and what it is told.
 fn pool(isolation: Isolation) -> (Pool, InstanceChannels, mpsc::Receiver<Command>) {
     let mut pool = Pool::default();
-    pool.set_policy(Policy { isolation, ..Policy::default() });
+    pool.set_policy(PoolPolicy { isolation, ..PoolPolicy::default() });
     let begun = pool.begin(&launch("l1"));
     let (commands, told) = mpsc::channel(4);
     let slot = pool.slot(&launch("l1")).expect("begun");
     slot.conn = Some(commands);
-    slot.phase = Phase::Running;
+    slot.phase = ProcessPhase::Running;
     (pool, begun, told)
 }
 
@@ -41,7 +41,7 @@ fn one_process_is_enough_for_all_and_one_spare_for_worlds_and_runs() {
 async fn the_process_of_a_world_ends_when_it_had_nothing_to_do_for_long() {
     let (mut pool, mut begun, _told) = pool(Isolation::World);
     assert_eq!(pool.end_idle(Instant::now() + IDLE_MAX * 2), None, "a spare stays");
-    pool.slots[0].owner = Owner::World(WorldId::new("default").expect("valid"));
+    pool.slots[0].owner = SlotOwner::World(WorldId::new("default").expect("valid"));
     pool.slots[0].calls = 1;
     assert_eq!(pool.end_idle(Instant::now() + IDLE_MAX * 2), None, "it works");
     let attempt = AttemptId::new("a1").expect("valid");
@@ -59,7 +59,7 @@ const IDLE: Duration = Duration::from_secs(20);
 /// A pool of processes that are there on demand.
 fn on_demand(isolation: Isolation) -> Pool {
     let mut pool = Pool::default();
-    pool.set_policy(Policy {
+    pool.set_policy(PoolPolicy {
         isolation,
         upkeep: Upkeep::OnDemand { idle: IDLE },
         word: "tool server",
@@ -72,7 +72,7 @@ fn connect(pool: &mut Pool, name: &str) -> mpsc::Receiver<Command> {
     let (commands, told) = mpsc::channel(4);
     let slot = pool.slot(&launch(name)).expect("begun");
     slot.conn = Some(commands);
-    slot.phase = Phase::Running;
+    slot.phase = ProcessPhase::Running;
     told
 }
 
@@ -209,7 +209,7 @@ async fn all_processes_share_what_a_provider_takes_at_once() {
     pool.place(dispatch("a1", "one")).expect("taken");
     assert!(calls(&mut pool, "l1").is_empty(), "the newest takes the calls of all");
     assert_eq!(calls(&mut pool, "l2"), ["a1"]);
-    pool.slots[1].phase = Phase::Unhealthy;
+    pool.slots[1].phase = ProcessPhase::Unhealthy;
     pool.place(dispatch("a2", "one")).expect("taken");
     assert!(calls(&mut pool, "l2").is_empty(), "a well one comes first");
     assert_eq!(calls(&mut pool, "l1"), ["a2"]);
@@ -241,7 +241,7 @@ async fn what_waits_for_a_process_that_is_gone_is_given_up_or_waits_for_the_next
 #[tokio::test(start_paused = true)]
 async fn an_attempt_is_taken_once_the_files_were_looked_at_after_it_came() {
     let (mut pool, _told) = shared(&["l1"]);
-    pool.watch = Some(Arc::new(Watch::of_nothing()));
+    pool.watch = Some(Arc::new(FileWatch::of_nothing()));
     assert!(pool.place(dispatch("a1", "one")).expect("taken"), "somebody must look");
     let seen = pool.unchecked().expect("one");
     assert!(!pool.place(dispatch("a2", "one")).expect("taken"), "somebody looks already");
