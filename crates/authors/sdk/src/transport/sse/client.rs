@@ -1,6 +1,5 @@
 //! The side that connects: it reads events and posts messages.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
@@ -18,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, PollSender};
+use wharf_protocol::sse::{Message, Parser};
 
-use super::parse::{Event, Parser};
 use crate::transport::dial::dial;
 use crate::transport::link::{Broken, Frames};
 use crate::transport::{Address, Error, Options};
@@ -236,7 +235,6 @@ impl Reader {
 
     /// Reads a stream to its end.
     async fn read(&mut self, mut stream: Incoming) -> Ended {
-        let mut events = VecDeque::new();
         // What was half read when a stream broke off comes again in whole.
         self.parser = Parser::new(self.target.options.limits.frame_bytes_max + 1024);
         loop {
@@ -245,10 +243,10 @@ impl Reader {
                 return Ended::Broke;
             };
             let Some(bytes) = frame.data_ref() else { continue };
-            if self.parser.push(bytes, &mut events).is_err() {
+            if self.parser.push(bytes).is_err() {
                 return Ended::Over;
             }
-            while let Some(event) = events.pop_front() {
+            while let Some(event) = self.parser.pop() {
                 if !self.pass(event).await {
                     return Ended::Over;
                 }
@@ -257,7 +255,7 @@ impl Reader {
     }
 
     /// Passes an event on; `false` if there is nothing more to come.
-    async fn pass(&mut self, Event { id, data }: Event) -> bool {
+    async fn pass(&mut self, Message { id, data, .. }: Message) -> bool {
         let number = id.and_then(|id| id.parse().ok());
         if number.is_some() && number <= self.last {
             // It was seen before the stream broke off.

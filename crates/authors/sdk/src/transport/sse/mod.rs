@@ -6,7 +6,6 @@
 mod client;
 mod listener;
 mod outlet;
-mod parse;
 mod session;
 
 use super::{Address, Error, Link, Options};
