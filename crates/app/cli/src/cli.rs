@@ -3,21 +3,21 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-use wharf_client::Locator;
+use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
+use wharf_client::{Client, Locator};
 use wharf_vocab::Code;
 
 use crate::commands::{
-    agents, answer, approve, artifacts, audit, backup, completions, conformance, costs, deny,
-    doctor, inbox, migrate, new, operatives, operator, restore, run, runs, secret, sim, token,
-    tool, tools, up, worlds,
+    agents, answer, artifacts, audit, backup, conformance, costs, decide, doctor, inbox, migrate,
+    new, operatives, operator, restore, run, runs, secret, token, tool, tools, up, worlds,
 };
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::local::Home;
 use crate::output::Output;
 
-/// Runs tools and agents outside its own process, and brokers what crosses that boundary.
+/// Runs tools and agents outside its own process, and brokers everything between them and you.
 #[derive(Debug, Parser)]
 #[command(name = "wharf", version, after_help = EXAMPLES, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -32,7 +32,7 @@ const EXAMPLES: &str = "\
 Examples:
   wharf up                          start the core
   wharf run wharf/count n=20        run a tool and follow it
-  wharf runs                        see what ran
+  wharf runs                        list runs
   wharf inbox                       see what waits for you
 
 Exit codes: 0 done or succeeded, 1 failed, 2 usage, 3 refused, 4 canceled.";
@@ -60,54 +60,75 @@ enum Command {
     Up(up::Args),
     /// Run a tool and follow it to its end
     Run(Box<run::Args>),
-    /// Look at runs, follow, cancel and remove them
+    /// List, follow, cancel and remove runs
     Runs(runs::Args),
-    /// Look at the tools there are
+    /// List, add, approve and inspect tools
     Tools(tools::Args),
     /// Serve a tool to any core
     Tool(tool::Args),
-    /// Look at agents, add, approve, start and stop them
+    /// List, add, approve, start and stop agents
     Agents(agents::Args),
-    /// Look at who offers tools by connecting, and forget them
+    /// List and forget operatives: programs that connect to offer tools
     Operatives(operatives::Args),
-    /// See what waits for an answer or an approval
+    /// List questions and approvals that wait for you
     Inbox(inbox::Args),
     /// Answer a question
     Answer(answer::Args),
-    /// Allow what waits for an approval
-    Approve(approve::Args),
-    /// Deny what waits for an approval
-    Deny(deny::Args),
-    /// Sit on a seat: answer, let runs pass, carry out what is delegated
+    /// Approve a run that waits for it
+    Approve(decide::ApproveArgs),
+    /// Deny a run that waits for an approval
+    Deny(decide::DenyArgs),
+    /// Take an operator seat: answer questions, approve runs, carry out delegated jobs
     Operator(Box<operator::Args>),
-    /// Look at worlds, make them, change settings and budgets; put files in and get them out
+    /// Manage worlds: their settings, budgets and files
     Worlds(Box<worlds::Args>),
-    /// List files and trace where they come from and where they went
+    /// List files, and trace who wrote and read them
     Artifacts(artifacts::Args),
     /// See what runs have cost
     Costs(costs::Args),
-    /// Make tokens, list, narrow and revoke them
+    /// Create, list, narrow and revoke tokens
     Token(token::Args),
-    /// Keep secrets that providers are given by name
+    /// Manage the secrets that providers may use
     Secret(secret::Args),
-    /// Read and check the audit
+    /// Read and verify the audit
     Audit(audit::Args),
-    /// Take, verify and encrypt backups of the home, also beside a running core
+    /// Take and verify backups of the home, even while the core runs
     Backup(backup::Args),
     /// Restore a backup into a home
     Restore(restore::Args),
-    /// Bring the database to another version
+    /// Migrate the database to another version
     Migrate(migrate::Args),
-    /// Look for what could keep a core from working well
+    /// Check for problems that could affect the core
     Doctor(doctor::Args),
-    /// Begin a project: an agent, a tool or an operative
+    /// Create a project: an agent, a tool or an operative
     New(new::Args),
-    /// Check whether an agent keeps its protocol
+    /// Check whether an agent or a tool server follows its protocol
     Conformance(conformance::Args),
     /// Drive the engine through simulated faults
-    Sim(sim::Args),
+    Sim(conformance::SimArgs),
     /// Print a completion script for a shell
-    Completions(completions::Args),
+    Completions(CompletionsArgs),
+}
+
+/// What every command is given.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// Where to write.
+    pub(crate) output: Output,
+    /// How to find the core.
+    pub(crate) locator: Locator,
+}
+
+impl Context {
+    /// A core to talk to.
+    pub(crate) fn client(&self) -> Result<Client> {
+        Ok(Client::new(self.locator.clone())?)
+    }
+
+    /// The home on this machine.
+    pub(crate) fn home(&self) -> Result<Home> {
+        Home::resolve(self.locator.home.clone())
+    }
 }
 
 /// Runs the command that was typed.
@@ -169,8 +190,8 @@ fn start(command: Command, context: &Context) -> Result<Exit> {
         Command::Migrate(args) => migrate::run(&args, context),
         Command::Doctor(args) => doctor::run(&args, context),
         Command::New(args) => new::run(&args, context),
-        Command::Sim(args) => sim::run(&args, context),
-        Command::Completions(args) => completions::run(&args, context),
+        Command::Sim(args) => conformance::simulate(&args, context),
+        Command::Completions(args) => completions(&args, context),
         Command::Audit(args) if args.is_offline() => audit::run_offline(context),
         Command::Token(args) if args.is_offline() => token::run_offline(args, context),
         talking => {
@@ -191,8 +212,8 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
         Command::Agents(args) => agents::run(args, context).await,
         Command::Inbox(args) => inbox::run(args, context).await,
         Command::Answer(args) => answer::run(args, context).await,
-        Command::Approve(args) => approve::run(args, context).await,
-        Command::Deny(args) => deny::run(args, context).await,
+        Command::Approve(args) => decide::approve(args, context).await,
+        Command::Deny(args) => decide::deny(args, context).await,
         Command::Operator(args) => operator::run(*args, context).await,
         Command::Worlds(args) => worlds::run(*args, context).await,
         Command::Artifacts(args) => artifacts::run(args, context).await,
@@ -216,6 +237,29 @@ async fn talk(command: Command, context: &Context) -> Result<Exit> {
     }
 }
 
+/// What `wharf completions` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf completions bash > ~/.local/share/bash-completion/completions/wharf
+  wharf completions zsh  > ~/.zfunc/_wharf
+  wharf completions fish > ~/.config/fish/completions/wharf.fish")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Prints the script.
+fn completions(args: &CompletionsArgs, context: &Context) -> Result<Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "wharf", &mut script);
+    let script = String::from_utf8(script)
+        .map_err(|_| Failure::usage("the script for this shell is not text"))?;
+    context.output.text(&script)?;
+    Ok(Exit::Done)
+}
+
 fn runtime(mut builder: tokio::runtime::Builder) -> Result<tokio::runtime::Runtime> {
     builder
         .enable_all()
@@ -226,7 +270,6 @@ fn runtime(mut builder: tokio::runtime::Builder) -> Result<tokio::runtime::Runti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_sound() {

@@ -1,7 +1,7 @@
 //! What a person types as inputs or as an answer, made into JSON.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use serde_json::Value;
 use wharf_vocab::{Code, Object};
@@ -72,7 +72,7 @@ fn escaped(key: &str) -> Option<String> {
 fn unknown(shape: Shape<'_>, key: &str, code: Code) -> Failure {
     let known: Vec<_> = shape.fields().into_iter().map(|(name, _)| name).collect();
     let known = if known.is_empty() { "nothing".to_owned() } else { known.join(", ") };
-    Failure::new(code, format!("there is no input {key}; what is taken: {known}"))
+    Failure::new(code, format!("there is no input {key}; the inputs are: {known}"))
 }
 
 /// Reads one input; the error completes "key must be …".
@@ -174,6 +174,26 @@ pub(crate) fn json(source: &str) -> Result<Value> {
     };
     serde_json::from_str(&text)
         .map_err(|error| Failure::usage(format!("{from} no valid JSON: {error}")))
+}
+
+/// The path from the root, because the core has another working directory.
+pub(crate) fn absolute_path(folder: &Path) -> Result<String> {
+    let unreadable = |error| Failure::unreadable(folder.display(), &error);
+    let mut path = std::path::absolute(folder).map_err(unreadable)?;
+    // Where `..` leads depends on what is linked where, so the system must say.
+    if path.components().any(|part| part == Component::ParentDir) {
+        path = path.canonicalize().map_err(unreadable)?;
+    }
+    let wrong = |_| Failure::usage(format!("{} is not valid UTF-8", folder.display()));
+    path.into_os_string().into_string().map_err(wrong)
+}
+
+/// The path without links and detours if it lies on this machine, else from the root.
+pub(crate) fn canonical_path(folder: &Path) -> Result<String> {
+    match folder.canonicalize() {
+        Ok(path) => absolute_path(&path),
+        Err(_) => absolute_path(folder),
+    }
 }
 
 #[cfg(test)]
@@ -323,5 +343,32 @@ mod tests {
         assert_eq!(json(&format!("@{}", path.display())), Ok(json!([1])));
         assert!(json("@/nowhere/at/all").is_err());
         assert_eq!(json("{oops").expect_err("refused").exit().number(), 2);
+    }
+
+    #[test]
+    fn a_folder_is_told_by_its_path_from_the_root() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let here = std::env::current_dir().expect("a directory");
+        let text = |path: &Path| path.to_str().expect("text").to_owned();
+        assert_eq!(absolute_path(dir.path()), Ok(text(dir.path())));
+        assert_eq!(absolute_path(Path::new("./hello")), Ok(text(&here.join("hello"))));
+        std::fs::create_dir(dir.path().join("a")).expect("made");
+        let real = dir.path().canonicalize().expect("there");
+        assert_eq!(absolute_path(&dir.path().join("a/../a")), Ok(text(&real.join("a"))));
+        assert!(absolute_path(&dir.path().join("none/../a")).is_err());
+    }
+
+    #[test]
+    fn a_path_that_is_here_is_told_without_links_and_detours() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("a")).expect("made");
+        std::os::unix::fs::symlink(dir.path().join("a"), dir.path().join("b")).expect("linked");
+        let real = dir.path().canonicalize().expect("there").join("a");
+        let real = real.to_str().expect("text");
+        for typed in ["a", "a/", "./a/.", "b", "a/../b"] {
+            assert_eq!(canonical_path(&dir.path().join(typed)).as_deref(), Ok(real), "{typed}");
+        }
+        let away = canonical_path(Path::new("/nowhere/here"));
+        assert_eq!(away.as_deref(), Ok("/nowhere/here"), "it may be there for the core");
     }
 }

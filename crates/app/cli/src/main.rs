@@ -4,26 +4,21 @@
 //! it asks of a core through `wharf_client`; the parts of the core that run in this process are reached
 //! through `local` alone.
 
+mod amount;
 mod cli;
 mod commands;
-mod context;
-mod duration;
 mod exit;
 mod failure;
-mod folder;
 mod form;
 mod inputs;
 mod local;
 mod meter;
 mod moment;
-mod money;
 mod output;
-mod paint;
 mod plain;
 mod prompt;
 mod render;
 mod shape;
-mod size;
 mod spinner;
 mod table;
 mod target;

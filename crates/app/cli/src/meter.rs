@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use wharf_client::{Progress, Transfer};
 
 use crate::output::Output;
-use crate::{plain, size};
+use crate::{amount, plain};
 
 const TICK: Duration = Duration::from_millis(120);
 
@@ -46,7 +46,7 @@ impl Meter {
         Progress::new(move |step| match step {
             Transfer::Started(total) => meter.start(total),
             Transfer::Resumed(bytes) => {
-                meter.note(&format!("resuming: {} {verb}", size::about(bytes)));
+                meter.note(&format!("resuming: {} {verb}", amount::about(bytes)));
                 meter.jump(bytes);
             }
             Transfer::Moved(bytes) => meter.add(bytes),

@@ -14,8 +14,7 @@ use wharf_client::Update;
 use wharf_vocab::AskId;
 use wharf_wire::rest_v1::{Event, ProgressEvent, TextEvent};
 
-use crate::output::Output;
-use crate::paint::Paint;
+use crate::output::{Output, Paint};
 use crate::plain::{self, Cleaner};
 use bar::Bar;
 

@@ -29,7 +29,7 @@ pub fn verify(home: &Home) -> Result<AuditReport, Fault> {
     }
     let Some(key) = secrets::existing_audit_key(home)? else {
         let message = format!(
-            "The key {} is gone, and without it the audit cannot be checked; put it back.",
+            "The key {} is missing, and the audit cannot be verified without it; put it back.",
             home.audit_key_file().display()
         );
         return Err(Fault::new(Code::StoreUnavailable, message));

@@ -25,7 +25,7 @@ use crate::lock::HomeLock;
 use crate::settings::Settings;
 use crate::storage::Storage;
 use crate::sweeping::Sweeping;
-use crate::{Home, agents, anchors, announced, doctor, fault, files, secrets, tools};
+use crate::{Home, agents, anchors, doctor, fault, files, home, secrets, tools};
 
 /// How to start a core.
 #[derive(Debug, Clone)]
@@ -235,7 +235,7 @@ impl Core {
     pub async fn stop(self) -> Result<(), Fault> {
         self.server.drain();
         self.sweeping.end();
-        if let Err(error) = announced::withdraw(&self.home, &self.info()) {
+        if let Err(error) = home::withdraw_announcement(&self.home, &self.info()) {
             tracing::warn!(%error, "run/core.json could not be removed");
         }
         // Whoever calls over a connection is told to go; whoever executes may finish first.
@@ -340,7 +340,7 @@ const LOOPBACK_V6: std::net::IpAddr = std::net::IpAddr::V6(std::net::Ipv6Addr::L
 fn prepare(home: &Home) -> Result<Prepared, Fault> {
     home.make()?;
     let lock = HomeLock::take(home)?;
-    announced::clear(home).map_err(|error| home.unwritable(&error))?;
+    home::clear_announcement(home).map_err(|error| home.unwritable(&error))?;
     Ok(Prepared {
         owner_token: secrets::owner_token(home)?,
         audit_key: secrets::audit_key(home)?,

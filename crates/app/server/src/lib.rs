@@ -8,13 +8,11 @@
 mod agents;
 mod anchoring;
 mod anchors;
-mod announced;
 pub mod audit;
 pub mod backup;
 mod core;
 mod demo;
 pub mod doctor;
-mod fault;
 mod files;
 mod home;
 mod lock;
@@ -32,3 +30,29 @@ pub use core::{Core, CoreOptions};
 pub use home::Home;
 pub use up::{Ready, UpOptions, up};
 pub use wharf_http::{CoreInfo, Limits};
+
+/// Errors of the store as the owner of the home may see them: with the whole message.
+mod fault {
+    use wharf_ports::{StoreError, StoreErrorKind};
+    use wharf_vocab::{Code, Fault};
+
+    /// The error in full; peers of a running core see less of it.
+    pub(crate) fn of_store(error: &StoreError) -> Fault {
+        let code = match error.kind {
+            StoreErrorKind::Full => Code::StoreFull,
+            StoreErrorKind::Unavailable => Code::StoreUnavailable,
+            StoreErrorKind::Newer => Code::StoreNewer,
+            StoreErrorKind::Corrupt => Code::StoreCorrupt,
+        };
+        Fault::new(code, sentence(&error.message))
+    }
+
+    /// A fragment as a sentence.
+    pub(crate) fn sentence(text: &str) -> String {
+        let mut chars = text.trim().trim_end_matches('.').chars();
+        match chars.next() {
+            Some(first) => format!("{}{}.", first.to_uppercase(), chars.as_str()),
+            None => String::new(),
+        }
+    }
+}

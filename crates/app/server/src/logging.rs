@@ -39,7 +39,11 @@ pub(crate) fn filter(text: &str) -> Result<EnvFilter, Fault> {
 /// Logs where a fault inside happened. Its words are logged only when they were written into the
 /// program, because words that were put together could carry a payload.
 fn panicked(info: &PanicHookInfo<'_>) {
-    let words = info.payload().downcast_ref::<&'static str>().copied().unwrap_or("no more is told");
+    let words = info
+        .payload()
+        .downcast_ref::<&'static str>()
+        .copied()
+        .unwrap_or("panic message withheld (may contain payload)");
     let place = info.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, words, "something inside went wrong");
 }

@@ -53,7 +53,7 @@ fn database(home: &Home) -> Result<PathBuf, Fault> {
         return Ok(path);
     }
     let message =
-        format!("There is no database in {} yet; `wharf up` makes it.", home.path().display());
+        format!("There is no database in {} yet; `wharf up` creates it.", home.path().display());
     Err(Fault::new(Code::StoreUnavailable, message))
 }
 

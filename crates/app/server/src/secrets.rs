@@ -1,10 +1,8 @@
 //! What a home is given once and keeps: the owner's token, the audit's key, the core's name.
 
-use std::fmt::Write;
 use std::io;
 use std::path::Path;
 
-use rustix::rand::{GetRandomFlags, getrandom};
 use wharf_journal::audit::AuditKey;
 use wharf_vocab::{Code, Fault, NodeId};
 
@@ -13,7 +11,8 @@ use crate::{Home, files};
 /// The owner's token; one is made if there is none.
 pub(crate) fn owner_token(home: &Home) -> Result<String, Fault> {
     let path = home.owner_token_file();
-    let kept = kept(home, &path, || Ok(format!("{}\n", hex(&random::<32>()?)).into_bytes()))?;
+    let kept =
+        kept(home, &path, || Ok(format!("{}\n", hex::encode(random::<32>()?)).into_bytes()))?;
     let token = String::from_utf8(kept).unwrap_or_default().trim().to_owned();
     let fits = token.len() >= 16 && token.bytes().all(|b| b.is_ascii_graphic());
     if fits { Ok(token) } else { Err(spoiled(&path)) }
@@ -36,8 +35,10 @@ pub(crate) fn existing_audit_key(home: &Home) -> Result<Option<AuditKey>, Fault>
 /// made if there are none.
 pub(crate) fn storage_key(home: &Home) -> Result<(String, String), Fault> {
     let path = home.storage_key_file();
-    let made =
-        || Ok(format!("wharf{} {}\n", hex(&random::<8>()?), hex(&random::<32>()?)).into_bytes());
+    let made = || {
+        Ok(format!("wharf{} {}\n", hex::encode(random::<8>()?), hex::encode(random::<32>()?))
+            .into_bytes())
+    };
     let text = String::from_utf8(kept(home, &path, made)?).unwrap_or_default();
     let parts = text.trim().split_once(' ').map(|(id, secret)| (id.to_owned(), secret.to_owned()));
     parts.filter(|(id, secret)| id.len() >= 4 && secret.len() >= 32).ok_or_else(|| spoiled(&path))
@@ -46,7 +47,8 @@ pub(crate) fn storage_key(home: &Home) -> Result<(String, String), Fault> {
 /// The core's name among the cores of one Wharf; it stays the same across restarts.
 pub(crate) fn node_id(home: &Home) -> Result<NodeId, Fault> {
     let path = home.node_file();
-    let kept = kept(home, &path, || Ok(format!("n-{}\n", hex(&random::<8>()?)).into_bytes()))?;
+    let kept =
+        kept(home, &path, || Ok(format!("n-{}\n", hex::encode(random::<8>()?)).into_bytes()))?;
     let text = String::from_utf8(kept).unwrap_or_default();
     NodeId::new(text.trim()).map_err(|_| spoiled(&path))
 }
@@ -89,19 +91,8 @@ fn spoiled(path: &Path) -> Fault {
 
 pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
-    let mut done = 0;
-    while done < N {
-        done += getrandom(&mut bytes[done..], GetRandomFlags::empty())?;
-    }
+    getrandom::fill(&mut bytes)?;
     Ok(bytes)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

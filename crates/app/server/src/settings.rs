@@ -2,14 +2,10 @@
 
 mod agents;
 pub(crate) mod artifacts;
-mod models;
 mod operators;
-mod origins;
 mod policy;
-mod redaction;
 mod rules;
-mod runs;
-mod tools;
+mod tables;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -50,19 +46,19 @@ pub(crate) struct Settings {
     /// What holds for agents on the wire, and when they are started again.
     pub(crate) agent_rules: rules::Rules,
     /// What is cut out of what providers write.
-    pub(crate) redaction: redaction::Redaction,
+    pub(crate) redaction: tables::Redaction,
     /// The owner's rules about approvals.
     pub(crate) policy: Policy,
     /// Where files are kept.
     pub(crate) artifacts: artifacts::Artifacts,
     /// How tool servers are run.
-    pub(crate) tools: tools::Tools,
+    pub(crate) tools: tables::Tools,
     /// What operators are told, and how long seats wait.
     pub(crate) operators: operators::Operators,
     /// Which tool completes prompts.
-    pub(crate) models: models::Models,
+    pub(crate) models: tables::Models,
     /// What open runs may take.
-    pub(crate) runs: runs::Runs,
+    pub(crate) runs: tables::Runs,
     /// How to log.
     pub(crate) log: Log,
 }
@@ -94,13 +90,13 @@ struct File {
     store: Store,
     agents: agents::Agents,
     artifacts: artifacts::File,
-    redaction: redaction::Redaction,
+    redaction: tables::Redaction,
     approvals: policy::Approvals,
     policy: Vec<policy::Rule>,
-    tools: tools::File,
+    tools: tables::ToolsTable,
     operators: operators::File,
-    models: models::File,
-    runs: runs::File,
+    models: tables::ModelsTable,
+    runs: tables::RunsTable,
     log: LogFile,
 }
 
@@ -158,7 +154,10 @@ impl Settings {
         Ok(Self {
             listen: listen.unwrap_or(LISTEN_DEFAULT),
             hosts: file.http.hosts,
-            origins: origins::checked(file.http.origins, "The key http.origins in wharf.toml")?,
+            origins: tables::checked_origins(
+                file.http.origins,
+                "The key http.origins in wharf.toml",
+            )?,
             store: home.path().join(store),
             agents_tcp: file.agents.tcp,
             agents_heartbeat_ms: file.agents.heartbeat_ms.map(|ms| ms.max(100)),
@@ -191,7 +190,7 @@ impl Settings {
         if !self.listen.ip().is_loopback() && !behind_proxy {
             let message = format!(
                 "{} can be reached from other machines, and TLS is not built in yet; listen on \
-                 127.0.0.1, or put a proxy with TLS in front and add --behind-proxy.",
+                 127.0.0.1, or add --behind-proxy if a proxy in front provides TLS.",
                 self.listen
             );
             return Err(invalid(message));
@@ -201,7 +200,7 @@ impl Settings {
 
     /// The same with more origins of pages that may call.
     pub(crate) fn with_origins(mut self, origins: Vec<String>) -> Result<Self, Fault> {
-        self.origins.extend(origins::checked(origins, "The option --allow-origin")?);
+        self.origins.extend(tables::checked_origins(origins, "The option --allow-origin")?);
         Ok(self)
     }
 }
@@ -239,7 +238,7 @@ fn describe(text: &str, error: &toml::de::Error) -> Fault {
 }
 
 fn wrong_listen(text: &str) -> Fault {
-    invalid(format!("WHARF_LISTEN is {text:?}, which is no address such as 127.0.0.1:7420."))
+    invalid(format!("WHARF_LISTEN is {text:?}, which is not an address such as 127.0.0.1:7420."))
 }
 
 fn invalid(message: impl Into<String>) -> Fault {
@@ -326,7 +325,7 @@ mod tests {
         assert!(fault.message.starts_with("wharf.toml is wrong in line 1: "), "{fault}");
         let fault = read("[http]\nlisten = \"everywhere\"\n", &[]).expect_err("refused");
         assert!(fault.message.starts_with("wharf.toml is wrong in line 2: "), "{fault}");
-        let message = "WHARF_LISTEN is \"7420\", which is no address such as 127.0.0.1:7420.";
+        let message = "WHARF_LISTEN is \"7420\", which is not an address such as 127.0.0.1:7420.";
         refused("", &[("WHARF_LISTEN", "7420")], message);
         refused("", &[("WHARF_LOG_FORMAT", "xml")], "WHARF_LOG_FORMAT must be text or json.");
     }

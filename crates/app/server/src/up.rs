@@ -61,7 +61,7 @@ pub async fn up(options: UpOptions, on_ready: impl FnOnce(&Ready) + Send) -> Res
     let ended = tokio::select! {
         _ = signals.next() => Ok(()),
         () = ends_by_itself(core.handle()) => {
-            let message = "The engine stopped by itself; its log says more. Start it again.";
+            let message = "The engine stopped unexpectedly; see its log. Start it again.";
             Err(Fault::new(Code::CoreInternal, message))
         }
     };

@@ -132,7 +132,7 @@ impl Client {
         } else if error.is_timeout() {
             self.unreachable("did not answer in time", Executed::Maybe)
         } else {
-            self.unreachable("broke off the connection", Executed::Maybe)
+            self.unreachable("closed the connection", Executed::Maybe)
         }
     }
 

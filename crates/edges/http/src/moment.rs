@@ -1,6 +1,6 @@
 //! Moments as parameters name them.
 
-use wharf_vocab::{Fault, Timestamp};
+use wharf_vocab::{Fault, Timestamp, quantity};
 
 use crate::answer::invalid;
 use crate::params::Params;
@@ -27,35 +27,12 @@ fn named(params: &Params, name: &str, now: Timestamp) -> Result<Option<Timestamp
 }
 
 fn read(text: &str, now: Timestamp) -> Option<Timestamp> {
-    if let Some(ms) = length_ms(text) {
+    if let Some(ms) = quantity::duration_ms(text) {
         return Some(Timestamp(now.0.saturating_sub(ms)));
     }
     let moment: jiff::Timestamp = text.parse().ok()?;
     // Before 1970 nothing ran.
     Some(Timestamp(u64::try_from(moment.as_millisecond()).unwrap_or(0)))
-}
-
-/// One or more whole numbers with units, such as `7d` or `1h30m`.
-fn length_ms(text: &str) -> Option<u64> {
-    let mut rest = text;
-    let mut sum: u64 = 0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let (number, after) = rest.split_at(digits);
-        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
-        let (unit, after) = after.split_at(end);
-        let unit = match unit {
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            "w" => 7 * 86_400_000,
-            _ => return None,
-        };
-        sum = sum.checked_add(number.parse::<u64>().ok()?.checked_mul(unit)?)?;
-        rest = after;
-    }
-    (!text.is_empty()).then_some(sum)
 }
 
 #[cfg(test)]
@@ -83,7 +60,7 @@ mod tests {
             ("7", None),
             ("d", None),
             ("-7d", None),
-            ("1.5d", None),
+            ("1.5d", back(129_600_000)),
             ("7 d", None),
             ("99999999999999999999d", None),
             ("18446744073709551615w", None),

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use wharf_vocab::limits::{
     LOG_LINES_SHOWN_DEFAULT, LOG_LINES_SHOWN_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX,
 };
-use wharf_vocab::{Fault, WorldId};
+use wharf_vocab::{Fault, WorldId, quantity};
 
 use crate::answer::invalid;
 use crate::cursor::{self, CursorList, Position};
@@ -92,22 +92,11 @@ impl Params {
     /// How long to wait for a run's end, if at all.
     pub fn wait(&self, max: Duration) -> Result<Option<Duration>, Fault> {
         let wanted = "a duration such as 500ms, 30s or 2m";
-        let wait = self.parsed("wait", wanted, |text| duration(text).ok_or(()))?;
+        let wait = self.parsed("wait", wanted, |text| {
+            quantity::duration_ms(text).map(Duration::from_millis).ok_or(())
+        })?;
         Ok(wait.map(|wait| wait.min(max)))
     }
-}
-
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    let ms = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        _ => return None,
-    };
-    Some(Duration::from_millis(number.checked_mul(ms)?))
 }
 
 #[cfg(test)]
@@ -122,12 +111,19 @@ mod tests {
     #[test]
     fn durations_have_a_number_and_a_unit() {
         let max = Duration::from_secs(300);
-        for (text, ms) in [("500ms", 500), ("30s", 30_000), ("2m", 120_000), ("99m", 300_000)] {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("30s", 30_000),
+            ("2m", 120_000),
+            ("99m", 300_000),
+            ("1h", 300_000),
+            ("1.5s", 1_500),
+        ] {
             let wait = params(&format!("wait={text}")).wait(max);
             assert_eq!(wait, Ok(Some(Duration::from_millis(ms))), "{text}");
         }
         assert_eq!(params("").wait(max), Ok(None));
-        for bad in ["30", "s", "-1s", "1h", "1.5s", "30%20s", "99999999999999999999s", "ms"] {
+        for bad in ["30", "s", "-1s", "1x", "30%20s", "99999999999999999999s", "ms"] {
             let fault = params(&format!("wait={bad}")).wait(max).expect_err(bad);
             assert_eq!(fault.details["field"], "wait");
         }

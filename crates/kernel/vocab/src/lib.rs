@@ -12,6 +12,7 @@ mod ids;
 pub mod json;
 pub mod limits;
 mod openapi;
+pub mod quantity;
 mod status;
 mod time;
 

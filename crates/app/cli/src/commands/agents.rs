@@ -12,7 +12,7 @@ mod words;
 
 use clap::Subcommand;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -21,13 +21,13 @@ use crate::failure::Result;
 #[command(after_help = "\
 Examples:
   wharf agents                          list them
-  wharf agents scan ~/agents            see what lies below a folder
+  wharf agents scan ~/agents            find agents below a folder
   wharf agents add ./hello              read a manifest; nothing runs yet
-  wharf agents approve hello --all      allow what it asks for
+  wharf agents approve hello --all      approve what it asks for
   wharf agents start hello              start it, and keep it running
-  wharf agents logs hello -f            see what it says
+  wharf agents logs hello -f            read its log
 
-The beginning or the end of an agent's id is enough when no other has it.")]
+A unique beginning or end of an agent's id is enough.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -40,23 +40,23 @@ enum Command {
     List,
     /// Add the agent in a folder, and show what it asks for
     Add(add::Args),
-    /// Show one agent: how it fares, what it asks for, what it offers
+    /// Show one agent: its state, its permissions and its tools
     Show(show::Args),
-    /// Look for agents below a folder; nothing runs
+    /// Find agents below a folder, without running anything
     Scan(scan::Args),
-    /// Approve what an agent asks for, or a part of it
+    /// Approve all or some of what an agent asks for
     Approve(approve::Args),
-    /// Take an approval back; a running agent is stopped
+    /// Revoke an approval, and stop the agent if it runs
     Revoke(steer::RevokeArgs),
     /// Start an agent and keep it running, also after a restart of the core
     Start(start::Args),
     /// Stop an agent and everything it started
     Stop(steer::StopArgs),
-    /// Stop an agent if it runs, and start it
+    /// Restart an agent, or start it
     Restart(start::RestartArgs),
-    /// Print an agent's log, also of one that is dead
+    /// Print an agent's log, even if it has ended
     Logs(logs::Args),
-    /// Forget an agent; its folder stays as it is
+    /// Remove an agent; its folder is not touched
     Remove(steer::RemoveArgs),
 }
 

@@ -6,8 +6,8 @@ use serde_json::Value;
 use wharf_vocab::{AskKind, NoAnswer};
 use wharf_wire::rest_v1::{AnswerQuestion, Ask};
 
+use crate::cli::Context;
 use crate::commands::asks;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::form::Form;
@@ -25,7 +25,7 @@ Examples:
   wharf answer c3 --decline
   wharf answer c3 --text 'ask me again on Monday'
 
-A beginning of the id that only one open ask has is enough; see them with: wharf inbox")]
+A unique beginning of the id is enough; list open asks with: wharf inbox")]
 pub(crate) struct Args {
     /// The question's id, or its beginning
     id: String,
@@ -43,10 +43,10 @@ struct Instead {
     /// The answer as JSON: as text, from a file, or from standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     value: Option<String>,
-    /// Say that the question will not be answered
+    /// Decline to answer
     #[arg(long)]
     decline: bool,
-    /// Say that what was asked for is to be broken off
+    /// Cancel what the question is about
     #[arg(long)]
     cancel: bool,
     /// Answer with free text that does not follow the question's form

@@ -5,7 +5,7 @@ mod trace;
 use clap::Subcommand;
 
 use super::worlds;
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 enum Command {
     /// List all files of a world
     List(List),
-    /// Show where a file comes from and where it went
+    /// Show which runs wrote and read a file
     Trace(trace::Args),
 }
 
@@ -37,9 +37,9 @@ Examples:
 struct List {
     /// The world's id
     world: String,
-    /// Only paths that begin so
+    /// Only paths that begin with this
     prefix: Option<String>,
-    /// Local files of runs, too
+    /// Include local files of runs
     #[arg(long)]
     local: bool,
 }

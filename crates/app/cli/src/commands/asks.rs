@@ -1,11 +1,11 @@
 //! Finds the open ask that a typed id, or the beginning of one, means.
 
+use wharf_client::Client;
 use wharf_vocab::{AskId, AskKind, Code};
 use wharf_wire::rest_v1::Ask;
 
 use crate::failure::{Failure, Result};
 use crate::plain;
-use wharf_client::Client;
 
 /// The ask that `typed` means; `None` if no open one does but one may have, of which the core
 /// knows what became.
@@ -38,7 +38,7 @@ fn pick(asks: Vec<Ask>, typed: &str, kind: AskKind) -> Result<Option<Ask>> {
         }
         _ => {
             let ids: Vec<_> = fitting.iter().map(|ask| plain::line(&ask.ask_id)).collect();
-            let message = format!("{typed} may mean any of {}; type more of it", ids.join(", "));
+            let message = format!("{typed} is ambiguous: {}; type more of it", ids.join(", "));
             Err(Failure::usage(message))
         }
     }

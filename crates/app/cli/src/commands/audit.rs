@@ -5,7 +5,7 @@ mod tail;
 
 use clap::Subcommand;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::plain;
@@ -27,7 +27,7 @@ enum Command {
     Tail(tail::Args),
     /// Write all records, one JSON object per line
     Export(export::Args),
-    /// Check on this machine that no record was changed, removed or added
+    /// Verify that no record was changed, removed or added
     #[command(after_help = "\
 Examples:
   wharf audit verify

@@ -1,19 +1,18 @@
 //! `wharf backup`: copies of a home that can be restored.
 
-mod key;
 mod verify;
 
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::local::{self, Backed, BackupKey};
 use crate::meter::Meter;
 use crate::output::Output;
-use crate::{plain, size};
+use crate::{amount, plain};
 
 /// What `wharf backup` takes.
 #[derive(Debug, clap::Args)]
@@ -26,9 +25,9 @@ Examples:
   wharf backup /mnt/backup/wharf --key-file ~/wharf-backup.key
   wharf backup verify /mnt/backup/wharf
 
-Takes everything that a home needs: database, files of worlds, keys, secrets, settings. The core
-may be running; the backup is the state of one moment. It counts only once it is complete and was
-read again; --incremental keeps the last complete one until then, and copies only what is new.")]
+The backup holds everything that a home needs: database, files of worlds, keys, secrets, settings.
+The core may be running; the backup is the state of one moment, and is complete only after it was
+read back. --incremental keeps the last complete one until then, and copies only what is new.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -39,10 +38,10 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 struct Take {
-    /// The folder of the backup: empty, or not there
+    /// The folder of the backup; it must be empty or absent
     #[arg(required = true, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Bring a backup that is there up to date, or go on with one that was broken off
+    /// Update an existing backup, or continue an interrupted one
     #[arg(long)]
     incremental: bool,
     /// Encrypt it with the key in this file (see: wharf backup key)
@@ -54,15 +53,15 @@ struct Take {
 enum Command {
     /// Read a whole backup and say whether it can be restored
     Verify(verify::Args),
-    /// Make a key for encrypted backups
-    Key(key::Args),
+    /// Create a key for encrypted backups
+    Key(KeyArgs),
 }
 
 /// Takes a backup, or does what the subcommand says.
 pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
     match &args.command {
         Some(Command::Verify(args)) => verify::run(args, context),
-        Some(Command::Key(args)) => key::run(args, context),
+        Some(Command::Key(args)) => make_key(args, context),
         None => take(&args.take, context),
     }
 }
@@ -86,8 +85,8 @@ fn take(args: &Take, context: &Context) -> Result<Exit> {
 }
 
 fn sentence(dir: &Path, backed: &Backed) -> String {
-    let (dir, all) = (plain::line(&dir.display().to_string()), size::about(backed.bytes));
-    let (objects, copied) = (backed.objects, size::about(backed.copied_bytes));
+    let (dir, all) = (plain::line(&dir.display().to_string()), amount::about(backed.bytes));
+    let (objects, copied) = (backed.objects, amount::about(backed.copied_bytes));
     if backed.by_reference {
         return format!(
             "backed up to {dir} and read again; {objects} files of worlds ({all}) stay in the S3 \
@@ -151,4 +150,29 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// What `wharf backup key` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf backup key ~/wharf-backup.key
+
+Keep copies of it away from the backups: without it, an encrypted backup cannot be read.")]
+pub(crate) struct KeyArgs {
+    /// The file to create; it must not exist
+    file: PathBuf,
+}
+
+/// Makes a key.
+fn make_key(args: &KeyArgs, context: &Context) -> Result<Exit> {
+    local::make_backup_key(&args.file)?;
+    let output = context.output;
+    if output.is_json() {
+        output.json(&serde_json::json!({"key_file": args.file}))?;
+    } else {
+        let file = plain::line(&args.file.display().to_string());
+        output.line(&format!("created {file}; keep it away from the backups"))?;
+    }
+    Ok(Exit::Done)
 }

@@ -1,4 +1,5 @@
 //! `wharf conformance`: checks whether a peer keeps a protocol.
+//! Also `wharf sim`, which checks the engine itself.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,10 @@ use wharf_conformance::run::{self, Mode};
 use wharf_conformance::{Error, Options, Profile, Report, Row, Verdict};
 use wharf_vocab::{Code, Object};
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
+use crate::local;
 use crate::{inputs, plain};
 
 /// What `wharf conformance` takes.
@@ -21,7 +23,7 @@ Examples:
   wharf conformance agent-protocol --json -- ./my-agent --option
   wharf conformance run-protocol http://127.0.0.1:8080
 
-Exit code 1 if a requirement was broken.")]
+Exit code 1 if a requirement is not met.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     protocol: Protocol,
@@ -29,9 +31,9 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Protocol {
-    /// Play a core against an agent and show which requirements it keeps
+    /// Act as a core for an agent and show which requirements it meets
     AgentProtocol(AgentArgs),
-    /// Play a core against a tool server and show which requirements it keeps
+    /// Act as a core for a tool server and show which requirements it meets
     RunProtocol(RunArgs),
 }
 
@@ -82,7 +84,7 @@ struct RunArgs {
     /// Whether Wharf's additions are checked too
     #[arg(long, value_enum, default_value = "full")]
     profile: Checked,
-    /// Check also what takes many seconds
+    /// Also run checks that take many seconds
     #[arg(long)]
     slow: bool,
 }
@@ -212,4 +214,32 @@ fn failure(error: Error) -> Failure {
         Error::Place(_) => Failure::new(Code::HomeUnwritable, error.to_string()),
         Error::Http(_) => Failure::failed(Code::RequestInvalid, error.to_string()),
     }
+}
+
+/// What `wharf sim` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf sim
+  wharf sim --seed 7 --steps 50000
+
+The same seed always gives the same faults. Exit code 1 if a rule was broken.")]
+pub(crate) struct SimArgs {
+    /// Which faults happen, and when
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many steps to simulate
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    steps: u32,
+}
+
+/// Runs the simulation and prints its report.
+pub(crate) fn simulate(args: &SimArgs, context: &Context) -> Result<Exit> {
+    let report = local::simulate(args.seed, args.steps);
+    if context.output.is_json() {
+        context.output.json(&report.json)?;
+    } else {
+        context.output.line(report.text.trim_end())?;
+    }
+    Ok(if report.ok { Exit::Done } else { Exit::Failed })
 }

@@ -5,12 +5,12 @@ use serde_json::Value;
 use wharf_vocab::Micro;
 use wharf_wire::rest_v1::Costs;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::table::{self, Table};
-use crate::{moment, money};
+use crate::{amount, moment};
 
 /// How many characters the longest bar has.
 const BAR_CHARS: u64 = 24;
@@ -22,15 +22,15 @@ const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '�
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  wharf costs                                    what each tool cost, ever
+  wharf costs                                    the total cost of each tool
   wharf costs --by day --since 7d                the last seven days
   wharf costs --by agent --world lab --json
   wharf costs --since 2026-11-01T00:00:00Z --until 2026-12-01T00:00:00Z
 
-A run counts on the day it was accepted (UTC), once, with what its own attempts cost so far.
-Failed runs count; the runs that it started count for themselves; removed ones do not count.")]
+A run counts once, on the day it was accepted (UTC), with the cost of its own attempts so far.
+Failed runs count; child runs count separately; removed runs do not count.")]
 pub(crate) struct Args {
-    /// What makes a row
+    /// How to group the rows
     #[arg(long, value_name = "WHAT", default_value = "tool")]
     #[arg(value_parser = PossibleValuesParser::new(["tool", "world", "agent", "day"]))]
     by: String,
@@ -114,7 +114,7 @@ fn table_of(costs: &Costs, by: &str, output: Output) -> Table {
 }
 
 fn amount(micro: Micro, saturated: bool) -> String {
-    let dollars = money::dollars(micro);
+    let dollars = amount::dollars(micro);
     if saturated { format!("over {dollars}") } else { dollars }
 }
 

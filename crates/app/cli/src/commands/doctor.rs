@@ -1,6 +1,6 @@
 //! `wharf doctor`: looks for what could keep a core from working well.
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::plain;
@@ -13,9 +13,9 @@ Examples:
   wharf doctor --hash
   wharf doctor --home /srv/wharf --json
 
-Exit code 1 if anything fails; warnings alone do not count.")]
+Exit code 1 if a check fails; warnings do not count.")]
 pub(crate) struct Args {
-    /// Read every file of every world and compare its hash, too
+    /// Also read every file of every world and verify its hash
     #[arg(long)]
     hash: bool,
 }

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
+use wharf_client::Client;
 use wharf_vocab::AskKind;
 use wharf_wire::rest_v1::Ask;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::shape::plain_text;
 use crate::table::{self, Table};
 use crate::{moment, plain};
-use wharf_client::Client;
 
 const REFRESH: Duration = Duration::from_secs(2);
 
@@ -24,9 +24,9 @@ const REFRESH: Duration = Duration::from_secs(2);
 Examples:
   wharf inbox
   wharf inbox --watch
-  wharf inbox --watch --json     one line for each ask as it comes up")]
+  wharf inbox --watch --json     one line for each new ask")]
 pub(crate) struct Args {
-    /// Stay and show what changes
+    /// Keep watching and show changes
     #[arg(long, short)]
     watch: bool,
 }
@@ -115,7 +115,7 @@ fn print_new(output: Output, items: Vec<Value>, seen: &mut BTreeSet<String>) -> 
 fn print(output: Output, items: Vec<Value>) -> Result<()> {
     let asks: Vec<Ask> = table::rows(items)?;
     if asks.is_empty() {
-        return output.line("nothing waits for you");
+        return output.line("nothing is waiting for you");
     }
     let headings = ["ASK", "KIND", "TITLE", "TOOL", "SINCE", "EXPIRES", "WORLD"];
     let mut table =

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::local::Migrations;
@@ -22,17 +22,17 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Bring the database to the newest version
+    /// Migrate the database to the newest version
     #[command(after_help = "Examples:\n  wharf migrate up\n\nThe core must be stopped.")]
     Up,
-    /// Take the database back to an older version
+    /// Migrate the database back to an older version
     #[command(after_help = "Examples:\n  wharf migrate down --to 1\n\nThe core must be stopped.")]
     Down {
         /// The version to go back to
         #[arg(long, value_name = "VERSION")]
         to: u32,
     },
-    /// Show which version the database has
+    /// Show the version of the database
     #[command(after_help = "Examples:\n  wharf migrate status --json")]
     Status,
 }

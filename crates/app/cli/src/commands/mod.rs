@@ -2,16 +2,14 @@
 
 pub(crate) mod agents;
 pub(crate) mod answer;
-pub(crate) mod approve;
 pub(crate) mod artifacts;
 mod asks;
 pub(crate) mod audit;
 pub(crate) mod backup;
 mod choices;
-pub(crate) mod completions;
 pub(crate) mod conformance;
 pub(crate) mod costs;
-pub(crate) mod deny;
+pub(crate) mod decide;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod migrate;
@@ -23,7 +21,6 @@ pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod secret;
-pub(crate) mod sim;
 pub(crate) mod token;
 pub(crate) mod tool;
 pub(crate) mod tools;

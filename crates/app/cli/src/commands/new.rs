@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use self::name::{Kind, Name};
 use self::project::{Project, Step, Words};
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
@@ -27,10 +27,10 @@ Examples:
   wharf new operative desk --lang rust --dir ~/projects/desk
   wharf new agent dev.acme.greeter --lang rust --sdk ~/src/wharf
 
-It needs no core and no network. The project has a program, its manifest, tests that run offline
-and a README; what to type next is printed.")]
+No core and no network are needed. The project has a program, its manifest, tests that run offline
+and a README; the next commands are printed.")]
 pub(crate) struct Args {
-    /// What to make
+    /// What to create
     #[arg(value_enum, value_name = "agent|tool|operative", hide_possible_values = true)]
     kind: Kind,
     /// Its name: greeter, or with a namespace dev.acme.greeter (agents), acme/shout (tools)
@@ -38,10 +38,10 @@ pub(crate) struct Args {
     /// The language it is written in
     #[arg(long, value_enum, value_name = "LANG", default_value = "python")]
     lang: Lang,
-    /// Where to write it [default: a folder here that is called like it]
+    /// Where to write it [default: a folder of that name, here]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// The clone of Wharf whose SDK a Rust project uses [default: the one this program lies in]
+    /// The clone of Wharf whose SDK a Rust project uses [default: the one this program is in]
     #[arg(long, value_name = "DIR")]
     sdk: Option<PathBuf>,
 }

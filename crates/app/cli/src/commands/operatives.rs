@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 use wharf_wire::rest_v1::Operative;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::table::{self, Table};
@@ -61,7 +61,7 @@ async fn list(context: &Context) -> Result<()> {
     }
     let operatives: Vec<Operative> = table::rows(items)?;
     if operatives.is_empty() {
-        return output.line("no operatives; a page or a program becomes one by connecting");
+        return output.line("no operatives; a page or a program becomes one when it connects");
     }
     let mut table = Table::new(output, &["OPERATIVE", "STATE", "TOOLS", "LAST SEEN"]);
     table = table.keep_whole(&[0]).spare(&[3]);

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use wharf_vocab::Code;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -24,58 +24,59 @@ use crate::failure::Result;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  wharf operator --person                           sit down yourself; type help to see what can be said
-  wharf operator                                    a program sits there: not asked about your own runs
-  wharf operator --approve-all                      let everything pass that asks this seat
-  wharf operator --execute coder='python3 coder.py' carry out what is delegated to coder
+  wharf operator --person                           use the seat yourself; type help for its commands
+  wharf operator                                    for a program: not asked about your own runs
+  wharf operator --approve-all                      approve everything that asks this seat
+  wharf operator --execute coder='python3 coder.py' carry out jobs delegated to coder
   wharf operator --execute '*=./worker.sh' --jobs 2 any agent, two at a time
   wharf operator --keep --token-file seat.token     keep the seat when leaving
   wharf operator --seat S-1 --token-file seat.token come back to it
   printf 'list\\nquit\\n' | wharf operator --json     driven by a script
 
-What is typed, one command per line; REQ is a request's number, its id, or the beginning of it:
-  list                  what waits
-  answer REQ [VALUE]    answer a question: JSON or text; without a value a form is asked for
-  approve REQ           let a run pass
-  deny REQ [REASON]     do not
+Commands, one per line; REQ is a request's number, its id, or the beginning of its id:
+  list                  list open requests
+  answer REQ [VALUE]    answer a question with JSON or text; without a value, fill in a form
+  approve REQ           approve a run
+  deny REQ [REASON]     deny a run
   take REQ COMMAND      carry out a delegated job with a command of this machine
-  fail REQ [REASON]     say that a job failed; it may be tried again
+  fail REQ [REASON]     report that a job failed; it may be retried
   halt REQ [REASON]     end a job's run for good
   quit                  leave
 
-A worker's command is run by sh. It reads its prompt from standard input, and what it prints is the
-result; an exit code other than 0 means that it failed. It is told WHARF_TASK_ID, WHARF_AGENT,
-WHARF_BASE_URL and WHARF_WORKER_HANDLE, so it may also talk to the core itself. A seat that was
-made here is given up on leaving, unless --keep is given. See docs/operators.md.")]
+A worker's command is run by sh. It reads its prompt from standard input, and its output is the result;
+an exit code other than 0 means failure. Its environment has WHARF_TASK_ID, WHARF_AGENT,
+WHARF_BASE_URL and WHARF_WORKER_HANDLE, with which it can also talk to the core. A new seat is
+closed when you leave, unless --keep is given. See docs/operators.md.")]
 pub(crate) struct Args {
     /// What the seat is for, in a few words
     #[arg(long, value_name = "TEXT", conflicts_with = "seat")]
     desc: Option<String>,
-    /// A role of the seat; may be given several times
+    /// A role of the seat; may be repeated
     #[arg(long = "role", value_name = "ROLE", conflicts_with = "seat")]
     roles: Vec<String>,
-    /// A person sits there, who also decides what is left to people and about your own runs
+    /// A person uses the seat, who may also decide what is reserved for people and about your own
+    /// runs
     #[arg(long, conflicts_with = "seat")]
     person: bool,
-    /// Sit on a seat that exists
+    /// Return to an existing seat
     #[arg(long, value_name = "SID", requires = "token_file")]
     seat: Option<String>,
     /// The file with the seat's token; for a new seat, the file to write it to
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Keep a seat that was made here when leaving
+    /// Keep a new seat when leaving
     #[arg(long, requires = "token_file")]
     keep: bool,
-    /// Carry out what is delegated to an agent (* for any) with a command; several are possible
+    /// Carry out jobs delegated to an agent (* for any) with a command; may be repeated
     #[arg(long = "execute", value_name = "AGENT=COMMAND", value_parser = command::rule)]
     execute: Vec<command::Rule>,
-    /// Workers at once
+    /// Concurrent workers
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     jobs: u16,
-    /// Let everything pass
+    /// Approve everything
     #[arg(long, conflicts_with = "deny_all")]
     approve_all: bool,
-    /// Let nothing pass
+    /// Deny everything
     #[arg(long)]
     deny_all: bool,
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::backup::{Watcher, key_of, warn_of_missing};
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::{moment, plain, size};
+use crate::{amount, moment, plain};
 
 /// What `wharf restore` takes.
 #[derive(Debug, clap::Args)]
@@ -16,13 +16,13 @@ Examples:
   wharf restore /mnt/backup/wharf --home /srv/wharf
   wharf restore /mnt/backup/wharf --replace --key-file ~/wharf-backup.key
 
-The home must be empty or not there. --replace puts aside what is there, beside it, under a name
-that ends in .before-TIME; nothing is removed. A home that a core uses is never touched. Every byte
-is compared with its hash on the way; a home that was not restored to the end cannot be started.")]
+The home must be empty or absent. --replace moves an existing one aside, to a name that ends in
+.before-TIME; nothing is removed. A home that a core uses is never touched. Every byte is verified;
+a home that was not restored completely cannot be started.")]
 pub(crate) struct Args {
     /// The folder of the backup
     dir: PathBuf,
-    /// Put a home that is there aside
+    /// Move an existing home aside
     #[arg(long)]
     replace: bool,
     /// The key that the backup was encrypted with
@@ -42,14 +42,14 @@ pub(crate) fn run(args: &Args, context: &Context) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let place = plain::line(&home.path().display().to_string());
-    let (objects, bytes) = (restored.objects, size::about(restored.bytes));
+    let (objects, bytes) = (restored.objects, amount::about(restored.bytes));
     let kept = if restored.by_reference { ", still in the S3" } else { "" };
     output.line(&format!(
         "restored {place} as it was at {}: {objects} files of worlds ({bytes}{kept})",
         moment::clock(restored.taken_at)
     ))?;
     if let Some(aside) = &restored.aside {
-        output.note(&format!("the home that was there is now {}", plain::line(aside)));
+        output.note(&format!("the previous home is now {}", plain::line(aside)));
     }
     warn_of_missing(&restored.missing, output);
     Ok(Exit::Done)

@@ -7,21 +7,19 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde_json::Value;
+use wharf_client::Client;
 use wharf_vocab::{Code, Direction, Durability, IdError, Mode, RunStatus, ToolId};
 use wharf_wire::rest_v1::{Artifact, CreateRun, Run, RunContext, RunOperator};
 
+use crate::amount;
+use crate::cli::Context;
 use crate::commands::choices;
 use crate::commands::runs::money_warnings;
-use crate::context::Context;
-use crate::duration;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::folder;
 use crate::inputs;
 use crate::plain;
 use crate::render::Renderer;
-use crate::size;
-use wharf_client::Client;
 
 /// What `wharf run` takes.
 #[derive(Debug, clap::Args)]
@@ -29,14 +27,14 @@ use wharf_client::Client;
 Examples:
   wharf run wharf/count n=20
   wharf run wharf/echo --input '{\"text\":\"hello\"}'
-  wharf run wharf/echo --input @inputs.json text=hello    pairs win over the file
+  wharf run wharf/echo --input @inputs.json text=hello    pairs override the file
   wharf run wharf/sleep ms=60000 --timeout 90s --detach
   wharf run acme/resize image.world=/in/a.png --out small.world=/out/a.png --world lab
   wharf run acme/chat state.local=/state.json --out state.local=/state.json --continues RUN
 
 An input key.world=/PATH is a file of the run's world, key.local=/PATH one of the run itself or of
-the run it continues; --out says where outputs go, in the same words. An input that is really
-called key.world is written key..world.
+the run it continues; --out names where outputs go in the same way. An input whose own
+name is key.world is written key..world.
 
 Text and progress go to standard error, the finished run to standard output as one JSON object.
 Ctrl-C cancels the run; a second Ctrl-C leaves at once.
@@ -56,19 +54,19 @@ pub(crate) struct Args {
     /// The world the run belongs to [default: default]
     #[arg(long)]
     world: Option<String>,
-    /// Whether the run acts or pretends [default: real]
+    /// Whether the run really acts or only mocks it [default: real]
     #[arg(long, value_parser = choices::mode())]
     mode: Option<Mode>,
     /// The run whose local files this one may read
     #[arg(long, value_name = "RUN")]
     continues: Option<String>,
     /// How long one attempt may run, such as 30s or 5m
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = amount::duration)]
     timeout: Option<Duration>,
-    /// Whether the run is written down [default: the tool's own]
+    /// Whether the run is recorded durably [default: as the tool says]
     #[arg(long, value_parser = choices::durability())]
     durability: Option<Durability>,
-    /// The folder of the project you work on, told to providers that ask for it
+    /// The folder of your project, passed to providers that ask for it
     #[arg(long, value_name = "DIR")]
     project_root: Option<PathBuf>,
     /// Print the run's id and leave it running
@@ -77,20 +75,20 @@ pub(crate) struct Args {
     /// An id of your own for the run
     #[arg(long, value_name = "ID")]
     run_id: Option<String>,
-    /// The same key with the same request gives the same run
+    /// A key that makes repeating the request safe: the same key gives the same run
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
     /// The most the run and its children may cost, in millionths of a dollar; it is stopped when
     /// it reports more
     #[arg(long, value_name = "N")]
     budget_micro: Option<u64>,
-    /// The operator's seat that must let the run pass
+    /// The operator seat that must approve the run
     #[arg(long, value_name = "SEAT")]
     gate: Option<String>,
-    /// The operator's seat that is asked when a worker fails
+    /// The operator seat that decides when a worker fails
     #[arg(long, value_name = "SEAT")]
     senior: Option<String>,
-    /// Say nothing on standard error while the run goes on
+    /// Print nothing on standard error during the run
     #[arg(long, short)]
     quiet: bool,
 }
@@ -124,7 +122,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         && failure.is(Code::PermissionDenied)
     {
         let id = plain::line(&accepted.run_id);
-        output.note(&format!("the run {id} goes on, but this token may not read it"));
+        output.note(&format!("the run {id} continues, but this token may not read it"));
     }
     let Some((status, run)) = end? else { return Ok(Exit::Canceled) };
     warnings(&run).iter().for_each(|line| output.note(line));
@@ -147,7 +145,7 @@ fn wrote(run: &Value) -> Vec<String> {
     let written = run.artifacts.iter().flatten().filter(|file| file.direction == Direction::Out);
     let line = |file: &Artifact| {
         let (world, path) = (plain::line(&file.world), plain::line(&file.path));
-        format!("wrote world://{world}{path} ({})", size::about(file.bytes))
+        format!("wrote world://{world}{path} ({})", amount::about(file.bytes))
     };
     written.map(line).collect()
 }
@@ -155,7 +153,7 @@ fn wrote(run: &Value) -> Vec<String> {
 async fn request(args: Args, client: &Client) -> Result<CreateRun> {
     let tool = ToolId::new(&args.tool).map_err(|_| {
         let message = format!(
-            "{:?} is no tool id such as wharf/count; see what there is with: wharf tools",
+            "{:?} is not a tool id such as wharf/count; list the tools with: wharf tools",
             args.tool
         );
         Failure::new(Code::ToolNotFound, message)
@@ -164,7 +162,7 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
     let outputs = inputs::outputs(&args.outputs)?;
     let context = match &args.project_root {
         Some(root) => {
-            let project_root = Some(folder::canonical(root)?);
+            let project_root = Some(inputs::canonical_path(root)?);
             Some(RunContext { project_root, ..RunContext::default() })
         }
         None => None,
@@ -189,7 +187,7 @@ async fn request(args: Args, client: &Client) -> Result<CreateRun> {
         run_id: optional("run_id", run_id.as_deref())?,
         continues: optional("continues", args.continues.as_deref())?,
         idempotency_key: args.idempotency_key,
-        timeout_ms: args.timeout.map(duration::ms),
+        timeout_ms: args.timeout.map(amount::ms),
         correlation_id: None,
         budget_micro: args.budget_micro,
         durability: args.durability,

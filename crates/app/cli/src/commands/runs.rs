@@ -1,16 +1,15 @@
 //! `wharf runs`: what ran, what runs, and what to do about it.
 
-mod cancel;
 mod list;
-mod purge;
 mod show;
+mod steer;
 mod watch;
 
 pub(super) use show::money_warnings;
 
 use clap::Subcommand;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -34,9 +33,9 @@ enum Command {
     /// Follow a run from its start to its end
     Watch(watch::Args),
     /// Cancel runs
-    Cancel(cancel::Args),
-    /// Remove finished runs for good
-    Purge(purge::Args),
+    Cancel(steer::CancelArgs),
+    /// Remove finished runs permanently
+    Purge(steer::PurgeArgs),
 }
 
 /// Does what the subcommand says; lists runs when there is none.
@@ -45,7 +44,7 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit> {
         Command::List(args) => list::run(args, context).await,
         Command::Show(args) => show::run(args, context).await,
         Command::Watch(args) => watch::run(args, context).await,
-        Command::Cancel(args) => cancel::run(args, context).await,
-        Command::Purge(args) => purge::run(args, context).await,
+        Command::Cancel(args) => steer::cancel(args, context).await,
+        Command::Purge(args) => steer::purge(args, context).await,
     }
 }

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde_json::json;
 use wharf_wire::rest_v1::Secret;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::table::{self, Table};
@@ -19,7 +19,7 @@ const SECRET_BYTES_MAX: usize = 64 * 1024;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  wharf secret set MAIL_KEY                 asks for it, unseen
+  wharf secret set MAIL_KEY                 asks for it without showing it
   wharf secret set MAIL_KEY < key.txt
   wharf secret list
   wharf secret remove MAIL_KEY
@@ -35,23 +35,23 @@ enum Command {
     /// List the names of secrets
     #[command(after_help = "Examples:\n  wharf secret\n  wharf secret list --json")]
     List,
-    /// Keep a secret, in place of an older one of this name
+    /// Set a secret, replacing an older value
     #[command(after_help = "\
 Examples:
   wharf secret set MAIL_KEY
   pass show mail | wharf secret set MAIL_KEY
   wharf secret set CERT --keep-newline < cert.pem
 
-It is read from standard input, or asked for on a terminal; never from the command line, where
+The value is read from standard input, or asked for on a terminal. It is never an argument, where
 others could see it.")]
     Set {
         /// The secret's name
         name: String,
-        /// Keep the line end at the end of what is read
+        /// Keep a line end at the end of the value
         #[arg(long)]
         keep_newline: bool,
     },
-    /// Forget a secret
+    /// Remove a secret
     #[command(after_help = "Examples:\n  wharf secret remove MAIL_KEY")]
     Remove {
         /// The secret's name

@@ -8,7 +8,7 @@ mod rotate;
 
 use clap::Subcommand;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -32,13 +32,13 @@ enum Command {
     /// List tokens, without their text
     #[command(after_help = "Examples:\n  wharf token\n  wharf token list --json")]
     List,
-    /// Make a token, and print it this once
+    /// Create a token, and print it once
     Create(create::Args),
-    /// Make a token, and those narrowed from it, worthless
+    /// Revoke a token, and all tokens narrowed from it
     Revoke(revoke::Args),
-    /// Make a token narrower; no core is needed
+    /// Derive a token with fewer rights, without a core
     Narrow(narrow::Args),
-    /// Make a new key that seals tokens from now on
+    /// Create a new signing key for tokens
     Rotate(rotate::Args),
 }
 

@@ -16,8 +16,8 @@ use wharf_client::Client;
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::Tool;
 
-use crate::commands::providers::pick::{Kind, pick};
-use crate::context::Context;
+use crate::cli::Context;
+use crate::commands::providers::{Kind, pick};
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plain;
@@ -32,14 +32,13 @@ Examples:
   wharf tools
   wharf tools show wharf/count
   wharf tools add ./shout                          read a manifest; nothing runs yet
-  wharf tools add ./shout --approve                allow what it asks for at once
-  wharf tools disable text/shout@1                 nobody may call it until it is enabled again
-  wharf tools diff                                 what changed and waits for you
-  wharf tools approve dev.example.hello/echo       take the change on
+  wharf tools add ./shout --approve                also approve what it asks for
+  wharf tools disable text/shout@1                 refuse calls until it is enabled again
+  wharf tools diff                                 show changes that need your approval
+  wharf tools approve dev.example.hello/echo       approve the change
 
-A tool with a version, such as text/shout@1, has a server of its own. Tools of agents are looked
-after by their agents: see wharf agents. The beginning or the end of a tool's id is enough when no
-other has it.")]
+A tool with a version, such as text/shout@1, has its own server. Tools of agents are managed
+through their agents: see wharf agents. A unique beginning or end of a tool's id is enough.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -47,26 +46,26 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the tools there are
+    /// List all tools
     #[command(after_help = "Examples:\n  wharf tools\n  wharf tools list --json")]
     List,
-    /// Show one tool: what it does, takes and gives, and how its server fares
+    /// Show one tool: its inputs, its outputs and the state of its server
     Show(show::Args),
     /// Add the tool server in a folder, and show what it asks for
     Add(add::Args),
-    /// Approve a tool server, or take on a tool as it is offered now
+    /// Approve a tool server, or the current definition of an agent's tool
     Approve(approve::Args),
-    /// Let a tool be called, also after a restart of the core
+    /// Allow calls of a tool, also after a restart of the core
     Enable(steer::EnableArgs),
-    /// Stop a tool's server and let nobody call it
+    /// Stop a tool's server and refuse all calls of it
     Disable(steer::DisableArgs),
-    /// Stop a tool's server if it runs; it is started anew
+    /// Restart a tool's server
     Restart(steer::RestartArgs),
-    /// Print the log of a tool's server, also of one that is dead
+    /// Print the log of a tool's server, even if it has ended
     Logs(logs::Args),
-    /// Forget a tool server; its folder stays as it is
+    /// Remove a tool server; its folder is not touched
     Remove(remove::Args),
-    /// Show how definitions differ from what was approved
+    /// Show how definitions differ from the approved ones
     #[command(after_help = "\
 Examples:
   wharf tools diff
@@ -74,7 +73,7 @@ Examples:
 
 A tool whose definition changed cannot be called until it is approved again.")]
     Diff {
-        /// The tool [default: all that changed]
+        /// The tool [default: all changed tools]
         tool: Option<String>,
     },
 }
@@ -104,7 +103,7 @@ async fn list(context: &Context) -> Result<Exit> {
     }
     let tools: Vec<Tool> = table::rows(items)?;
     let mut table =
-        Table::new(output, &["TOOL", "STATE", "ACTS", "DESCRIPTION"]).keep_whole(&[0, 1]);
+        Table::new(output, &["TOOL", "STATE", "EFFECTS", "DESCRIPTION"]).keep_whole(&[0, 1]);
     for tool in &tools {
         let acts = if tool.side_effects { "yes" } else { "no" };
         table.row_with_state([&*tool.tool_id, tool.state.as_str(), acts, &about(tool)], 1);
@@ -138,7 +137,7 @@ async fn find(client: &Client, typed: &str) -> Result<ToolId> {
 fn tool_id(id: &str) -> Result<ToolId> {
     ToolId::new(id).map_err(|_| {
         let message = format!(
-            "{id:?} is no tool id such as wharf/count; see what there is with: wharf tools"
+            "{id:?} is not a tool id such as wharf/count; list the tools with: wharf tools"
         );
         Failure::new(Code::ToolNotFound, message)
     })

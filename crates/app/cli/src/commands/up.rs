@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::local::{self, Start, Started};
@@ -15,14 +15,14 @@ use crate::plain;
 Examples:
   wharf up
   wharf up --listen 127.0.0.1:0      let the system pick a port
-  wharf up --home ./my-home --demo   a home of its own, with the example providers
+  wharf up --home ./my-home --demo   a separate home, with the example providers
   wharf up --allow-origin http://localhost:5173
                                      let pages of a development server connect")]
 pub(crate) struct Args {
     /// Where to listen; port 0 lets the system pick one
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Listen beyond this machine without TLS, because a proxy in front takes care of it
+    /// Listen beyond this machine without TLS, behind a proxy that provides it
     #[arg(long)]
     behind_proxy: bool,
     /// Let pages of this origin call the core, with a token; may be given more than once

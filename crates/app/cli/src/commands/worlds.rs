@@ -17,7 +17,7 @@ mod show;
 
 use clap::Subcommand;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -43,9 +43,9 @@ enum Command {
     /// List worlds
     #[command(after_help = "Examples:\n  wharf worlds\n  wharf worlds list --json")]
     List,
-    /// Make a world
+    /// Create a world
     Create(create::Args),
-    /// Show one world: its settings, its money, how much it holds
+    /// Show one world: its settings, its budget and its size
     #[command(after_help = "Examples:\n  wharf worlds show default")]
     Show {
         /// The world's id
@@ -55,7 +55,7 @@ enum Command {
     Set(set::Args),
     /// Set a world's budget
     Budget(set::Budget),
-    /// Correct what a world's account says was spent
+    /// Correct the amount a world has spent
     Correct(correct::Args),
     /// Remove a world
     Remove(remove::Args),
@@ -69,7 +69,7 @@ enum Command {
     Rm(rm::Args),
     /// Show how much a world holds, by folder
     Du(du::Args),
-    /// Clear away what a world no longer keeps
+    /// Remove files past their retention, and leftovers
     Gc(gc::Args),
 }
 

@@ -4,9 +4,9 @@ use serde_json::Value;
 use wharf_vocab::{AskKind, AskOutcome, Executed, Level, RunStatus};
 use wharf_wire::rest_v1::{Ask, AttemptEvent, DecidedEvent, GapEvent, PartialEvent, Run};
 
+use crate::amount;
 use crate::moment;
-use crate::money;
-use crate::paint::Paint;
+use crate::output::Paint;
 use crate::plain;
 use crate::shape::Shape;
 
@@ -64,7 +64,7 @@ pub(super) fn decided(event: &DecidedEvent, paint: Paint) -> String {
         AskOutcome::Answered => return paint.good(&format!("answered by {by}")),
         AskOutcome::Deny => format!("denied by {by}"),
         AskOutcome::OffScript => format!("answered off script by {by}"),
-        AskOutcome::Expired => "nobody answered in time".to_owned(),
+        AskOutcome::Expired => "no answer in time".to_owned(),
         AskOutcome::Withdrawn => "the ask was withdrawn".to_owned(),
         said @ (AskOutcome::Declined | AskOutcome::Cancelled) => format!("{said} by {by}"),
     };
@@ -111,10 +111,10 @@ pub(super) fn finished(run: &Run, paint: Paint) -> String {
     let took = took.map(|took| format!(" after {took}")).unwrap_or_default();
     let mut text = format!("{}{took}", run.status);
     if run.cost_micro > 0 {
-        text = format!("{text}, cost {}", money::dollars(run.cost_micro));
+        text = format!("{text}, cost {}", amount::dollars(run.cost_micro));
     }
     if let Some(would) = run.would_cost_micro.filter(|would| *would > 0) {
-        text = format!("{text}, would have cost {}", money::dollars(would));
+        text = format!("{text}, would have cost {}", amount::dollars(would));
     }
     if let Some(error) = &run.error {
         let (message, code) = (plain::line(&error.message), plain::line(&error.code));

@@ -11,7 +11,7 @@ pub(super) fn trouble(what: &str, path: &Path, error: &io::Error) -> Fault {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             let message = format!(
-                "The disk has no room left for {path}; make room and try again. What is there is \
+                "The disk is full: {path} cannot be written; free some space and try again. What is there is \
                  not a complete backup."
             );
             Fault::new(Code::BackupFull, message)
@@ -30,8 +30,8 @@ pub(super) fn damaged(what: &str) -> Fault {
 /// The folder holds no backup that was ever completed.
 pub(super) fn incomplete(dir: &Path) -> Fault {
     let message = format!(
-        "{} holds no complete backup: it was broken off. Make it again with --incremental, which \
-         goes on with what is there.",
+        "{} does not hold a complete backup: it was interrupted. Continue with --incremental, which \
+         resumes it.",
         dir.display()
     );
     Fault::new(Code::BackupIncomplete, message)

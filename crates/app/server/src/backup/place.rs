@@ -56,9 +56,7 @@ impl Place {
             let message = if names.iter().any(|name| name == HEAD) {
                 format!("{shown} holds a backup already; --incremental brings it up to date.")
             } else {
-                format!(
-                    "{shown} holds a backup that was broken off; --incremental goes on with it."
-                )
+                format!("{shown} holds an interrupted backup; --incremental resumes it.")
             };
             return Err(occupied(message));
         }

@@ -114,7 +114,7 @@ fn make_room(home: &Home, replace: bool) -> Result<Option<PathBuf>, Fault> {
     }
     if !replace {
         let message = format!(
-            "The home {} is not empty; choose another with --home, or put it aside with --replace.",
+            "The home {} is not empty; choose another with --home, or move it aside with --replace.",
             path.display()
         );
         return Err(occupied(message));
@@ -188,7 +188,7 @@ impl Work<'_> {
         let failed = |error: io::Error| trouble("write", &path, &error);
         if path.exists() {
             let message = format!(
-                "The configuration in the backup names the database {}, which is there already; \
+                "The configuration in the backup names the database {}, which already exists; \
                  move it away first.",
                 path.display()
             );

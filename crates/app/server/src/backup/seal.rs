@@ -38,7 +38,7 @@ impl Key {
     pub fn make(path: &Path) -> Result<(), Fault> {
         if path.symlink_metadata().is_ok() {
             let message = format!(
-                "{} is there already, and a key that was replaced opens nothing any more; choose \
+                "{} already exists, and backups made with a key that is replaced cannot be read; choose \
                  another name.",
                 path.display()
             );
@@ -47,7 +47,7 @@ impl Key {
         let write = || {
             let path = std::path::absolute(path)?;
             let key = Zeroizing::new(secrets::random::<32>()?);
-            let text = Zeroizing::new(format!("{KEY_WORD} {}\n", secrets::hex(&*key)));
+            let text = Zeroizing::new(format!("{KEY_WORD} {}\n", hex::encode(*key)));
             files::replace(&path, text.as_bytes())
         };
         write().map_err(|error| trouble("write", path, &error))
@@ -64,7 +64,7 @@ impl Key {
         key.map(|key| Self(Zeroizing::new(key))).ok_or_else(|| {
             let path = path.display();
             let hint = "make one with: wharf backup key FILE";
-            wrong_key(format!("{path} is no key for backups; {hint}"))
+            wrong_key(format!("{path} is not a key for backups; {hint}"))
         })
     }
 

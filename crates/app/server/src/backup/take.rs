@@ -176,7 +176,7 @@ fn check_database(home: &Home, copy: &Path, anchors: &[(String, Vec<u8>)]) -> Re
     let found = wharf_store_sqlite::integrity_check(copy);
     let found = found.map_err(|error| fault::of_store(&error))?;
     if let Some(first) = found.first() {
-        let message = format!("{first} A backup of it would be no use; see `wharf doctor`.");
+        let message = format!("{first} A backup of it would be useless; see `wharf doctor`.");
         return Err(Fault::new(Code::StoreCorrupt, message));
     }
     if let Some(finding) = audit::first_finding(home, copy, anchors)? {

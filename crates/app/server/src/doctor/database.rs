@@ -7,7 +7,7 @@ use crate::{Home, audit, fault, migrate};
 
 pub(super) fn checks(home: &Home, path: &Path) -> Vec<Check> {
     if !path.exists() {
-        return vec![Check::ok("database", "there is none yet; `wharf up` makes it")];
+        return vec![Check::ok("database", "there is none yet; `wharf up` creates it")];
     }
     let versions = versions(home);
     if versions.verdict == super::Verdict::Fail {

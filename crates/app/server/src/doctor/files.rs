@@ -193,8 +193,8 @@ fn leftovers(folder: &ObjectFolder, database: &Path, records: &[FileRecord]) -> 
         _ => Check::warn(
             LEFTOVERS,
             format!(
-                "{count} objects with {bytes} bytes are on no record, {old} of them for more than \
-                 a day; `wharf worlds gc WORLD` clears them away, and so does a core every hour"
+                "{count} objects with {bytes} bytes are not recorded, {old} of them for more than \
+                 a day; `wharf worlds gc WORLD` removes them, and so does a core every hour"
             ),
         ),
     }

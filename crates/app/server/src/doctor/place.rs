@@ -25,7 +25,7 @@ pub(super) fn home(home: &Home) -> Check {
         return Check::warn(name, format!("{shown} does not exist yet; `wharf up` makes it"));
     }
     if !path.is_dir() {
-        return Check::fail(name, format!("{shown} is no folder; choose another with --home"));
+        return Check::fail(name, format!("{shown} is not a folder; choose another with --home"));
     }
     if crate::backup::was_broken_off(home) {
         let text = format!("{shown} was not restored to the end; remove it and restore it again");
@@ -62,13 +62,13 @@ pub(super) fn permissions(home: &Home) -> Check {
         let text = format!("{path} can be looked into by other accounts; run: chmod go-rwx {path}");
         return Check::warn(name, text);
     }
-    Check::ok(name, "nobody else can look into the home")
+    Check::ok(name, "the home is private")
 }
 
 pub(super) fn disk(home: &Home) -> Check {
     let name = "disk";
     let Ok(room) = statvfs(home.path()) else {
-        return Check::warn(name, "how much room is left cannot be told");
+        return Check::warn(name, "the free space is unknown");
     };
     let free = room.f_bavail.saturating_mul(room.f_frsize);
     let text = format!("{} MiB are free", free / MIB);

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) fn check(settings: Option<&Settings>) -> Vec<Check> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else {
-        return vec![Check::warn(NAME, "how firmly agents can be fenced in cannot be told")];
+        return vec![Check::warn(NAME, "the available sandbox is unknown")];
     };
     let tried = runtime.block_on(async {
         let launcher = ProcessLauncher::start(wharf_launcher::Options { shim_program: None });
@@ -51,7 +51,7 @@ fn limits(achieved: &Achieved) -> Check {
 
 fn verdict(achieved: &Achieved, settings: Option<&Settings>) -> Check {
     let level = achieved.level;
-    let mut text = format!("{level} can be had");
+    let mut text = format!("{level} is available");
     for note in &achieved.notes {
         text.push_str("; ");
         text.push_str(note.trim_end_matches('.'));
@@ -59,10 +59,13 @@ fn verdict(achieved: &Achieved, settings: Option<&Settings>) -> Check {
     let least = settings.and_then(|settings| settings.sandbox_min);
     let wanted = settings.map_or(SandboxLevel::Standard, |settings| settings.sandbox);
     if let Some(least) = least.filter(|least| level < *least) {
-        return Check::fail(NAME, format!("{text}; no agent starts, because {least} is the least"));
+        return Check::fail(
+            NAME,
+            format!("{text}; no agent starts, because the minimum is {least}"),
+        );
     }
     if level < wanted {
-        return Check::warn(NAME, format!("{text}; {wanted} is wanted"));
+        return Check::warn(NAME, format!("{text}; the configuration asks for {wanted}"));
     }
     Check::ok(NAME, text)
 }
@@ -95,7 +98,7 @@ mod tests {
         };
         let check = verdict(&achieved(SandboxLevel::Standard), None);
         assert_eq!(check.verdict, Verdict::Ok);
-        assert_eq!(check.text, "standard can be had; There is no Landlock");
+        assert_eq!(check.text, "standard is available; There is no Landlock");
         assert_eq!(verdict(&achieved(SandboxLevel::Basic), None).verdict, Verdict::Warn);
         let dir = tempfile::tempdir().expect("a folder");
         std::fs::write(dir.path().join("wharf.toml"), "[agents]\nsandbox_min = \"standard\"\n")

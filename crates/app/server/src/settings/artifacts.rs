@@ -64,7 +64,7 @@ impl Artifacts {
             Place::Files { listen, tls: None } if !listen.ip().is_loopback() && !behind_proxy => {
                 Err(invalid(format!(
                     "[artifacts] listen {listen} can be reached from other machines; set tls_cert \
-                     and tls_key, or start with --behind-proxy when something in front takes care \
+                     and tls_key, or start with --behind-proxy if something in front provides \
                      of TLS."
                 )))
             }

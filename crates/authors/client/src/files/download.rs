@@ -141,7 +141,7 @@ impl<'a> Download<'a> {
                 }
                 // The writer has failed; `finish` says why.
                 Ok(false) => return (Ok(()), incoming),
-                Ok(true) => Error::new(Code::CoreUnreachable, "the core stopped half-way"),
+                Ok(true) => Error::new(Code::CoreUnreachable, "the core stopped halfway"),
                 Err(error) => error,
             };
             if incoming.bytes > before {

@@ -6,11 +6,11 @@ use serde_json::Value;
 use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::{AddAgent, Agent};
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
-use crate::{folder, plain, table};
+use crate::{inputs, plain, table};
 
 use super::words;
 
@@ -21,8 +21,8 @@ Examples:
   wharf agents add ./hello
   wharf agents add /srv/agents/hello --json
 
-The folder holds opensentience.agent.json. Adding reads it and runs nothing. Add it again when it
-has changed; then it needs a new approval.")]
+The folder holds opensentience.agent.json. Adding reads it and runs nothing. Add it again after a
+change; it then needs a new approval.")]
 pub(crate) struct Args {
     /// The folder with the agent's manifest, on the core's machine
     #[arg(value_name = "DIR")]
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 /// Adds the agent, and shows what it asks for.
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
-    let body = AddAgent { folder: folder::absolute(&args.folder)? };
+    let body = AddAgent { folder: inputs::absolute_path(&args.folder)? };
     let client = context.client()?;
     let raw: Value = client.agents().add(&body).raw().await?;
     if output.is_json() {

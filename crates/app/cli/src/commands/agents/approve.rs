@@ -4,10 +4,10 @@ use serde_json::Value;
 use wharf_vocab::{Isolation, ProviderState, SandboxLevel};
 use wharf_wire::rest_v1::{Agent, ApproveAgent};
 
+use crate::cli::Context;
 use crate::commands::choices;
 use crate::commands::providers::limits;
 use crate::commands::tools::diff;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
@@ -24,23 +24,23 @@ Examples:
   wharf agents approve hello --permission 'filesystem:read:/srv/data/**' --sandbox strict
   wharf agents approve hello --all --isolation run --memory 256Mi --rate 60/minute
 
-A permission may be narrower than what the manifest asks for. An approval counts for the manifest
+A permission may be narrower than the one the manifest asks for. An approval is for the manifest
 and the files as they are now, and replaces an earlier one.")]
 #[command(override_usage = "wharf agents approve <AGENT> <--all|--permission <P>...> [OPTIONS]")]
 #[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct Args {
     /// The agent's id, or a unique beginning or end of it
     agent: String,
-    /// Everything it asks for
+    /// Approve everything it asks for
     #[arg(long, group = "what")]
     all: bool,
-    /// This permission and no others; repeat it for more
+    /// Approve only this permission; may be repeated
     #[arg(long = "permission", value_name = "P", num_args = 1.., group = "what")]
     permissions: Vec<String>,
-    /// How firmly it is fenced in [default: what the core is set to, else standard]
+    /// The sandbox it runs in [default: as the core is configured, else standard]
     #[arg(long, value_parser = choices::sandbox())]
     sandbox: Option<SandboxLevel>,
-    /// Which runs share a process [default: what the manifest says, else shared]
+    /// Which runs share a process [default: as the manifest says, else shared]
     #[arg(long, value_parser = choices::isolation())]
     isolation: Option<Isolation>,
     #[command(flatten)]
@@ -81,7 +81,7 @@ fn text_of(agent: &Agent, output: Output) -> String {
     if let Some(tool) = agent.quarantined.first() {
         let tool = plain::line(tool);
         text.push_str(&format!(
-            "tools that changed are not taken on by this; take one on with\n  \
+            "changed tools need their own approval; approve one with\n  \
              wharf tools approve {tool}\n"
         ));
     }

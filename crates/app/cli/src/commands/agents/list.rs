@@ -2,7 +2,7 @@
 
 use wharf_wire::rest_v1::Agent;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::table::{self, Table};

@@ -1,12 +1,13 @@
 //! `wharf agents logs`.
 
+use wharf_client::Client;
+
+use crate::cli::Context;
 use crate::commands::providers::logs;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::plain;
-use wharf_client::Client;
 
 use super::{steer, words};
 
@@ -15,10 +16,10 @@ use super::{steer, words};
 #[command(after_help = "\
 Examples:
   wharf agents logs hello
-  wharf agents logs hello -n 50 -f     stay until its process ends
+  wharf agents logs hello -n 50 -f     follow until its process ends
   wharf agents logs hello --json
 
-Lines are marked by who wrote them: out and err are the agent's, log is the core's own.")]
+Each line is marked with its source: out and err are the agent's, log is the core's own.")]
 pub(crate) struct Args {
     /// The agent's id, or a unique beginning or end of it
     agent: String,

@@ -3,24 +3,24 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
+use wharf_client::Client;
 use wharf_wire::rest_v1::{AddAgent, FoundAgent, FoundAgents, ScanAgents};
 
+use crate::cli::Context;
 use crate::commands::providers::words;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
-use crate::{folder, plain, table};
-use wharf_client::Client;
+use crate::{inputs, plain, table};
 
 /// What `wharf agents scan` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   wharf agents scan ~/agents
-  wharf agents scan ~/agents --add      add what was found; nothing is approved by it
+  wharf agents scan ~/agents --add      add what was found, without approving it
 
-Nothing that lies there is run.")]
+Nothing is run.")]
 pub(crate) struct Args {
     /// The folder to look below, on the core's machine
     #[arg(value_name = "DIR")]
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let client = context.client()?;
-    let body = ScanAgents { folder: folder::absolute(&args.folder)? };
+    let body = ScanAgents { folder: inputs::absolute_path(&args.folder)? };
     let raw: Value = client.agents().scan(&body).raw().await?;
     let found: FoundAgents = table::typed(raw.clone())?;
     let added = if args.add { add(&client, &found).await? } else { Vec::new() };

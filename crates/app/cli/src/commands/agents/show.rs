@@ -4,9 +4,9 @@ use serde_json::Value;
 use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::Agent;
 
+use crate::cli::Context;
 use crate::commands::providers::{limits, words as shared};
 use crate::commands::tools::diff;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::moment;

@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::time::Instant;
+use wharf_client::{Agents, Call, Client};
 use wharf_vocab::Code;
 use wharf_vocab::ProviderState;
 use wharf_wire::rest_v1::Agent;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::spinner::Spinner;
-use crate::{duration, plain, table};
-use wharf_client::{Agents, Call, Client};
+use crate::{amount, plain, table};
 
 use super::{steer, words};
 
@@ -27,7 +27,7 @@ Examples:
   wharf agents start hello
   wharf agents start hello --detach     do not wait until it runs
 
-Exit code 1 if it does not come up; its log says more.")]
+Exit code 1 if it does not start; see its log.")]
 pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
@@ -40,7 +40,7 @@ Examples:
   wharf agents restart hello
   wharf agents restart hello --timeout 2m
 
-Exit code 1 if it does not come up; its log says more.")]
+Exit code 1 if it does not start; see its log.")]
 pub(crate) struct RestartArgs {
     #[command(flatten)]
     target: Target,
@@ -51,11 +51,11 @@ pub(crate) struct RestartArgs {
 struct Target {
     /// The agent's id, or a unique beginning or end of it
     agent: String,
-    /// Return at once
+    /// Do not wait
     #[arg(long)]
     detach: bool,
     /// How long to wait until it runs, such as 30s or 5m
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "60s")]
+    #[arg(long, value_name = "DURATION", value_parser = amount::duration, default_value = "60s")]
     timeout: Duration,
 }
 

@@ -5,8 +5,8 @@ use wharf_client::{Agents, Call, Client};
 use wharf_vocab::Code;
 use wharf_wire::rest_v1::Agent;
 
-use crate::commands::providers::pick::{Kind, pick};
-use crate::context::Context;
+use crate::cli::Context;
+use crate::commands::providers::{Kind, pick};
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::spinner::Spinner;

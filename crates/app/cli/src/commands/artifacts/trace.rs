@@ -6,12 +6,12 @@ use serde_json::Value;
 use wharf_client::RemoteFile;
 use wharf_wire::rest_v1::{Artifact, Trace, TraceStep};
 
+use crate::cli::Context;
 use crate::commands::worlds::short;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::paint::Paint;
-use crate::{moment, plain, size, table};
+use crate::output::Paint;
+use crate::{amount, moment, plain, table};
 
 /// What `wharf artifacts trace` takes.
 #[derive(Debug, clap::Args)]
@@ -20,7 +20,8 @@ Examples:
   wharf artifacts trace lab /out/small.jpg
   wharf artifacts trace lab /@r1/state.json --json
 
-Who wrote it and from what; who read it and what came of that. Removed files can be traced, too.")]
+Shows the run that wrote it and its inputs, and the runs that read it and their outputs. Removed
+files can be traced too.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
@@ -59,7 +60,7 @@ fn tree(trace: &Trace, paint: Paint) -> String {
     parts.push(Branch { text: never.to_owned(), below: read });
     draw(&parts, "", &mut text);
     if trace.cut {
-        text.push_str("there is more than is shown\n");
+        text.push_str("there is more than shown here\n");
     }
     text
 }
@@ -76,7 +77,7 @@ fn writing(file: &Artifact, made_from: &[TraceStep]) -> Branch {
         None => "put by hand".to_owned(),
     };
     let gone = match file.gone_at {
-        Some(at) => format!(", gone since {}", moment::clock(at)),
+        Some(at) => format!(", removed {}", moment::clock(at)),
         None => String::new(),
     };
     let text = format!("{}{who}: {}{gone}", at(file), facts(file));
@@ -110,7 +111,7 @@ fn as_key(file: &Artifact) -> String {
 
 fn facts(file: &Artifact) -> String {
     let hash = file.b3.as_deref().map(|hash| format!(", b3 {}", short(hash))).unwrap_or_default();
-    format!("{}{hash}", size::about(file.bytes))
+    format!("{}{hash}", amount::about(file.bytes))
 }
 
 fn draw(branches: &[Branch], before: &str, text: &mut String) {

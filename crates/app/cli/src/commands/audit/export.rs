@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use wharf_client::{Audit, Client};
 use wharf_vocab::limits::PAGE_ITEMS_MAX;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use wharf_client::{Audit, Client};
 
 /// What `wharf audit export` takes.
 #[derive(Debug, clap::Args)]
@@ -18,7 +18,7 @@ Examples:
   wharf audit export > audit.jsonl
   wharf audit export --out audit.jsonl")]
 pub(crate) struct Args {
-    /// The file to write; standard output when absent
+    /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use serde_json::Value;
+use wharf_client::{Audit, Client};
 use wharf_wire::rest_v1::AuditRecord;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::{moment, plain, table};
-use wharf_client::{Audit, Client};
 
 const REFRESH: Duration = Duration::from_secs(1);
 
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(short = 'n', long = "lines", value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Stay and show new records as they are written
+    /// Keep showing new records as they are written
     #[arg(short, long)]
     follow: bool,
 }

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::{Watcher, key_of, warn_of_missing};
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::{local, moment, plain, size};
+use crate::{amount, local, moment, plain};
 
 /// What `wharf backup verify` takes.
 #[derive(Debug, clap::Args)]
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit> {
         output.line(&format!("{verdict}: {} findings", found.findings.len()))?;
         return Ok(exit);
     }
-    let (objects, bytes, files) = (found.objects, size::about(found.bytes), found.files);
+    let (objects, bytes, files) = (found.objects, amount::about(found.bytes), found.files);
     let kept = if found.by_reference { ", kept in the S3 and not read" } else { "" };
     let encrypted = if found.encrypted { ", encrypted" } else { "" };
     output.line(&format!(

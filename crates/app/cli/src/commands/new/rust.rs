@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::name::Kind;
 use super::project::{Project, Words};
 use crate::failure::{Failure, Result};
-use crate::folder;
+use crate::inputs;
 
 /// Where a clone has the SDK.
 const SDK: &str = "crates/authors/sdk";
@@ -68,13 +68,13 @@ pub(super) fn add(project: &mut Project, kind: Kind, words: &Words) {
 pub(super) fn dependency(given: Option<&Path>) -> Result<String> {
     let clone = match given {
         Some(given) => Some(sdk_of(given).ok_or_else(|| {
-            Failure::usage(format!("{} is no clone of Wharf: it has no {SDK}", given.display()))
+            Failure::usage(format!("{} is not a clone of Wharf: it has no {SDK}", given.display()))
         })?),
         None => std::env::current_exe().ok().and_then(|program| around(&program)),
     };
     match clone {
         Some(path) => {
-            let text = folder::canonical(&path)?;
+            let text = inputs::canonical_path(&path)?;
             Ok(format!("path = {}", quoted(&text)))
         }
         None => Ok(format!("version = {}", quoted(env!("CARGO_PKG_VERSION")))),

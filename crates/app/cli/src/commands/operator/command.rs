@@ -67,7 +67,7 @@ pub(super) fn read(line: &str) -> Result<Command, String> {
         "fail" => Command::Fail { req: needed()?, reason: reason() },
         "halt" => Command::Halt { req: needed()?, reason: reason() },
         "quit" | "exit" => Command::Quit,
-        other => return Err(format!("{other:?} is no command; there are: {HELP}")),
+        other => return Err(format!("{other:?} is not a command; the commands are: {HELP}")),
     })
 }
 

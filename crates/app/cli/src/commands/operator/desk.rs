@@ -136,7 +136,7 @@ impl Desk {
                 self.decide(req_id, true, None)
             }
             CoreMessage::HookBefore { .. } if self.rules.deny_all => {
-                self.decide(req_id, false, Some("this seat lets nothing pass".to_owned()))
+                self.decide(req_id, false, Some("this seat denies everything".to_owned()))
             }
             CoreMessage::Spawn { agent, .. } => {
                 let command = command::command_for(&self.rules.execute, agent);
@@ -202,7 +202,7 @@ impl Desk {
     /// Answers a question.
     pub(super) fn answer(&mut self, req_id: &str, value: Value) -> Result<()> {
         if self.question(req_id).is_none() {
-            return self.mismatch(req_id, "is no question");
+            return self.mismatch(req_id, "is not a question");
         }
         self.reply(OperatorMessage::Answer { req_id: req_id.to_owned(), value }, "answered")
     }

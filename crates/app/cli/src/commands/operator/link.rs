@@ -13,6 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use wharf_client::{Client, Error};
 use wharf_vocab::Code;
 use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_wire::operator_v1::{CoreMessage, OperatorMessage, Seat, close};
@@ -20,7 +21,6 @@ use wharf_wire::rest_v1::ErrorBody;
 
 use super::seat::{Taken, bearer};
 use crate::failure::Failure;
-use wharf_client::{Client, Error};
 
 /// Largest message that is read.
 const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -120,7 +120,7 @@ async fn taken_away(client: &Client, taken: &Taken, why: &str) -> Option<Failure
     let seat = seat_of(&client, request.headers(bearer(&taken.token).ok()?)).await;
     match seat {
         Ok(seat) if seat.connected => {
-            let message = format!("the seat is not ours any more: {why}");
+            let message = format!("the seat was taken over: {why}");
             Some(Failure::failed(Code::SeatNotFound, message))
         }
         Err(error) if !error.is_outage() => Some(error.into()),
@@ -135,7 +135,7 @@ async fn seat_of(client: &Client, request: reqwest::RequestBuilder) -> wharf_cli
 
 async fn open(client: &Client, taken: &Taken) -> wharf_client::Result<Socket> {
     let client = client.found_again()?;
-    let broken = || Error::new(Code::CoreUnreachable, "the core broke off the connection");
+    let broken = || Error::new(Code::CoreUnreachable, "the core closed the connection");
     let path = ["v1", "operators", taken.sid.as_str(), "ws"];
     let key = generate_key();
     let mut headers = bearer(&taken.token)?;

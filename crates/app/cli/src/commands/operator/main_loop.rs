@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
+use wharf_client::Client;
 use wharf_vocab::Code;
 
 use super::Args;
@@ -23,7 +24,6 @@ use crate::failure::{Failure, Result};
 use crate::form::Form;
 use crate::output::Output;
 use crate::plain;
-use wharf_client::Client;
 
 /// How long workers and the last words to the core may take when somebody leaves.
 const FAREWELL: Duration = Duration::from_secs(10);

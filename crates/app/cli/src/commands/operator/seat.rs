@@ -6,6 +6,7 @@ use std::path::Path;
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use serde_json::json;
+use wharf_client::Client;
 use wharf_vocab::Code;
 use wharf_wire::operator_v1::{NewSeat, SeatMade};
 
@@ -13,7 +14,6 @@ use super::Args;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::plain;
-use wharf_client::Client;
 
 /// A seat that is sat on.
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ pub(super) async fn leave(
     match given_up {
         Err(failure) if failure.is(Code::SeatNotFound) => Ok(()),
         Err(failure) if failure.is_outage() => {
-            output.note("the core is away, so the seat was not given up; it expires by itself");
+            output.note("the core is away, so the seat was not closed; it expires by itself");
             Ok(())
         }
         other => Ok(other?),

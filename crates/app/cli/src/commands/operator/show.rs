@@ -125,7 +125,7 @@ pub(super) fn words(number: Option<usize>, message: &CoreMessage) -> String {
         CoreMessage::HookAfter { agent, result, .. } => {
             format!("{agent} ended: {}", plain::cut(&result.to_string(), 400))
         }
-        CoreMessage::Cancel { reason, .. } => format!("#{n} needs nobody any more: {reason}"),
+        CoreMessage::Cancel { reason, .. } => format!("#{n} was withdrawn: {reason}"),
         CoreMessage::Error { code, message, .. } => {
             let which = number.map(|n| format!("#{n}: ")).unwrap_or_default();
             format!("{which}{message} [{code}]")

@@ -6,35 +6,35 @@ use std::time::Duration;
 use wharf_vocab::Keeping;
 use wharf_wire::rest_v1::{AgentLimits, Rate};
 
-use crate::{duration, size};
+use crate::amount;
 
 /// The limits as options.
 #[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "Limits; the manifest's hold where they are stricter")]
+#[command(next_help_heading = "Limits (the manifest's apply where they are stricter)")]
 pub(crate) struct LimitArgs {
-    /// Calls under way at once
+    /// Concurrent calls
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     calls: Option<u32>,
-    /// Calls in a time, such as 60/minute
-    #[arg(long, value_name = "RATE", value_parser = size::parse_rate)]
+    /// Calls per time, such as 60/minute
+    #[arg(long, value_name = "RATE", value_parser = amount::rate)]
     rate: Option<Rate>,
     /// How long one call may run
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = amount::duration)]
     call_time: Option<Duration>,
     /// Memory of all its processes together, such as 256Mi
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     memory: Option<u64>,
     /// Processor time of all its processes together
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    #[arg(long, value_name = "DURATION", value_parser = amount::duration)]
     cpu_time: Option<Duration>,
-    /// Processes and threads at once
+    /// Concurrent processes and threads
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     processes: Option<u64>,
     /// Open files of each process
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     open_files: Option<u64>,
     /// Bytes in its own folders, such as 100Mi
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     disk: Option<u64>,
 }
 
@@ -44,9 +44,9 @@ impl LimitArgs {
         let limits = AgentLimits {
             calls_max: self.calls,
             rate: self.rate,
-            call_ms: self.call_time.map(duration::ms),
+            call_ms: self.call_time.map(amount::ms),
             memory_bytes: self.memory,
-            cpu_ms: self.cpu_time.map(duration::ms),
+            cpu_ms: self.cpu_time.map(amount::ms),
             processes: self.processes,
             open_files: self.open_files,
             disk_bytes: self.disk,
@@ -86,10 +86,10 @@ pub(crate) fn words(limits: &AgentLimits) -> String {
         if ms.is_multiple_of(1_000) { format!("{}s", ms / 1_000) } else { format!("{ms}ms") }
     };
     let bytes =
-        |name: &str, bytes: Option<u64>| bytes.map(|b| format!("{name} {}", size::shown(b)));
+        |name: &str, bytes: Option<u64>| bytes.map(|b| format!("{name} {}", amount::shown(b)));
     let parts = [
         limits.calls_max.map(|calls| format!("{calls} calls at once")),
-        limits.rate.map(size::rate_shown),
+        limits.rate.map(amount::rate_shown),
         limits.call_ms.map(|ms| format!("calls of {}", time(ms))),
         bytes("inputs", limits.input_bytes),
         bytes("outputs", limits.output_bytes),

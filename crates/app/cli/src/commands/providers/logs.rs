@@ -6,8 +6,7 @@ use wharf_vocab::{LogSource, limits};
 use wharf_wire::rest_v1::{AgentLogLine, Page};
 
 use crate::failure::Result;
-use crate::output::Output;
-use crate::paint::Paint;
+use crate::output::{Output, Paint};
 use crate::{moment, plain, table};
 
 /// Which lines of a log.
@@ -18,7 +17,7 @@ pub(crate) struct LogArgs {
     #[arg(default_value_t = limits::LOG_LINES_SHOWN_DEFAULT as u64)]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=limits::LOG_LINES_SHOWN_MAX as u64))]
     pub(crate) lines: u64,
-    /// Stay and show new lines as they come, until the process ends
+    /// Keep showing new lines until the process ends
     #[arg(short, long)]
     pub(crate) follow: bool,
 }

@@ -7,7 +7,7 @@ use wharf_wire::rest_v1::{AgentLimits, AgentPermission, AgentWish};
 
 use crate::output::Output;
 use crate::table::Table;
-use crate::{plain, size};
+use crate::{amount, plain};
 
 use super::limits;
 
@@ -72,7 +72,7 @@ fn typed(wish: &AgentWish) -> String {
 /// How much of what is wished for, with its unit.
 fn amount(wish: &AgentWish, number: &str) -> String {
     match wish.what.rsplit_once('_') {
-        Some((_, "bytes")) => number.parse().map_or_else(|_| number.to_owned(), size::shown),
+        Some((_, "bytes")) => number.parse().map_or_else(|_| number.to_owned(), amount::shown),
         Some((_, "ms")) => format!("{number}ms"),
         _ => number.to_owned(),
     }
@@ -110,7 +110,7 @@ pub(crate) fn how_to_approve(command: &str, all: &str, asked: &[String]) -> Stri
     let mut text = format!("approve it with\n  {command}{all}\n");
     if let [first, _, ..] = asked {
         let first = plain::line(first);
-        text.push_str(&format!("or only a part of it\n  {command} --permission '{first}'\n"));
+        text.push_str(&format!("or only some of it\n  {command} --permission '{first}'\n"));
     }
     text
 }

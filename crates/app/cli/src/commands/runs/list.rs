@@ -4,13 +4,13 @@ use wharf_client::RunFilter;
 use wharf_vocab::RunStatus;
 use wharf_wire::rest_v1::Run;
 
+use crate::cli::Context;
 use crate::commands::choices;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::table::{self, Table};
-use crate::{moment, money};
+use crate::{amount, moment};
 
 /// What `wharf runs list` takes.
 #[derive(Debug, clap::Args)]
@@ -26,13 +26,13 @@ pub(crate) struct Args {
     /// Only runs of this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Only runs that stand there
+    /// Only runs with this status
     #[arg(long, value_parser = choices::status())]
     status: Option<RunStatus>,
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// All there are
+    /// No limit
     #[arg(long)]
     all: bool,
 }
@@ -73,7 +73,8 @@ fn table_of(runs: &[Run], output: Output) -> Table {
             Some(ended) => moment::between(run.created_at, ended),
             None => moment::since(run.created_at),
         };
-        let cost = if run.cost_micro == 0 { String::new() } else { money::dollars(run.cost_micro) };
+        let cost =
+            if run.cost_micro == 0 { String::new() } else { amount::dollars(run.cost_micro) };
         let cells = [
             run.run_id.as_str(),
             &run.tool,

@@ -7,12 +7,12 @@ use serde_json::Value;
 use wharf_vocab::{AskKind, WaitKind};
 use wharf_wire::rest_v1::{Receipt, Run};
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::table::{self, Table};
-use crate::{moment, money, size};
+use crate::{amount, moment};
 
 /// What `wharf runs show` takes.
 #[derive(Debug, clap::Args)]
@@ -52,7 +52,7 @@ fn receipt_of(receipt: &Receipt) -> String {
         text.push_str(&format!(", {} of processor time", moment::length_of(cpu_ms)));
     }
     if receipt.bytes_in > 0 || receipt.bytes_out > 0 {
-        let (read, wrote) = (size::about(receipt.bytes_in), size::about(receipt.bytes_out));
+        let (read, wrote) = (amount::about(receipt.bytes_in), amount::about(receipt.bytes_out));
         text.push_str(&format!(", {read} of files read, {wrote} written"));
     }
     text
@@ -63,11 +63,11 @@ pub(crate) fn money_warnings(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
     let Some(receipt) = &run.receipt else { return lines };
     if receipt.over_hold {
-        let (cost, held) = (money::dollars(receipt.cost_micro), run.hold_micro.unwrap_or(0));
+        let (cost, held) = (amount::dollars(receipt.cost_micro), run.hold_micro.unwrap_or(0));
         let held = held.saturating_mul(u64::from(run.attempt));
         let held = match held {
             0 => "nothing was held for it".to_owned(),
-            held => format!("{} was held for it", money::dollars(held)),
+            held => format!("{} was held for it", amount::dollars(held)),
         };
         lines.push(format!("warning: the run cost {cost}, and {held}"));
     }
@@ -85,21 +85,21 @@ pub(crate) fn money_warnings(run: &Run) -> Vec<String> {
 /// What a run cost beside what was set aside for its attempts.
 fn cost_of(run: &Run) -> String {
     if let Some(would) = run.would_cost_micro {
-        return format!("nothing; it would have been {}", money::dollars(would));
+        return format!("nothing; it would have been {}", amount::dollars(would));
     }
-    let cost = money::dollars(run.cost_micro);
+    let cost = amount::dollars(run.cost_micro);
     let held = run.held_micro.unwrap_or(0);
     if held > 0 {
-        return format!("{cost} so far, {} held", money::dollars(held));
+        return format!("{cost} so far, {} held", amount::dollars(held));
     }
     let hold = run.hold_micro.unwrap_or(0).saturating_mul(u64::from(run.attempt));
     match hold {
         0 if run.cost_micro == 0 || run.hold_micro.is_none() => cost,
         0 => format!("{cost}, nothing was held for it"),
         hold if run.cost_micro > hold => {
-            format!("{cost}, more than the {} held for it", money::dollars(hold))
+            format!("{cost}, more than the {} held for it", amount::dollars(hold))
         }
-        hold => format!("{cost} of {} held", money::dollars(hold)),
+        hold => format!("{cost} of {} held", amount::dollars(hold)),
     }
 }
 

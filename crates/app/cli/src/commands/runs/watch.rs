@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wharf_client::{Follower, Update};
 use wharf_vocab::RunStatus;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::render::{Renderer, connection};

@@ -6,11 +6,11 @@ use serde_json::Value;
 use wharf_vocab::{Code, Verb};
 use wharf_wire::rest_v1::{CreateToken, Token};
 
+use crate::cli::Context;
 use crate::commands::choices;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::{duration, plain, table};
+use crate::{amount, plain, table};
 
 /// What `wharf token create` takes.
 #[derive(Debug, clap::Args)]
@@ -23,24 +23,24 @@ Examples:
 
 Verbs: run (start and cancel runs), read (look), answer (questions), approve (decide approvals),
 operate (start and stop agents, read their logs), admin (everything else).
-The token goes to standard output, this once; what it is good for to standard error.")]
+The token is printed once, to standard output; what it allows goes to standard error.")]
 pub(crate) struct Args {
-    /// What may be done with it
+    /// What the token allows
     #[arg(long = "verb", required = true, value_delimiter = ',', value_parser = choices::verb())]
     verbs: Vec<Verb>,
-    /// Only in this world; repeat it for more [default: all worlds]
+    /// Only in this world; may be repeated [default: all worlds]
     #[arg(long = "world", value_name = "W", value_delimiter = ',')]
     worlds: Vec<String>,
-    /// Only with tools that fit, such as llm/* or */echo; repeat it for more [default: all tools]
+    /// Only tools that match, such as llm/* or */echo; may be repeated [default: all tools]
     #[arg(long = "tool", value_name = "PATTERN", value_delimiter = ',')]
     tools: Vec<String>,
-    /// How long it is good, such as 8h or 30d [default: for ever]
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    /// How long it is valid, such as 8h or 30d [default: forever]
+    #[arg(long, value_name = "DURATION", value_parser = amount::duration)]
     ttl: Option<Duration>,
     /// The most its runs may cost, in millionths of a dollar; needs exactly one --world
     #[arg(long, value_name = "N")]
     budget_micro: Option<u64>,
-    /// It is a person's own, who may decide what is left to people
+    /// It is a person's token, which may decide what is reserved for people
     #[arg(long)]
     person: bool,
     /// What it is for
@@ -59,7 +59,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
         verbs: args.verbs,
         worlds: worlds.filter(|worlds: &Vec<_>| !worlds.is_empty()),
         tools: some(args.tools),
-        ttl_ms: args.ttl.map(duration::ms),
+        ttl_ms: args.ttl.map(amount::ms),
         expires_at: None,
         budget_micro: args.budget_micro,
         person: args.person.then_some(true),
@@ -71,7 +71,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     }
     let made: Token = table::typed(raw)?;
     let token = made.token.as_deref().ok_or_else(|| {
-        Failure::new(Code::CoreInternal, "the core made a token and did not show it")
+        Failure::new(Code::CoreInternal, "the core created a token and did not return it")
     })?;
     output.note(&text_of(&made));
     output.line(&plain::line(token))?;

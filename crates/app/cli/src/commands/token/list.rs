@@ -3,11 +3,11 @@
 use wharf_vocab::Verb;
 use wharf_wire::rest_v1::Token;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::table::{self, Table};
-use crate::{moment, money};
+use crate::{amount, moment};
 
 /// Lists all tokens.
 pub(super) async fn run(context: &Context) -> Result<Exit> {
@@ -41,7 +41,7 @@ pub(super) async fn run(context: &Context) -> Result<Exit> {
             &all(token.worlds.as_ref().map(|list| table::joined(list, " "))),
             &all(token.tools.as_ref().map(|list| list.join(" "))),
             if token.person { "yes" } else { "no" },
-            &token.budget_micro.map(money::dollars).unwrap_or_default(),
+            &token.budget_micro.map(amount::dollars).unwrap_or_default(),
             &expires.unwrap_or_else(|| "never".to_owned()),
             &token.label,
         ];

@@ -6,9 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 use wharf_vocab::Verb;
 
+use crate::amount;
+use crate::cli::Context;
 use crate::commands::choices;
-use crate::context::Context;
-use crate::duration;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::local::{Narrower, narrow_token};
@@ -24,21 +24,21 @@ Examples:
   echo \"$TOKEN\" | wharf token narrow --world lab --tool 'llm/*' --name ci
   wharf token narrow --token \"$TOKEN\" --verb run
 
-The token comes from standard input, or from --token. What is not named stays as it is; nothing
-can be added. A narrower token is never a person's, and is revoked with the one it comes from.")]
+The token is read from standard input or --token. Rights can only be removed, never added. The new
+token is never a person's, and is revoked together with the original.")]
 #[command(group = clap::ArgGroup::new("less").required(true).multiple(true))]
 pub(crate) struct Args {
     /// Only these verbs
     #[arg(long = "verb", value_delimiter = ',', value_parser = choices::verb(), group = "less")]
     verbs: Vec<Verb>,
-    /// Only in this world; repeat it for more
+    /// Only in this world; may be repeated
     #[arg(long = "world", value_name = "W", value_delimiter = ',', group = "less")]
     worlds: Vec<String>,
-    /// Only with tools that fit; repeat it for more
+    /// Only tools that match; may be repeated
     #[arg(long = "tool", value_name = "PATTERN", value_delimiter = ',', group = "less")]
     tools: Vec<String>,
-    /// Only for so long from now on
-    #[arg(long, value_name = "DURATION", value_parser = duration::parse, group = "less")]
+    /// How long it is valid from now on
+    #[arg(long, value_name = "DURATION", value_parser = amount::duration, group = "less")]
     ttl: Option<Duration>,
     /// A name for it, shown in the audit [default: a random one]
     #[arg(long, value_name = "NAME")]

@@ -4,7 +4,7 @@ use serde_json::json;
 use wharf_vocab::Code;
 use wharf_wire::rest_v1::Token;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plain;
@@ -15,8 +15,7 @@ use crate::plain;
 Examples:
   wharf token revoke g-0193a7
 
-It counts at once, also for tokens narrowed from it. A beginning of the id that only one token
-has is enough.")]
+It takes effect at once, also for tokens narrowed from it. A unique beginning of the id is enough.")]
 pub(crate) struct Args {
     /// The token's id, or its beginning; never the token itself
     id: String,
@@ -43,7 +42,7 @@ fn pick(tokens: &[Token], typed: &str) -> Result<String> {
         (Some(one), _) | (None, [one]) => Ok(one.token_id.to_string()),
         // What was typed may be a token itself, so it is not repeated.
         (None, []) => {
-            let message = "there is no token with this id; see them with: wharf token list";
+            let message = "there is no token with this id; list them with: wharf token list";
             Err(Failure::new(Code::GrantNotFound, message))
         }
         (None, several) => {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wharf_wire::rest_v1::{Keys, RotateKeys};
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::{plain, table};
@@ -12,12 +12,12 @@ use crate::{plain, table};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  wharf token rotate                tokens made so far stay good
-  wharf token rotate --drop-old     every token made so far becomes worthless
+  wharf token rotate                existing tokens stay valid
+  wharf token rotate --drop-old     every existing token becomes invalid
 
-The owner's token is none of them and stays as it is.")]
+The owner's token is not affected.")]
 pub(crate) struct Args {
-    /// Throw the older keys away, and so every token made with them
+    /// Discard older keys, which invalidates every token made with them
     #[arg(long)]
     drop_old: bool,
 }
@@ -33,7 +33,9 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         let keys: Keys = table::typed(raw)?;
         let older = keys.keys.len().saturating_sub(1);
         let current = plain::line(&keys.current);
-        output.line(&format!("{current} seals tokens from now on; {older} older keys are good"))?;
+        output.line(&format!(
+            "{current} signs tokens from now on; {older} older keys are still valid"
+        ))?;
     }
     Ok(Exit::Done)
 }

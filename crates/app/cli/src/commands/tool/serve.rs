@@ -16,12 +16,11 @@ use wharf_toolserver::worker::{Apart, ExecHandler, PythonHandler, WorkerSettings
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::run_v1::ToolName;
 
-use super::words::split;
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use crate::{duration, plain, size};
+use crate::{amount, plain};
 
 /// What `wharf tool serve` takes.
 #[derive(Debug, clap::Args)]
@@ -34,7 +33,7 @@ Examples:
   wharf tool serve --handler handler.py --listen unix:/run/my-tool.sock --artifacts ./artifacts
 
 The server answers GET /healthz and takes runs at /run. Callers on other machines need a token
-from the token file. Ctrl-C or SIGTERM lets running runs end first; a second one does not wait.")]
+from the token file. Ctrl-C or SIGTERM waits for runs in progress; a second one does not.")]
 pub(crate) struct Args {
     #[command(flatten)]
     what: What,
@@ -42,11 +41,11 @@ pub(crate) struct Args {
     /// server hands it a socket as fd:NUMBER
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     listen: Listen,
-    /// Which dialect to speak; upstream adds what older peers look for, and lets runs read the
+    /// Which dialect to speak; upstream adds what older peers expect, and lets runs read the
     /// artifacts of other runs
     #[arg(long, value_name = "NAME", default_value = "default")]
     profile: Dialect,
-    /// A file with the tokens that callers may show, one per line
+    /// A file with the tokens that callers may use, one per line
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// The certificate for encrypted connections, as PEM
@@ -59,16 +58,16 @@ pub(crate) struct Args {
     files: Files,
     #[command(flatten)]
     bounds: Bounds,
-    /// A variable that runs may see; may be given several times
+    /// A variable that runs may see; may be repeated
     #[arg(long = "env", value_name = "NAME")]
     environment: Vec<OsString>,
     /// The tool that is served, such as text/shout@1; a request that names another one is refused
     #[arg(long, value_name = "REF", value_parser = reference)]
     tool: Option<ToolId>,
-    /// What its health says is served [default: a hash of the handler]
+    /// The digest that /healthz reports [default: a hash of the handler]
     #[arg(long, value_name = "DIGEST")]
     digest: Option<String>,
-    /// What to log: error, warn, info, debug or trace
+    /// The log level: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
 }
@@ -80,7 +79,7 @@ struct What {
     /// A Python file with an `entry` function, run in a process of its own for each run
     #[arg(long, value_name = "FILE.py")]
     handler: Option<PathBuf>,
-    /// A program that is started once for each run
+    /// A program to start for each run
     #[arg(long, value_name = "CMD")]
     exec: Option<String>,
 }
@@ -88,27 +87,27 @@ struct What {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Files of runs")]
 struct Files {
-    /// Storage that runs may fetch from and write to; may be given several times
+    /// Storage that runs may read and write; may be repeated
     #[arg(long = "allow-origin", value_name = "URL")]
     origins: Vec<String>,
-    /// Let names lead to addresses of private networks
+    /// Allow names that resolve to private addresses
     #[arg(long)]
     allow_private: bool,
-    /// The folder that /artifacts/ stands for
+    /// The folder served as /artifacts/
     #[arg(long, value_name = "DIR")]
     artifacts: Option<PathBuf>,
-    /// Where each run gets a folder for its files while it goes on [default: the folder for temporary
+    /// Where each run gets a folder for its files [default: the folder for temporary
     /// files]
     #[arg(long, value_name = "DIR")]
     scratch: Option<PathBuf>,
-    /// Let no run look into the memory of another, or into its folders in --scratch and --artifacts;
-    /// it takes Landlock
+    /// Keep runs out of each other's memory, and out of their folders in --scratch and --artifacts;
+    /// needs Landlock
     #[arg(long, requires = "scratch")]
     keep_apart: bool,
     /// A proxy that all requests for files go through; env takes the one that HTTP_PROXY names
     #[arg(long, value_name = "URL")]
     proxy: Option<String>,
-    /// Certificates to trust beside the usual ones, as PEM
+    /// More certificates to trust, as PEM
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
 }
@@ -119,14 +118,14 @@ struct Bounds {
     /// How many runs are executed at once [default: 8 for each core, at least 16]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     concurrency: Option<u32>,
-    /// How many runs may wait for their turn; further ones are told to come back
+    /// How many runs may wait; more are refused as busy
     #[arg(long, value_name = "N", default_value_t = 256)]
     queue: u32,
     /// How long a run may take
-    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration::parse)]
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = amount::duration)]
     timeout: Duration,
     /// How much memory the processes of one run may use [default: 4Gi]
-    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = amount::bytes)]
     memory: Option<u64>,
     /// Start a new interpreter for each run of a Python handler
     #[arg(long, requires = "handler")]
@@ -140,7 +139,7 @@ struct Bounds {
 enum Dialect {
     /// The protocol and nothing else
     Default,
-    /// Also what peers of the half-migrated wire look for, and what their control plane relies on
+    /// Also what peers of the half-migrated wire and their control plane expect
     Upstream,
 }
 
@@ -285,6 +284,58 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// The words of a command: split at spaces, unless they stand in quotes or behind a backslash.
+fn split(command: &str) -> std::result::Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut letters = command.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, quote) {
+            ('\'' | '"', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (letter, Some(open)) if letter == open => quote = None,
+            ('\\', None | Some('"')) => match letters.next() {
+                Some(next) => word.get_or_insert_default().push(next),
+                None => return Err("nothing follows the last backslash".to_owned()),
+            },
+            (letter, None) if letter.is_whitespace() => words.extend(word.take()),
+            (letter, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    if quote.is_some() {
+        return Err("a quote is not closed".to_owned());
+    }
+    words.extend(word);
+    if words.is_empty() {
+        return Err("there is no command".to_owned());
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn a_command_is_split_as_a_shell_would() {
+        for (command, words) in [
+            ("./tool", &["./tool"][..]),
+            ("  python3  tool.py ", &["python3", "tool.py"]),
+            ("a 'b c' \"d e\"f", &["a", "b c", "d ef"]),
+            (r#"a\ b "c\"d" 'e\f'"#, &["a b", "c\"d", "e\\f"]),
+            ("a ''", &["a", ""]),
+        ] {
+            assert_eq!(split(command).expect(command), words, "{command}");
+        }
+        for command in ["", "  ", "a 'b", "a \"b", "a\\"] {
+            assert!(split(command).is_err(), "{command}");
         }
     }
 }

@@ -6,12 +6,12 @@ use serde_json::Value;
 use wharf_vocab::{ProviderState, SandboxLevel};
 use wharf_wire::rest_v1::{AddTool, Tool};
 
+use crate::cli::Context;
 use crate::commands::choices;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
-use crate::{folder, plain, table};
+use crate::{inputs, plain, table};
 
 use super::words;
 
@@ -23,20 +23,20 @@ Examples:
   wharf tools add ./shout --approve
   wharf tools add ./shout --approve --permission network:egress:api.example.dev --sandbox strict
 
-The folder holds wharf.tool.toml. Adding reads it and runs nothing; --approve allows what it asks
-for at once. Add it again when it has changed; then it needs a new approval.")]
+The folder holds wharf.tool.toml. Adding reads it and runs nothing; --approve also approves
+what it asks for. Add it again after a change; it then needs a new approval.")]
 pub(crate) struct Args {
     /// The folder with the tool server's manifest, on the core's machine
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Allow what it asks for
+    /// Also approve what it asks for
     #[arg(long)]
     approve: bool,
-    /// Allow this permission and no others; repeat it for more
+    /// Approve only this permission; may be repeated
     #[arg(long = "permission", value_name = "P", num_args = 1.., requires = "approve")]
     permissions: Vec<String>,
-    /// How firmly it is fenced in [default: what the core is set to, else standard,
-    /// or what the manifest asks for where that is more]
+    /// The sandbox it runs in [default: as the core is configured, else standard; a stricter one
+    /// if the manifest asks for it]
     #[arg(long, value_parser = choices::sandbox(), requires = "approve")]
     sandbox: Option<SandboxLevel>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let output = context.output;
     let body = AddTool {
-        folder: folder::absolute(&args.folder)?,
+        folder: inputs::absolute_path(&args.folder)?,
         approve: args.approve.then_some(true),
         permissions: (!args.permissions.is_empty()).then_some(args.permissions),
         sandbox: args.sandbox,

@@ -1,17 +1,17 @@
 //! `wharf tools approve`.
 
 use serde_json::Value;
+use wharf_client::Client;
 use wharf_vocab::{Isolation, SandboxLevel, ToolId};
 use wharf_wire::rest_v1::{ApproveAgent, Tool, ToolServer};
 
+use crate::cli::Context;
 use crate::commands::choices;
 use crate::commands::providers::limits;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 use crate::{plain, table};
-use wharf_client::Client;
 
 use super::{diff, find, words};
 
@@ -21,22 +21,22 @@ use super::{diff, find, words};
 Examples:
   wharf tools approve text/shout@1
   wharf tools approve text/shout@1 --permission env:read:LANG --sandbox strict --memory 256Mi
-  wharf tools approve dev.example.hello/echo       take the change of an agent's tool on
+  wharf tools approve dev.example.hello/echo       approve the change of an agent's tool
 
-For a tool with a server of its own it allows what the server asks for, all of it unless
-permissions are named, and counts for its manifest and files as they are now. For a tool of an
-agent it takes on the definition that is offered now.")]
+For a tool with its own server, this approves all permissions it asks for, or only those you name,
+for its manifest and files as they are now. For a tool of an agent, it approves the definition
+that the agent offers now.")]
 pub(crate) struct Args {
     /// The tool, or a unique beginning or end of its id
     tool: String,
-    /// This permission and no others; repeat it for more
+    /// Approve only this permission; may be repeated
     #[arg(long = "permission", value_name = "P", num_args = 1..)]
     permissions: Vec<String>,
-    /// How firmly it is fenced in [default: what the core is set to, else standard,
-    /// or what the manifest asks for where that is more]
+    /// The sandbox it runs in [default: as the core is configured, else standard; a stricter one
+    /// if the manifest asks for it]
     #[arg(long, value_parser = choices::sandbox())]
     sandbox: Option<SandboxLevel>,
-    /// Which runs share a process [default: what the manifest says, else shared]
+    /// Which runs share a process [default: as the manifest says, else shared]
     #[arg(long, value_parser = choices::isolation())]
     isolation: Option<Isolation>,
     #[command(flatten)]
@@ -86,7 +86,7 @@ async fn take_on(args: &Args, client: &Client, id: &ToolId, output: Output) -> R
     let has_terms = args.sandbox.is_some() || args.isolation.is_some();
     if has_terms || !args.permissions.is_empty() || args.limits.to_limits().is_some() {
         let message = format!(
-            "{id} has no server of its own, so it takes no options; approve its agent with: \
+            "{id} has no server of its own, so no options apply; approve its agent with: \
              wharf agents approve {}",
             id.provider()
         );
@@ -117,7 +117,7 @@ pub(super) fn text_of(tool: &Tool, server: &ToolServer, output: Output) -> Strin
     if server.enabled {
         text.push_str(&format!("it is {}\n", words::state(tool)));
     } else {
-        text.push_str(&format!("let it be called with\n  wharf tools enable {id}\n"));
+        text.push_str(&format!("enable it with\n  wharf tools enable {id}\n"));
     }
     text
 }

@@ -1,16 +1,15 @@
 //! `wharf tools diff`: what was taken on, beside what is offered now.
 
 use similar::{Algorithm, capture_diff_slices, group_diff_ops};
+use wharf_client::Client;
 use wharf_vocab::{ToolId, ToolState};
 use wharf_wire::rest_v1::{ToolDefinition, ToolDiff};
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::output::Output;
-use crate::paint::Paint;
+use crate::output::{Output, Paint};
 use crate::{plain, table};
-use wharf_client::Client;
 
 use super::tool_id;
 
@@ -62,7 +61,7 @@ fn text_of(diff: &ToolDiff, output: Output) -> String {
     let paint = output.out_paint();
     let id = plain::line(&diff.tool_id);
     let (Some(old), Some(new)) = (&diff.pinned, &diff.offered) else {
-        let what = if diff.offered.is_some() { "has not been taken on" } else { "is not offered" };
+        let what = if diff.offered.is_some() { "has not been approved" } else { "is not offered" };
         return format!("{id} {what}\n");
     };
     if !diff.changed {
@@ -75,7 +74,7 @@ fn text_of(diff: &ToolDiff, output: Output) -> String {
     for line in unified(&old, &new) {
         text.push_str(&painted(&line, paint));
     }
-    text.push_str(&format!("take it on with\n  wharf tools approve {id}\n"));
+    text.push_str(&format!("approve it with\n  wharf tools approve {id}\n"));
     text
 }
 

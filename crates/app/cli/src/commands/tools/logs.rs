@@ -1,7 +1,7 @@
 //! `wharf tools logs`.
 
+use crate::cli::Context;
 use crate::commands::providers::logs;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -12,10 +12,10 @@ use super::{find, words};
 #[command(after_help = "\
 Examples:
   wharf tools logs text/shout@1
-  wharf tools logs text/shout@1 -n 50 -f     stay until its process ends
+  wharf tools logs text/shout@1 -n 50 -f     follow until its process ends
   wharf tools logs text/shout@1 --json
 
-Lines are marked by who wrote them: out and err are the server's, log is the core's own.")]
+Each line is marked with its source: out and err are the server's, log is the core's own.")]
 pub(crate) struct Args {
     /// The tool, or a unique beginning or end of its id
     tool: String,

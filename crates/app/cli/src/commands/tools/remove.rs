@@ -2,7 +2,7 @@
 
 use wharf_vocab::Code;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 
@@ -13,14 +13,14 @@ use super::find;
 #[command(after_help = "\
 Examples:
   wharf tools remove text/shout@1
-  wharf tools remove text/shout@1 --yes      also if it is enabled
+  wharf tools remove text/shout@1 --yes      even if it is enabled
 
-One that is enabled is disabled first, once that is confirmed. Its approval is forgotten; its
-folder, its runs and their files stay as they are.")]
+An enabled tool is disabled first, after confirmation. Its approval is forgotten; its folder, its
+runs and their files are not touched.")]
 pub(crate) struct Args {
     /// The tool, or a unique beginning or end of its id
     tool: String,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }

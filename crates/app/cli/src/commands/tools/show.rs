@@ -4,8 +4,8 @@ use serde_json::Value;
 use wharf_vocab::{ServerKind, ToolState};
 use wharf_wire::rest_v1::{Tool, ToolServer};
 
+use crate::cli::Context;
 use crate::commands::providers::{limits, words as shared};
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::moment;
@@ -57,11 +57,11 @@ pub(super) fn text_of(tool: &Tool, output: Output) -> String {
     if let Some(reason) = &tool.state_reason {
         head.row(["because", reason]);
     }
-    head.row(["acts on the world", yes_no(tool.side_effects)]);
+    head.row(["side effects", yes_no(tool.side_effects)]);
     head.row(["needs an approval", yes_no(tool.requires_directive)]);
-    head.row(["can pretend", yes_no(tool.mock)]);
+    head.row(["mock mode", yes_no(tool.mock)]);
     if !tool.capabilities.is_empty() {
-        head.row(["can do", &tool.capabilities.join(", ")]);
+        head.row(["capabilities", &tool.capabilities.join(", ")]);
     }
     if !tool.tags.is_empty() {
         head.row(["tags", &tool.tags.join(", ")]);

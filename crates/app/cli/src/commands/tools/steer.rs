@@ -5,7 +5,7 @@ use wharf_client::{Call, Tools};
 use wharf_vocab::ToolId;
 use wharf_wire::rest_v1::Tool;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::spinner::Spinner;
@@ -19,7 +19,7 @@ use super::{find, words};
 Examples:
   wharf tools enable text/shout@1
 
-Its server is started when the tool is first called.")]
+Its server starts with the first call.")]
 pub(crate) struct EnableArgs {
     /// The tool, or a unique beginning or end of its id
     tool: String,
@@ -31,7 +31,7 @@ pub(crate) struct EnableArgs {
 Examples:
   wharf tools disable text/shout@1
 
-What the server is working on is lost. The tool stays in the list, its approval counts on.")]
+Runs in progress are lost. The tool stays listed and approved.")]
 pub(crate) struct DisableArgs {
     /// The tool, or a unique beginning or end of its id
     tool: String,
@@ -43,7 +43,7 @@ pub(crate) struct DisableArgs {
 Examples:
   wharf tools restart text/shout@1
 
-What the server is working on is lost.")]
+Runs in progress are lost.")]
 pub(crate) struct RestartArgs {
     /// The tool, or a unique beginning or end of its id
     tool: String,

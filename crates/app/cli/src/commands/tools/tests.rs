@@ -1,11 +1,11 @@
 use clap::Parser as _;
 use serde_json::{Value, json};
+use wharf_client::scripted::{Reply, Request, Scripted};
 use wharf_vocab::{SandboxLevel, ServerKind};
 use wharf_wire::rest_v1::ToolServer;
 
 use super::*;
 use crate::output::Output;
-use wharf_client::scripted::{Reply, Request, Scripted};
 
 const SHOUT: &str = "text/shout@1";
 
@@ -62,7 +62,7 @@ fn what_was_added_is_introduced_with_what_it_asks_for_and_how_to_approve_it() {
             "it is served by the handler ./handler.py\n",
             "use the secret KEY",
             "approve it with\n  wharf tools approve text/shout@1\n",
-            "or only a part of it\n  wharf tools approve text/shout@1 --permission 'secret:use:KEY'\n",
+            "or only some of it\n  wharf tools approve text/shout@1 --permission 'secret:use:KEY'\n",
         ],
     );
     let known = add::text_of(&approved("disabled", "stopped"), false, output);
@@ -148,7 +148,7 @@ fn an_approval_says_what_counts_and_whether_it_may_be_called() {
     let server = tool.server.clone().expect("a server");
     let text = approve::text_of(&tool, &server, output);
     assert!(text.starts_with("approved text/shout@1\n"), "{text}");
-    assert!(text.ends_with("let it be called with\n  wharf tools enable text/shout@1\n"), "{text}");
+    assert!(text.ends_with("enable it with\n  wharf tools enable text/shout@1\n"), "{text}");
     tool.state = wharf_vocab::ToolState::Starting;
     let enabled = ToolServer { enabled: true, ..*server };
     assert!(approve::text_of(&tool, &enabled, output).ends_with("it is starting\n"));

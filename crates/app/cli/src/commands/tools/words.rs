@@ -59,7 +59,7 @@ pub(super) fn what_next(tool: &Tool, server: &ToolServer) -> String {
     match server.state {
         ProviderState::Added => format!("\n{}", how_to_approve(tool, server)),
         ProviderState::Approved | ProviderState::Stopped => {
-            format!("\nlet it be called with\n  wharf tools enable {id}\n")
+            format!("\nenable it with\n  wharf tools enable {id}\n")
         }
         ProviderState::Unhealthy | ProviderState::BackingOff | ProviderState::Crashed => {
             format!("\nsee what it said with\n  wharf tools logs {id}\n")

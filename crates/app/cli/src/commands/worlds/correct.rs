@@ -3,10 +3,10 @@
 use wharf_wire::rest_v1::CorrectWorld;
 
 use super::show;
-use crate::context::Context;
+use crate::amount;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
-use crate::money;
 
 /// What `wharf worlds correct` takes.
 #[derive(Debug, clap::Args)]
@@ -15,14 +15,13 @@ Examples:
   wharf worlds correct lab --by -0.0012 --reason 'the provider gave it back'
   wharf worlds correct lab --by-micro 2500 --reason 'billed by hand'
 
-What was spent grows by as much, or shrinks if it is less than 0. What runs say that they cost stays
-as it is. The correction and its reason are on record: wharf audit")]
+The cost shown for runs does not change. The correction and its reason are audited: wharf audit")]
 #[command(group = clap::ArgGroup::new("amount").required(true))]
 pub(crate) struct Args {
     /// The world's id
     world: String,
-    /// What is added to what was spent, in dollars
-    #[arg(long, value_name = "DOLLARS", group = "amount", value_parser = money::signed,
+    /// The amount to add to what was spent, in dollars; may be negative
+    #[arg(long, value_name = "DOLLARS", group = "amount", value_parser = amount::signed_dollars,
           allow_hyphen_values = true)]
     by: Option<i64>,
     /// The same in millionths of a dollar

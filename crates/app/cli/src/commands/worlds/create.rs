@@ -5,8 +5,8 @@ use wharf_wire::rest_v1::CreateWorld;
 
 use super::settings::{self, Days};
 use super::show;
+use crate::cli::Context;
 use crate::commands::choices;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -23,20 +23,20 @@ pub(crate) struct Args {
     /// The most its runs may cost, in millionths of a dollar [default: no limit]
     #[arg(long, value_name = "N")]
     limit_micro: Option<u64>,
-    /// The least that is set aside for an attempt, unless its tool is free [default: 0]
+    /// The least that is held for an attempt, unless its tool is free [default: 0]
     #[arg(long, value_name = "N")]
     default_hold_micro: Option<u64>,
-    /// When outputs can be seen: each as it is written, or all together when the run has
+    /// When outputs become visible: each as it is written, or all together when the run has
     /// succeeded [default: direct]
     #[arg(long, value_name = "WHEN", value_parser = choices::publish())]
     publish: Option<Publish>,
-    /// How long a file is kept that nobody uses, such as 30d [default: for ever]
+    /// How long an unused file is kept, such as 30d [default: forever]
     #[arg(long, value_name = "DAYS", value_parser = settings::days)]
     retention: Option<Days>,
-    /// Rules about approvals that come before those for all worlds
+    /// Approval rules that come before those for all worlds
     #[arg(long, value_name = "JSON|@FILE|-")]
     policy: Option<String>,
-    /// What is booked when a tool never says what it cost: what it had reported, or all that was
+    /// What is booked if a tool never reports its final cost: what it had reported, or all that was
     /// held [default: reported]
     #[arg(long, value_name = "WHAT", value_parser = choices::unknown_cost())]
     unknown_cost: Option<UnknownCost>,

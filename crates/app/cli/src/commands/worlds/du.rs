@@ -3,12 +3,12 @@
 use serde_json::json;
 use wharf_client::{FileEntry, FileFilter};
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::spinner::Spinner;
 use crate::table::Table;
-use crate::{plain, size};
+use crate::{amount, plain};
 
 /// What `wharf worlds du` takes.
 #[derive(Debug, clap::Args)]
@@ -46,14 +46,14 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
     folders.sort_by_key(|folder| std::cmp::Reverse(folder.bytes));
     let mut table = Table::new(output, &["SIZE", "FILES", "FOLDER"]).keep_whole(&[0, 1]);
     for folder in &folders {
-        table.row([&size::about(folder.bytes), &folder.files.to_string(), &folder.folder]);
+        table.row([&amount::about(folder.bytes), &folder.files.to_string(), &folder.folder]);
     }
     for (name, files, bytes) in [
         ("(in no folder)", loose.0, loose.1),
         ("(local to runs)", usage.local_files, usage.local_bytes),
     ] {
         if files > 0 {
-            table.row([&size::about(bytes), &files.to_string(), name]);
+            table.row([&amount::about(bytes), &files.to_string(), name]);
         }
     }
     if usage.files > 0 {
@@ -66,8 +66,8 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
 fn total(files: u64, bytes: u64) -> String {
     match files {
         0 => "no files".to_owned(),
-        1 => format!("in all: 1 file with {}", size::about(bytes)),
-        files => format!("in all: {files} files with {}", size::about(bytes)),
+        1 => format!("in all: 1 file with {}", amount::about(bytes)),
+        files => format!("in all: {files} files with {}", amount::about(bytes)),
     }
 }
 

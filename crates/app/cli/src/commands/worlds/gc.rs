@@ -3,11 +3,11 @@
 use serde_json::Value;
 use wharf_wire::rest_v1::Collected;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::spinner::Spinner;
-use crate::{plain, size, table};
+use crate::{amount, plain, table};
 
 /// What `wharf worlds gc` takes.
 #[derive(Debug, clap::Args)]
@@ -16,13 +16,13 @@ Examples:
   wharf worlds gc lab --dry-run
   wharf worlds gc lab
 
-Files go that nobody has used for as long as the world keeps them (wharf worlds set W --retention
-30d), and leftovers of runs and uploads. What a run under way uses stays. The core does the same by
-itself from time to time.")]
+Removes files that were not used within the world's retention (wharf worlds set W --retention 30d),
+and leftovers of runs and uploads, except what open runs use. The core does the same from time to
+time.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
-    /// Only say what would go
+    /// Only show what would be removed
     #[arg(long)]
     dry_run: bool,
 }
@@ -55,7 +55,7 @@ fn sentence(collected: &Collected) -> String {
         many => format!("; {many} objects are on no record and go when they are a day old"),
     };
     if collected.files == 0 && collected.leftovers == 0 {
-        return format!("nothing to clear away{in_use}{young}");
+        return format!("nothing to remove{in_use}{young}");
     }
     let s = |count| if count == 1 { "" } else { "s" };
     let (files, leftovers) = (collected.files, collected.leftovers);
@@ -63,7 +63,7 @@ fn sentence(collected: &Collected) -> String {
         "{verb} {files} file{} and {leftovers} leftover{} with {}{in_use}{young}",
         s(files),
         s(leftovers),
-        size::about(collected.bytes),
+        amount::about(collected.bytes),
     )
 }
 
@@ -78,8 +78,8 @@ mod tests {
             let unrecorded = in_use / 3;
             sentence(&Collected { world, dry, files, leftovers, bytes: 1_536, in_use, unrecorded })
         };
-        assert_eq!(told(true, 0, 0, 0), "nothing to clear away");
-        assert_eq!(told(false, 0, 0, 1), "nothing to clear away; 1 old file is in use and stays");
+        assert_eq!(told(true, 0, 0, 0), "nothing to remove");
+        assert_eq!(told(false, 0, 0, 1), "nothing to remove; 1 old file is in use and stays");
         assert_eq!(told(true, 2, 1, 0), "would remove 2 files and 1 leftover with 1.5 KiB");
         let in_use = "removed 1 file and 0 leftovers with 1.5 KiB; 3 old files are in use and stay; \
                       1 object is on no record and goes when it is a day old";

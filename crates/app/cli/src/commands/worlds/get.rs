@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use serde_json::json;
 use wharf_client::RemoteFile;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::meter::Meter;
 use crate::output::Output;
 use crate::target::Target;
-use crate::{plain, size};
+use crate::{amount, plain};
 
 /// What `wharf worlds get` takes.
 #[derive(Debug, clap::Args)]
@@ -20,15 +20,15 @@ Examples:
   wharf worlds get lab /out/small.jpg small.jpg
   wharf worlds get lab /out/src.tar - | tar t
 
-The file is compared with its hash before it takes its name; a file that was there is replaced and
-leaves its permissions. If something comes in between, the same command goes on from what is there.
-Links are followed. Into a pipe or a device the bytes go as they come.")]
+The file is verified before it gets its name. An existing file is replaced and its permissions are
+kept. If the download is interrupted, the same command resumes it. Links are followed. A pipe or a
+device gets the bytes as they arrive.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
     /// The file's path in the world
     path: String,
-    /// The file of this machine, or - for standard output
+    /// The local file, or - for standard output
     file: PathBuf,
 }
 
@@ -52,7 +52,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     let ended = ended.transpose()?;
     let Some(fetched) = ended else {
         let hint = match target {
-            Target::File(_) => "; the same command goes on from what is there",
+            Target::File(_) => "; the same command resumes it",
             Target::Stdout | Target::Stream(_) => "",
         };
         output.note(&format!("stopped{hint}"));
@@ -70,6 +70,6 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
     }
     let checked = if fetched.checked { "" } else { "; the core knows no hash to compare it with" };
     let file = plain::line(&file.to_string());
-    output.note(&format!("got {file} ({}{checked})", size::about(fetched.bytes)));
+    output.note(&format!("got {file} ({}{checked})", amount::about(fetched.bytes)));
     Ok(Exit::Done)
 }

@@ -3,11 +3,11 @@
 use wharf_wire::rest_v1::World;
 
 use super::show::{left_of, limit_of};
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::table::{self, Table};
-use crate::{moment, money};
+use crate::{amount, moment};
 
 /// Lists worlds. How much each holds is shown by `show` and `du`, which must add it up.
 pub(super) async fn run(context: &Context) -> Result<Exit> {
@@ -29,8 +29,8 @@ pub(super) async fn run(context: &Context) -> Result<Exit> {
         table.row([
             &world.world,
             &limit_of(world),
-            &money::dollars(world.spent_micro),
-            &money::dollars(world.held_micro),
+            &amount::dollars(world.spent_micro),
+            &amount::dollars(world.held_micro),
             &left_of(world),
             world.publish.as_str(),
             &keeps,

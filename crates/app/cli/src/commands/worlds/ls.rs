@@ -3,11 +3,11 @@
 use wharf_client::{FileEntry, FileFilter, prefix};
 use wharf_wire::rest_v1::Artifact;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use crate::{moment, plain, size};
+use crate::{amount, moment, plain};
 
 /// Lines are written in blocks of about this size.
 const BLOCK_BYTES: usize = 32 * 1024;
@@ -21,19 +21,19 @@ Examples:
   wharf worlds ls lab -r --local
   wharf worlds ls lab -r --json
 
-A folder is one line with all that lies in it, unless -r. Local files of a run lie below /@RUN/.")]
+Without -r, each folder is summed up in one line. Local files of a run are below /@RUN/.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
-    /// Only paths that begin so; a folder with / at its end is looked into
+    /// Only paths that begin with this; end it with / to list a folder
     prefix: Option<String>,
-    /// Local files of runs, too
+    /// Include local files of runs
     #[arg(long)]
     local: bool,
-    /// Also the hash and the run that wrote each file
+    /// Also show the hash and the run that wrote each file
     #[arg(short, long)]
     long: bool,
-    /// What lies in folders, too
+    /// List files in subfolders
     #[arg(short, long)]
     recursive: bool,
 }
@@ -122,7 +122,7 @@ fn line_of(entry: &FileEntry, long: bool, output: Output) -> String {
         FileEntry::File(_) => path,
         FileEntry::Folder(_) => output.out_paint().strong(&path),
     };
-    format!("{:>9}  {at:19}  {about}{path}\n", size::about(bytes))
+    format!("{:>9}  {at:19}  {about}{path}\n", amount::about(bytes))
 }
 
 /// The hash and who wrote the file.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use wharf_client::{Kept, LocalFile, RemoteFile};
 use wharf_wire::rest_v1::Artifact;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::meter::Meter;
-use crate::{plain, size};
+use crate::{amount, plain};
 
 /// What `wharf worlds put` takes.
 #[derive(Debug, clap::Args)]
@@ -19,19 +19,19 @@ Examples:
   wharf worlds put lab /in/ photo.jpg               keeps the file's name
   tar c src | wharf worlds put lab /in/src.tar -
 
-What arrives is compared with what was sent. A file above 64 MiB goes in parts: if something comes
-in between, the same command goes on from what has arrived.")]
+The file is verified after the upload. A file above 64 MiB is sent in parts: if the upload is
+interrupted, the same command resumes it.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
-    /// Where the file goes; with / at its end it keeps its name
+    /// Where the file goes; end it with / to keep the file's name
     path: String,
-    /// The file of this machine, or - for standard input
+    /// The local file, or - for standard input
     file: PathBuf,
-    /// What kind of data it is, such as image/png [default: by the name]
+    /// The media type, such as image/png [default: from the name]
     #[arg(long, value_name = "TYPE")]
     media_type: Option<String>,
-    /// Send all of it, whatever has arrived of it before
+    /// Send the whole file instead of resuming
     #[arg(long)]
     no_resume: bool,
 }
@@ -85,8 +85,8 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit> {
 }
 
 fn how_to_go_on(bytes: u64) -> String {
-    let arrived = size::about(bytes);
-    format!("{arrived} have arrived and are kept for a week; the same command goes on from there")
+    let arrived = amount::about(bytes);
+    format!("{arrived} have arrived and are kept for a week; the same command resumes the upload")
 }
 
 fn told(artifact: &Artifact, context: &Context) -> Result<()> {
@@ -94,7 +94,7 @@ fn told(artifact: &Artifact, context: &Context) -> Result<()> {
         return context.output.json(artifact);
     }
     let (world, path) = (plain::line(&artifact.world), plain::line(&artifact.path));
-    let about = size::about(artifact.bytes);
+    let about = amount::about(artifact.bytes);
     context.output.note(&format!("put world://{world}{path} ({about})"));
     Ok(())
 }
@@ -105,7 +105,7 @@ fn target(path: &str, file: &Path, is_stdin: bool) -> Result<String> {
         return Ok(path.to_owned());
     }
     if is_stdin {
-        return Err(Failure::usage("standard input has no name; say which file it becomes"));
+        return Err(Failure::usage("standard input has no name; give the whole path"));
     }
     let name = file.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
         let message = format!("{} has no name that could be kept", file.display());

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
 use crate::plain;
@@ -15,15 +15,15 @@ Examples:
   wharf worlds remove lab
   wharf worlds remove lab --force --yes
 
-Without --force only a world is removed that holds no files; with it they are gone for good. Runs
-under way keep a world in any case: cancel them first. What happened in it stays on record.")]
+Without --force, a world with files is not removed; with it, the files are removed permanently. A
+world with open runs is never removed: cancel them first. Its history stays on record.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
-    /// Also if it holds files
+    /// Even if it holds files
     #[arg(long)]
     force: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -38,7 +38,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
             return Err(Failure::usage("removing a world cannot be undone; confirm it with --yes"));
         }
         let what = if args.force { " and all its files" } else { "" };
-        if !output.confirm(&format!("Remove the world {world}{what} for good?")) {
+        if !output.confirm(&format!("Remove the world {world}{what} permanently?")) {
             if output.is_json() {
                 output.json(&json!({"world": args.world, "removed": false}))?;
             } else {

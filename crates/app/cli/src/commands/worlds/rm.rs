@@ -1,14 +1,14 @@
 //! `wharf worlds rm`.
 
 use futures::{StreamExt as _, stream};
+use wharf_client::{Client, FileFilter, RemoteFile, prefix};
 use wharf_vocab::Code;
 
 use super::removed::Removed;
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::{Failure, Result};
-use crate::{plain, size};
-use wharf_client::{Client, FileFilter, RemoteFile, prefix};
+use crate::{amount, plain};
 
 /// How many files are removed at the same time.
 const AT_ONCE_MAX: usize = 8;
@@ -21,18 +21,18 @@ Examples:
   wharf worlds rm lab /out/ --recursive
   wharf worlds rm lab /@r1/ -r --yes               local files of the run r1
 
-What cannot be removed is told, and the rest is removed all the same. A file that a run under way
-uses stays. Where files came from stays known.")]
+Files that cannot be removed are listed, and the rest is removed. A file that an open run uses is
+not removed. Lineage is kept.")]
 pub(crate) struct Args {
     /// The world's id
     world: String,
-    /// Files, or folders with / at their end
+    /// Files, or folders ending with /
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
-    /// Folders, too, with all that lies in them
+    /// Also remove folders with everything in them
     #[arg(short, long)]
     recursive: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
 }
@@ -55,7 +55,7 @@ pub(super) async fn run(args: &Args, context: &Context) -> Result<Exit> {
         }
         let what = described(args, &client, &named).await?;
         if let Some(what) = what
-            && !output.confirm(&format!("Remove {what} for good?"))
+            && !output.confirm(&format!("Remove {what} permanently?"))
         {
             return Removed::new(output, &args.world).end();
         }
@@ -145,7 +145,7 @@ async fn described(args: &Args, client: &Client, named: &[Named]) -> Result<Opti
     Ok(match (count, folders) {
         (0, _) => None,
         (_, 0) => Some(format!("{count} file{s}")),
-        _ => Some(format!("{count} file{s} (those in folders have {})", size::about(bytes))),
+        _ => Some(format!("{count} file{s} (those in folders have {})", amount::about(bytes))),
     })
 }
 

@@ -5,8 +5,8 @@ use wharf_wire::rest_v1::SetWorld;
 
 use super::settings::{self, Days, Limit};
 use super::show;
+use crate::cli::Context;
 use crate::commands::choices;
-use crate::context::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 
@@ -19,7 +19,7 @@ Examples:
   wharf worlds set lab --limit-micro none --retention none
   wharf worlds set lab --policy '[{\"tool\":\"acme/*\",\"when\":\"first-use\",\"approve\":true}]'
 
-What is not named stays as it is. Runs under way keep what they began with.")]
+Other settings stay as they are. Open runs keep the settings they started with.")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub(crate) struct Args {
     /// The world's id
@@ -27,19 +27,19 @@ pub(crate) struct Args {
     /// The most its runs may cost, in millionths of a dollar, or none
     #[arg(long, value_name = "N|none", group = "change", value_parser = settings::micro)]
     limit_micro: Option<Limit>,
-    /// The least that is set aside for an attempt, unless its tool is free
+    /// The least that is held for an attempt, unless its tool is free
     #[arg(long, value_name = "N", group = "change")]
     default_hold_micro: Option<u64>,
-    /// When outputs can be seen: each as it is written, or all together when the run has succeeded
+    /// When outputs become visible: each as it is written, or all together when the run has succeeded
     #[arg(long, value_name = "WHEN", group = "change", value_parser = choices::publish())]
     publish: Option<Publish>,
-    /// How long a file is kept that nobody uses, such as 30d, or none for ever
+    /// How long an unused file is kept, such as 30d; none keeps it forever
     #[arg(long, value_name = "DAYS|none", group = "change", value_parser = settings::days)]
     retention: Option<Days>,
-    /// Rules about approvals, in the place of those there were
+    /// Approval rules, replacing the current ones
     #[arg(long, value_name = "JSON|@FILE|-", group = "change")]
     policy: Option<String>,
-    /// What is booked when a tool never says what it cost: what it had reported, or all that was
+    /// What is booked if a tool never reports its final cost: what it had reported, or all that was
     /// held
     #[arg(long, value_name = "WHAT", group = "change", value_parser = choices::unknown_cost())]
     unknown_cost: Option<UnknownCost>,
@@ -66,7 +66,7 @@ Examples:
   wharf worlds budget lab --default-hold-micro 1000
   wharf worlds budget lab --no-limit
 
-What is not named stays as it is. The same and more is done by: wharf worlds set")]
+The other value stays as it is. wharf worlds set does the same and more.")]
 #[command(group = clap::ArgGroup::new("change").required(true).multiple(true))]
 pub(crate) struct Budget {
     /// The world's id
@@ -74,10 +74,10 @@ pub(crate) struct Budget {
     /// The most its runs may cost, in millionths of a dollar
     #[arg(long, value_name = "N", group = "change")]
     limit_micro: Option<u64>,
-    /// The least that is set aside for an attempt, unless its tool is free
+    /// The least that is held for an attempt, unless its tool is free
     #[arg(long, value_name = "N", group = "change")]
     default_hold_micro: Option<u64>,
-    /// Take the limit away
+    /// Remove the limit
     #[arg(long, group = "change", conflicts_with = "limit_micro")]
     no_limit: bool,
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wharf_wire::rest_v1::PolicyRule;
 
-use crate::duration;
+use crate::amount;
 use crate::failure::{Failure, Result};
 use crate::inputs;
 
@@ -22,8 +22,8 @@ pub(super) fn days(text: &str) -> std::result::Result<Days, String> {
         return Ok(Days(None));
     }
     const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-    let hint = || "say how many whole days, such as 30d, or none".to_owned();
-    let ms = duration::parse(text).map(duration::ms).map_err(|_| hint())?;
+    let hint = || "give a number of whole days, such as 30d, or none".to_owned();
+    let ms = amount::duration(text).map(amount::ms).map_err(|_| hint())?;
     let days = ms.is_multiple_of(DAY_MS).then_some(ms / DAY_MS);
     let days = days.and_then(|days| u32::try_from(days).ok()).ok_or_else(hint)?;
     Ok(Days(Some(days)))

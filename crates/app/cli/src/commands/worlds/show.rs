@@ -3,12 +3,12 @@
 use serde_json::Value;
 use wharf_wire::rest_v1::{PolicyRule, Usage, World};
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 use crate::output::Output;
 use crate::table::{self, Table};
-use crate::{moment, money, size};
+use crate::{amount, moment};
 
 /// Shows one world.
 pub(super) async fn run(world: &str, context: &Context) -> Result<Exit> {
@@ -36,12 +36,12 @@ pub(super) fn print(raw: Value, usage: Option<Usage>, output: Output) -> Result<
     table.row(["world", &world.world]);
     table.row(["created", &moment::shown(world.created_at)]);
     table.row(["limit", &limit_of(&world)]);
-    table.row(["spent", &money::dollars(world.spent_micro)]);
-    table.row(["held", &money::dollars(world.held_micro)]);
+    table.row(["spent", &amount::dollars(world.spent_micro)]);
+    table.row(["held", &amount::dollars(world.held_micro)]);
     if world.limit_micro.is_some() {
         table.row(["left", &left_of(&world)]);
     }
-    table.row(["held per attempt at least", &money::dollars(world.default_hold_micro)]);
+    table.row(["held per attempt at least", &amount::dollars(world.default_hold_micro)]);
     if world.unknown_cost == wharf_vocab::UnknownCost::Held {
         table.row(["unknown costs", "booked as what was held"]);
     }
@@ -72,7 +72,7 @@ pub(super) fn print(raw: Value, usage: Option<Usage>, output: Output) -> Result<
 fn holds(files: u64, bytes: u64) -> String {
     match files {
         0 => "none".to_owned(),
-        files => format!("{files} with {}", size::about(bytes)),
+        files => format!("{files} with {}", amount::about(bytes)),
     }
 }
 
@@ -81,7 +81,7 @@ fn rule_in_words(rule: &PolicyRule) -> String {
         "always" => String::new(),
         "first-use" => " when first used".to_owned(),
         when => match when.strip_prefix("cost>").and_then(|micro| micro.parse().ok()) {
-            Some(micro) => format!(" above {}", money::dollars(micro)),
+            Some(micro) => format!(" above {}", amount::dollars(micro)),
             None => format!(" when {when}"),
         },
     };
@@ -95,7 +95,7 @@ fn rule_in_words(rule: &PolicyRule) -> String {
 
 /// The most a world's runs may cost.
 pub(super) fn limit_of(world: &World) -> String {
-    world.limit_micro.map_or_else(|| "none".to_owned(), money::dollars)
+    world.limit_micro.map_or_else(|| "none".to_owned(), amount::dollars)
 }
 
 /// What may still be set aside.
@@ -103,8 +103,8 @@ pub(super) fn left_of(world: &World) -> String {
     let used = world.spent_micro.saturating_add(world.held_micro);
     match world.limit_micro {
         None => String::new(),
-        Some(limit) if used > limit => format!("over by {}", money::dollars(used - limit)),
-        Some(limit) => money::dollars(limit - used),
+        Some(limit) if used > limit => format!("over by {}", amount::dollars(used - limit)),
+        Some(limit) => amount::dollars(limit - used),
     }
 }
 

@@ -7,7 +7,7 @@ use wharf_wire::rest_v1::{Artifact, Run};
 use crate::commands::worlds::short;
 use crate::output::Output;
 use crate::table::Table;
-use crate::{plain, size};
+use crate::{amount, plain};
 
 /// A value that is longer is shown below the others, on lines of its own.
 const INLINE_CHARS_MAX: usize = 100;
@@ -62,7 +62,7 @@ fn section(name: &str, values: &Object, files: &[&Artifact], output: Output) -> 
 fn file_row(table: &mut Table, key: &str, file: &Artifact) {
     let hash = file.b3.as_deref().map(|hash| format!("b3 {}", short(hash))).unwrap_or_default();
     let uri = format!("world://{}{}", file.world, file.path);
-    table.row([key, &uri, &size::about(file.bytes), &hash]);
+    table.row([key, &uri, &amount::about(file.bytes), &hash]);
 }
 
 fn below(key: &str, value: &Value) -> String {

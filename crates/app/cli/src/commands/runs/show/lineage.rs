@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use wharf_client::Client;
 use wharf_vocab::Direction;
 use wharf_wire::rest_v1::{Artifact, Run, Trace};
 
 use crate::output::Output;
 use crate::table::Table;
 use crate::{moment, plain};
-use wharf_client::Client;
 
 /// So many files are looked up; the others are left to `wharf artifacts trace`.
 const FILES_MAX: usize = 16;
@@ -61,7 +61,7 @@ fn told(run: &str, file: &Artifact, trace: &Trace) -> Option<String> {
     let own = |writing: &&Artifact| writing.run_id.as_deref() == Some(run);
     let gone = trace.written.iter().rev().find(own).and_then(|own| own.gone_at);
     Some(match gone {
-        Some(at) => format!("{told}, gone since {}", moment::clock(at)),
+        Some(at) => format!("{told}, removed {}", moment::clock(at)),
         None => told,
     })
 }

@@ -1,4 +1,8 @@
-//! Picks the one that a typed id, or the beginning or the end of one, means.
+//! What `wharf agents` and `wharf tools` share: both look after programs that the core starts.
+
+pub(super) mod limits;
+pub(super) mod logs;
+pub(super) mod words;
 
 use wharf_vocab::Code;
 
@@ -27,12 +31,12 @@ pub(crate) fn pick(ids: &[&str], typed: &str, kind: Kind) -> Result<usize> {
         [one] => Ok(*one),
         [] => {
             let Kind { word, command, unknown } = kind;
-            let message = format!("there is no {word} {typed:?}; see them with: {command}");
+            let message = format!("there is no {word} {typed:?}; list them with: {command}");
             Err(Failure::new(unknown, message))
         }
         several => {
             let ids: Vec<_> = several.iter().map(|at| plain::line(ids[*at])).collect();
-            let message = format!("{typed} may mean any of {}; type more of it", ids.join(", "));
+            let message = format!("{typed} is ambiguous: {}; type more of it", ids.join(", "));
             Err(Failure::usage(message))
         }
     }

@@ -1,9 +1,8 @@
 //! `wharf tool`: serves one tool to any core over the run protocol.
 
 mod serve;
-mod words;
 
-use crate::context::Context;
+use crate::cli::Context;
 use crate::exit::Exit;
 use crate::failure::Result;
 

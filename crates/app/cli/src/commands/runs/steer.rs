@@ -1,0 +1,79 @@
+//! `wharf runs cancel` and `wharf runs purge`.
+
+use crate::cli::Context;
+use crate::exit::Exit;
+use crate::failure::{Failure, Result};
+use crate::plain;
+
+/// What `wharf runs cancel` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf runs cancel 0197a1c2-5d3e-7f00-8000-000000000001
+  wharf runs cancel nightly --world lab --reason 'wrong input'")]
+pub(crate) struct CancelArgs {
+    /// The runs' ids
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<String>,
+    /// The runs' world
+    #[arg(long)]
+    world: Option<String>,
+    /// Why
+    #[arg(long)]
+    reason: Option<String>,
+}
+
+/// Asks for each run to be canceled; it ends when its provider has let go.
+pub(crate) async fn cancel(args: CancelArgs, context: &Context) -> Result<Exit> {
+    let client = context.client()?;
+    let (world, reason) = (args.world.as_deref(), args.reason.as_deref());
+    for run in &args.runs {
+        client.runs().cancel(run, reason).world(world).await?;
+        context.output.note(&format!("canceling {}", plain::line(run)));
+    }
+    Ok(Exit::Done)
+}
+
+/// What `wharf runs purge` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  wharf runs purge 0197a1c2-5d3e-7f00-8000-000000000001
+  wharf runs purge nightly-1 nightly-2 --world lab --yes
+
+Inputs and outputs of the runs are removed permanently; the audit keeps a record of them.")]
+pub(crate) struct PurgeArgs {
+    /// The runs' ids; each must have ended
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<String>,
+    /// The runs' world
+    #[arg(long)]
+    world: Option<String>,
+    /// Do not ask for confirmation
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Removes finished runs, once that is confirmed.
+pub(crate) async fn purge(args: PurgeArgs, context: &Context) -> Result<Exit> {
+    let output = context.output;
+    let client = context.client()?;
+    if !args.yes {
+        if !output.can_ask() {
+            return Err(Failure::usage("removing runs cannot be undone; confirm it with --yes"));
+        }
+        let what = match args.runs.as_slice() {
+            [one] => format!("run {}", plain::line(one)),
+            many => format!("{} runs", many.len()),
+        };
+        if !output.confirm(&format!("Remove {what} permanently?")) {
+            output.note("nothing removed");
+            return Ok(Exit::Done);
+        }
+    }
+    for run in &args.runs {
+        client.runs().purge(run).world(args.world.as_deref()).await?;
+        output.note(&format!("removed {}", plain::line(run)));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,180 @@
+//! The short tables of `wharf.toml`: `[models]`, `[runs]`, `[tools]` and `[redaction]`, and the
+//! origins of `[http]`.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use wharf_domain::provider::quantity;
+use wharf_vocab::limits::{HELD_BYTES_MAX, HELD_BYTES_MIN};
+use wharf_vocab::{Code, Fault, ToolId};
+
+/// Which tool completes prompts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Models {
+    /// The tool, when not the usual one.
+    pub(crate) tool: Option<ToolId>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ModelsTable {
+    tool: Option<String>,
+}
+
+impl ModelsTable {
+    pub(super) fn read(self) -> Result<Models, Fault> {
+        let tool = self.tool.map(ToolId::new).transpose().map_err(|_| {
+            let message = "The key models.tool in wharf.toml cannot be used: it names a tool such \
+                           as llm/litellm@1.";
+            Fault::new(Code::ConfigInvalid, message)
+        })?;
+        Ok(Models { tool })
+    }
+}
+
+/// What open runs may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Runs {
+    /// In memory, all together.
+    pub(crate) memory_bytes: u64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RunsTable {
+    memory: Option<String>,
+}
+
+impl RunsTable {
+    pub(super) fn read(self) -> Result<Runs, Fault> {
+        let Some(text) = self.memory else { return Ok(Runs { memory_bytes: HELD_BYTES_MAX }) };
+        let given = quantity::bytes(&text).filter(|bytes| *bytes >= HELD_BYTES_MIN);
+        let memory_bytes = given.ok_or_else(|| {
+            let message = "The key runs.memory in wharf.toml cannot be used: it is a size such as \
+                           256Mi, 16Mi at least.";
+            Fault::new(Code::ConfigInvalid, message)
+        })?;
+        Ok(Runs { memory_bytes })
+    }
+}
+
+/// How tool servers are run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Tools {
+    /// The command that runs an image; without one images are not taken.
+    pub(crate) container: Vec<String>,
+    /// How long a server may have nothing to do before it is ended, when not as usual.
+    pub(crate) idle: Option<Duration>,
+}
+
+/// `[tools]`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ToolsTable {
+    container: Vec<String>,
+    idle_s: Option<u64>,
+}
+
+impl From<ToolsTable> for Tools {
+    fn from(file: ToolsTable) -> Self {
+        Self { container: file.container, idle: file.idle_s.map(Duration::from_secs) }
+    }
+}
+
+/// What is cut out of what providers write.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Redaction {
+    /// Whether values of secrets are.
+    secrets: bool,
+    /// Regular expressions of what else is.
+    patterns: Vec<String>,
+}
+
+impl Default for Redaction {
+    fn default() -> Self {
+        Self { secrets: true, patterns: Vec::new() }
+    }
+}
+
+impl Redaction {
+    /// The same, ready for use; a pattern that cannot be used is an error.
+    pub(crate) fn compile(&self) -> Result<wharf_engine::Redaction, Fault> {
+        wharf_engine::Redaction::new(self.secrets, &self.patterns)
+    }
+}
+
+/// The origins as browsers write them, if each is one.
+pub(super) fn checked_origins(origins: Vec<String>, whose: &str) -> Result<Vec<String>, Fault> {
+    origins.into_iter().map(|origin| origin_of(&origin, whose)).collect()
+}
+
+fn origin_of(origin: &str, whose: &str) -> Result<String, Fault> {
+    let text = origin.trim().trim_end_matches('/').to_ascii_lowercase();
+    let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ".-:[]_".contains(c);
+    if host.is_some_and(|host| !host.is_empty() && host.chars().all(is_part)) {
+        return Ok(text);
+    }
+    let message = format!(
+        "{whose} has {origin:?}, which is not an origin such as http://localhost:5173: a scheme, a \
+         host and perhaps a port."
+    );
+    Err(Fault::new(Code::ConfigInvalid, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k019_the_model_tool_can_be_named_and_a_wrong_name_is_refused() {
+        let read = |text: &str| toml::from_str::<ModelsTable>(text).expect("TOML").read();
+        assert_eq!(read("").expect("fits"), Models { tool: None });
+        let named = read("tool = \"llm/other@2\"").expect("fits");
+        assert_eq!(named.tool.as_ref().map(ToolId::as_str), Some("llm/other@2"));
+        let fault = read("tool = \"other\"").expect_err("refused");
+        assert!(fault.message.contains("models.tool"), "{fault}");
+    }
+
+    #[test]
+    fn what_open_runs_may_take_can_be_set_and_too_little_is_refused() {
+        let read = |text: &str| toml::from_str::<RunsTable>(text).expect("TOML").read();
+        assert_eq!(read("").expect("fits").memory_bytes, HELD_BYTES_MAX);
+        assert_eq!(read("memory = \"1Gi\"").expect("fits").memory_bytes, 1 << 30);
+        for wrong in ["15Mi", "much", "-1"] {
+            let fault = read(&format!("memory = \"{wrong}\"")).expect_err("refused");
+            assert!(fault.message.contains("runs.memory"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn r152_secrets_are_cut_out_unless_the_owner_says_otherwise() {
+        let read = |text: &str| toml::from_str::<Redaction>(text).expect("TOML");
+        assert_eq!(read(""), Redaction { secrets: true, patterns: Vec::new() });
+        assert!(!read("secrets = false").secrets);
+        assert!(read("patterns = [\"sk-[a-z]+\"]").compile().is_ok());
+        assert!(read("patterns = [\"(\"]").compile().is_err());
+    }
+
+    #[test]
+    fn k032_an_origin_is_a_scheme_a_host_and_a_port() {
+        let read = |text: &str| checked_origins(vec![text.to_owned()], "It");
+        for (text, origin) in [
+            ("http://localhost:5173", "http://localhost:5173"),
+            ("https://App.Example/", "https://app.example"),
+            ("http://[::1]:80", "http://[::1]:80"),
+        ] {
+            assert_eq!(read(text).expect("fits"), [origin]);
+        }
+        for text in
+            ["", "*", "null", "localhost:5173", "http://", "http://a/b", "ftp://a", "http://a b"]
+        {
+            let fault = read(text).expect_err(text);
+            assert!(
+                fault.is(Code::ConfigInvalid) && fault.message.starts_with("It has"),
+                "{fault}"
+            );
+        }
+    }
+}
