@@ -14,6 +14,8 @@ use crate::call::REQUEST_TIMEOUT;
 use crate::error::{Error, Result};
 use crate::locator::{Locator, Target};
 
+/// The largest message of an event stream that is read; a core sends far smaller ones.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 32 * 1024 * 1024;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection to one core. Cloning it is cheap, and clones share their connections.

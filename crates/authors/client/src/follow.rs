@@ -13,12 +13,12 @@ use futures::{Stream, StreamExt as _};
 use reqwest::Method;
 use serde_json::Value;
 use tokio::time::Instant;
+use wharf_protocol::sse;
 use wharf_vocab::Code;
 use wharf_wire::rest_v1::{Event, Run};
 
-use crate::client::Client;
+use crate::client::{Client, MESSAGE_BYTES_MAX};
 use crate::error::{Error, Result};
-use crate::sse;
 
 /// How long a core may be away before the command gives up on it.
 const OUTAGE_MAX: Duration = Duration::from_secs(60);
@@ -97,7 +97,7 @@ impl Follower {
             run: run.to_owned(),
             world: world.map(str::to_owned),
             after,
-            parser: sse::Parser::default(),
+            parser: sse::Parser::new(MESSAGE_BYTES_MAX),
             pieces: None,
             pause: Duration::ZERO,
             outage: None,
@@ -159,7 +159,7 @@ impl Follower {
     fn drop_connection(&mut self) {
         self.pieces = None;
         // A message that was cut in the middle comes again after the reconnect.
-        self.parser = sse::Parser::default();
+        self.parser = sse::Parser::new(MESSAGE_BYTES_MAX);
     }
 
     async fn connect(&mut self) -> Result<Option<Update>> {

@@ -34,7 +34,6 @@ mod home;
 mod locator;
 #[cfg(any(test, feature = "scripted"))]
 pub mod scripted;
-mod sse;
 
 pub use api::{
     Agents, Audit, Inbox, LogFollower, Operatives, RunFilter, Runs, Seats, Secrets, Tokens, Tools,

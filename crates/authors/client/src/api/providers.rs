@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::{Stream, StreamExt as _};
 use reqwest::Method;
 use serde_json::Value;
+use wharf_protocol::sse;
 use wharf_vocab::{Code, ToolId};
 use wharf_wire::rest_v1::{
     AddAgent, AddTool, Agent, AgentLogLine, ApproveAgent, FoundAgents, Operative, Page, ScanAgents,
@@ -15,9 +16,8 @@ use wharf_wire::rest_v1::{
 };
 
 use crate::call::{Call, List};
-use crate::client::Client;
+use crate::client::{Client, MESSAGE_BYTES_MAX};
 use crate::error::{Error, Result};
-use crate::sse;
 
 /// How long a log may say nothing at all, keep-alives included, before the core counts as lost.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -189,7 +189,7 @@ impl LogFollower {
         let request = client.request(Method::GET, path);
         let request = request.query(&[("lines", lines.to_string()), ("follow", "true".to_owned())]);
         let pieces = Box::pin(client.stream(request).await?);
-        Ok(Self { pieces, parser: sse::Parser::default() })
+        Ok(Self { pieces, parser: sse::Parser::new(MESSAGE_BYTES_MAX) })
     }
 
     /// The next line, as the core wrote it (an [`AgentLogLine`]); none at the end.
