@@ -28,7 +28,7 @@ build: ## build the wharf binary (release)
 	@echo "==> building wharf"
 	@$(CARGO) build --release --locked -p wharf-cli -p hello-agent
 
-test: check specs unit skipped ## everything, cheap checks first
+test: unit skipped ## everything, cheap checks first; lints come with building the tests
 	@echo "==> all good"
 
 check: fmt-check clippy tidy ## formatting, lints and the rules of the repository
@@ -39,22 +39,21 @@ fmt-check:
 	@echo "==> formatting"
 	@$(CARGO) fmt --all --check
 
-clippy: fmt-check
+clippy: tidy
 	@echo "==> lints"
 	@$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
-tidy: clippy
+tidy: fmt-check
 	@echo "==> rules of the repository"
 	@$(CARGO) xtask tidy
 
-specs: check
+specs: tidy
 	@echo "==> protocol requirements with a test"
 	@$(CARGO) xtask coverage-of-specs --require R,T,O,K
 
 unit: specs
-	@echo "==> tests"
 	@rm -f "$(SKIPPED)"
-	@WHARF_SKIPPED_TESTS="$(SKIPPED)" $(CARGO) test --quiet --locked --no-fail-fast --workspace
+	@WHARF_SKIPPED_TESTS="$(SKIPPED)" $(CARGO) xtask test
 
 skipped: unit
 	@echo "==> tests that could not be made here"

@@ -1,12 +1,13 @@
 //! Chores of the repository, run as `cargo xtask <chore>`.
 //!
-//! They read the checkout and report; only `security-page` changes a file.
+//! They read the checkout and report; only `security-page` changes a file of it.
 
 mod measure;
 mod repo;
 mod security_page;
 mod skipped;
 mod specs;
+mod tests;
 mod tidy;
 
 use std::io::Write as _;
@@ -21,6 +22,7 @@ usage: cargo xtask <chore>
 
   measure [--against COMMIT] [--json] [--names] [--places]
                                           count lines, functions, cycles and what is there twice
+  test                                    lint, build and run all tests
   tidy                                    check the rules of the repository
   coverage-of-specs [--json] [--require LETTER ...]
                                           say which numbered requirements have a test
@@ -56,6 +58,7 @@ fn run(args: &[String]) -> Result<ExitCode> {
         ["coverage-of-specs", options @ ..] => specs::run(&Repo::open()?, options, &mut out)?,
         ["measure", options @ ..] => measure::run(&Repo::open()?, options, &mut out)?,
         ["security-page"] => security_page::run(&Repo::open()?, &mut out)?,
+        ["test"] => tests::run(&Repo::open()?, &mut out)?,
         ["skipped-tests"] => skipped::run(&mut out)?,
         ["help" | "--help" | "-h"] => {
             out.write_all(USAGE.as_bytes())?;

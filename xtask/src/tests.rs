@@ -1,0 +1,66 @@
+//! `cargo xtask test`: builds all tests and runs them.
+//!
+//! - The tests are built by clippy's compiler, so that what is linted is what is run and nothing is
+//!   compiled twice: not our crates, and not what they depend on, which `cargo clippy` only checks.
+//! - The end-to-end tests mostly wait for other processes. They run beside all others, and what
+//!   they print comes when they are through. No shell is in between: what a shell starts in the
+//!   background ignores interrupts, and tests that send them would see that.
+
+use std::fs::File;
+use std::io::Write;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+
+use crate::repo::Repo;
+
+/// As `cargo clippy -- -D warnings` hands it on.
+const LINT_ARGS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
+
+/// The one target that runs beside the others, and everything else as cargo can name it: it knows
+/// patterns, but no way to leave one out.
+const BESIDE: &[&str] = &["--test", "e2e"];
+const OTHERS: &[&str] = &["--lib", "--bins", "--test", "[!e]*", "--test", "e[!2]*"];
+
+/// Runs everything, and says whether all of it is good.
+pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
+    let begin = Instant::now();
+    let step = |out: &mut dyn Write, what: &str| {
+        writeln!(out, "==> {what} (after {} s)", begin.elapsed().as_secs())
+    };
+    step(out, "lints, and the tests are built")?;
+    for what in [&[], OTHERS] {
+        let built = cargo(repo, what).arg("--no-run").status().context("failed to start cargo")?;
+        if !built.success() {
+            return Ok(false);
+        }
+    }
+    step(out, "tests")?;
+    let path = repo.path("target/e2e-tests.log");
+    let log = File::create(&path).context("failed to write below target/")?;
+    let mut beside = cargo(repo, BESIDE)
+        .stdout(log.try_clone()?)
+        .stderr(log)
+        .spawn()
+        .context("failed to start cargo")?;
+    let others = cargo(repo, OTHERS).status();
+    let examples = cargo(repo, &["--doc"]).status();
+    step(out, "end-to-end tests")?;
+    let beside = beside.wait()?;
+    out.write_all(&std::fs::read(&path)?)?;
+    step(out, "all tests have run")?;
+    Ok(others?.success() && examples?.success() && beside.success())
+}
+
+fn cargo(repo: &Repo, what: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["test", "--quiet", "--locked", "--no-fail-fast", "--workspace"]).args(what);
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CLIPPY_ARGS", LINT_ARGS);
+    // Where nothing will be built a second time, keeping notes for that only costs.
+    if std::env::var_os("CI").is_some() && std::env::var_os("CARGO_INCREMENTAL").is_none() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
+    command.current_dir(repo.path(""));
+    command
+}
