@@ -10,7 +10,7 @@ mod items;
 mod patterns;
 mod report;
 mod sessions;
-mod source;
+pub(crate) mod source;
 mod tree;
 
 use std::io::Write;

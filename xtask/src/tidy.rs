@@ -6,6 +6,7 @@
 mod bounds;
 mod direction;
 mod error_pages;
+mod invariants;
 mod links;
 mod manifests;
 mod sizes;
@@ -31,6 +32,7 @@ pub(crate) fn run(repo: &Repo, out: &mut dyn Write) -> Result<bool> {
     findings.extend(security_page::check(repo, &files)?);
     findings.extend(bounds::check(&files));
     findings.extend(words::check(&files));
+    findings.extend(invariants::check(&files));
     findings.extend(links::check(repo, &files));
     let sizes = sizes::check(&files);
     findings.extend(sizes.findings);

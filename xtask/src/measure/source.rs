@@ -5,7 +5,7 @@
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Blank,
     Doc,
     Comment,
@@ -14,28 +14,28 @@ pub(super) enum Kind {
 
 /// One line.
 #[derive(Debug)]
-pub(super) struct Line {
-    pub(super) kind: Kind,
+pub(crate) struct Line {
+    pub(crate) kind: Kind,
     /// Belongs to a test.
-    pub(super) test: bool,
+    pub(crate) test: bool,
     /// Without comments; what stands in quotes is blank.
     code: String,
     /// Without comments, with what stands in quotes.
-    pub(super) text: String,
+    pub(crate) text: String,
 }
 
 /// A word or a sign, and the index of its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Token<'a> {
-    pub(super) text: &'a str,
-    pub(super) line: usize,
+pub(crate) struct Token<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) line: usize,
 }
 
 /// A file that has been read.
 #[derive(Debug)]
-pub(super) struct Source {
-    pub(super) path: String,
-    pub(super) lines: Vec<Line>,
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) lines: Vec<Line>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ enum Within {
 
 impl Source {
     /// Reads a file and marks what stands below `#[cfg(test)]`.
-    pub(super) fn read(path: &str, text: &str) -> Self {
+    pub(crate) fn read(path: &str, text: &str) -> Self {
         let mut within = Within::Code;
         let lines = text.lines().map(|line| read_line(line, &mut within)).collect();
         let mut source = Self { path: path.to_owned(), lines };
@@ -60,22 +60,22 @@ impl Source {
     }
 
     /// Marks the whole file.
-    pub(super) fn mark_as_test(&mut self) {
+    pub(crate) fn mark_as_test(&mut self) {
         self.lines.iter_mut().for_each(|line| line.test = true);
     }
 
     /// All words and signs outside of comments and quotes.
-    pub(super) fn tokens(&self) -> Vec<Token<'_>> {
+    pub(crate) fn tokens(&self) -> Vec<Token<'_>> {
         self.lines.iter().enumerate().flat_map(|(at, line)| tokens_of(&line.code, at)).collect()
     }
 
     /// Words and signs that belong to no test.
-    pub(super) fn production(&self) -> Vec<Token<'_>> {
+    pub(crate) fn production(&self) -> Vec<Token<'_>> {
         self.tokens().into_iter().filter(|it| !self.lines[it.line].test).collect()
     }
 
     /// The modules that are declared here for tests only, as files.
-    pub(super) fn test_modules(&self) -> Vec<String> {
+    pub(crate) fn test_modules(&self) -> Vec<String> {
         let tokens = self.tokens();
         let (folder, name) = self.path.rsplit_once('/').unwrap_or(("", &self.path));
         let stem = name.trim_end_matches(".rs");
@@ -89,8 +89,13 @@ impl Source {
         declared.map(|it| format!("{base}/{}", it[1].text)).collect()
     }
 
+    /// The first line that is a doc comment, if there is one.
+    pub(crate) fn documented_from(&self) -> Option<usize> {
+        self.lines.iter().position(|line| line.kind == Kind::Doc)
+    }
+
     /// Lines of code that belong to no test.
-    pub(super) fn production_lines(&self) -> impl Iterator<Item = &Line> {
+    pub(crate) fn production_lines(&self) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(|line| line.kind == Kind::Code && !line.test)
     }
 }
@@ -240,7 +245,7 @@ fn test_items(tokens: &[Token<'_>]) -> Vec<(usize, usize)> {
 }
 
 /// The token that ends the item which begins here: its `;`, or the end of its braces.
-pub(super) fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
+pub(crate) fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
     let mut at = start;
     while at < tokens.len() {
         match tokens[at].text {
@@ -255,7 +260,7 @@ pub(super) fn item_end(tokens: &[Token<'_>], start: usize) -> usize {
 }
 
 /// The token that closes the bracket which opens here.
-pub(super) fn end_of(tokens: &[Token<'_>], open: usize) -> usize {
+pub(crate) fn end_of(tokens: &[Token<'_>], open: usize) -> usize {
     let mut depth = 0usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {
         match token.text {
