@@ -13,16 +13,22 @@ FUZZED := -p wharf-fuzz -p wharf-sdk -p wharf-egress -p wharf-graphql -p wharf-h
 SKIPPED := $(CURDIR)/target/skipped-tests
 
 .DEFAULT_GOAL := help
-.PHONY: help up build test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
+.PHONY: help up build release test check fmt-check clippy tidy specs unit skipped bench sim fuzz torture security-page
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: build ## set up, build and start the core with its built-in tools and example agents
 	@echo "==> starting the core (Ctrl-C stops it)"
-	@exec target/release/wharf up --demo $(ARGS)
+	@exec target/quick/wharf up --demo $(ARGS)
 
-build: ## build the wharf binary (release)
+build: ## build the wharf binary soon, for trying things: target/quick
+	@echo "==> checking what the build needs"
+	@scripts/setup.sh build
+	@echo "==> building wharf"
+	@$(CARGO) build --profile quick --locked -p wharf-cli -p hello-agent
+
+release: ## build the wharf binary as fast as it gets, for use: target/release
 	@echo "==> checking what the build needs"
 	@scripts/setup.sh build
 	@echo "==> building wharf"
