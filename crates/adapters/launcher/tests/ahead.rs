@@ -1,5 +1,7 @@
 //! A shim that was made ahead of a start is as good as a new one, and does not stay.
 
+#[path = "launches/support/mod.rs"]
+#[expect(dead_code, reason = "this test uses a part of it")]
 mod support;
 
 use rustix::process::Signal;

@@ -1,12 +1,10 @@
 //! Open files: a program has far fewer than the core, so that it cannot use up what all share.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Bench, can, ended, read_until, tell};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use support::{Bench, can, ended, read_until, tell};
 use wharf_ports::launcher::ExitHow;
 use wharf_vocab::SandboxLevel::{Basic, Standard, Strict};
 

@@ -2,15 +2,13 @@
 //! more: not even a shim that is killed leaves anything behind.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::sync::Arc;
 
-use rustix::process::Signal;
-use support::{
+use crate::support::{
     Bench, LONG, SHORT, ended, eventually, exists, mark_of, marked, output, parent_of, read_until,
     signal, tell,
 };
+use rustix::process::Signal;
 use wharf_ports::launcher::{ExitHow, Launched, Launcher};
 use wharf_vocab::SandboxLevel::{self, Standard, Strict};
 

@@ -1,12 +1,10 @@
 //! What a fenced program finds when it starts, and what is said when it cannot.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::{Bench, PROBE, can, ended};
+use crate::support::{Bench, PROBE, can, ended};
 use wharf_ports::launcher::ExitHow;
 use wharf_vocab::SandboxLevel::{self, Basic, Standard, Strict};
 

@@ -1,12 +1,10 @@
 //! What is kept of a program's output, and what is not.
 
-mod support;
-
 use std::fs;
 use std::time::Duration;
 
+use crate::support::{Bench, DEADLINE, ended, eventually, log_path, output, texts};
 use futures::StreamExt;
-use support::{Bench, DEADLINE, ended, eventually, log_path, output, texts};
 use tokio::time::timeout;
 use wharf_ports::launcher::{ExitHow, Launcher, LogSource};
 use wharf_vocab::limits::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_KEPT_MAX};

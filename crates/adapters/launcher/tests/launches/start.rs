@@ -1,12 +1,10 @@
 //! What a launched program finds when it starts, and what is said when it cannot.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use support::{Bench, PROBE, ended, log_path, output, parent_of, read_until, stat, texts};
+use crate::support::{Bench, PROBE, ended, log_path, output, parent_of, read_until, stat, texts};
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
 use wharf_vocab::{Code, Fault};
 

@@ -2,8 +2,6 @@
 //! its own files say.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -12,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use support::{Bench, PROBE, can, ended, output, tell};
+use crate::support::{Bench, PROBE, can, ended, output, tell};
 use wharf_ports::launcher::{ExitHow, LaunchSpec};
 use wharf_vocab::Code;
 use wharf_vocab::SandboxLevel::{self, Standard, Strict};

@@ -1,15 +1,13 @@
 //! How launches end, and that nothing is left of them.
 
-mod support;
-
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
-use support::{
+use crate::support::{
     Bench, LONG, SHORT, ended, eventually, exists, mark_of, marked, output, parent_of, read_until,
     signal, stat,
 };
+use rustix::process::Signal;
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launched};
 
 /// Launches the probe with its family: itself, a child in its group, and two orphans in sessions
@@ -199,7 +197,7 @@ async fn giving_up_a_launch_leaves_nothing() {
         let launching = bench.try_launch(spec.clone());
         let _ = tokio::time::timeout(Duration::from_micros(patience_us), launching).await;
     }
-    let log = support::log_path(&spec);
+    let log = crate::support::log_path(&spec);
     eventually("every launch has written its last line", || {
         let text = std::fs::read_to_string(&log).unwrap_or_default();
         text.matches("[ended with").count() == patience_us.len()

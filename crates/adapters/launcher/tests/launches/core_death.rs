@@ -1,12 +1,10 @@
 //! When the core dies, whatever the way, nothing it launched survives.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use crate::support::{Bench, PROBE, eventually, marked, parent_of, signal, stat, tell};
 use rustix::process::Signal;
-use support::{Bench, PROBE, eventually, marked, parent_of, signal, stat, tell};
 use wharf_ports::launcher::Launcher;
 use wharf_vocab::SandboxLevel;
 

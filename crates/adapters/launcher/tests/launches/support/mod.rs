@@ -1,7 +1,5 @@
 //! What the tests share: a launcher with a directory of its own, and ways to look at processes.
 
-#![expect(dead_code, reason = "each test binary uses a part of it")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -157,14 +155,6 @@ pub(crate) fn mark_of(spec: &LaunchSpec) -> String {
 pub(crate) fn pids() -> Vec<i32> {
     let entries = fs::read_dir("/proc").expect("a process table");
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
-}
-
-/// Every zombie among the children of a process.
-pub(crate) fn zombies_of(parent: u32) -> Vec<i32> {
-    let is_one = |pid: &i32| {
-        stat(*pid).is_some_and(|fields| fields[0] == "Z" && fields[1] == parent.to_string())
-    };
-    pids().into_iter().filter(is_one).collect()
 }
 
 /// The fields of a process after its name: state, parent, group, session and so on.

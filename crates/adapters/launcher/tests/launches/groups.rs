@@ -3,13 +3,11 @@
 //! make real groups, the other tests of limits run in them.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use support::{Bench, ended, eventually, read_until};
+use crate::support::{Bench, ended, eventually, read_until};
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
 use wharf_vocab::{Keeping, Resource, SandboxLevel};
 

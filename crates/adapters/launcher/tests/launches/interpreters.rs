@@ -1,13 +1,11 @@
 //! Interpreted programs start behind a fence, wherever their interpreters are installed.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use support::{Bench, PROBE, ended, output, tell};
+use crate::support::{Bench, PROBE, ended, output, tell};
 use wharf_ports::launcher::{ExitHow, LaunchSpec, Launcher};
 use wharf_vocab::SandboxLevel::{Standard, Strict};
 

@@ -1,12 +1,10 @@
 //! What a fenced program cannot do to the modes of files, nor to what its user has only so many of.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use support::{Bench, can};
+use crate::support::{Bench, can};
 use wharf_vocab::SandboxLevel::{self, Standard, Strict};
 
 const FIRM: [SandboxLevel; 2] = [Standard, Strict];

@@ -1,13 +1,11 @@
 //! What a fenced program is given beside its files: secrets, and a way to hosts.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{Bench, ended, log_path, output, parent_of, read_until, signal, tell};
 use rustix::process::Signal;
-use support::{Bench, ended, log_path, output, parent_of, read_until, signal, tell};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wharf_launcher::Primitive;
 use wharf_ports::launcher::{ExitHow, Launcher, Secret};

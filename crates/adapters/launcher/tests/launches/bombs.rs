@@ -2,15 +2,13 @@
 //! user and, if this user is the first, as an ordinary one.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Bench, PROBE, can, tell};
+use crate::support::{Bench, PROBE, can, tell};
 use wharf_vocab::SandboxLevel::Standard;
 
 /// An ordinary user; nobody needs to have heard of it.

@@ -1,13 +1,11 @@
 //! What a program that is fenced in sees, and what it is denied.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use support::{Bench, can, ended, output};
+use crate::support::{Bench, can, ended, output};
 use wharf_launcher::Primitive;
 use wharf_ports::launcher::LaunchSpec;
 use wharf_vocab::SandboxLevel::{self, Basic, Standard, Strict};

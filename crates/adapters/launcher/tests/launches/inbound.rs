@@ -1,18 +1,16 @@
 //! The way in to a program that listens, and the folder it shares with the core.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::process::Signal;
-use support::{
+use crate::support::{
     Bench, DEADLINE, SHORT, can, ended, eventually, output, parent_of, read_until, signal, tell,
 };
+use rustix::process::Signal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::time::timeout;

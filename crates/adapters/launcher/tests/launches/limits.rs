@@ -1,11 +1,9 @@
 //! A program that takes too much is stopped, and it is told of what; the others go on.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 use std::time::Duration;
 
-use support::{Bench, ended, mark_of, marked};
+use crate::support::{Bench, ended, mark_of, marked};
 use wharf_ports::launcher::{Achieved, ExitHow, LaunchSpec, Launcher};
 use wharf_vocab::{Keeping, Resource, SandboxLevel};
 
