@@ -9,7 +9,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::launcher::Launch;
 
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 trait Stream: AsyncRead + AsyncWrite + Send {}
 impl<T: AsyncRead + AsyncWrite + Send> Stream for T {}

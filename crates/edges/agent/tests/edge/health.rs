@@ -12,9 +12,9 @@ use wharf_vocab::{Code, Health, RunStatus};
 use crate::agent::Agent;
 use crate::stage::Stage;
 
-/// Heartbeats are due every 100 ms.
+/// Heartbeats are due twice a second: unhealthy lasts long enough to be seen before it is given up.
 async fn quick() -> Stage {
-    Stage::with(|options| options.limits.heartbeat_interval_ms = 100).await
+    Stage::with(|options| options.limits.heartbeat_interval_ms = 500).await
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use wharf_ports::memory::{MemoryObjects, MemoryState, MemoryStore};
 use wharf_ports::{Clock, ManualClock, Store, SystemClock};
 use wharf_vocab::{Code, Fault, NodeId, Object, RunKey, Seq, ToolId, WorldId};
 
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A running engine, its store and its files.
 pub(crate) struct Bench {

@@ -23,7 +23,7 @@ use wharf_http::{Limits, Mount};
 use crate::support::client::Call;
 use crate::support::{Edge, PATIENCE, TOKEN, bearer, eventually};
 
-const SHORT: Duration = Duration::from_millis(100);
+const SHORT: Duration = Duration::from_millis(400);
 
 /// A mounted edge that says who is calling, and echoes on WebSockets.
 pub(crate) fn mount() -> Mount {

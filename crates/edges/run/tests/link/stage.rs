@@ -23,7 +23,7 @@ use wharf_ports::{Store, SystemClock};
 use wharf_run::link::{Doors, Endpoint, FileAccess, Server, Settings, StopSignal};
 use wharf_vocab::{AttemptId, Fault, NodeId, Object, RunKey, Seq, ToolId, WorldId};
 
-pub(crate) const LONG: Duration = Duration::from_secs(20);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 const TOOL: &str = "test/tool@1";
 
 /// A running engine and the server it knows.
