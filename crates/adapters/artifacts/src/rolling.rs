@@ -4,8 +4,8 @@
 //! another order, or twice, are no error: the hash is then made from what was stored.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use wharf_ports::UploadPart;
 use wharf_vocab::B3;
 
@@ -32,7 +32,7 @@ struct Followed {
 impl Rolling {
     /// Follows a new upload.
     pub(crate) fn begin(&self, upload: &str) {
-        let mut uploads = self.lock();
+        let mut uploads = self.uploads.lock();
         if uploads.len() < FOLLOWED_MAX {
             uploads.insert(upload.to_owned(), Followed::default());
         }
@@ -40,7 +40,7 @@ impl Rolling {
 
     /// The state of the hash before a part, if the part is the next one.
     pub(crate) fn before(&self, upload: &str, number: u32) -> Option<blake3::Hasher> {
-        let mut uploads = self.lock();
+        let mut uploads = self.uploads.lock();
         let followed = uploads.get(upload)?;
         let arrived = followed.tags.len();
         match usize::try_from(number).ok()?.checked_sub(1)? {
@@ -56,7 +56,7 @@ impl Rolling {
 
     /// Takes note of a part that has arrived, with the state of the hash behind it.
     pub(crate) fn after(&self, upload: &str, part: &UploadPart, hasher: Option<blake3::Hasher>) {
-        let mut uploads = self.lock();
+        let mut uploads = self.uploads.lock();
         let Some(followed) = uploads.get_mut(upload) else { return };
         let arrived = followed.tags.len();
         let place = usize::try_from(part.number).unwrap_or(usize::MAX);
@@ -74,7 +74,7 @@ impl Rolling {
 
     /// The hash of all parts, if they were hashed in this order.
     pub(crate) fn whole(&self, upload: &str, parts: &[UploadPart]) -> Option<B3> {
-        let uploads = self.lock();
+        let uploads = self.uploads.lock();
         let followed = uploads.get(upload)?;
         let same = followed.tags.iter().eq(parts.iter().map(|part| &part.tag));
         same.then(|| hash(&followed.hasher))
@@ -82,11 +82,7 @@ impl Rolling {
 
     /// Forgets an upload.
     pub(crate) fn end(&self, upload: &str) {
-        self.lock().remove(upload);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Followed>> {
-        self.uploads.lock().unwrap_or_else(PoisonError::into_inner)
+        self.uploads.lock().remove(upload);
     }
 }
 

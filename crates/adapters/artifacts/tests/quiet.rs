@@ -4,11 +4,12 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
+use parking_lot::Mutex;
 use tracing_subscriber::fmt::MakeWriter;
 use wharf_artifacts::{Credentials, Endpoint, EndpointOptions, FileObjects, S3Objects, S3Options};
 use wharf_ports::{Method, ObjectStore, PutObject};
@@ -19,7 +20,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -88,7 +89,7 @@ async fn t035_no_address_is_logged_or_told_by_an_error() {
     }
     serving.stop().await;
 
-    let log = log.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let log = log.0.lock();
     told += &String::from_utf8_lossy(&log);
     assert!(told.contains("the log is heard") && told.contains("artifact store"), "{told}");
     let signature = |url: &str| url.split_once("X-Amz-Signature=").expect("signed").1.to_owned();

@@ -5,7 +5,6 @@
 
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{Key, KeyInit, XChaCha20Poly1305, XNonce};
-use rustix::rand::{GetRandomFlags, getrandom};
 use wharf_vocab::{Code, Fault, SecretName};
 use zeroize::Zeroizing;
 
@@ -69,17 +68,8 @@ impl Sealer {
 /// Bytes that nobody can guess.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Fault> {
     let mut bytes = [0; N];
-    let mut done = 0;
-    while done < N {
-        match getrandom(&mut bytes[done..], GetRandomFlags::empty()) {
-            Ok(more) => done += more,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => {
-                let message = "The operating system gives no random numbers.";
-                return Err(Fault::new(Code::CoreInternal, message));
-            }
-        }
-    }
+    let failed = "The operating system gives no random numbers.";
+    getrandom::fill(&mut bytes).map_err(|_| Fault::new(Code::CoreInternal, failed))?;
     Ok(bytes)
 }
 

@@ -11,6 +11,7 @@ mod fault;
 mod ids;
 pub mod json;
 pub mod limits;
+pub mod media;
 mod openapi;
 pub mod quantity;
 mod status;

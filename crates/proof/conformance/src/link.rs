@@ -1,8 +1,9 @@
 //! One connection with an agent: what is sent and received is written down as it happens.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -34,12 +35,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn transcript(&self) -> MutexGuard<'_, Transcript> {
-        self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write_down(&self, change: impl FnOnce(&mut Transcript)) {
-        change(&mut self.transcript());
+        change(&mut self.transcript.lock());
         self.changed.notify_waiters();
     }
 }
@@ -55,7 +52,7 @@ impl Link {
 
     /// What was seen until now.
     pub(crate) fn transcript(&self) -> MutexGuard<'_, Transcript> {
-        self.shared.transcript()
+        self.shared.transcript.lock()
     }
 
     /// Sends a message. A connection the agent has closed shows in the transcript, not here.
@@ -165,7 +162,7 @@ async fn read_all(mut read: OwnedReadHalf, mut frames: FrameDecoder, shared: Arc
 
 /// Writes down every complete frame; false when nothing that follows could be read.
 fn take_frames(frames: &mut FrameDecoder, shared: &Shared) -> bool {
-    let mut transcript = shared.transcript();
+    let mut transcript = shared.transcript.lock();
     let goes_on = loop {
         match frames.next_frame() {
             Ok(Some(frame)) if transcript.lines.len() < LINES_MAX => transcript.frame(frame),

@@ -6,12 +6,13 @@
 use std::future::Future as _;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep, sleep};
 
 /// A body of which pieces must come in time. Clones read from the same body.
@@ -36,7 +37,7 @@ impl SharedBody {
     pub(super) async fn drain(self, most: u64) {
         let mut body = self;
         let mut left = most;
-        let patience = body.lock().patience;
+        let patience = body.inner.lock().patience;
         let until = Instant::now() + patience;
         loop {
             let frame = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx));
@@ -48,10 +49,6 @@ impl SharedBody {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Body for SharedBody {
@@ -62,7 +59,7 @@ impl Body for SharedBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         match Pin::new(&mut inner.incoming).poll_frame(cx) {
             Poll::Ready(frame) => {
                 inner.waiting = None;
@@ -81,10 +78,10 @@ impl Body for SharedBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.lock().incoming.is_end_stream()
+        self.inner.lock().incoming.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.lock().incoming.size_hint()
+        self.inner.lock().incoming.size_hint()
     }
 }

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest as _, Sha256};
 
 use super::disk;
-use crate::chance;
 
 /// How many turns there are; see [`Place::turn`].
 pub(crate) const TURNS: usize = 256;
@@ -63,7 +62,7 @@ impl Layout {
     /// Where an object lies.
     pub(crate) fn place(&self, key: &str) -> Place {
         let hash = Sha256::digest(key.as_bytes());
-        let name = chance::to_hex(&hash);
+        let name = hex::encode(hash);
         let (world, path) = key.split_once('/').unwrap_or((key, ""));
         let shelf = match run_of(path) {
             Some(run) => format!("@{}", name_of(run)),
@@ -111,7 +110,7 @@ fn name_of(id: &str) -> String {
     if is_id && id.len() <= 128 && id.bytes().all(plain) {
         id.to_owned()
     } else {
-        format!("~{}", chance::to_hex(&Sha256::digest(id.as_bytes())))
+        format!("~{}", hex::encode(Sha256::digest(id.as_bytes())))
     }
 }
 

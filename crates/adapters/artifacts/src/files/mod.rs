@@ -21,8 +21,9 @@ use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use wharf_ports::{Clock as _, ObjectError, ObjectErrorKind, SystemClock};
 use wharf_vocab::Timestamp;
 
@@ -61,7 +62,7 @@ impl FileObjects {
 
     /// Waits until nobody else changes the object.
     fn turn(&self, place: &Place) -> MutexGuard<'_, ()> {
-        self.turns[place.turn % TURNS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.turns[place.turn % TURNS].lock()
     }
 }
 

@@ -4,8 +4,8 @@
 //! completed. Which one counts is known here as long as the process lives, and else by its age.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use wharf_ports::UploadPart;
 
 /// A part as the server lists it.
@@ -25,7 +25,7 @@ pub(super) struct Replaced {
 impl Replaced {
     /// Takes note of a part that has come, and of those that were there before.
     pub(super) fn note(&self, upload: &str, part: &UploadPart, earlier: &[StoredPart]) {
-        let mut tags = self.lock();
+        let mut tags = self.tags.lock();
         if let Some(tags) = tags.get_mut(upload) {
             tags.remove(&(part.number, part.tag.clone()));
         }
@@ -38,7 +38,7 @@ impl Replaced {
 
     /// The newest of each part, by number.
     pub(super) fn newest(&self, upload: &str, found: Vec<StoredPart>) -> Vec<UploadPart> {
-        let tags = self.lock();
+        let tags = self.tags.lock();
         let tags = tags.get(upload);
         let mut newest: BTreeMap<u32, (bool, StoredPart)> = BTreeMap::new();
         for stored in found {
@@ -57,11 +57,7 @@ impl Replaced {
 
     /// Forgets an upload.
     pub(super) fn end(&self, upload: &str) {
-        self.lock().remove(upload);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, HashSet<(u32, String)>>> {
-        self.tags.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tags.lock().remove(upload);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Uploads in parts, which the server keeps.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use parking_lot::Mutex;
 use reqwest::Body;
 use rusty_s3::Method;
 use wharf_ports::{ByteStream, ObjectError, ObjectErrorKind, ObjectInfo, Upload, UploadPart};
@@ -279,11 +280,11 @@ impl Exactly {
     /// The body, which can be had once.
     fn stream(&self) -> ByteStream {
         let state = Arc::clone(&self.state);
-        let body = lock(&state).body.take().unwrap_or_else(|| stream::empty().boxed());
+        let body = state.lock().body.take().unwrap_or_else(|| stream::empty().boxed());
         let checked = stream::unfold(Some((body, state)), |on| async {
             let (mut body, state) = on?;
             let piece = body.next().await;
-            let checked = lock(&state).check(piece);
+            let checked = state.lock().check(piece);
             match checked {
                 Ok(piece) => piece.map(|piece| (Ok(piece), Some((body, state)))),
                 Err(error) => Some((Err(error), None)),
@@ -293,11 +294,11 @@ impl Exactly {
     }
 
     fn trouble(&self) -> Option<ObjectError> {
-        lock(&self.state).trouble.clone()
+        self.state.lock().trouble.clone()
     }
 
     fn hasher(&self) -> Option<blake3::Hasher> {
-        lock(&self.state).hasher.clone()
+        self.state.lock().hasher.clone()
     }
 }
 
@@ -324,10 +325,6 @@ impl State {
         self.trouble = checked.as_ref().err().cloned();
         checked
     }
-}
-
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn lost(failure: &Failure, what: &str) -> ObjectError {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -91,7 +92,7 @@ impl Faulty {
 
     /// What has come so far.
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.seen.lock().clone()
     }
 }
 
@@ -102,7 +103,7 @@ fn note(notes: &Mutex<Vec<Seen>>, script: &Script, request: &Request<Incoming>) 
         query: request.uri().query().unwrap_or_default().to_owned(),
         range: range.map(str::to_owned),
     };
-    let mut notes = notes.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut notes = notes.lock();
     let fault = script(notes.len(), &seen);
     notes.push(seen);
     fault

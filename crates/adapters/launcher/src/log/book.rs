@@ -5,10 +5,11 @@
 //! by more than the book holds is told how much it missed.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use wharf_ports::launcher::{LogLine, LogSource};
 use wharf_vocab::limits::LOG_MEMORY_BYTES_MAX;
@@ -51,7 +52,7 @@ impl LogBook {
 
     /// Adds lines.
     pub(crate) fn add(&self, lines: &[LogLine]) {
-        let mut pages = self.pages();
+        let mut pages = self.pages.lock();
         for line in lines {
             pages.add(line.clone());
         }
@@ -61,18 +62,18 @@ impl LogBook {
 
     /// No line will come any more.
     pub(crate) fn close(&self) {
-        self.pages().closed = true;
+        self.pages.lock().closed = true;
         self.version.send_modify(|version| *version += 1);
     }
 
     /// The last line from the program's standard error that says something.
     pub(crate) fn last_stderr(&self) -> Option<Arc<str>> {
-        self.pages().last_stderr.clone()
+        self.pages.lock().last_stderr.clone()
     }
 
     /// The last `count` lines, unless some of them have left memory.
     pub(crate) fn tail(&self, count: usize) -> Option<Vec<LogLine>> {
-        let pages = self.pages();
+        let pages = self.pages.lock();
         if pages.dropped > 0 && count > pages.lines.len() {
             return None;
         }
@@ -83,7 +84,7 @@ impl LogBook {
     /// The last `count` lines in memory and all that come, until the book is closed.
     pub(crate) fn follow(self: &Arc<Self>, count: usize) -> BoxStream<'static, LogLine> {
         let next = {
-            let pages = self.pages();
+            let pages = self.pages.lock();
             pages.end() - u64::try_from(count.min(pages.lines.len())).unwrap_or(0)
         };
         let reader = Reader {
@@ -97,10 +98,6 @@ impl LogBook {
             Some((line, reader))
         })
         .boxed()
-    }
-
-    fn pages(&self) -> MutexGuard<'_, Pages> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -154,7 +151,7 @@ impl Reader {
 
     /// Takes what is new, and says whether the book is closed.
     fn take(&mut self) -> bool {
-        let pages = self.book.pages();
+        let pages = self.book.pages.lock();
         if let Some(first) = pages.lines.front()
             && self.next < pages.dropped
         {
@@ -211,7 +208,7 @@ mod tests {
     fn long_lines_leave_sooner() {
         let book = LogBook::new(500);
         add(&book, (0..300).map(|_| "x".repeat(8_192)));
-        let pages = book.pages();
+        let pages = book.pages.lock();
         assert!(pages.bytes <= LOG_MEMORY_BYTES_MAX);
         assert_eq!(pages.lines.len(), LOG_MEMORY_BYTES_MAX / 8_192);
     }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -96,7 +97,7 @@ pub(super) struct Seat {
 impl Seat {
     /// What comes next.
     pub(super) fn next(&self) -> Next {
-        self.hub.state().book.next(self.watcher)
+        self.hub.state.lock().book.next(self.watcher)
     }
 
     /// Stops the run.
@@ -108,7 +109,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let now = self.hub.clock.now();
-        let mut state = self.hub.state();
+        let mut state = self.hub.state.lock();
         state.book.leave(now, self.watcher);
         state.cuts.remove(&self.watcher);
     }
@@ -140,10 +141,6 @@ impl Hub {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn profile(&self) -> Profile {
         self.options.profile
     }
@@ -155,7 +152,7 @@ impl Hub {
     /// Takes no further runs.
     pub(super) fn drain(&self) {
         // Under the lock, so that no run is taken behind it.
-        let _state = self.state();
+        let _state = self.state.lock();
         self.is_draining.store(true, Ordering::Release);
         self.runs.close();
     }
@@ -167,7 +164,7 @@ impl Hub {
         request: Request,
         request_bytes: usize,
     ) -> Joined {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let full = self.full(&state, request_bytes);
         let (run, watcher) = match state.book.open(credential, &request, full) {
             Opened::Unfit(unfit) => return Joined::Unfit(unfit),
@@ -207,7 +204,7 @@ impl Hub {
 
     /// A run says something.
     pub(super) fn say(&self, run: RunNo, said: Said) -> Result<(), Overflow> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let slow = state.book.say(self.clock.now(), run, said)?;
         state.cut(&slow);
         let live = state.live.get(&run).cloned();
@@ -220,12 +217,12 @@ impl Hub {
 
     /// Keeps what a run has cost so far; its end will tell.
     pub(super) fn note_cost(&self, run: RunNo, cost_micro: Micro) {
-        self.state().book.note_cost(run, cost_micro);
+        self.state.lock().book.note_cost(run, cost_micro);
     }
 
     /// A run is over.
     pub(super) fn finish(&self, run: RunNo, ending: Ending) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.book.finish(self.clock.now(), run, ending);
         let live = state.live.remove(&run);
         let request_bytes = live.as_ref().map_or(0, |live| live.request_bytes);
@@ -237,7 +234,7 @@ impl Hub {
     }
 
     fn cancel(&self, run: RunNo, why: &'static str) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.book.cancel(run)
             && let Some(live) = state.live.get(&run)
         {
@@ -247,7 +244,7 @@ impl Hub {
 
     /// Cancels every run that is not over.
     pub(super) fn cancel_all(&self, why: &'static str) {
-        let open = self.state().book.open_run_nos();
+        let open = self.state.lock().book.open_run_nos();
         for run in open {
             self.cancel(run, why);
         }
@@ -255,7 +252,7 @@ impl Hub {
 
     /// Lets time pass in the book.
     pub(super) fn tick(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let alone = state.book.time(self.clock.now());
         for run in alone {
             if let Some(live) = state.live.get(&run) {

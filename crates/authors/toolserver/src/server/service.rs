@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -138,7 +139,7 @@ struct Greeted(Mutex<(u64, BTreeMap<u64, CancellationToken>)>);
 
 impl Greeted {
     fn add(&self, end: &CancellationToken) -> u64 {
-        let mut greeted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut greeted = self.0.lock();
         greeted.0 += 1;
         let number = greeted.0;
         greeted.1.insert(number, end.clone());
@@ -146,12 +147,12 @@ impl Greeted {
     }
 
     fn remove(&self, number: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&number);
+        self.0.lock().1.remove(&number);
     }
 
     /// Ends the oldest one: who means well needs no long time to say what is wanted.
     fn end_oldest(&self) {
-        let oldest = self.0.lock().unwrap_or_else(PoisonError::into_inner).1.pop_first();
+        let oldest = self.0.lock().1.pop_first();
         if let Some((_, end)) = oldest {
             end.cancel();
         }

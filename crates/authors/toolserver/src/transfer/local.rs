@@ -145,8 +145,8 @@ impl Drop for Draft {
 
 fn random_hex() -> Result<String, Errno> {
     let mut bytes = [0_u8; 8];
-    rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty())?;
-    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
+    getrandom::fill(&mut bytes).map_err(|_| Errno::IO)?;
+    Ok(hex::encode(bytes))
 }
 
 fn plain(mode: rustix::fs::RawMode) -> Result<(), Trouble> {

@@ -14,7 +14,6 @@ mod content;
 mod download;
 mod lifetime;
 mod local;
-mod media;
 mod names;
 mod origin;
 mod place;

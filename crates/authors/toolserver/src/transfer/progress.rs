@@ -1,9 +1,9 @@
 //! Telling how far large transfers are.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use wharf_wire::run_v1::LogLevel;
 
@@ -39,7 +39,7 @@ impl Progress {
     /// So many bytes more have moved, of this many if that is known. Says so now and then; when
     /// the log is behind it is left out, so that a transfer never waits for it.
     pub(super) fn moved(&self, bytes: usize, total: Option<u64>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.bytes += bytes as u64;
         if state.bytes.max(total.unwrap_or(0)) <= SMALL_BYTES || state.said_at.elapsed() < PERIOD {
             return;
@@ -52,7 +52,7 @@ impl Progress {
 
     /// It begins anew.
     pub(super) fn restart(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).bytes = 0;
+        self.state.lock().bytes = 0;
     }
 }
 

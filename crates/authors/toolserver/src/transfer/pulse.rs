@@ -1,8 +1,9 @@
 //! Patience that ends: how long since a byte moved.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 /// Notices when nothing has moved for too long.
@@ -20,7 +21,7 @@ impl Pulse {
 
     /// Something has moved, and the next may take this much longer than usual.
     pub(super) fn beat(&self, extra: Duration) {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now() + extra;
+        *self.last.lock() = Instant::now() + extra;
     }
 
     /// Does some work as long as something moves; `None` when nothing did for too long.
@@ -37,7 +38,7 @@ impl Pulse {
     }
 
     fn due(&self) -> Instant {
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) + self.patience
+        *self.last.lock() + self.patience
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};
@@ -30,7 +30,7 @@ impl RunFiles {
     /// so that a handler that changes it in place changes nobody else's.
     pub async fn fetch(&self, key: &str) -> Result<Fetched, Failure> {
         let cell = {
-            let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut fetched = self.fetched.lock();
             Arc::clone(fetched.entry(key.to_owned()).or_default())
         };
         cell.get_or_try_init(|| self.fetch_anew(key)).await.cloned()

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use parking_lot::Mutex;
 use reqwest::Url;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -92,7 +93,7 @@ impl RunFiles {
 
     /// The run's own scratch folder, made when first asked for and removed with the run.
     pub fn folder(&self) -> Result<PathBuf, Failure> {
-        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folder = self.folder.lock();
         if let Some(folder) = folder.as_ref() {
             return Ok(folder.path().to_owned());
         }
@@ -167,15 +168,15 @@ impl RunFiles {
     /// What was written so far.
     #[must_use]
     pub fn written(&self) -> BTreeMap<String, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.written.lock().clone()
     }
 
     fn is_written(&self, key: &str) -> bool {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).contains_key(key)
+        self.written.lock().contains_key(key)
     }
 
     pub(super) fn has_written(&self, key: &str, written: Written) {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_owned(), written);
+        self.written.lock().insert(key.to_owned(), written);
     }
 
     /// What an input refers to.
@@ -211,7 +212,7 @@ impl RunFiles {
 
     /// Marks an output as being written, until what is returned is dropped.
     pub(super) fn begin_writing(&self, key: &str) -> Result<Writing<'_>, Trouble> {
-        let mut writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writing = self.writing.lock();
         if !writing.insert(key.to_owned()) {
             return Err(Trouble::new(code::HANDLER, "it is being written already"));
         }
@@ -284,7 +285,7 @@ impl fmt::Debug for RunFiles {
 
 impl Drop for RunFiles {
     fn drop(&mut self) {
-        let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let folder = self.folder.get_mut().take();
         // Removing large files takes its time, which no run should wait for.
         if let (Some(folder), Ok(runtime)) = (folder, tokio::runtime::Handle::try_current()) {
             runtime.spawn_blocking(move || drop(folder));
@@ -301,7 +302,7 @@ pub(super) struct Writing<'a> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        let mut writing = self.files.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut writing = self.files.writing.lock();
         writing.remove(&self.key);
     }
 }

@@ -1,9 +1,10 @@
 //! Writing to storage, with as many tries as it takes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
+use parking_lot::Mutex;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use reqwest::{Body, Method, RequestBuilder, Url};
 use wharf_wire::run_v1::{Written, code};
@@ -61,7 +62,7 @@ async fn once(
     let complete =
         |request: RequestBuilder| {
             let tally = Shared::<Tally>::default();
-            *last.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&tally);
+            *last.lock() = Arc::clone(&tally);
             progress.restart();
             pulse.beat(Duration::ZERO);
             request
@@ -75,8 +76,8 @@ async fn once(
         code::NOT_FOUND => Trouble::new(code::STORAGE, "storage does not know the place"),
         _ => trouble,
     })?;
-    let tally = Arc::clone(&last.lock().unwrap_or_else(PoisonError::into_inner));
-    let tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+    let tally = Arc::clone(&last.lock());
+    let tally = tally.lock();
     if tally.bytes != content.len() {
         return Err(Trouble::passing("storage took less than all of it"));
     }
@@ -87,7 +88,7 @@ async fn once(
 fn body(content: &Content, tally: Shared<Tally>, pulse: Pulse, progress: Arc<Progress>) -> Body {
     let total = content.len();
     let pieces = content.pieces().inspect_ok(move |piece| {
-        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tally = tally.lock();
         tally.bytes += piece.len() as u64;
         tally.hasher.update(piece);
         let is_last = tally.bytes == total;

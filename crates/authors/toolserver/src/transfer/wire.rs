@@ -124,8 +124,7 @@ impl Wire {
         let longest = longest.min(PAUSE_MAX);
         let mut chance = [0_u8];
         // Without chance the pause is merely the shortest.
-        let flags = rustix::rand::GetRandomFlags::empty();
-        let _ = rustix::rand::getrandom(&mut chance[..], flags);
+        let _ = getrandom::fill(&mut chance);
         longest / 2 + longest * u32::from(chance[0]) / 512
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, stream};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use wharf_vocab::media;
 use wharf_wire::run_v1::{Written, code};
 
 use super::content::{Content, PIECE_BYTES};
@@ -16,7 +17,7 @@ use super::progress::Progress;
 use super::reads::blocking;
 use super::trouble::Subject;
 use super::upload::upload;
-use super::{RunFiles, Source, Trouble, media};
+use super::{RunFiles, Source, Trouble};
 use crate::Failure;
 
 impl RunFiles {

@@ -15,9 +15,9 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use wharf_domain::Caller;
-use wharf_domain::scope::{WorldPath, media};
+use wharf_domain::scope::WorldPath;
 use wharf_engine::{FileRecord, ObjectBody};
-use wharf_vocab::{B3, Code, Fault, Verb, WorldId};
+use wharf_vocab::{B3, Code, Fault, Verb, WorldId, media};
 use wharf_wire::rest_v1::{self as wire, ErrorBody};
 
 use super::carried::to_its_end;

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use wharf_domain::scope::{WorldPath, media};
+use wharf_domain::scope::WorldPath;
 use wharf_domain::{Artifact, ArtifactOp, AuditRecord, Caller};
 use wharf_ports::{
     ByteStream, FileQuery, FileRecord, ObjectBody, ObjectErrorKind, ObjectInfo, PutObject, Usage,
     verified,
 };
 use wharf_vocab::limits::{FILE_BYTES_MAX, PAGE_ITEMS_MAX};
-use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId};
+use wharf_vocab::{B3, Code, Direction, Fault, StreamId, Verb, WorldId, media};
 
 use super::in_use::{Claim, Used};
 use super::{Handle, no_world};

@@ -4,7 +4,6 @@
 //! [`resolve`] turns that into names without suffix and the places they stand for. It is pure: what
 //! exists, and which earlier run wrote a local file, is looked up by the engine.
 
-pub mod media;
 mod path;
 mod resolve;
 mod uri;

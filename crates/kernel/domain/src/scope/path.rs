@@ -157,7 +157,7 @@ impl WorldPath {
     /// What kind of data a file of this name has, going by its extension.
     #[must_use]
     pub fn media_type(&self) -> &'static str {
-        super::media::of_name(&self.0)
+        wharf_vocab::media::of_name(&self.0)
     }
 }
 

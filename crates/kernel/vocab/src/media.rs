@@ -1,7 +1,8 @@
-//! Media types by the ending of a name.
+//! Media types by the ending of a name: one table for the core and for tool servers, so that a file
+//! has the same type whoever wrote it.
 
 /// What is said of bytes that nothing is known of.
-const UNKNOWN: &str = "application/octet-stream";
+pub const UNKNOWN: &str = "application/octet-stream";
 
 /// Endings and what they mean.
 const TYPES: &[(&str, &str)] = &[
@@ -20,7 +21,8 @@ const TYPES: &[(&str, &str)] = &[
     ("jpg", "image/jpeg"),
     ("js", "text/javascript; charset=utf-8"),
     ("json", "application/json"),
-    ("jsonl", "application/jsonl"),
+    ("jsonl", "application/x-ndjson"),
+    ("log", "text/plain; charset=utf-8"),
     ("m4a", "audio/mp4"),
     ("md", "text/markdown; charset=utf-8"),
     ("mkv", "video/x-matroska"),
@@ -49,9 +51,11 @@ const TYPES: &[(&str, &str)] = &[
     ("zst", "application/zstd"),
 ];
 
-/// The media type of a file of this name.
-pub(super) fn of_name(name: &str) -> &'static str {
-    let ending = match name.rsplit_once('.') {
+/// The media type of a file of this name or path.
+#[must_use]
+pub fn of_name(name: &str) -> &'static str {
+    let last = name.rsplit('/').next().unwrap_or_default();
+    let ending = match last.rsplit_once('.') {
         Some((stem, ending)) if !stem.is_empty() => ending.to_ascii_lowercase(),
         _ => return UNKNOWN,
     };
@@ -77,6 +81,12 @@ mod tests {
             (".json", UNKNOWN),
             ("a.unknown", UNKNOWN),
             ("", UNKNOWN),
+            ("/a/b.JSON", "application/json"),
+            ("/video/cat.tar.gz", "application/gzip"),
+            ("/a.json/b", UNKNOWN),
+            ("/json", UNKNOWN),
+            ("/.json", UNKNOWN),
+            ("/a.", UNKNOWN),
         ] {
             assert_eq!(of_name(name), expected, "{name}");
         }
