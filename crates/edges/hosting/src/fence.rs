@@ -5,10 +5,14 @@
 //! what the launch can reach. Links on the way are not followed: whoever can put a link where an
 //! agent may read could otherwise move the fence.
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use url::Url;
+use wharf_domain::Provider;
 use wharf_domain::permission::{HostPattern, PathGlob, Permission};
-use wharf_vocab::{Code, Fault, SecretName};
+use wharf_engine::Reach;
+use wharf_vocab::{Code, Fault, SandboxLevel, SecretName};
 
 /// Files that patterns may fit together, and entries that are looked at for it.
 const MATCHES_MAX: usize = 1_000;
@@ -232,6 +236,34 @@ impl Finder {
 
 fn segments(path: &str) -> usize {
     path.split('/').filter(|segment| !segment.is_empty()).count()
+}
+
+/// How a provider reaches the files of its calls: by addresses if nothing keeps it from the
+/// network or its permissions cover where they lead, else as files.
+#[must_use]
+pub fn reach(agent: &Provider, origin: Option<&str>) -> Reach {
+    let level = agent.approval.as_ref().map(|approval| approval.terms.sandbox);
+    if level.is_some_and(|level| level <= SandboxLevel::Basic) {
+        return Reach::Storage;
+    }
+    let Some((host, port)) = origin.and_then(host_and_port) else { return Reach::Folder };
+    // Only a permission that names the address itself leads to this machine and its networks.
+    let literal = host == "localhost" || bare(&host).parse::<IpAddr>().is_ok();
+    let covers = |permission: &Permission| match permission {
+        Permission::Egress(hosts) => hosts.matches(&host, port) && (!literal || hosts.is_literal()),
+        _ => false,
+    };
+    if agent.permissions().iter().any(covers) { Reach::Storage } else { Reach::Folder }
+}
+
+/// The host and port of an origin.
+fn host_and_port(origin: &str) -> Option<(String, u16)> {
+    let url = Url::parse(origin).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
+}
+
+fn bare(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host)
 }
 
 #[cfg(test)]

@@ -20,7 +20,6 @@ mod places;
 mod remove;
 mod sink;
 mod sockets;
-mod storage;
 mod supervisor;
 mod tasks;
 mod throttle;
@@ -29,7 +28,7 @@ mod workdir;
 
 pub use control::Control;
 pub use cpu::CpuMeter;
-pub use fence::real;
+pub use fence::{reach, real};
 pub use files::{ManifestFile, ReadManifest, open_plain};
 pub use host::{Host, blocking, random_hex};
 pub use kind::{HostedKind, LaunchGuard, Process};
@@ -40,7 +39,6 @@ pub use live::{
 pub use options::Options;
 pub use places::Places;
 pub use sockets::{Sockets, bind_unix};
-pub use storage::reach;
 pub use tasks::Tasks;
 pub use throttle::limits;
 pub use transfer::{PIECE_BYTES, copy_in, copy_out, over, unwanted};

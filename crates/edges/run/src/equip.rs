@@ -19,9 +19,9 @@ use wharf_hosting::{Places, Sockets, bind_unix, random_hex};
 use wharf_vocab::{Code, Fault, SandboxLevel};
 use wharf_wire::run_v1::{Handover, ToolName};
 
+use crate::Options;
 use crate::folder;
 use crate::link::ServerAddress;
-use crate::options::Options;
 
 /// Tells a program which storage it may reach.
 const ORIGINS: &str = "WHARF_ALLOW_ORIGINS";

@@ -1,15 +1,83 @@
 //! The edge that faces tool servers: looks after those the core launches, dials them and those
 //! elsewhere, and hands them attempts over the run protocol.
 
-mod control;
 mod doors;
 mod equip;
 mod folder;
 pub mod link;
 mod manifest;
-mod options;
 mod station;
 mod tools;
 
-pub use control::RunEdge;
-pub use options::{Options, Storage};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wharf_hosting::{Control, HostedKind};
+use wharf_vocab::Fault;
+
+use crate::tools::ToolServers;
+
+/// What a launch may take beyond the time its server has to get well.
+const CONNECT_SLACK: Duration = Duration::from_secs(10);
+
+/// The edge that faces tool servers. Cloning it is cheap.
+#[derive(Debug, Clone)]
+pub struct RunEdge {
+    control: Control,
+}
+
+impl RunEdge {
+    /// Takes up the tool servers that are known. None is started before a run needs it.
+    pub async fn start(mut options: Options) -> Result<Self, Fault> {
+        options.hosting.connect_within = options.healthy_within + CONNECT_SLACK;
+        let tools = Arc::new(ToolServers::new(options));
+        Ok(Self { control: Control::start(tools as Arc<dyn HostedKind>).await? })
+    }
+
+    /// What steers the tool servers.
+    #[must_use]
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
+    /// Ends all servers in order. They stay enabled, so the next core takes them up again.
+    pub async fn stop(&self) {
+        self.control.stop_all().await;
+    }
+}
+
+/// How the edge is set up.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How servers are launched. How long one may take to be connected is said by
+    /// [`Options::healthy_within`].
+    pub hosting: wharf_hosting::Options,
+    /// The program that serves handlers: called with `tool serve` and where to listen.
+    pub program: PathBuf,
+    /// The command that runs an image; without one images are not taken. `{image}`, `{port}` and
+    /// `{artifacts}` in it are replaced.
+    pub container: Vec<String>,
+    /// Where presigned addresses of files lead.
+    pub storage: Storage,
+    /// How long a server may have nothing to do before it is ended.
+    pub idle: Duration,
+    /// How long a server may take until it says that it is well.
+    pub healthy_within: Duration,
+}
+
+impl Options {
+    /// How long a server may have nothing to do, unless somebody says otherwise.
+    pub const IDLE: Duration = Duration::from_secs(300);
+    /// How long a server may take until it is well, unless somebody says otherwise.
+    pub const HEALTHY_WITHIN: Duration = Duration::from_secs(60);
+}
+
+/// Where presigned addresses of files lead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Storage {
+    /// What they begin with, such as `https://files.example.com`.
+    pub origin: String,
+    /// Whether they lead there from other machines, too.
+    pub is_public: bool,
+}

@@ -17,9 +17,9 @@ use wharf_hosting::{
 };
 use wharf_vocab::{Code, Fault, LaunchId, ProviderId};
 
+use crate::Options;
 use crate::equip::Way;
 use crate::link::{Endpoint, ServerAddress};
-use crate::options::Options;
 use crate::station::Station;
 use crate::{equip, manifest};
 

@@ -182,3 +182,20 @@ fn without_a_home_a_tilde_gives_nothing() {
     assert!(given.read.is_empty() && given.notes.len() == 1);
     place.checked("filesystem:read:~/notes/**").expect_err("nobody knows ~");
 }
+
+#[test]
+fn an_origin_has_a_host_and_a_port() {
+    for (origin, wanted) in [
+        ("http://127.0.0.1:7421", Some(("127.0.0.1", 7421))),
+        ("https://s3.example.com", Some(("s3.example.com", 443))),
+        ("http://s3.example.com/", Some(("s3.example.com", 80))),
+        ("http://[::1]:9000", Some(("[::1]", 9000))),
+        ("http://[::1]", Some(("[::1]", 80))),
+        ("memory://objects", None),
+        ("http://host:port", None),
+        ("", None),
+    ] {
+        let wanted = wanted.map(|(host, port)| (host.to_owned(), port));
+        assert_eq!(host_and_port(origin), wanted, "{origin}");
+    }
+}
