@@ -17,6 +17,7 @@ use wharf_wire::operator_v1::OperatorMessage;
 use crate::credential::{Found, Past};
 use crate::desk::{Desk, Waiting};
 use crate::edge::Shared;
+use crate::request::RequestId;
 use crate::task::{Final, Stand, Task, failed};
 use crate::{notices, to_wire, usage};
 
@@ -76,7 +77,8 @@ fn route(shared: &Arc<Shared>, ask: &Arc<Ask>, sent: bool) {
     let now = shared.options.handle.now();
     for desk in shared.desks() {
         if concerns(shared, &desk, ask) {
-            shared.offer(&desk, &to_wire::ask_req_id(ask), Waiting::Ask(Arc::clone(ask)), sent);
+            let waiting = Waiting::Ask(Arc::clone(ask));
+            shared.offer(&desk, RequestId::of_ask(ask), waiting, sent);
         }
     }
     if let Some(at) = ask.spec.escalates.filter(|at| *at > now) {
@@ -87,7 +89,8 @@ fn route(shared: &Arc<Shared>, ask: &Arc<Ask>, sent: bool) {
 /// Lets others see an ask when its seat's time is over.
 fn escalate(shared: &Arc<Shared>, ask: &Arc<Ask>, after: Duration) {
     let (shared, id) = (Arc::clone(shared), ask.spec.ask_id.clone());
-    tokio::spawn(async move {
+    let tasks = shared.background.clone();
+    tasks.spawn(async move {
         tokio::select! {
             () = shared.stop.cancelled() => return,
             () = tokio::time::sleep(after) => {}
@@ -118,10 +121,10 @@ fn concerns(shared: &Shared, desk: &Desk, ask: &Ask) -> bool {
 
 /// An ask is over: whoever still has it is told so.
 fn over(shared: &Arc<Shared>, ask: &Ask) {
-    let (req_id, task_id) = (to_wire::ask_req_id(ask), to_wire::ask_task_id(ask));
+    let (id, task_id) = (RequestId::of_ask(ask), to_wire::ask_task_id(ask));
     let how = ask.resolved.as_ref().map_or("over", |(resolution, _)| resolution.as_str());
     for desk in shared.desks() {
-        desk.withdraw(&req_id, &task_id, &decided_elsewhere(how));
+        desk.withdraw(&id, &task_id, &decided_elsewhere(how));
     }
 }
 
@@ -131,10 +134,10 @@ pub(crate) async fn reply(
     (desk, epoch): (&Arc<Desk>, u64),
     message: OperatorMessage,
 ) -> Result<(), Fault> {
-    let req_id = message.req_id().to_owned();
-    let decide = |resolution| decide(shared, (desk, epoch), &req_id, resolution);
     // A token that was revoked a moment ago may not have ended its connections yet.
     shared.options.handle.check_current(&desk.caller)?;
+    let id = RequestId::read(message.req_id()).ok_or_else(unknown)?;
+    let decide = |resolution| decide(shared, (desk, epoch), &id, resolution);
     match message {
         OperatorMessage::Answer { value, .. } => decide(Resolution::Answered { value }).await,
         OperatorMessage::HookAck { ok: true, .. } => decide(Resolution::ALLOW).await,
@@ -145,26 +148,26 @@ pub(crate) async fn reply(
         }
         OperatorMessage::SpawnAck { value, ok, error, stats, .. } => {
             let contradicts = !ok || error.is_some();
-            match task_of(shared, desk, &req_id).await? {
+            match task_of(shared, desk, &id).await? {
                 (Found::Task(task), _) => {
                     acknowledge(shared, &task, Ack { value, ok, error, stats }).await
                 }
-                (Found::Past(past), id) => {
+                (Found::Past(past), task_id) => {
                     if let Some(stats) = stats {
-                        usage::note_late(shared, &past, &id, &stats).await?;
+                        usage::note_late(shared, &past, &task_id, &stats).await?;
                     }
                     if contradicts {
-                        contradicted(shared, &desk.seat.id, &past, &id).await;
+                        contradicted(shared, &desk.seat.id, &past, &task_id).await;
                     }
                     Ok(())
                 }
             }
         }
         OperatorMessage::SpawnHalt { value, reason, .. } => {
-            match task_of(shared, desk, &req_id).await? {
+            match task_of(shared, desk, &id).await? {
                 (Found::Task(task), _) => halt(shared, &task, value, reason).await,
-                (Found::Past(past), id) => {
-                    contradicted(shared, &desk.seat.id, &past, &id).await;
+                (Found::Past(past), task_id) => {
+                    contradicted(shared, &desk.seat.id, &past, &task_id).await;
                     Ok(())
                 }
             }
@@ -172,14 +175,17 @@ pub(crate) async fn reply(
     }
 }
 
+fn unknown() -> Fault {
+    Fault::new(Code::OperatorRequestUnknown, "This seat has no such request.")
+}
+
 /// The task that a reply is about, which may be over.
-async fn task_of(shared: &Shared, desk: &Desk, req_id: &str) -> Result<(Found, String), Fault> {
-    if let Some(Waiting::Spawn(task)) = desk.get(req_id) {
+async fn task_of(shared: &Shared, desk: &Desk, id: &RequestId) -> Result<(Found, String), Fault> {
+    if let Some(Waiting::Spawn(task)) = desk.get(id) {
         let id = task.id.clone();
         return Ok((Found::Task(task), id));
     }
-    let unknown = || Fault::new(Code::OperatorRequestUnknown, "This seat has no such request.");
-    let id = Task::offered(req_id).ok_or_else(unknown)?;
+    let id = id.task_id().ok_or_else(unknown)?;
     if shared.tasks.find(&id).is_none() {
         shared.tasks.recall(&shared.options.handle).await?;
     }
@@ -201,21 +207,21 @@ async fn contradicted(shared: &Shared, seat: &SeatId, past: &Past, task_id: &str
 async fn decide(
     shared: &Arc<Shared>,
     (desk, epoch): (&Arc<Desk>, u64),
-    req_id: &str,
+    id: &RequestId,
     resolution: Resolution,
 ) -> Result<(), Fault> {
     // It stays where it is until it is decided, so that a connection that takes the seat meanwhile
     // is sent it.
-    let Some(Waiting::Ask(ask)) = desk.decides(req_id, Some(epoch)) else {
+    let Some(Waiting::Ask(ask)) = desk.decides(id, Some(epoch)) else {
         return Err(Fault::new(Code::AskDecided, "This ask has been decided already."));
     };
     let how = resolution.as_str();
     let handle = &shared.options.handle;
     let decided = handle.resolve_ask(&desk.caller, &ask.spec.ask_id, resolution).await.map(drop);
     match &decided {
-        Err(fault) if fault.is(Code::AskDecided) => drop(desk.remove(req_id)),
-        Err(_) => drop(desk.decides(req_id, None)),
-        Ok(()) => desk.withdraw(req_id, &to_wire::ask_task_id(&ask), &decided_elsewhere(how)),
+        Err(fault) if fault.is(Code::AskDecided) => drop(desk.remove(id)),
+        Err(_) => drop(desk.decides(id, None)),
+        Ok(()) => desk.withdraw(id, &to_wire::ask_task_id(&ask), &decided_elsewhere(how)),
     }
     decided
 }
@@ -256,7 +262,7 @@ async fn acknowledge(shared: &Arc<Shared>, task: &Arc<Task>, ack: Ack) -> Result
     } else if empty {
         // The worker has the word; its final is waited for until the deadline.
         if let Some(desk) = shared.desk(&task.seat) {
-            desk.taken(&task.req_id());
+            desk.taken(&task.request_id());
         }
         return Ok(());
     } else {
@@ -290,7 +296,7 @@ async fn halt(
 pub(crate) fn ended(shared: &Shared, task: &Arc<Task>) {
     let waits_for_senior = task.waits_for_senior();
     if let Some(desk) = shared.desk(&task.seat) {
-        desk.remove(&task.req_id());
+        desk.remove(&task.request_id());
     }
     if !waits_for_senior {
         shared.tasks.over(&shared.options.handle, task);

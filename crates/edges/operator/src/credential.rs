@@ -2,8 +2,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wharf_domain::RunSummary;
 use wharf_domain::grant::worker::{CREDENTIAL_BYTES_MAX, HANDLE_PREFIX};
 use wharf_domain::grant::{WorkerGrant, WorkerScope};
@@ -128,13 +129,9 @@ struct State {
 }
 
 impl Tasks {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn open(&self, handle: &Handle, task: &Arc<Task>) {
         let digest = handle.worker_handle(&task.id, task.number()).map(|text| digest(&text));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // It may have been read from the store before it was taken up again.
         if state.forget(&task.id) {
             state.order.retain(|id| *id != task.id);
@@ -149,7 +146,7 @@ impl Tasks {
 
     /// The task of an attempt that is open.
     pub(crate) fn of_attempt(&self, attempt: &AttemptId) -> Option<Arc<Task>> {
-        let state = self.lock();
+        let state = self.state.lock();
         state.open.get(state.attempts.get(attempt)?).cloned()
     }
 
@@ -157,7 +154,7 @@ impl Tasks {
     pub(crate) fn over(&self, handle: &Handle, task: &Task) {
         let short = handle.worker_handle(&task.id, task.number()).map(|text| digest(&text));
         let past = Past { handle: short, ..Past::of(task) };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.open.remove(&task.id).is_none() {
             return;
         }
@@ -203,7 +200,7 @@ impl Tasks {
     fn remember(&self, handle: &Handle, run: &RunSummary, task: TaskRef) -> bool {
         let TaskRef { task_id, attempt } = task;
         let short = handle.worker_handle(&task_id, attempt).map(|text| digest(&text));
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.order.len() >= PAST_MAX {
             return false;
         }
@@ -229,12 +226,12 @@ impl Tasks {
 
     /// The tasks of a seat that are open.
     pub(crate) fn of_seat(&self, seat: &SeatId) -> Vec<Arc<Task>> {
-        self.lock().open.values().filter(|task| task.seat == *seat).cloned().collect()
+        self.state.lock().open.values().filter(|task| task.seat == *seat).cloned().collect()
     }
 
     /// Whether nobody has told before what a task that is over used up.
     pub(crate) fn is_first_report(&self, task_id: &str) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let past = state.past.get_mut(task_id);
         past.is_some_and(|past| !std::mem::replace(&mut past.reported, true))
     }
@@ -245,7 +242,7 @@ impl Tasks {
             return false;
         };
         if text.starts_with(HANDLE_PREFIX) {
-            return self.lock().handles.contains_key(&digest(text));
+            return self.state.lock().handles.contains_key(&digest(text));
         }
         handle.verify_worker(text).is_some_and(|grant| self.find(&grant.task_id).is_some())
     }
@@ -296,7 +293,7 @@ impl Tasks {
         text: &str,
         named: Option<&str>,
     ) -> Result<(WorkerGrant, Found), Fault> {
-        let known = self.lock().handles.get(&digest(text)).cloned();
+        let known = self.state.lock().handles.get(&digest(text)).cloned();
         let known = known.and_then(|task_id| Some((self.find(&task_id)?, task_id)));
         let (found, task_id) = match (known, named) {
             (Some(known), _) => known,
@@ -328,14 +325,14 @@ impl Tasks {
     }
 
     pub(crate) fn find(&self, task_id: &str) -> Option<Found> {
-        let state = self.lock();
+        let state = self.state.lock();
         let open = state.open.get(task_id).cloned().map(Found::Task);
         open.or_else(|| state.past.get(task_id).cloned().map(Found::Past))
     }
 
     /// Counts a failure; `false` if the address has failed too often within a minute.
     pub(crate) fn may_fail(&self, source: IpAddr, now: Timestamp) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let recent = |since: Timestamp| now.ms_since(since) < FAILURE_MS;
         if state.failures.len() >= SOURCES_MAX && !state.failures.contains_key(&source) {
             state.failures.retain(|_, (since, _)| recent(*since));

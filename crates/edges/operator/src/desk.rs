@@ -4,14 +4,16 @@
 //! connection, so a connection that is lost loses nothing.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Ask, Caller, Notice, Seat};
 use wharf_vocab::{AskId, RunKey, Timestamp};
 use wharf_wire::operator_v1::CoreMessage;
 
+use crate::request::RequestId;
 use crate::task::Task;
 
 /// Notices that are kept for a seat that is away.
@@ -75,7 +77,7 @@ pub(crate) struct Desk {
 
 #[derive(Debug, Default)]
 struct State {
-    requests: HashMap<String, Request>,
+    requests: HashMap<RequestId, Request>,
     next: u64,
     /// Notices that no connection has taken, oldest first.
     owed: VecDeque<Owed>,
@@ -123,19 +125,27 @@ impl Desk {
         Self { seat, caller, gone: CancellationToken::new(), state: Mutex::new(state) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Lets a request wait, and sends it as it is written if somebody sits here; one that waits
+    /// already is left alone. `sent` says that it may have been sent by an earlier core.
+    pub(crate) fn offer(
+        &self,
+        id: RequestId,
+        waiting: Waiting,
+        sent: bool,
+        write: impl FnOnce(Due) -> CoreMessage,
+    ) {
+        if let Some(due) = self.add(id, waiting, sent) {
+            self.tell(Order::Send(Box::new(write(due))));
+        }
     }
 
-    /// Lets a request wait. Gives it back as it is to be sent now, if somebody sits here; one
-    /// that waits already is left alone.
-    pub(crate) fn add(&self, req_id: &str, waiting: Waiting, sent: bool) -> Option<Due> {
-        let mut state = self.lock();
-        if state.requests.contains_key(req_id) {
+    fn add(&self, id: RequestId, waiting: Waiting, sent: bool) -> Option<Due> {
+        let mut state = self.state.lock();
+        if state.requests.contains_key(&id) {
             return None;
         }
         let outer = state.requests.iter().filter(|(_, it)| it.waiting.run() == waiting.run());
-        let parent = outer.max_by_key(|(_, it)| it.order).map(|(req_id, _)| req_id.clone());
+        let parent = outer.max_by_key(|(_, it)| it.order).map(|(id, _)| id.to_string());
         let order = state.next;
         state.next += 1;
         let connected = state.orders.is_some();
@@ -147,71 +157,70 @@ impl Desk {
             decided_by: None,
             parent: parent.clone(),
         };
-        state.requests.insert(req_id.to_owned(), request);
+        state.requests.insert(id, request);
         connected.then_some(Due { waiting, redelivered: sent, parent })
     }
 
     /// Whether a request waits.
-    pub(crate) fn get(&self, req_id: &str) -> Option<Waiting> {
-        self.lock().requests.get(req_id).map(|request| request.waiting.clone())
+    pub(crate) fn get(&self, id: &RequestId) -> Option<Waiting> {
+        self.state.lock().requests.get(id).map(|request| request.waiting.clone())
     }
 
     /// The operator took a request whose end is somebody else's to tell: it is not sent again.
-    pub(crate) fn taken(&self, req_id: &str) {
-        if let Some(request) = self.lock().requests.get_mut(req_id) {
+    pub(crate) fn taken(&self, id: &RequestId) {
+        if let Some(request) = self.state.lock().requests.get_mut(id) {
             request.taken = true;
         }
     }
 
     /// A connection decides a request, or none does after all; gives it back if it waits.
-    pub(crate) fn decides(&self, req_id: &str, epoch: Option<u64>) -> Option<Waiting> {
-        let mut state = self.lock();
-        let request = state.requests.get_mut(req_id)?;
+    pub(crate) fn decides(&self, id: &RequestId, epoch: Option<u64>) -> Option<Waiting> {
+        let mut state = self.state.lock();
+        let request = state.requests.get_mut(id)?;
         request.decided_by = epoch;
         Some(request.waiting.clone())
     }
 
     /// Nobody waits for a request any more. An operator that may have it is told so, now or when
     /// it is back, unless it is the one who decided it.
-    pub(crate) fn withdraw(&self, req_id: &str, task_id: &str, reason: &str) {
+    pub(crate) fn withdraw(&self, id: &RequestId, task_id: &str, reason: &str) {
         let (request, epoch) = {
-            let mut state = self.lock();
-            let Some(request) = state.requests.remove(req_id) else { return };
+            let mut state = self.state.lock();
+            let Some(request) = state.requests.remove(id) else { return };
             (request, state.epoch)
         };
         if !request.sent || request.decided_by == Some(epoch) {
             return;
         }
         self.send_or_keep(CoreMessage::Cancel {
-            req_id: req_id.to_owned(),
+            req_id: id.to_string(),
             task_id: task_id.to_owned(),
             reason: reason.to_owned(),
         });
     }
 
     /// A request is over.
-    pub(crate) fn remove(&self, req_id: &str) -> Option<Waiting> {
-        self.lock().requests.remove(req_id).map(|request| request.waiting)
+    pub(crate) fn remove(&self, id: &RequestId) -> Option<Waiting> {
+        self.state.lock().requests.remove(id).map(|request| request.waiting)
     }
 
     /// All that waits, oldest first.
     pub(crate) fn pending(&self) -> Vec<String> {
-        let state = self.lock();
-        let by_order: BTreeMap<u64, &String> =
-            state.requests.iter().map(|(req_id, it)| (it.order, req_id)).collect();
-        by_order.into_values().cloned().collect()
+        let state = self.state.lock();
+        let by_order: BTreeMap<u64, &RequestId> =
+            state.requests.iter().map(|(id, it)| (it.order, id)).collect();
+        by_order.into_values().map(ToString::to_string).collect()
     }
 
-    /// Takes everything that waits.
-    pub(crate) fn drain(&self) -> Vec<(String, Waiting)> {
-        let taken = std::mem::take(&mut self.lock().requests);
-        taken.into_iter().map(|(req_id, request)| (req_id, request.waiting)).collect()
+    /// Forgets everything that waits.
+    pub(crate) fn drain(&self) {
+        self.state.lock().requests.clear();
     }
 
     /// Makes a connection the current one; the one before is told to end.
     pub(crate) fn take(&self, now: Timestamp) -> (Taken, Vec<Due>) {
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(before) = state.orders.replace(sender) {
             let reason = "another connection took the seat".to_owned();
             let code = wharf_wire::operator_v1::close::NORMAL;
@@ -242,7 +251,7 @@ impl Desk {
 
     /// A connection ended.
     pub(crate) fn leave(&self, epoch: u64, now: Timestamp) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.epoch == epoch {
             state.orders = None;
             state.last_seen = Some(now);
@@ -251,28 +260,28 @@ impl Desk {
 
     /// Whether replies of a connection count.
     pub(crate) fn is_current(&self, epoch: u64) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.epoch == epoch && state.orders.is_some()
     }
 
     /// Whether somebody sits here.
     pub(crate) fn is_taken(&self) -> bool {
-        self.lock().orders.is_some()
+        self.state.lock().orders.is_some()
     }
 
     /// When somebody last sat here.
     pub(crate) fn last_seen(&self) -> Option<Timestamp> {
-        self.lock().last_seen
+        self.state.lock().last_seen
     }
 
     pub(crate) fn heard(&self, now: Timestamp) {
-        self.lock().last_seen = Some(now);
+        self.state.lock().last_seen = Some(now);
     }
 
     /// Tells the current connection something. One that cannot keep up is dropped: what it has
     /// not got is sent again on the next one.
     pub(crate) fn tell(&self, order: Order) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let full = state.orders.as_ref().is_some_and(|orders| orders.try_send(order).is_err());
         if full {
             state.orders = None;
@@ -281,7 +290,7 @@ impl Desk {
 
     /// Sends a cancel, or keeps it for later; the oldest go when there are too many.
     fn send_or_keep(&self, cancel: CoreMessage) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match &state.orders {
             Some(orders) if orders.try_send(Order::Send(Box::new(cancel.clone()))).is_ok() => {}
             _ => {
@@ -296,7 +305,7 @@ impl Desk {
     /// Owes the seat a notice; `message` is what is sent now, if somebody sits here. Gives back
     /// the oldest one if there are too many.
     pub(crate) fn owe(&self, owed: Owed, message: CoreMessage) -> Option<Arc<Notice>> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.owed.iter().any(|it| it.notice.ask_id == owed.notice.ask_id) {
             return None;
         }
@@ -312,7 +321,7 @@ impl Desk {
 
     /// A connection has taken a notice; `false` if it is not owed any more.
     pub(crate) fn paid(&self, ask: &AskId) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let before = state.owed.len();
         state.owed.retain(|owed| owed.notice.ask_id != *ask);
         state.owed.len() < before
@@ -320,7 +329,7 @@ impl Desk {
 
     /// Takes all notices that are owed.
     pub(crate) fn forgive(&self) -> Vec<Arc<Notice>> {
-        std::mem::take(&mut self.lock().owed).into_iter().map(|owed| owed.notice).collect()
+        std::mem::take(&mut self.state.lock().owed).into_iter().map(|owed| owed.notice).collect()
     }
 }
 
@@ -390,6 +399,10 @@ mod tests {
         assert_eq!(desk.forgive().len(), NOTICES_MAX - 1);
     }
 
+    fn id(text: &str) -> RequestId {
+        RequestId::read(&text.replace("h-", "h-5eask-")).expect("a name")
+    }
+
     fn ask() -> Waiting {
         let run = RunKey {
             world: WorldId::new("w").expect("valid"),
@@ -408,23 +421,23 @@ mod tests {
     fn o005_an_ask_that_is_being_decided_is_sent_to_whoever_takes_the_seat_meanwhile() {
         let desk = desk();
         let (first, _) = desk.take(Timestamp(2));
-        assert!(desk.add("h-1", ask(), false).is_some(), "it is sent");
-        assert!(desk.decides("h-1", Some(first.epoch)).is_some());
+        assert!(desk.add(id("h-1"), ask(), false).is_some(), "it is sent");
+        assert!(desk.decides(&id("h-1"), Some(first.epoch)).is_some());
         let (mut second, due) = desk.take(Timestamp(3));
         assert_eq!(due.len(), 1, "and again, since nothing is decided yet");
         // What the first said could not be kept.
-        assert!(desk.decides("h-1", None).is_some());
+        assert!(desk.decides(&id("h-1"), None).is_some());
         assert_eq!(desk.pending(), ["h-1"]);
         // The first tries again and is faster: the second is told, and nobody else.
-        assert!(desk.decides("h-1", Some(first.epoch)).is_some());
-        desk.withdraw("h-1", "ST-1", "decided elsewhere");
+        assert!(desk.decides(&id("h-1"), Some(first.epoch)).is_some());
+        desk.withdraw(&id("h-1"), "ST-1", "decided elsewhere");
         let told = second.orders.try_recv().expect("it is told");
         assert!(
             matches!(told, Order::Send(message) if matches!(*message, CoreMessage::Cancel { .. }))
         );
-        assert!(desk.add("h-2", ask(), false).is_some());
-        assert!(desk.decides("h-2", Some(second.epoch)).is_some());
-        desk.withdraw("h-2", "ST-1", "decided elsewhere");
+        assert!(desk.add(id("h-2"), ask(), false).is_some());
+        assert!(desk.decides(&id("h-2"), Some(second.epoch)).is_some());
+        desk.withdraw(&id("h-2"), "ST-1", "decided elsewhere");
         assert!(second.orders.try_recv().is_err(), "whoever decided it knows");
     }
 }

@@ -1,10 +1,12 @@
 //! All desks and tasks, and what starts and ends them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use wharf_domain::run::AttemptError;
 use wharf_domain::{Availability, Caller, NewSeat, Seat, ToolDef};
 use wharf_vocab::{Code, Digest, Executed, Fault, ProviderId, SeatId};
@@ -13,7 +15,7 @@ use wharf_wire::operator_v1::close;
 use crate::credential::{self, Tasks};
 use crate::desk::{Desk, Due, Order, Waiting};
 use crate::options::Options;
-use crate::random;
+use crate::request::RequestId;
 use crate::routes;
 use crate::sink::Sink;
 use crate::task::Task;
@@ -39,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) tasks: Tasks,
     pub(crate) stop: CancellationToken,
+    /// What goes on beside requests and connections.
+    pub(crate) background: TaskTracker,
     desks: RwLock<BTreeMap<SeatId, Arc<Desk>>>,
 }
 
@@ -49,6 +53,7 @@ impl OperatorEdge {
             options,
             tasks: Tasks::default(),
             stop: CancellationToken::new(),
+            background: TaskTracker::new(),
             desks: RwLock::default(),
         });
         let news = shared.options.handle.ask_news();
@@ -60,9 +65,9 @@ impl OperatorEdge {
         }
         asks::look_again(&shared).await;
         notices::look_again(&shared).await;
-        tokio::spawn(asks::follow(Arc::clone(&shared), news));
-        tokio::spawn(sweep(Arc::clone(&shared)));
-        tokio::spawn(recheck(Arc::clone(&shared)));
+        shared.background.spawn(asks::follow(Arc::clone(&shared), news));
+        shared.background.spawn(sweep(Arc::clone(&shared)));
+        shared.background.spawn(recheck(Arc::clone(&shared)));
         Ok(Self { shared })
     }
 
@@ -93,11 +98,11 @@ impl OperatorEdge {
 
 impl Shared {
     pub(crate) fn desk(&self, id: &SeatId) -> Option<Arc<Desk>> {
-        self.desks.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+        self.desks.read().get(id).cloned()
     }
 
     pub(crate) fn desks(&self) -> Vec<Arc<Desk>> {
-        self.desks.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.desks.read().values().cloned().collect()
     }
 
     /// Makes a seat; its token is told this once.
@@ -112,9 +117,9 @@ impl Shared {
             let message = "There are too many seats; give some up first.";
             return Err(Fault::new(Code::CoreBusy, message));
         }
-        let id = SeatId::new(format!("S-{}", random::hex(16)?))
+        let id = SeatId::new(format!("S-{}", random_hex(16)?))
             .map_err(|_| Fault::new(Code::CoreInternal, "The seat could not be named."))?;
-        let token = random::hex(32)?;
+        let token = random_hex(32)?;
         let tools = tools(&id)?;
         let token_digest = Digest::of(&[token.as_bytes()]);
         let new = NewSeat { desc, token: token_digest, roles, tools, person };
@@ -130,7 +135,7 @@ impl Shared {
         let provider = provider(&seat.id)?;
         let (id, tools) = (seat.id.clone(), seat.tools.clone());
         let desk = Arc::new(Desk::new(seat, handle.now()));
-        self.desks.write().unwrap_or_else(PoisonError::into_inner).insert(id.clone(), desk);
+        self.desks.write().insert(id.clone(), desk);
         handle.register(provider.clone(), tools, Arc::new(Sink::new(self, id))).await?;
         // A seat that is away takes attempts, too: they wait for it until their deadline.
         handle.set_availability(provider, Availability::Up).await
@@ -159,12 +164,12 @@ impl Shared {
         (code, reason): (u16, &str),
     ) -> Result<(), Fault> {
         self.options.handle.close_seat(caller, id, reason.to_owned()).await?;
-        let desk = self.desks.write().unwrap_or_else(PoisonError::into_inner).remove(id);
+        let desk = self.desks.write().remove(id);
         let Some(desk) = desk else { return Ok(()) };
         desk.drain();
         notices::forgive(self, &desk).await;
         desk.tell(Order::Close { code, reason: reason.to_owned() });
-        tokio::spawn(async move {
+        self.background.spawn(async move {
             tokio::time::sleep(LEAVE).await;
             desk.gone.cancel();
         });
@@ -182,10 +187,8 @@ impl Shared {
     }
 
     /// Lets a request wait for a seat, and sends it if somebody sits there.
-    pub(crate) fn offer(&self, desk: &Arc<Desk>, req_id: &str, waiting: Waiting, sent: bool) {
-        if let Some(due) = desk.add(req_id, waiting, sent) {
-            desk.tell(Order::Send(Box::new(self.message(due))));
-        }
+    pub(crate) fn offer(&self, desk: &Desk, id: RequestId, waiting: Waiting, sent: bool) {
+        desk.offer(id, waiting, sent, |due| self.message(due));
     }
 
     /// A request as it is sent.
@@ -209,8 +212,17 @@ impl Shared {
     /// Nobody waits for a task's operator any more.
     pub(crate) fn withdraw(&self, task: &Task, reason: &str) {
         let Some(desk) = self.desk(&task.seat) else { return };
-        desk.withdraw(&task.req_id(), &task.id, reason);
+        desk.withdraw(&task.request_id(), &task.id, reason);
     }
+}
+
+/// Text that nobody can guess: so many random bytes in hexadecimal.
+pub(crate) fn random_hex(bytes: usize) -> Result<String, Fault> {
+    let mut random = vec![0; bytes];
+    getrandom::fill(&mut random).map_err(|_| {
+        Fault::new(Code::CoreInternal, "The operating system gives no random numbers.")
+    })?;
+    Ok(hex::encode(random))
 }
 
 /// The name under which a seat's tools stand in the catalog.

@@ -20,7 +20,7 @@ mod directive;
 mod edge;
 mod notices;
 mod options;
-mod random;
+mod request;
 mod routes;
 mod sink;
 mod socket;

@@ -11,6 +11,7 @@ use wharf_wire::operator_v1::CoreMessage;
 
 use crate::desk::{Desk, Owed};
 use crate::edge::Shared;
+use crate::request::RequestId;
 use crate::to_wire;
 
 /// What a frame has besides the result.
@@ -69,8 +70,7 @@ fn written(shared: &Shared, owed: &Owed, run: &Run) -> CoreMessage {
 
 /// A connection of a seat has taken a notice.
 pub(crate) async fn taken(shared: &Arc<Shared>, desk: &Desk, req_id: &str) {
-    let id = req_id.strip_prefix(to_wire::NOTICE_PREFIX).and_then(|id| AskId::new(id).ok());
-    if let Some(id) = id
+    if let Some(RequestId::Notice(id)) = RequestId::read(req_id)
         && desk.paid(&id)
     {
         end(shared, &id, NoticeEnd::Taken).await;

@@ -39,7 +39,7 @@ impl ProviderSink for Sink {
             task.failed_before(value);
             return Ok(());
         }
-        shared.offer(&desk, &task.req_id(), crate::desk::Waiting::Spawn(task), again);
+        shared.offer(&desk, task.request_id(), crate::desk::Waiting::Spawn(task), again);
         Ok(())
     }
 
@@ -47,7 +47,8 @@ impl ProviderSink for Sink {
         let Some(shared) = self.shared.upgrade() else { return };
         let Some(task) = shared.tasks.of_attempt(attempt_id) else { return };
         shared.withdraw(&task, reason);
-        tokio::spawn(async move {
+        let tasks = shared.background.clone();
+        tasks.spawn(async move {
             let fault = Fault::new(Code::ToolCanceled, "The task was canceled.");
             // When the engine is gone there is nobody left to tell.
             let _ = task.fail(AttemptError::Canceled(fault)).await;
@@ -62,7 +63,8 @@ impl ProviderSink for Sink {
             return task.answered(key, resolution);
         }
         let resolution = resolution.clone();
-        tokio::spawn(async move {
+        let tasks = shared.background.clone();
+        tasks.spawn(async move {
             let run = shared.options.handle.run(task.run()).await;
             let original = run.ok().and_then(|run| {
                 let asks = run.asks.iter().map(|raised| &raised.ask.spec);

@@ -1,8 +1,8 @@
 //! An attempt that a seat executes: from the offer to its single end.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 use wharf_domain::permission::ToolPattern;
@@ -12,11 +12,10 @@ use wharf_engine::{Attempt, Dispatch, Handle};
 use wharf_vocab::limits::SEAT_DEADLINE_MS;
 use wharf_vocab::{AskKind, Code, Digest, Executed, Fault, Object, RunKey, SeatId};
 
+use crate::request::RequestId;
+
 /// The key of the question that a senior is asked when a worker failed.
 pub(crate) const SENIOR: &str = "operator.senior";
-/// What the names of a task and of its offer begin with; the rest is the same.
-const TASK_PREFIX: &str = "ST-";
-const OFFER_PREFIX: &str = "sp-";
 /// Most patterns of tools that a worker may call.
 const TOOLS_MAX: usize = 32;
 /// Longest text of an error that is kept.
@@ -104,18 +103,9 @@ impl Task {
         Self { id, seat, attempt, handle, state: Mutex::default(), settled }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What names the offer on the wire. It stays the same for as long as the attempt.
-    pub(crate) fn req_id(&self) -> String {
-        self.id.replacen(TASK_PREFIX, OFFER_PREFIX, 1)
-    }
-
-    /// The name of the task that an offer is about.
-    pub(crate) fn offered(req_id: &str) -> Option<String> {
-        req_id.strip_prefix(OFFER_PREFIX).map(|rest| format!("{TASK_PREFIX}{rest}"))
+    /// What names the offer on the wire.
+    pub(crate) fn request_id(&self) -> RequestId {
+        RequestId::of_task(&self.id)
     }
 
     pub(crate) fn run(&self) -> &RunKey {
@@ -153,12 +143,12 @@ impl Task {
     }
 
     pub(crate) fn stand(&self) -> Stand {
-        self.lock().stand.clone()
+        self.state.lock().stand.clone()
     }
 
     /// Whether its worker failed and a senior is asked what to make of it.
     pub(crate) fn waits_for_senior(&self) -> bool {
-        self.lock().asked_senior
+        self.state.lock().asked_senior
     }
 
     /// Gives the final. The first stands; one that does not fit the tool's schema is told and
@@ -182,14 +172,14 @@ impl Task {
         let kept = match self.attempt.dispatch().spec.senior.clone() {
             Some(senior) if !given.ok => {
                 let asked = self.ask_senior(senior, &given).await;
-                self.lock().asked_senior = asked.is_ok();
+                self.state.lock().asked_senior = asked.is_ok();
                 asked
             }
             _ => self.end(report(&given)).await,
         };
         if kept.is_err() {
             // Nothing was kept, so whoever gave it may give it again.
-            self.lock().stand = Stand::Open;
+            self.state.lock().stand = Stand::Open;
         }
         self.settled.send_replace(true);
         kept.map(|()| Taken::First)
@@ -197,7 +187,7 @@ impl Task {
 
     /// Makes this the final, if there is none; `false` if it is the final already.
     fn claim(&self, digest: &Digest) -> Result<bool, Fault> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match &state.stand {
             Stand::Open => {
                 state.stand = Stand::Final(digest.clone());
@@ -213,7 +203,7 @@ impl Task {
     /// The worker failed before the core was started, and its senior has been asked since.
     pub(crate) fn failed_before(&self, value: Value) {
         let digest = Final { value, ok: false, cost_micro: 0 }.digest();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.stand = Stand::Final(digest);
         state.asked_senior = true;
     }
@@ -228,7 +218,7 @@ impl Task {
 
     /// Takes no final any more; `false` if there was one or it was over.
     pub(crate) fn close(&self) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.stand != Stand::Open {
             return false;
         }
@@ -288,13 +278,13 @@ impl Task {
     /// Waits for the answer to a question of the worker under this key.
     pub(crate) fn await_answer(&self, key: &str) -> oneshot::Receiver<Resolution> {
         let (sender, receiver) = oneshot::channel();
-        self.lock().answers.insert(key.to_owned(), sender);
+        self.state.lock().answers.insert(key.to_owned(), sender);
         receiver
     }
 
     /// Passes an answer on to whoever waits for it.
     pub(crate) fn answered(&self, key: &str, resolution: &Resolution) {
-        if let Some(waiting) = self.lock().answers.remove(key) {
+        if let Some(waiting) = self.state.lock().answers.remove(key) {
             // The worker may have given up; it gets the answer when it asks again.
             let _ = waiting.send(resolution.clone());
         }

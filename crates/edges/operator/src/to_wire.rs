@@ -4,28 +4,13 @@ use serde_json::{Value, json};
 use wharf_domain::scope::ReadObject;
 use wharf_domain::{Ask, Notice, Outcome, Run};
 use wharf_engine::Handle;
-use wharf_vocab::{AskId, AskKind, Timestamp, ToolId};
+use wharf_vocab::{AskKind, Timestamp, ToolId};
 use wharf_wire::operator_v1::{CoreMessage, Pending, PendingFile, WorkerKind};
 
 use crate::directive::{self, Facts};
 use crate::options::Options;
+use crate::request::RequestId;
 use crate::task::Task;
-
-/// What names an ask on the wire. It stays the same for as long as the ask.
-pub(crate) fn ask_req_id(ask: &Ask) -> String {
-    match ask.spec.kind {
-        AskKind::Question => format!("q-{}", ask.spec.ask_id),
-        AskKind::Approval => format!("h-{}", ask.spec.ask_id),
-    }
-}
-
-/// What the name of a notice begins with; the rest is the approval that it follows.
-pub(crate) const NOTICE_PREFIX: &str = "n-";
-
-/// What names a notice on the wire.
-fn notice_req_id(ask: &AskId) -> String {
-    format!("{NOTICE_PREFIX}{ask}")
-}
 
 /// The task of an ask. Asks of older cores do not know theirs.
 pub(crate) fn ask_task_id(ask: &Ask) -> String {
@@ -61,14 +46,14 @@ pub(crate) fn ask(
     };
     match spec.kind {
         AskKind::Question => CoreMessage::Ask {
-            req_id: ask_req_id(ask),
+            req_id: RequestId::of_ask(ask).to_string(),
             parent_req_id: parent,
             task_id: ask_task_id(ask),
             question: question(ask),
             pending,
         },
         AskKind::Approval => CoreMessage::HookBefore {
-            req_id: ask_req_id(ask),
+            req_id: RequestId::of_ask(ask).to_string(),
             parent_req_id: parent,
             task_id: ask_task_id(ask),
             agent,
@@ -124,7 +109,7 @@ pub(crate) fn hook_after(
         false => result,
     };
     CoreMessage::HookAfter {
-        req_id: notice_req_id(&notice.ask_id),
+        req_id: RequestId::Notice(notice.ask_id.clone()).to_string(),
         parent_req_id: None,
         task_id: notice.task.task_id.clone(),
         agent,
@@ -156,7 +141,7 @@ pub(crate) fn spawn(
         },
     );
     CoreMessage::Spawn {
-        req_id: task.req_id(),
+        req_id: task.request_id().to_string(),
         parent_req_id: parent,
         task_id: task.id.clone(),
         agent: task.agent().to_owned(),

@@ -1,9 +1,10 @@
 //! The edge: its routers, its start and its end.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -99,16 +100,16 @@ impl ToolEdge {
 
 impl Shared {
     pub(crate) fn station(&self, name: &ProviderId) -> Option<Arc<Station>> {
-        self.stations.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.stations.read().get(name).cloned()
     }
 
     pub(crate) fn stations(&self) -> Vec<Arc<Station>> {
-        self.stations.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.stations.read().values().cloned().collect()
     }
 
     /// The station of a name, which is made if there is none.
     fn station_or_new(&self, name: &ProviderId) -> Result<Arc<Station>, Fault> {
-        let mut stations = self.stations.write().unwrap_or_else(PoisonError::into_inner);
+        let mut stations = self.stations.write();
         if let Some(station) = stations.get(name) {
             return Ok(Arc::clone(station));
         }
@@ -122,7 +123,7 @@ impl Shared {
     }
 
     fn remove_station(&self, station: &Arc<Station>) {
-        let mut stations = self.stations.write().unwrap_or_else(PoisonError::into_inner);
+        let mut stations = self.stations.write();
         if stations.get(&station.name).is_some_and(|found| Arc::ptr_eq(found, station)) {
             stations.remove(&station.name);
         }

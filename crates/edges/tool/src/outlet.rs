@@ -4,9 +4,10 @@
 //! progress goes first, and whoever misses something is told.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::sync::watch;
 
@@ -106,14 +107,10 @@ impl Outlet {
         Self { state, last, readers, room, share }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a frame.
     pub(crate) fn push(&self, frame: &str) {
         let last = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.last += 1;
             let is_progress = frame.starts_with(r#"{"type":"progress""#);
             let kept = Kept { id: state.last, text: frame.into(), is_progress };
@@ -136,7 +133,7 @@ impl Outlet {
     /// There will be no more events.
     pub(crate) fn end(&self) {
         let last = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.ended = true;
             state.last
         };
@@ -159,7 +156,7 @@ impl Outlet {
             return Err(Unread::TooMany);
         }
         let news = self.last.subscribe();
-        let state = self.lock();
+        let state = self.state.lock();
         if after.is_some_and(|after| after > state.last) {
             self.readers.fetch_sub(1, Ordering::SeqCst);
             return Err(Unread::Gone);
@@ -203,7 +200,7 @@ fn is_over(kept: &Kept, open: &HashSet<String>) -> bool {
 impl Cursor {
     /// What there is to read now.
     pub(crate) fn take(&mut self) -> Next {
-        let state = self.outlet.lock();
+        let state = self.outlet.state.lock();
         let mut text = String::new();
         if state.gone > self.after.max(self.told) {
             let (from, to) = (self.after + 1, state.gone);
@@ -245,7 +242,7 @@ impl Cursor {
 
 impl Drop for Outlet {
     fn drop(&mut self) {
-        let bytes = self.state.get_mut().map_or_else(|it| it.into_inner().bytes, |it| it.bytes);
+        let bytes = self.state.get_mut().bytes;
         self.share.bytes.fetch_sub(bytes, Ordering::SeqCst);
     }
 }

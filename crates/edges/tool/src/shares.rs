@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault, GrantId};
@@ -58,7 +59,7 @@ impl Shares {
     /// can make any number of those.
     fn share(&self, caller: &Caller) -> Arc<Share> {
         let whose = caller.links.first().unwrap_or(&caller.grant);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if let Some(share) = known.get(whose).and_then(Weak::upgrade) {
             return share;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -11,6 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::Stream;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
 use wharf_domain::Caller;
@@ -71,16 +72,12 @@ pub(crate) enum Post {
 }
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn find(&self, key: &Key) -> Option<Entry> {
-        self.lock().get(key).filter(|entry| !entry.posts.is_closed()).cloned()
+        self.0.lock().get(key).filter(|entry| !entry.posts.is_closed()).cloned()
     }
 
     fn remove(&self, key: &Key, outlet: &Arc<Outlet>) {
-        let mut sessions = self.lock();
+        let mut sessions = self.0.lock();
         if sessions.get(key).is_some_and(|entry| Arc::ptr_eq(&entry.outlet, outlet)) {
             sessions.remove(key);
         }
@@ -94,7 +91,7 @@ pub(crate) fn find_or_begin(
     opening: Opening,
     place: Place,
 ) -> Entry {
-    let mut sessions = shared.sessions.lock();
+    let mut sessions = shared.sessions.0.lock();
     if let Some(entry) = sessions.get(key).filter(|entry| !entry.posts.is_closed()) {
         return entry.clone();
     }

@@ -1,9 +1,10 @@
 //! The names that operatives serve under. A name and its tools are kept in the journal; who
 //! serves it now is not.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::{OnceCell, mpsc};
 use wharf_domain::{Availability, Caller, Resolution};
 use wharf_engine::Dispatch;
@@ -97,19 +98,15 @@ impl Station {
         Self { name, known: OnceCell::new(), calls_max, state: Mutex::new(state) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether a caller may serve the name now.
     pub(crate) fn check(&self, grant: &GrantId) -> Result<(), Fault> {
-        self.lock().check(&self.name, grant)
+        self.state.lock().check(&self.name, grant)
     }
 
     /// Makes a connection the current one. One with the same grant before it is told to end: a
     /// page that was loaded again takes its own place.
     pub(crate) fn take(&self, caller: &Caller, orders: mpsc::Sender<Order>) -> Result<u64, Fault> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.check(&self.name, &caller.grant)?;
         let serving =
             Serving { caller: caller.clone(), taken: Arc::default(), orders, ready: false };
@@ -126,7 +123,7 @@ impl Station {
 
     /// Marks that a connection's tools are known; `false` if it is not the current one.
     pub(crate) fn ready(&self, epoch: u64) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let current = state.epoch == epoch;
         match &mut state.served_by {
             Some(serving) if current => {
@@ -140,7 +137,7 @@ impl Station {
 
     /// A connection ended; `true` if nobody has taken its place.
     pub(crate) fn leave(&self, epoch: u64, now: Timestamp) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.last_seen = Some(now);
         if state.epoch != epoch {
             return false;
@@ -153,7 +150,7 @@ impl Station {
     /// Whether the name's tools can be called, and how often that has changed; nothing for a name
     /// that was given up.
     pub(crate) fn standing(&self) -> Option<(u64, Availability)> {
-        let state = self.lock();
+        let state = self.state.lock();
         (!state.forgotten).then(|| (state.changes, state.standing.clone()))
     }
 
@@ -162,19 +159,19 @@ impl Station {
         if self.missing().as_ref() != Some(before) {
             return false;
         }
-        self.lock().stand(Availability::Down { reason: before.1.clone() });
+        self.state.lock().stand(Availability::Down { reason: before.1.clone() });
         true
     }
 
     /// Whether this is the current connection.
     pub(crate) fn is_current(&self, epoch: u64) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         state.epoch == epoch && state.served_by.is_some()
     }
 
     /// Why nobody can be asked, and since which connection, if that is so.
     pub(crate) fn missing(&self) -> Option<(u64, String)> {
-        let state = self.lock();
+        let state = self.state.lock();
         let name = &self.name;
         let reason = match &state.served_by {
             _ if state.forgotten => return None,
@@ -186,29 +183,29 @@ impl Station {
     }
 
     pub(crate) fn is_served(&self) -> bool {
-        self.lock().served_by.is_some()
+        self.state.lock().served_by.is_some()
     }
 
     pub(crate) fn last_seen(&self) -> Option<Timestamp> {
-        self.lock().last_seen
+        self.state.lock().last_seen
     }
 
     /// Whoever serves the name now.
     pub(crate) fn caller(&self) -> Option<Caller> {
-        self.lock().served_by.as_ref().map(|serving| serving.caller.clone())
+        self.state.lock().served_by.as_ref().map(|serving| serving.caller.clone())
     }
 
     /// Whether the current connection would take an attempt beside so many others that are about
     /// to come; one that is not there says better itself why not.
     pub(crate) fn has_room(&self, coming: usize) -> bool {
-        let state = self.lock();
+        let state = self.state.lock();
         let taken = |serving: &Serving| serving.taken.load(Ordering::Relaxed) + coming;
         state.served_by.as_ref().is_none_or(|serving| taken(serving) < self.calls_max)
     }
 
     /// Gives the current connection an attempt.
     pub(crate) fn execute(&self, dispatch: Dispatch) -> Result<(), Fault> {
-        let state = self.lock();
+        let state = self.state.lock();
         let name = &self.name;
         let serving = state.served_by.as_ref().filter(|serving| serving.ready);
         let Some(serving) = serving else {
@@ -232,7 +229,7 @@ impl Station {
 
     /// Tells the current connection something. One that cannot keep up is let go.
     pub(crate) fn tell(&self, order: Order) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let serving = state.served_by.as_ref();
         if serving.is_some_and(|serving| serving.orders.try_send(order).is_err()) {
             state.served_by = None;
@@ -241,7 +238,7 @@ impl Station {
 
     /// Gives the name up; nobody can serve it under this station any more.
     pub(crate) fn forget(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.forgotten = true;
         if let Some(serving) = state.served_by.take() {
             let reason = "the operative was forgotten".to_owned();

@@ -17,8 +17,7 @@ use wharf_vocab::{
 use wharf_wire::operator_v1::{NewTask, TaskStarted};
 
 use super::{Answer, Refused, caller, read_any, seats};
-use crate::edge::Shared;
-use crate::random;
+use crate::edge::{Shared, random_hex};
 
 /// How long an answer is waited for, at most.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 60);
@@ -116,7 +115,7 @@ async fn request(shared: &Shared, caller: &Caller, task: &NewTask) -> Result<New
     };
     let run_id = match &task.run_id {
         Some(id) => RunId::new(id).map_err(|error| wrong("run_id", &error.to_string()))?,
-        None => RunId::new(format!("R-{}", random::hex(16)?))
+        None => RunId::new(format!("R-{}", random_hex(16)?))
             .map_err(|_| Fault::new(Code::CoreInternal, "The run could not be named."))?,
     };
     let durability = match task.durability.as_deref() {
