@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(due.len(), 1, "and again, since nothing is decided yet");
         // What the first said could not be kept.
         assert!(desk.decides(&id("h-1"), None).is_some());
-        assert_eq!(desk.pending(), ["h-1"]);
+        assert_eq!(desk.pending(), [id("h-1").to_string()]);
         // The first tries again and is faster: the second is told, and nobody else.
         assert!(desk.decides(&id("h-1"), Some(first.epoch)).is_some());
         desk.withdraw(&id("h-1"), "ST-1", "decided elsewhere");

@@ -1,0 +1,188 @@
+//! The pump with a session that does as it is told, over streams in memory.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+use wharf_protocol::{Closed, Incoming, Moment, Outgoing, Session};
+use wharf_socket::{Clock, Finished, Owner, Patience, pump, split_bytes};
+
+const LARGE: usize = 1024 * 1024;
+const PATIENCE: Patience =
+    Patience { write: Some(Duration::from_secs(5)), close: Duration::from_secs(2), lingers: false };
+
+/// Keeps what came, and sends what it is told to.
+#[derive(Default)]
+struct Script {
+    sends: VecDeque<Outgoing>,
+    bytes: usize,
+    ticks: usize,
+    deadline: Option<u64>,
+    closed: Option<Closed>,
+    /// What is said to a peer that does not read.
+    parting: Option<Outgoing>,
+}
+
+impl Session for Script {
+    type Event = ();
+
+    fn receive(&mut self, _: Moment, incoming: Incoming<'_>) {
+        if let Incoming::Bytes(bytes) = incoming {
+            self.bytes += bytes.len();
+        }
+    }
+
+    fn end(&mut self, _: Moment, how: Closed) {
+        self.sends.clear();
+        self.sends.extend(self.parting.take());
+        self.closed.get_or_insert(how);
+    }
+
+    fn tick(&mut self, _: Moment) {
+        self.ticks += 1;
+        self.deadline = None;
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+
+    fn poll_event(&mut self) -> Option<()> {
+        None
+    }
+
+    fn poll_send(&mut self) -> Option<Outgoing> {
+        self.sends.pop_front()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.is_some()
+    }
+}
+
+struct Scripted {
+    session: Script,
+    clock: Clock,
+    commands: mpsc::Receiver<Command>,
+    /// Gives the connection back when so many bytes have come.
+    enough: usize,
+}
+
+enum Command {
+    Send(Vec<u8>),
+    Close,
+}
+
+impl Scripted {
+    fn new(session: Script) -> (Self, mpsc::Sender<Command>) {
+        let (sender, commands) = mpsc::channel(8);
+        (Self { session, clock: Clock::start(), commands, enough: usize::MAX }, sender)
+    }
+
+    async fn run(&mut self, stream: DuplexStream) -> Finished {
+        let (mut source, mut sink) = split_bytes(stream, 8 * 1024);
+        pump(&mut source, &mut sink, self, PATIENCE).await
+    }
+}
+
+impl Owner for Scripted {
+    type Session = Script;
+    type Command = Command;
+
+    fn session(&mut self) -> &mut Script {
+        &mut self.session
+    }
+
+    fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    async fn work(&mut self) -> ControlFlow<()> {
+        match self.session.bytes >= self.enough {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    async fn next(&mut self) -> Command {
+        match self.commands.recv().await {
+            Some(command) => command,
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Send(bytes) => self.session.sends.push_back(Outgoing::Bytes(bytes)),
+            Command::Close => self.session.closed = Some(Closed::ByOwner),
+        }
+    }
+}
+
+fn large() -> Script {
+    let sends = VecDeque::from([Outgoing::Bytes(vec![7; LARGE])]);
+    Script { sends, ..Script::default() }
+}
+
+#[tokio::test]
+async fn two_peers_that_write_large_frames_at_once_do_not_block_each_other() {
+    let (one, two) = duplex(1024);
+    let ((mut left, _one), (mut right, _two)) = (Scripted::new(large()), Scripted::new(large()));
+    (left.enough, right.enough) = (LARGE, usize::MAX);
+    let both = async {
+        let (left_end, right_end) = tokio::join!(left.run(one), right.run(two));
+        assert_eq!((left_end, right_end), (Finished::GivenBack, Finished::Over));
+    };
+    timeout(Duration::from_secs(20), both).await.expect("neither waits for the other");
+    assert_eq!(left.session.bytes, LARGE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_does_not_read_is_let_go_in_time() {
+    let (one, _unread) = duplex(1024);
+    let (mut owner, _commands) = Scripted::new(large());
+    let began = Instant::now();
+    assert_eq!(owner.run(one).await, Finished::Over);
+    assert_eq!(owner.session.closed, Some(Closed::NotReading));
+    assert_eq!(began.elapsed(), Duration::from_secs(5));
+    // One that is told why gets a little more time for that.
+    let (one, _unread) = duplex(1024);
+    let parting = Some(Outgoing::Bytes(b"why".to_vec()));
+    let (mut owner, _commands) = Scripted::new(Script { parting, ..large() });
+    let began = Instant::now();
+    owner.run(one).await;
+    assert_eq!(began.elapsed(), Duration::from_secs(7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn commands_and_deadlines_are_seen_to_while_nothing_comes() {
+    let (one, mut peer) = duplex(1024);
+    let (mut owner, commands) =
+        Scripted::new(Script { deadline: Some(1_000), ..Script::default() });
+    let talks = async {
+        commands.send(Command::Send(b"hello".to_vec())).await.expect("it listens");
+        let mut said = [0; 5];
+        peer.read_exact(&mut said).await.expect("said");
+        assert_eq!(&said, b"hello");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        commands.send(Command::Close).await.expect("it listens");
+        let mut rest = Vec::new();
+        peer.read_to_end(&mut rest).await.expect("it is closed");
+        assert!(rest.is_empty());
+    };
+    let (end, ()) = tokio::join!(owner.run(one), talks);
+    assert_eq!((end, owner.session.ticks), (Finished::Over, 1));
+}
+
+#[tokio::test]
+async fn the_end_of_the_peer_is_the_end_of_the_session() {
+    let (one, mut peer) = duplex(1024);
+    let (mut owner, _commands) = Scripted::new(Script::default());
+    peer.write_all(b"bye").await.expect("written");
+    drop(peer);
+    assert_eq!(owner.run(one).await, Finished::Over);
+    assert_eq!((owner.session.bytes, owner.session.closed), (3, Some(Closed::ended())));
+}
