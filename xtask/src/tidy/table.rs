@@ -58,19 +58,16 @@ pub(super) const ROWS: &[Row] = &[
         may_use: &[VOCAB, DOMAIN, JOURNAL, PORTS],
     },
     Row {
-        crates: &[
-            "edges/egress",
-            "edges/operator",
-            "edges/tool",
-            "edges/http",
-            "edges/graphql",
-            "edges/mcp",
-            "edges/console",
-        ],
+        crates: &["edges/egress", "edges/operator", "edges/tool", "edges/mcp", "edges/console"],
         may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, ENGINE],
     },
     // What edges that speak HTTP share; it knows no engine.
     Row { crates: &["edges/web"], may_use: &[VOCAB, WIRE] },
+    Row { crates: &["edges/views"], may_use: &[VOCAB, WIRE, DOMAIN, ENGINE] },
+    Row {
+        crates: &["edges/http", "edges/graphql"],
+        may_use: &[VOCAB, WIRE, PROTOCOL, SOCKET, WEB, DOMAIN, ENGINE, Crate("edges/views")],
+    },
     Row { crates: &["edges/builtin", "edges/hosting"], may_use: &[VOCAB, DOMAIN, ENGINE] },
     Row {
         crates: &["edges/agent", "edges/run"],

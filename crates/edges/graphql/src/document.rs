@@ -13,7 +13,6 @@ use async_graphql::parser::types::{
 use wharf_vocab::limits::JSON_DEPTH_MAX;
 use wharf_vocab::{Code, Fault};
 
-use crate::error::invalid;
 use crate::limits::{
     DEPTH_MAX, DOCUMENT_BYTES_MAX, FIELDS_MAX, FRAGMENTS_MAX, INTROSPECTION_LISTS_MAX,
     ROOT_FIELDS_MAX,
@@ -40,9 +39,9 @@ pub(crate) fn check(request: &mut Request) -> Result<OperationType, Fault> {
                 "The query is not valid GraphQL at line {}, column {}.",
                 at.line, at.column
             );
-            invalid("query", message).with("line", at.line).with("column", at.column)
+            Fault::invalid("query", message).with("line", at.line).with("column", at.column)
         }
-        None => invalid("query", "The query is not valid GraphQL."),
+        None => Fault::invalid("query", "The query is not valid GraphQL."),
     })?;
     measure(document)?;
     Ok(operation(document, name.as_deref()))

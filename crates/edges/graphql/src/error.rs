@@ -25,9 +25,21 @@ pub(crate) fn coded(mut response: Response) -> Response {
     response
 }
 
-/// A field or argument cannot be used.
-pub(crate) fn invalid(field: &str, message: impl Into<String>) -> Fault {
-    Fault::new(Code::RequestInvalid, message).with("field", field)
+/// A fault about a field of REST's message, in the spelling of GraphQL.
+pub(crate) fn in_camel_case(mut fault: Fault) -> Fault {
+    for name in ["field", "path"] {
+        let Some(serde_json::Value::String(field)) = fault.details.get_mut(name) else { continue };
+        let mut words = field.split('_');
+        let first = words.next().unwrap_or_default().to_owned();
+        let camel = words.fold(first, |all, word| {
+            let mut letters = word.chars();
+            let initial = letters.next().map(|letter| letter.to_ascii_uppercase());
+            all + &initial.into_iter().chain(letters).collect::<String>()
+        });
+        fault.message = fault.message.replace(field.as_str(), &camel);
+        *field = camel;
+    }
+    fault
 }
 
 /// Something inside went wrong; nobody outside learns what.

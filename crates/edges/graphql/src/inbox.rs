@@ -6,6 +6,7 @@ use wharf_vocab::{AskKind, Fault, WorldId};
 
 use crate::access::Session;
 use crate::types::List;
+use crate::types::view::View;
 use crate::types::{Ask, Connection, Edge};
 use wharf_web::cursor::{self, Position};
 
@@ -37,7 +38,7 @@ pub(crate) async fn page(
     found.truncate(limit);
     let edge = |view: &AskView| Edge {
         cursor: cursor::write(List::Inbox, &place(view)),
-        node: Ask::from(&view.ask),
+        node: Ask::view(wharf_views::ask(&view.ask)),
     };
     Ok(Connection::new(found.iter().map(edge).collect(), more))
 }

@@ -1,160 +1,129 @@
-//! Turns what peers send into what the engine understands. Every id is checked here.
-
-use std::path::Path;
+//! What peers send. A request is written as REST's message of the same name and read by the same
+//! code, so that both refuse the same in the same words; only the fields are spelled differently.
 
 use async_graphql::{InputObject, MaybeUndefined};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wharf_domain::permission::ToolPattern;
-use wharf_domain::run::RunContext;
 use wharf_domain::scope::WorldPath;
-use wharf_domain::{Audience, Resolution, Rule, When, WorldPatch};
+use wharf_domain::{Resolution, WorldPatch};
 use wharf_engine::NewRun;
 use wharf_vocab::limits::PATH_BYTES_MAX;
-use wharf_vocab::{AskId, Code, Fault, IdError, Object, RunId, RunKey, ToolId, WorldId};
+use wharf_vocab::{AskId, Code, Fault, NoAnswer, RunKey, ToolId, WorldId, json};
+use wharf_wire::rest_v1 as wire;
 
-use crate::error::invalid;
+use crate::error::{in_camel_case, internal};
 use crate::scalars::Int64;
 use crate::types::{Durability, Mode, Publish, UnknownCost};
 
-/// The world of a request that names none.
-const DEFAULT_WORLD: &str = "default";
-/// Most rules about approvals that a world has.
-const RULES_MAX: usize = 100;
-/// Most days that a world keeps what nobody uses: about a hundred years.
-const RETENTION_DAYS_MAX: u32 = 36_500;
-/// Most paths that a request tells of.
-const RESOURCE_PATHS_MAX: usize = 100;
-/// Longest path that a request tells of.
-const CONTEXT_PATH_BYTES_MAX: usize = 4_096;
-
 /// A request for a run.
-#[derive(Debug, InputObject)]
+#[derive(Debug, InputObject, Serialize)]
 pub(crate) struct CreateRunInput {
     /// The tool, as `provider/name`.
     tool: String,
-    /// What it is given: an object. References to files are written as in REST.
+    /// Its inputs: an object. References to files are written as in REST.
+    #[serde(skip_serializing_if = "Option::is_none")]
     inputs: Option<Value>,
     /// Where outputs go: an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
     outputs: Option<Value>,
     /// The world; `default` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     world: Option<String>,
     /// Whether to act or to pretend; `real` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<Mode>,
     /// The caller's own id for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     run_id: Option<String>,
     /// The run whose local files it may read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     continues: Option<String>,
     /// The caller's own key for the request; the same request under the same key gives the same run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     idempotency_key: Option<String>,
     /// How long one attempt may run, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<Int64>,
     /// The caller's own id for what the run is part of.
+    #[serde(skip_serializing_if = "Option::is_none")]
     correlation_id: Option<String>,
     /// The most the run and its children may cost, in micro-dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
     budget_micro: Option<Int64>,
     /// Whether it is written down; the tool's default when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     durability: Option<Durability>,
-    /// Where the caller stands; it permits nothing.
+    /// Where the caller works; it permits nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<RunContextInput>,
+    /// Seats of operators that have a say in the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operator: Option<RunOperatorInput>,
 }
 
-/// What surrounds a call. It tells a provider where its caller stands, and permits nothing.
-#[derive(Debug, Default, InputObject)]
+/// What surrounds a call. It tells a provider where its caller works, and permits nothing.
+#[derive(Debug, InputObject, Serialize)]
 pub(crate) struct RunContextInput {
     /// The folder of the project that the caller works on, an absolute path.
+    #[serde(skip_serializing_if = "Option::is_none")]
     project_root: Option<String>,
     /// Further files and folders the call is about, up to 100 absolute paths.
+    #[serde(skip_serializing_if = "Option::is_none")]
     resource_paths: Option<Vec<String>>,
     /// How the caller shows things: an object.
+    #[serde(skip_serializing_if = "Option::is_none")]
     ui: Option<Value>,
 }
 
-impl CreateRunInput {
-    /// The world the run is asked for.
-    pub(crate) fn world(&self) -> Result<WorldId, Fault> {
-        world_or_default(self.world.as_deref())
-    }
-
-    /// What the engine is asked for.
-    pub(crate) fn read(self) -> Result<NewRun, Fault> {
-        let world = self.world()?;
-        let inputs = object(self.inputs).ok_or_else(|| {
-            let message = "The inputs do not fit the tool at /inputs: they must be a JSON object.";
-            Fault::new(Code::ToolInvalidInput, message).with("path", "/inputs")
-        })?;
-        let outputs = object(self.outputs)
-            .ok_or_else(|| invalid("outputs", "The field `outputs` must be a JSON object."))?;
-        Ok(NewRun {
-            tool: tool(&self.tool)?,
-            inputs,
-            outputs,
-            world,
-            mode: self.mode.unwrap_or(Mode::Real).into(),
-            run_id: self.run_id.as_deref().map(|text| run_id("runId", text)).transpose()?,
-            continues: self
-                .continues
-                .as_deref()
-                .map(|text| run_id("continues", text))
-                .transpose()?,
-            idempotency_key: self.idempotency_key,
-            timeout_ms: self.timeout_ms.map(|ms| ms.0),
-            correlation_id: correlation_id(self.correlation_id)?,
-            traceparent: None,
-            budget_micro: self.budget_micro.map(|micro| micro.0),
-            durability: self.durability.map(Into::into),
-            parent: None,
-            handed_on: std::collections::BTreeMap::new(),
-            seats: wharf_engine::RunSeats::default(),
-            context: self.context.unwrap_or_default().read()?,
-        })
-    }
+/// Seats of operators that have a say in a run.
+#[derive(Debug, InputObject, Serialize)]
+pub(crate) struct RunOperatorInput {
+    /// The seat that must allow the run, unless a rule asks someone else anyway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<String>,
+    /// The seat that is asked when a worker fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    senior: Option<String>,
+    /// How long to wait for the gating seat before others may decide; 5 minutes when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_ms: Option<Int64>,
 }
 
-impl RunContextInput {
-    /// Its paths are absolute, because only the caller knows where others lead.
-    fn read(self) -> Result<RunContext, Fault> {
-        let fits = |path: &String| {
-            let plain = path.len() <= CONTEXT_PATH_BYTES_MAX && !path.chars().any(char::is_control);
-            plain && Path::new(path).is_absolute()
-        };
-        if !self.project_root.iter().all(fits) {
-            let message = "The field `context.projectRoot` must be an absolute path.";
-            return Err(invalid("context.projectRoot", message));
-        }
-        let resource_paths = self.resource_paths.unwrap_or_default();
-        if resource_paths.len() > RESOURCE_PATHS_MAX || !resource_paths.iter().all(fits) {
-            let message = "The field `context.resourcePaths` must be up to 100 absolute paths.";
-            return Err(invalid("context.resourcePaths", message));
-        }
-        let ui = object(self.ui).ok_or_else(|| {
-            invalid("context.ui", "The field `context.ui` must be a JSON object.")
-        })?;
-        let ui = (!ui.is_empty()).then_some(ui);
-        Ok(RunContext { project_root: self.project_root, resource_paths, ui })
+impl CreateRunInput {
+    /// What the engine is asked for.
+    pub(crate) fn read(&self) -> Result<NewRun, Fault> {
+        wharf_views::new_run(message(self)?).map_err(in_camel_case)
     }
 }
 
 /// What can be set on a world. What is absent stays as it is, or as it is by default.
-#[derive(Debug, Default, InputObject)]
+#[derive(Debug, Default, InputObject, Serialize)]
 pub(crate) struct WorldSettingsInput {
     /// The most its runs may cost, in micro-dollars; null for no limit.
+    #[serde(skip_serializing_if = "MaybeUndefined::is_undefined")]
     limit_micro: MaybeUndefined<Int64>,
     /// The least that is set aside for an attempt in micro-dollars, unless its tool is free.
+    #[serde(skip_serializing_if = "Option::is_none")]
     default_hold_micro: Option<Int64>,
-    /// When outputs of its runs can be seen.
+    /// When the outputs of its runs become visible.
+    #[serde(skip_serializing_if = "Option::is_none")]
     publish: Option<Publish>,
-    /// Days after which a file that nobody has used goes; null for never.
+    /// Days after which an unused file is removed; null for never.
+    #[serde(skip_serializing_if = "MaybeUndefined::is_undefined")]
     retention_days: MaybeUndefined<u32>,
-    /// All rules about approvals, in the place of those there are.
+    /// All rules about approvals, replacing those there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
     policy: Option<Vec<PolicyRuleInput>>,
-    /// What is booked when nobody knows what an attempt cost.
+    /// What is booked when the cost of an attempt is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
     unknown_cost: Option<UnknownCost>,
 }
 
 /// A rule about approvals.
-#[derive(Debug, InputObject)]
+#[derive(Debug, InputObject, Serialize)]
 pub(crate) struct PolicyRuleInput {
-    /// The tools it speaks of, such as `acme/*`.
+    /// The tools it applies to, such as `acme/*`.
     tool: String,
     /// `always`, `first-use` or `cost>N` with N in micro-dollars.
     #[graphql(default = "always")]
@@ -165,62 +134,26 @@ pub(crate) struct PolicyRuleInput {
     #[graphql(default = "person")]
     audience: String,
     /// How long a seat is waited for before a person is asked; five minutes when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
     patience_ms: Option<Int64>,
 }
 
 impl WorldSettingsInput {
-    /// What is named; null takes a limit away.
-    pub(crate) fn read(self) -> Result<WorldPatch, Fault> {
-        let retention = Option::<Option<u32>>::from(self.retention_days);
-        Ok(WorldPatch {
-            limit_micro: self.limit_micro.map_value(|limit| limit.0).into(),
-            default_hold_micro: self.default_hold_micro.map(|hold| hold.0),
-            publish: self.publish.map(Into::into),
-            retention_days: retention.map(|given| given.map(days).transpose()).transpose()?,
-            policy: self.policy.map(rules).transpose()?,
-            unknown_cost: self.unknown_cost.map(Into::into),
-        })
+    /// What is named; null removes a limit.
+    pub(crate) fn read(&self) -> Result<WorldPatch, Fault> {
+        wharf_views::world_patch(message(self)?).map_err(in_camel_case)
     }
 }
 
-fn days(days: u32) -> Result<u32, Fault> {
-    if (1..=RETENTION_DAYS_MAX).contains(&days) {
-        return Ok(days);
-    }
-    let message =
-        format!("The field `retentionDays` must be a number from 1 to {RETENTION_DAYS_MAX}.");
-    Err(invalid("retentionDays", message))
-}
-
-fn rules(policy: Vec<PolicyRuleInput>) -> Result<Vec<Rule>, Fault> {
-    if policy.len() > RULES_MAX {
-        let message = format!("A world may have {RULES_MAX} rules at most.");
-        return Err(invalid("policy", message));
-    }
-    let rule = |(number, rule): (usize, PolicyRuleInput)| {
-        let wrong = |name: &str, wanted: &str| {
-            let field = format!("policy.{number}.{name}");
-            let message = format!("The field `{field}` must be {wanted}.");
-            invalid(&field, message)
-        };
-        Ok(Rule {
-            tool: ToolPattern::parse(&rule.tool)
-                .map_err(|_| wrong("tool", "a pattern of tools, such as acme/*"))?,
-            when: When::parse(&rule.when)
-                .map_err(|_| wrong("when", "always, first-use or cost>N"))?,
-            approve: rule.approve,
-            audience: Audience::try_from(rule.audience)
-                .map_err(|_| wrong("audience", "person, any or a seat"))?,
-            patience_ms: Rule::patience_of(rule.patience_ms.map(|Int64(ms)| ms))
-                .map_err(|error| wrong("patienceMs", &error.to_string()))?,
-        })
-    };
-    policy.into_iter().enumerate().map(rule).collect()
+/// An input as REST's message.
+fn message<T: DeserializeOwned>(input: &impl Serialize) -> Result<T, Fault> {
+    let value = serde_json::to_value(input).map_err(|_| internal())?;
+    json::fit(value, "The input").map_err(in_camel_case)
 }
 
 /// The run that is named by its id and a world.
 pub(crate) fn run_key(id: &str, world: Option<&str>) -> Result<RunKey, Fault> {
-    Ok(RunKey { world: world_or_default(world)?, run: run_id("id", id)? })
+    Ok(RunKey { world: world_or_default(world)?, run: wharf_views::id("id", id)? })
 }
 
 /// How a question is to end.
@@ -229,40 +162,34 @@ pub(crate) fn answer(
     status: Option<&str>,
     text: Option<String>,
 ) -> Result<Resolution, Fault> {
-    match (value, status) {
-        (Some(value), None) => Ok(Resolution::Answered { value }),
-        (None, Some("declined")) => Ok(Resolution::Declined),
-        (None, Some("cancelled")) => Ok(Resolution::Cancelled),
-        (None, Some("off_script")) => Ok(Resolution::OffScript { text: text.unwrap_or_default() }),
-        (None, Some(_)) => {
+    let named = |word: &str| {
+        NoAnswer::parse(word).ok_or_else(|| {
             let message = "`status` must be `declined`, `cancelled` or `off_script`.";
-            Err(invalid("status", message))
-        }
-        (None, None) | (Some(_), Some(_)) => {
-            Err(invalid("value", "Send either `value` or `status`, and not both."))
-        }
-    }
+            Fault::invalid("status", message)
+        })
+    };
+    let status = status.map(named).transpose()?;
+    wharf_views::answer(wire::AnswerQuestion { value, status, text })
 }
 
 /// An ask's id.
 pub(crate) fn ask(text: &str) -> Result<AskId, Fault> {
-    match AskId::new(text) {
-        // It is an id, as runs have them, and no ask was ever called so.
-        Err(_) if RunId::new(text).is_ok() => {
-            Err(Fault::new(Code::AskNotFound, "There is no such ask."))
-        }
-        id => field("id", id),
-    }
+    wharf_views::ask_id("id", text)
 }
 
 /// A tool's id.
 pub(crate) fn tool(text: &str) -> Result<ToolId, Fault> {
-    field("tool", ToolId::new(text))
+    wharf_views::id("tool", text)
 }
 
 /// A world's id.
 pub(crate) fn world(text: &str) -> Result<WorldId, Fault> {
-    field("world", WorldId::new(text))
+    wharf_views::id("world", text)
+}
+
+/// The world that is named, or the one that is meant when none is.
+pub(crate) fn world_or_default(text: Option<&str>) -> Result<WorldId, Fault> {
+    world(text.unwrap_or(wharf_views::DEFAULT_WORLD))
 }
 
 /// A file of a world, local ones of runs included.
@@ -281,35 +208,5 @@ pub(crate) fn prefix(text: String) -> Result<String, Fault> {
     let message = format!(
         "The argument `prefix` must begin with / and may have {PATH_BYTES_MAX} bytes at most."
     );
-    Err(invalid("prefix", message))
-}
-
-fn world_or_default(text: Option<&str>) -> Result<WorldId, Fault> {
-    world(text.unwrap_or(DEFAULT_WORLD))
-}
-
-fn run_id(name: &str, text: &str) -> Result<RunId, Fault> {
-    field(name, RunId::new(text))
-}
-
-/// An object; nothing at all counts as an empty one.
-fn object(value: Option<Value>) -> Option<Object> {
-    match value.unwrap_or(Value::Null) {
-        Value::Object(object) => Some(object),
-        Value::Null => Some(Object::new()),
-        _ => None,
-    }
-}
-
-fn correlation_id(text: Option<String>) -> Result<Option<String>, Fault> {
-    let fits = |text: &String| text.len() <= 255 && !text.chars().any(char::is_control);
-    if text.as_ref().is_none_or(fits) {
-        return Ok(text);
-    }
-    let message = "A correlationId has 255 bytes at most and no control characters.";
-    Err(invalid("correlationId", message))
-}
-
-fn field<T>(name: &str, id: Result<T, IdError>) -> Result<T, Fault> {
-    id.map_err(|error| invalid(name, format!("The field `{name}` does not fit; {error}.")))
+    Err(Fault::invalid("prefix", message))
 }

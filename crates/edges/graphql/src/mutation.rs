@@ -2,13 +2,13 @@
 
 use async_graphql::{Context, Json, Object};
 use serde_json::Value;
-use wharf_domain::{Resolution, WorldSettings};
-use wharf_vocab::{Fault, Verb};
+use wharf_domain::WorldSettings;
+use wharf_vocab::{Decision, Fault, Verb};
+use wharf_wire::rest_v1::DecideApproval;
 
 use crate::access::Session;
-use crate::error::invalid;
 use crate::input::{self, CreateRunInput, WorldSettingsInput};
-use crate::types::{Run, World};
+use crate::types::{AllowScope, Run, World};
 
 /// What can be asked for.
 #[derive(Debug, Default)]
@@ -69,14 +69,16 @@ impl Mutation {
         #[graphql(desc = "The ask's id.")] id: String,
         #[graphql(desc = "Whether it is allowed.")] allow: bool,
         #[graphql(desc = "Why not.")] reason: Option<String>,
+        #[graphql(desc = "How far an allowance reaches; `run` when absent.")] scope: Option<
+            AllowScope,
+        >,
     ) -> Result<Run, Fault> {
         let session = Session::of(ctx)?;
         session.verb(Verb::Approve)?;
         let id = input::ask(&id)?;
-        let resolution = match allow {
-            true => Resolution::ALLOW,
-            false => Resolution::Deny { reason: reason.unwrap_or_default() },
-        };
+        let decision = if allow { Decision::Allow } else { Decision::Deny };
+        let scope = scope.map(Into::into);
+        let resolution = wharf_views::decision(DecideApproval { decision, scope, reason })?;
         session.ask(Verb::Approve, &id).await?;
         let run = session.handle.resolve_ask(&session.caller, &id, resolution).await?;
         Run::shown(&session.handle, run).await
@@ -127,9 +129,9 @@ impl Mutation {
         session.verb(Verb::Admin)?;
         let id = input::world(&id)?;
         session.world(Verb::Admin, &id)?;
-        let by = by_micro
-            .parse()
-            .map_err(|_| invalid("byMicro", "The field `byMicro` must be a whole number."))?;
+        let by = by_micro.parse().map_err(|_| {
+            Fault::invalid("byMicro", "The field `byMicro` must be a whole number.")
+        })?;
         Ok(World::from(&session.handle.correct_world(&session.caller, id, by, reason).await?))
     }
 

@@ -13,7 +13,6 @@ use wharf_vocab::{Code, Fault};
 
 use crate::access::{Admitted, Session, caller};
 use crate::document;
-use crate::error::invalid;
 use crate::exec::Core;
 use crate::negotiate::{Kind, respond};
 
@@ -56,11 +55,12 @@ pub(crate) async fn get(
 /// Reads an operation from an address: `query`, and perhaps `operationName` and `variables`.
 fn read_address(uri: &Uri) -> Result<Request, Fault> {
     let asked = Query::<BTreeMap<String, String>>::try_from_uri(uri);
-    let Query(mut asked) = asked.map_err(|_| invalid("query", "The address cannot be read."))?;
+    let Query(mut asked) =
+        asked.map_err(|_| Fault::invalid("query", "The address cannot be read."))?;
     let Some(query) = asked.remove("query").filter(|query| !query.is_empty()) else {
         let message = "Send an operation by POST, or a query as ?query= in the address; \
                        a WebSocket opens here for subscriptions.";
-        return Err(invalid("query", message));
+        return Err(Fault::invalid("query", message));
     };
     let mut request = Request::new(query);
     if let Some(name) = asked.remove("operationName").filter(|name| !name.is_empty()) {
@@ -68,7 +68,8 @@ fn read_address(uri: &Uri) -> Result<Request, Fault> {
     }
     if let Some(variables) = asked.remove("variables").filter(|text| !text.is_empty()) {
         document::check_json(variables.as_bytes())?;
-        let wrong = |_| invalid("variables", "The parameter `variables` must be a JSON object.");
+        let wrong =
+            |_| Fault::invalid("variables", "The parameter `variables` must be a JSON object.");
         request = request.variables(serde_json::from_str::<Variables>(&variables).map_err(wrong)?);
     }
     Ok(request)
@@ -84,7 +85,7 @@ async fn answer(
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(invalid("content-type", "Send the operation as application/json."));
+        return Err(Fault::invalid("content-type", "Send the operation as application/json."));
     }
     let _place = core.place().await?;
     let reading = axum::body::to_bytes(body, core.limits.message_bytes_max);
@@ -109,7 +110,7 @@ async fn answer(
 fn read(bytes: &[u8]) -> Result<Request, Fault> {
     document::check_json(bytes)?;
     if bytes.trim_ascii_start().starts_with(b"[") {
-        return Err(invalid("body", "Send one operation per request, as a JSON object."));
+        return Err(Fault::invalid("body", "Send one operation per request, as a JSON object."));
     }
     serde_json::from_slice(bytes).map_err(|error| {
         let (line, column) = (error.line(), error.column());
@@ -117,6 +118,6 @@ fn read(bytes: &[u8]) -> Result<Request, Fault> {
             "The body is not an operation as JSON, with `query` and perhaps `operationName` and \
              `variables`: see line {line}, column {column}."
         );
-        invalid("body", message).with("line", line).with("column", column)
+        Fault::invalid("body", message).with("line", line).with("column", column)
     })
 }

@@ -6,9 +6,9 @@ use wharf_engine::{CostRequest, FileQuery};
 use wharf_vocab::{Fault, Verb};
 
 use crate::access::Session;
-use crate::error::invalid;
 use crate::scalars::DateTime;
 use crate::types::List;
+use crate::types::view::View;
 use crate::types::{
     Agent, Artifact, Ask, AskKind, Connection, CostBy, Costs, Edge, Run, RunStatus, RunSummary,
     Tool, Trace, World, by_name, limit,
@@ -146,7 +146,7 @@ impl Query {
     ) -> Result<Connection<Artifact>, Fault> {
         let session = Session::of(ctx)?;
         session.verb(Verb::Read)?;
-        let world = input::world(world.as_deref().unwrap_or("default"))?;
+        let world = input::world_or_default(world.as_deref())?;
         session.world(Verb::Read, &world)?;
         let mut query = FileQuery::new(world, limit(first)?);
         query.prefix = prefix.map(input::prefix).transpose()?;
@@ -162,7 +162,7 @@ impl Query {
         let edge = |record: &wharf_engine::FileRecord| {
             let path = record.artifact.path.to_string();
             let cursor = cursor::write_asked(List::Files, &asked, &path);
-            Edge { cursor, node: Artifact::from(record) }
+            Edge { cursor, node: Artifact::view(wharf_views::file(record)) }
         };
         Ok(Connection::new(page.files.iter().map(edge).collect(), page.next.is_some()))
     }
@@ -177,11 +177,11 @@ impl Query {
     ) -> Result<Trace, Fault> {
         let session = Session::of(ctx)?;
         session.verb(Verb::Read)?;
-        let world = input::world(world.as_deref().unwrap_or("default"))?;
+        let world = input::world_or_default(world.as_deref())?;
         session.world(Verb::Read, &world)?;
         let path = input::path(&path)?;
         let trace = session.handle.trace(&session.caller, &world, &path).await?;
-        Ok(Trace::new(&world, &path.to_string(), &trace))
+        Ok(Trace::view(wharf_views::trace(&world, &path, &trace)))
     }
 
     /// What the runs within the token's reach have cost.
@@ -205,7 +205,7 @@ impl Query {
             && since > until
         {
             let message = "The argument `until` must not lie before `since`.";
-            return Err(invalid("until", message));
+            return Err(Fault::invalid("until", message));
         }
         let by = by.map(Into::into).unwrap_or_default();
         let request = CostRequest { world, since, until, by };

@@ -6,6 +6,7 @@ use wharf_vocab::{Fault, RunStatus, Timestamp, ToolId, WorldId};
 
 use crate::access::Session;
 use crate::types::List;
+use crate::types::view::View;
 use crate::types::{self, Connection, Edge};
 use wharf_web::cursor::{self, Position};
 
@@ -81,7 +82,8 @@ impl Page<'_> {
                 after = place;
                 if self.wanted.fits(self.session, run) {
                     let cursor = cursor::write(List::Runs, &Position::Name(place.to_string()));
-                    self.edges.push(Edge { cursor, node: types::RunSummary::from(run) });
+                    let node = types::RunSummary::view(wharf_views::summary(run));
+                    self.edges.push(Edge { cursor, node });
                 }
             }
             if !self.more {

@@ -5,7 +5,7 @@ use wharf_vocab::Timestamp;
 
 /// A whole number of up to 64 bits, without sign. It is written as text, because many programs
 /// cannot hold large numbers; read are text and whole numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Int64(pub(crate) u64);
 
 #[Scalar(name = "Int64")]
@@ -33,27 +33,15 @@ pub(crate) struct DateTime(pub(crate) Timestamp);
 impl ScalarType for DateTime {
     fn parse(value: Value) -> InputValueResult<Self> {
         let moment = match &value {
-            Value::String(text) => text.parse::<jiff::Timestamp>().ok(),
+            Value::String(text) => text.parse::<wharf_vocab::DateTime>().ok(),
             _ => None,
         };
         let wanted = "it must be a time such as 2026-01-31T12:00:00Z";
-        let moment = moment.ok_or_else(|| InputValueError::custom(wanted))?;
-        // Before 1970 nothing ran.
-        Ok(Self(Timestamp(u64::try_from(moment.as_millisecond()).unwrap_or(0))))
+        moment.map(|at| Self(at.0)).ok_or_else(|| InputValueError::custom(wanted))
     }
 
     fn to_value(&self) -> Value {
-        Value::String(written(self.0))
-    }
-}
-
-/// A moment as it is written.
-pub(crate) fn written(at: Timestamp) -> String {
-    let ms = i64::try_from(at.0).unwrap_or(i64::MAX);
-    match jiff::Timestamp::from_millisecond(ms) {
-        Ok(moment) => format!("{moment:.3}"),
-        // Further away than a calendar reaches.
-        Err(_) => format!("{:.3}", jiff::Timestamp::MAX),
+        Value::String(wharf_vocab::DateTime(self.0).to_string())
     }
 }
 

@@ -31,7 +31,6 @@ use wharf_vocab::limits::{SOCKET_READ_BYTES, SOCKET_SPARE_BYTES};
 use wharf_vocab::{Code, Fault};
 
 use crate::access::{Admitted, Session, caller};
-use crate::error::invalid;
 use crate::exec::Core;
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::negotiate::{Kind, refusal};
@@ -64,7 +63,7 @@ pub(crate) async fn open(
     };
     let Some((protocol, echoed)) = choose(&headers) else {
         let message = "Offer the subprotocol graphql-transport-ws or graphql-ws.";
-        return refusal(invalid("sec-websocket-protocol", message));
+        return refusal(Fault::invalid("sec-websocket-protocol", message));
     };
     let places = if caller.is_some() { &core.sockets } else { &core.strangers };
     let Ok(place) = Arc::clone(places).try_acquire_owned() else {

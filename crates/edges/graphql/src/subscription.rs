@@ -5,12 +5,13 @@ use std::time::Duration;
 use async_graphql::{Context, Subscription};
 use futures::stream::{self, Stream};
 use wharf_engine::Watch;
+use wharf_views::Teller;
 use wharf_vocab::{Fault, Seq, Verb, WorldId};
 
 use crate::access::Session;
 use crate::input;
 use crate::scalars::Int64;
-use crate::types::{RunEvent, Teller};
+use crate::types::RunEvent;
 
 /// How far before the wanted place reading begins, so that the teller knows why the attempt
 /// before failed when a reader comes back right between the two entries.
@@ -83,8 +84,10 @@ impl Reader {
                     Err(fault) => return Some(Err(fault)),
                 }
             }
-            let is_new = event.seq > self.after;
-            if let Some(told) = self.teller.tell(event).filter(|_| is_new) {
+            let (is_new, at, ended) = (event.seq > self.after, event.at, event.ended.clone());
+            let told = self.teller.tell(event).filter(|_| is_new);
+            let told = told.and_then(|told| RunEvent::new(&told, at, ended.as_deref()));
+            if let Some(told) = told {
                 return Some(Ok(told));
             }
         }

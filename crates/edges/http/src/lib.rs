@@ -5,8 +5,8 @@
 //!
 //! The way of a request: [`Listener`] accepts once there is a permit, `conn` pumps bytes at a
 //! bounded pace, `guard` checks sizes, host, origin, token and verb, a file of `routes` reads the
-//! request, and the engine's handle does the rest. `from_wire` and `to_wire` are the only places
-//! that know both the messages and the domain.
+//! request, and the engine's handle does the rest. `wharf_views` makes messages of what the
+//! engine shows, and `from_wire` reads the requests that only REST has.
 
 mod access;
 mod app;
@@ -31,7 +31,6 @@ mod phase;
 mod range;
 mod routes;
 mod tickets;
-mod to_wire;
 mod unread;
 
 use wharf_web::{answer, cursor, params, sse};

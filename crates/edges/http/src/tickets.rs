@@ -8,11 +8,11 @@
 //! Tickets are kept in memory, by their digest: a core that starts anew knows none.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use axum::http::header::UPGRADE;
 use axum::http::request::Parts;
 use axum::http::{Method, Uri};
+use parking_lot::Mutex;
 use wharf_domain::Caller;
 use wharf_vocab::{Code, Digest, Fault, Timestamp};
 
@@ -50,7 +50,7 @@ impl Tickets {
     ) -> Result<(String, Timestamp), Fault> {
         let text = random()?;
         let until = now.plus_ms(GOOD_MS);
-        let mut waiting = self.waiting();
+        let mut waiting = self.0.lock();
         waiting.retain(|_, ticket| ticket.until > now);
         let own = waiting.values().filter(|ticket| ticket.caller.grant == caller.grant).count();
         if own >= TICKETS_OF_ONE_MAX || waiting.len() >= TICKETS_MAX {
@@ -63,16 +63,12 @@ impl Tickets {
 
     /// Who stands behind a ticket, if it is good for this request. It is used up in any case.
     pub(crate) fn take(&self, text: &str, parts: &Parts, now: Timestamp) -> Result<Caller, Fault> {
-        let ticket = self.waiting().remove(&Digest::of(&[text.as_bytes()]));
+        let ticket = self.0.lock().remove(&Digest::of(&[text.as_bytes()]));
         ticket
             .filter(|ticket| ticket.until > now)
             .filter(|ticket| hosts::comes_from(parts, ticket.origin.as_deref()))
             .map(|ticket| ticket.caller)
             .ok_or_else(invalid)
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, HashMap<Digest, Ticket>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,20 +113,9 @@ fn value(pair: &str) -> Option<&str> {
 }
 
 fn random() -> Result<String, Fault> {
-    use std::fmt::Write as _;
-    let (mut bytes, mut filled) = ([0; 32], 0);
-    while filled < bytes.len() {
-        match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
-            Ok(got) => filled += got,
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return Err(internal()),
-        }
-    }
-    Ok(bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to text cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|_| internal())?;
+    Ok(hex::encode(bytes))
 }
 
 /// A ticket is not good, and nobody is told why.

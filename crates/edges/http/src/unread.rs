@@ -7,13 +7,14 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
 use axum::response::Response;
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
+use parking_lot::Mutex;
 use wharf_vocab::{Code, Fault};
 
 use crate::answer::refusal;
@@ -59,7 +60,7 @@ impl Unread {
     }
 
     fn hold(self: &Arc<Self>, who: &str, bytes: usize) -> Option<Held> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.waiting.lock();
         let each = waiting.each.get(who).copied().unwrap_or(0);
         if waiting.all + bytes > self.bytes_max || each + bytes > self.each_max {
             return None;
@@ -80,7 +81,7 @@ struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut waiting = self.unread.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.unread.waiting.lock();
         waiting.all -= self.bytes;
         if let Some(each) = waiting.each.get_mut(&self.who) {
             *each -= self.bytes;
@@ -158,7 +159,7 @@ mod tests {
         drop(piece);
         assert_eq!(unread.count("a", answer(60_000)).status(), 200);
         drop(second);
-        let waiting = unread.waiting.lock().expect("sound");
+        let waiting = unread.waiting.lock();
         assert_eq!((waiting.all, waiting.each.len()), (0, 0));
     }
 }

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use wharf_vocab::{Code, Fault};
-use wharf_wire::rest_v1::{ErrorBody, ErrorInfo};
+use wharf_wire::rest_v1::ErrorBody;
 
 /// What a route gives back.
 pub type Answer = Result<Response, Refused>;
@@ -69,7 +69,7 @@ pub fn refusal(fault: &Fault) -> Response {
 
 /// An error under another status than its code's own.
 pub fn refusal_with(status: StatusCode, fault: &Fault) -> Response {
-    let body = ErrorBody { error: error(fault) };
+    let body = ErrorBody { error: fault.into() };
     let mut response = json(status, &body);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -78,17 +78,6 @@ pub fn refusal_with(status: StatusCode, fault: &Fault) -> Response {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
-}
-
-/// An error as it stands in messages.
-#[must_use]
-pub fn error(fault: &Fault) -> ErrorInfo {
-    ErrorInfo {
-        code: fault.code.as_str().to_owned(),
-        message: fault.message.clone(),
-        retryable: fault.retryable,
-        details: (!fault.details.is_empty()).then(|| fault.details.clone()),
-    }
 }
 
 /// Sets what holds for all answers.

@@ -1,20 +1,17 @@
-//! Query parameters. Those that nobody knows are ignored.
+//! Query parameters, of which unknown ones are ignored, and the named segments of paths.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::{FromRequestParts, Query, RawPathParams};
 use axum::http::request::Parts;
 use wharf_vocab::limits::{
     LOG_LINES_SHOWN_DEFAULT, LOG_LINES_SHOWN_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX,
 };
 use wharf_vocab::{Fault, WorldId, quantity};
 
-use crate::answer::invalid;
+use crate::answer::{Refused, invalid};
 use crate::cursor::{self, CursorList, Position};
-
-/// The world of a request that names none.
-pub const DEFAULT_WORLD: &str = "default";
 
 /// The parameters of a request.
 #[derive(Debug, Default)]
@@ -96,6 +93,28 @@ impl Params {
             quantity::duration_ms(text).map(Duration::from_millis).ok_or(())
         })?;
         Ok(wait.map(|wait| wait.min(max)))
+    }
+}
+
+/// The named segments of a path, decoded.
+#[derive(Debug)]
+pub struct Segments(RawPathParams);
+
+impl<S: Send + Sync> FromRequestParts<S> for Segments {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let found = RawPathParams::from_request_parts(parts, state).await;
+        let found = found.map_err(|_| invalid("path", "The path is not valid UTF-8."))?;
+        Ok(Self(found))
+    }
+}
+
+impl Segments {
+    /// A segment by its name in the route.
+    #[must_use]
+    pub fn get(&self, name: &str) -> &str {
+        self.0.iter().find(|(key, _)| *key == name).map_or("", |(_, value)| value)
     }
 }
 

@@ -90,6 +90,12 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// A field, argument or parameter of a request cannot be used.
+    #[must_use]
+    pub fn invalid(field: &str, message: impl Into<String>) -> Self {
+        Self::new(Code::RequestInvalid, message).with("field", field)
+    }
+
     /// A fault with one of our own codes.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {

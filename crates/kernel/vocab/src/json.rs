@@ -73,13 +73,15 @@ fn no_json(error: &serde_json::Error) -> Fault {
 /// Says what is wrong without a word of what was sent but the name of an unknown field.
 fn describe(what: &str, path: &str, misfit: Misfit) -> Fault {
     match misfit {
-        Misfit::Missing(field) => invalid(field, format!("{what} lacks the field `{field}`.")),
+        Misfit::Missing(field) => {
+            Fault::invalid(field, format!("{what} lacks the field `{field}`."))
+        }
         Misfit::Twice(field) => {
-            invalid(field, format!("{what} has the field `{field}` more than once."))
+            Fault::invalid(field, format!("{what} has the field `{field}` more than once."))
         }
         Misfit::Unknown { name, known } => unknown_field(what, &name, known),
         Misfit::Wanted(_) | Misfit::Refused(_) if path == "." => {
-            invalid("body", format!("{what} must be a JSON object."))
+            Fault::invalid("body", format!("{what} must be a JSON object."))
         }
         Misfit::Wanted(wanted) => of_field(what, path, &format!("must be {wanted}")),
         Misfit::Refused(why) => of_field(what, path, &format!("does not fit; {why}")),
@@ -94,12 +96,7 @@ fn of_field(what: &str, path: &str, wrong: &str) -> Fault {
         return Fault::new(Code::RequestInvalid, message);
     }
     let pointer = format!("/{}", path.replace('.', "/"));
-    invalid(path, format!("The field `{path}` {wrong}.")).with("path", pointer)
-}
-
-/// A field cannot be used.
-fn invalid(field: &str, message: impl Into<String>) -> Fault {
-    Fault::new(Code::RequestInvalid, message).with("field", field)
+    Fault::invalid(path, format!("The field `{path}` {wrong}.")).with("path", pointer)
 }
 
 fn unknown_field(what: &str, name: &str, known: &[&str]) -> Fault {
@@ -113,7 +110,7 @@ fn unknown_field(what: &str, name: &str, known: &[&str]) -> Fault {
         Some((distance, known)) if distance <= 2 => format!("did you mean `{known}`?"),
         _ => "see /openapi.json for those it may have.".to_owned(),
     };
-    invalid(name, format!("{what} has an unknown field `{name}`; {hint}"))
+    Fault::invalid(name, format!("{what} has an unknown field `{name}`; {hint}"))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Whether a socket is alive, in use and still allowed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::access::Session;
@@ -108,7 +109,7 @@ impl Pulse {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Times) -> T) -> T {
-        act(&mut self.times.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.times.lock())
     }
 }
 

@@ -10,6 +10,18 @@ macro_rules! choice {
             $($(#[$vdoc])* #[graphql(name = $text)] $variant),+
         }
 
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.serialize_str(match self { $(Self::$variant => $text),+ })
+            }
+        }
+
+        impl super::view::View<$of> for $name {
+            fn view(of: $of) -> Self {
+                of.into()
+            }
+        }
+
         impl From<$of> for $name {
             fn from(it: $of) -> Self {
                 match it { $(<$of>::$variant => Self::$variant),+ }
@@ -105,6 +117,16 @@ choice! {
 }
 
 choice! {
+    /// How far an allowance reaches.
+    AllowScope of wharf_vocab::AllowScope {
+        /// This run only.
+        Run = "run",
+        /// Also later runs of the same tool and caller within the same parent run.
+        Parent = "parent",
+    }
+}
+
+choice! {
     /// What makes a row of costs.
     CostBy of wharf_engine::CostBy {
         /// A tool.
@@ -116,34 +138,4 @@ choice! {
         /// A day in UTC.
         Day = "day",
     }
-}
-
-/// What an event of a run tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-#[graphql(rename_items = "snake_case")]
-pub(crate) enum EventType {
-    /// The run was accepted.
-    Queued,
-    /// The first attempt began.
-    Started,
-    /// A further attempt began.
-    Attempt,
-    /// A line for the log.
-    Log,
-    /// Text that was added to a channel.
-    Text,
-    /// A value that is not final yet.
-    Partial,
-    /// How far the run is.
-    Progress,
-    /// A question was raised.
-    Question,
-    /// An approval was asked for.
-    Approval,
-    /// An ask was decided.
-    Decided,
-    /// Something is missing in the provider's stream.
-    Gap,
-    /// The run is over.
-    Finished,
 }

@@ -1,9 +1,10 @@
 //! What runs have cost.
 
 use async_graphql::SimpleObject;
-use wharf_engine::{CostKey, CostRow, CostSum};
+use wharf_engine::CostSum;
 
-use crate::scalars::{Int64, written};
+use super::view::{View, view};
+use crate::scalars::Int64;
 
 /// Sums of what runs have cost.
 #[derive(Debug, SimpleObject)]
@@ -14,13 +15,22 @@ pub(crate) struct Costs {
     total: CostTotal,
 }
 
-/// A row of sums.
-#[derive(Debug, SimpleObject)]
-pub(crate) struct CostItem {
-    /// The tool, world, agent or day.
-    key: String,
-    #[graphql(flatten)]
-    sum: CostTotal,
+view! {
+    /// A row of sums.
+    CostItem of CostItem {
+        /// The tool, world, agent or day.
+        key: String,
+        /// How many runs there are.
+        runs: Int64,
+        /// How many of them failed.
+        failed: Int64,
+        /// What they have cost, in micro-dollars.
+        cost_micro: Int64,
+        /// How long those that ended took from their first attempt, in milliseconds.
+        wall_ms: Int64,
+        /// Whether they cost more than the number can hold; it is the largest there is then.
+        saturated: bool,
+    }
 }
 
 /// What runs have cost together.
@@ -40,19 +50,8 @@ pub(crate) struct CostTotal {
 
 impl From<&wharf_engine::Costs> for Costs {
     fn from(costs: &wharf_engine::Costs) -> Self {
-        Self { items: costs.rows.iter().map(CostItem::from).collect(), total: costs.total.into() }
-    }
-}
-
-impl From<&CostRow> for CostItem {
-    fn from(row: &CostRow) -> Self {
-        let key = match &row.key {
-            CostKey::Tool(tool) => tool.to_string(),
-            CostKey::World(world) => world.to_string(),
-            CostKey::Agent(provider) => provider.to_string(),
-            CostKey::Day(at) => written(*at).chars().take(10).collect(),
-        };
-        Self { key, sum: row.sum.into() }
+        let items = wharf_views::costs(costs).items;
+        Self { items: View::view(items), total: costs.total.into() }
     }
 }
 

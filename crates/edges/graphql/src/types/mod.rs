@@ -9,15 +9,16 @@ mod file;
 mod page;
 mod run;
 mod tool;
+pub(crate) mod view;
 mod world;
 
 pub(crate) use agent::Agent;
 pub(crate) use ask::Ask;
 pub(crate) use choice::{
-    AskKind, CostBy, Direction, Durability, EventType, Mode, Publish, RunStatus, UnknownCost,
+    AllowScope, AskKind, CostBy, Direction, Durability, Mode, Publish, RunStatus, UnknownCost,
 };
 pub(crate) use cost::Costs;
-pub(crate) use event::{RunEvent, Teller};
+pub(crate) use event::RunEvent;
 pub(crate) use file::{Artifact, Trace, Usage};
 pub(crate) use page::{Connection, Edge, List, by_name, limit};
 pub(crate) use run::{Run, RunSummary};

@@ -7,8 +7,6 @@ use wharf_vocab::Fault;
 use wharf_vocab::limits::{PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX};
 use wharf_web::cursor::{self, CursorList, Position};
 
-use crate::error::invalid;
-
 /// The lists of this API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum List {
@@ -94,7 +92,7 @@ pub(crate) fn limit(first: Option<i32>) -> Result<usize, Fault> {
         _ => {
             let message =
                 format!("The argument `first` must be a number from 1 to {PAGE_ITEMS_MAX}.");
-            Err(invalid("first", message))
+            Err(Fault::invalid("first", message))
         }
     }
 }

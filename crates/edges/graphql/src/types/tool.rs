@@ -2,10 +2,11 @@
 
 use async_graphql::SimpleObject;
 use serde_json::Value;
-use wharf_domain::Availability;
 use wharf_engine::CatalogTool;
+use wharf_wire::rest_v1 as wire;
 
 use super::Durability;
+use super::view::View;
 use crate::scalars::Int64;
 
 /// A tool.
@@ -13,7 +14,7 @@ use crate::scalars::Int64;
 pub(crate) struct Tool {
     /// `provider/name`.
     tool_id: String,
-    /// The part behind the slash.
+    /// The part after the slash.
     name: String,
     /// Who executes it.
     provider: String,
@@ -27,7 +28,7 @@ pub(crate) struct Tool {
     side_effects: bool,
     /// Whether each run needs an approval.
     requires_directive: bool,
-    /// Whether it can pretend.
+    /// Whether it supports mock runs.
     mock: bool,
     /// What its provider says that it can do, such as `streaming`.
     capabilities: Vec<String>,
@@ -46,35 +47,40 @@ pub(crate) struct Tool {
 }
 
 impl From<&CatalogTool> for Tool {
-    fn from(tool: &CatalogTool) -> Self {
-        let def = &tool.def;
-        let (state, state_reason) = match &tool.availability {
-            // A tool that may not be called is not better off for being up.
-            _ if tool.quarantine.is_some() => ("quarantined", tool.quarantine.clone()),
-            Availability::Up => ("available", None),
-            Availability::Coming => ("starting", None),
-            Availability::Unhealthy => {
-                ("unavailable", Some("its provider is not healthy".to_owned()))
-            }
-            Availability::Down { reason } => ("unavailable", Some(reason.clone())),
-        };
+    fn from(known: &CatalogTool) -> Self {
+        let wire::Tool {
+            tool_id,
+            name,
+            description,
+            provider,
+            input_schema,
+            output_schema,
+            side_effects,
+            requires_directive,
+            mock,
+            capabilities,
+            tags,
+            state,
+            state_reason,
+            // Who steers servers is known to the HTTP edge only.
+            server: _,
+        } = wharf_views::tool(known);
         Self {
-            tool_id: def.tool.to_string(),
-            name: def.tool.name().to_owned(),
-            provider: def.tool.provider().to_string(),
-            description: def.description.clone(),
-            input_schema: def.input_schema.clone(),
-            output_schema: def.output_schema.clone(),
-            // What does not say that it is harmless is taken to act.
-            side_effects: def.side_effects.unwrap_or(true),
-            requires_directive: def.requires_directive,
-            mock: def.mock,
-            capabilities: def.capabilities.clone(),
-            tags: def.tags.clone(),
-            max_cost_micro: def.max_cost_micro.map(Int64),
-            free: def.free,
-            durability: def.durability.into(),
-            state: state.to_owned(),
+            tool_id: View::view(tool_id),
+            name,
+            provider: View::view(provider),
+            description,
+            input_schema,
+            output_schema,
+            side_effects,
+            requires_directive,
+            mock,
+            capabilities,
+            tags,
+            max_cost_micro: known.def.max_cost_micro.map(Int64),
+            free: known.def.free,
+            durability: known.def.durability.into(),
+            state: View::view(state),
             state_reason,
         }
     }

@@ -1,10 +1,11 @@
 //! Worlds.
 
 use async_graphql::{ComplexObject, Context, SimpleObject};
-use wharf_domain::Rule;
 use wharf_engine::WorldView;
 use wharf_vocab::{Fault, Verb, WorldId};
+use wharf_wire::rest_v1 as wire;
 
+use super::view::{View, view};
 use super::{Publish, UnknownCost, Usage};
 use crate::access::Session;
 use crate::scalars::{DateTime, Int64};
@@ -15,7 +16,7 @@ use crate::scalars::{DateTime, Int64};
 pub(crate) struct World {
     /// Its id.
     world: String,
-    /// When it was made.
+    /// When it was created.
     created_at: DateTime,
     /// The most its runs may cost, in micro-dollars; null for no limit.
     limit_micro: Option<Int64>,
@@ -23,15 +24,15 @@ pub(crate) struct World {
     held_micro: Int64,
     /// What its runs have cost.
     spent_micro: Int64,
-    /// By how much more was spent and set aside than the limit allows.
+    /// How far what was spent and set aside exceeds the limit.
     over_micro: Int64,
     /// The least that is set aside for an attempt, unless its tool is free.
     default_hold_micro: Int64,
-    /// What is booked when nobody knows what an attempt cost.
+    /// What is booked when the cost of an attempt is unknown.
     unknown_cost: UnknownCost,
-    /// When outputs of its runs can be seen.
+    /// When the outputs of its runs become visible.
     publish: Publish,
-    /// Days after which a file that nobody has used goes; null for never.
+    /// Days after which an unused file is removed; null for never.
     retention_days: Option<u32>,
     /// Rules about approvals that come before those for all worlds.
     #[graphql(complexity = "5 * child_complexity")]
@@ -40,19 +41,20 @@ pub(crate) struct World {
     id: WorldId,
 }
 
-/// A rule about approvals.
-#[derive(Debug, SimpleObject)]
-pub(crate) struct PolicyRule {
-    /// The tools it speaks of, such as `acme/*`.
-    tool: String,
-    /// `always`, `first-use` or `cost>N` with N in micro-dollars.
-    when: String,
-    /// Whether an approval is needed then.
-    approve: bool,
-    /// Who may give it: `person`, `any` or a seat.
-    audience: String,
-    /// How long a seat is waited for before a person is asked; five minutes when absent.
-    patience_ms: Option<Int64>,
+view! {
+    /// A rule about approvals.
+    PolicyRule of PolicyRule {
+        /// The tools it applies to, such as `acme/*`.
+        tool: String,
+        /// `always`, `first-use` or `cost>N` with N in micro-dollars.
+        when: String,
+        /// Whether an approval is needed then.
+        approve: bool,
+        /// Who may give it: `person`, `any` or a seat.
+        audience: String,
+        /// How long a seat is waited for before a person is asked; five minutes when absent.
+        patience_ms: Option<Int64>,
+    }
 }
 
 #[ComplexObject]
@@ -62,38 +64,39 @@ impl World {
     async fn usage(&self, ctx: &Context<'_>) -> Result<Usage, Fault> {
         let session = Session::of(ctx)?;
         session.world(Verb::Read, &self.id)?;
-        Ok(session.handle.usage(&session.caller, &self.id).await?.into())
+        let usage = session.handle.usage(&session.caller, &self.id).await?;
+        Ok(Usage::view(wharf_views::usage(&self.id, usage)))
     }
 }
 
 impl From<&WorldView> for World {
     fn from(view: &WorldView) -> Self {
-        let settings = &view.world.settings;
+        let wire::World {
+            world,
+            created_at,
+            limit_micro,
+            held_micro,
+            spent_micro,
+            over_micro,
+            default_hold_micro,
+            unknown_cost,
+            publish,
+            retention_days,
+            policy,
+        } = wharf_views::world(view);
         Self {
-            world: view.world.id.to_string(),
-            created_at: DateTime(view.world.created_at),
-            limit_micro: settings.limit_micro.map(Int64),
-            held_micro: Int64(view.account.held),
-            spent_micro: Int64(view.account.spent),
-            over_micro: Int64(view.account.over()),
-            unknown_cost: settings.unknown_cost.into(),
-            default_hold_micro: Int64(settings.default_hold_micro),
-            publish: settings.publish.into(),
-            retention_days: settings.retention_days,
-            policy: settings.policy.iter().map(PolicyRule::from).collect(),
-            id: view.world.id.clone(),
-        }
-    }
-}
-
-impl From<&Rule> for PolicyRule {
-    fn from(rule: &Rule) -> Self {
-        Self {
-            tool: rule.tool.to_string(),
-            when: rule.when.to_string(),
-            approve: rule.approve,
-            audience: rule.audience.to_string(),
-            patience_ms: rule.patience_ms.map(Int64),
+            world: world.to_string(),
+            created_at: View::view(created_at),
+            limit_micro: View::view(limit_micro),
+            held_micro: Int64(held_micro),
+            spent_micro: Int64(spent_micro),
+            over_micro: Int64(over_micro.unwrap_or_default()),
+            default_hold_micro: Int64(default_hold_micro),
+            unknown_cost: unknown_cost.into(),
+            publish: publish.into(),
+            retention_days,
+            policy: View::view(policy),
+            id: world,
         }
     }
 }

@@ -10,6 +10,7 @@ mod limits;
 mod lists;
 mod operations;
 mod rights;
+mod same;
 mod schema;
 mod socket;
 mod support;

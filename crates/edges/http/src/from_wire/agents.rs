@@ -10,8 +10,6 @@ use wharf_wire::rest_v1::{self as wire, AddTool, ApproveAgent};
 
 use crate::answer::invalid;
 
-/// Longest path of a folder.
-const FOLDER_BYTES_MAX: usize = 4096;
 /// Most permissions a manifest can ask for.
 const PERMISSIONS_MAX: usize = 500;
 /// Longest permission.
@@ -19,10 +17,8 @@ const PERMISSION_BYTES_MAX: usize = 300;
 
 /// The folder of a new agent. Where a relative path leads only its sender knows.
 pub(crate) fn folder(folder: &str) -> Result<PathBuf, Fault> {
-    let fits = folder.len() <= FOLDER_BYTES_MAX && !folder.chars().any(char::is_control);
-    let folder = PathBuf::from(folder);
-    if fits && folder.is_absolute() {
-        return Ok(folder);
+    if wharf_views::is_absolute(folder) {
+        return Ok(PathBuf::from(folder));
     }
     let message = "The field `folder` must be an absolute path without control characters.";
     Err(invalid("folder", message))

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use wharf_domain::grant::{Narrowing, NewGrant, Rights};
 use wharf_domain::permission::ToolPattern;
+use wharf_views::id;
 use wharf_vocab::{DateTime, Fault, GrantId, SecretName, Timestamp, WorldId};
 use wharf_wire::rest_v1::{CreateTicket, CreateToken};
 
-use super::field;
 use super::worlds::amount;
 use crate::answer::invalid;
 
@@ -18,7 +18,7 @@ const NAMES_MAX: usize = 64;
 
 /// The token that a path names.
 pub(crate) fn grant_id(text: &str) -> Result<GrantId, Fault> {
-    field("token_id", GrantId::new(text))
+    id("token_id", text)
 }
 
 /// What a ticket takes away from the token it is made with.
@@ -33,7 +33,7 @@ pub(crate) fn narrowing(request: &CreateTicket) -> Result<Narrowing, Fault> {
 
 /// The secret that a path names.
 pub(crate) fn secret_name(text: &str) -> Result<SecretName, Fault> {
-    field("name", SecretName::new(text))
+    id("name", text)
 }
 
 /// A token that is to be made at this moment.

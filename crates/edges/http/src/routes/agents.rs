@@ -14,14 +14,13 @@ use wharf_engine::providers::{ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{self as wire, AddAgent, ApproveAgent, ErrorBody, Page};
 
-use super::carried::to_its_end;
-use super::segments::Segments;
+use super::to_its_end;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::page::List;
-use crate::params::Params;
-use crate::{access, from_wire, page, to_wire};
+use crate::params::{Params, Segments};
+use crate::{access, from_wire, page};
 
 /// Lists all agents by id.
 #[utoipa::path(
@@ -29,7 +28,7 @@ use crate::{access, from_wire, page, to_wire};
     operation_id = "list_agents",
     params(
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of agents.", body = Page<wire::Agent>),
@@ -43,20 +42,26 @@ pub(super) async fn list(
 ) -> Answer {
     let agents = app.agents.as_ref().map_or_else(Vec::new, |control| control.list());
     let agents = agents.into_iter().map(|view| access::seen_by(&caller, view)).collect();
-    page::by_name(&params, List::Agents, agents, |view| view.provider.id.as_str(), to_wire::agent)
+    page::by_name(
+        &params,
+        List::Agents,
+        agents,
+        |view| view.provider.id.as_str(),
+        wharf_views::agent,
+    )
 }
 
-/// Adds the agent in a folder. One that is known is read again; if its manifest has changed, it
-/// needs a new approval.
+/// Adds the agent in a folder. A known agent is read again; if its manifest has changed, it needs a
+/// new approval.
 #[utoipa::path(
     post, path = "/v1/agents", tag = "agents",
     operation_id = "add_agent",
     request_body = AddAgent,
     responses(
-        (status = 200, description = "The agent was known before.", body = wire::Agent),
+        (status = 200, description = "The agent was already known.", body = wire::Agent),
         (status = 201, description = "The agent was added.", body = wire::Agent),
         (status = 409, description = "The agent is running.", body = ErrorBody),
-        (status = 422, description = "Its manifest cannot be used.", body = ErrorBody),
+        (status = 422, description = "The manifest is not valid.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
@@ -72,7 +77,7 @@ pub(super) async fn add(
     let view = to_its_end(async move { control.add(by, folder).await }).await?;
     let is_new = !known.contains(&view.provider.id);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
-    Ok(answer::json(status, &to_wire::agent(&access::seen_by(&caller, view))))
+    Ok(answer::json(status, &wharf_views::agent(&access::seen_by(&caller, view))))
 }
 
 /// Shows an agent.
@@ -101,7 +106,7 @@ pub(super) async fn show(
     shown(&caller, view)
 }
 
-/// Approves what an agent asks for, or a part of it. Without an approval it cannot be started.
+/// Approves the permissions an agent asks for, or some of them. Only an approved agent can start.
 #[utoipa::path(
     post, path = "/v1/agents/{agent_id}/approve", tag = "agents",
     operation_id = "approve_agent",
@@ -109,7 +114,7 @@ pub(super) async fn show(
     request_body = ApproveAgent,
     responses(
         (status = 200, description = "The agent with its approval.", body = wire::Agent),
-        (status = 400, description = "It does not ask for one of them.", body = ErrorBody),
+        (status = 400, description = "The manifest does not ask for one of the permissions.", body = ErrorBody),
         (status = 404, description = "There is no such agent.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -128,13 +133,13 @@ pub(super) async fn approve(
     shown(&caller, view)
 }
 
-/// Takes an approval back. A running agent is stopped, and it answers once all of it is gone.
+/// Revokes an approval. A running agent is stopped; answers once all its processes have ended.
 #[utoipa::path(
     post, path = "/v1/agents/{agent_id}/revoke", tag = "agents",
     operation_id = "revoke_agent",
     params(("agent_id" = String, Path, description = "The agent's id.")),
     responses(
-        (status = 200, description = "The agent without an approval.", body = wire::Agent),
+        (status = 200, description = "The agent, no longer approved.", body = wire::Agent),
         (status = 404, description = "There is no such agent.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -151,14 +156,14 @@ pub(super) async fn revoke(
     shown(&caller, view)
 }
 
-/// Lets an agent run from now on, also after a restart of the core. It answers at once; the
-/// agent's state says when it is up.
+/// Starts an agent, also after a restart of the core. Answers at once; the agent's state tells when
+/// it is running.
 #[utoipa::path(
     post, path = "/v1/agents/{agent_id}/start", tag = "agents",
     operation_id = "start_agent",
     params(("agent_id" = String, Path, description = "The agent's id.")),
     responses(
-        (status = 200, description = "The agent as it is now.", body = wire::Agent),
+        (status = 200, description = "The agent in its new state.", body = wire::Agent),
         (status = 403, description = "It is not approved.", body = ErrorBody),
         (status = 404, description = "There is no such agent.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
@@ -176,7 +181,7 @@ pub(super) async fn start(
     shown(&caller, view)
 }
 
-/// Stops an agent and everything it started, and answers once all of it is gone.
+/// Stops an agent and everything it started. Answers once all its processes have ended.
 #[utoipa::path(
     post, path = "/v1/agents/{agent_id}/stop", tag = "agents",
     operation_id = "stop_agent",
@@ -199,13 +204,13 @@ pub(super) async fn stop(
     shown(&caller, view)
 }
 
-/// Stops an agent if it runs, and starts it.
+/// Restarts an agent.
 #[utoipa::path(
     post, path = "/v1/agents/{agent_id}/restart", tag = "agents",
     operation_id = "restart_agent",
     params(("agent_id" = String, Path, description = "The agent's id.")),
     responses(
-        (status = 200, description = "The agent as it is now.", body = wire::Agent),
+        (status = 200, description = "The agent in its new state.", body = wire::Agent),
         (status = 403, description = "It is not approved.", body = ErrorBody),
         (status = 404, description = "There is no such agent.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
@@ -223,13 +228,13 @@ pub(super) async fn restart(
     shown(&caller, view)
 }
 
-/// Forgets an agent, its approval and its tools. Its folder stays as it is.
+/// Removes an agent, its approval and its tools. Its folder is not touched.
 #[utoipa::path(
     delete, path = "/v1/agents/{agent_id}", tag = "agents",
     operation_id = "remove_agent",
     params(("agent_id" = String, Path, description = "The agent's id.")),
     responses(
-        (status = 204, description = "The agent is gone; the audit of it stays."),
+        (status = 204, description = "The agent was removed. Its audit records remain."),
         (status = 404, description = "There is no such agent.", body = ErrorBody),
         (status = 409, description = "The agent is running.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
@@ -253,5 +258,5 @@ pub(super) fn control(app: &App) -> Result<Arc<dyn ProviderControl>, Fault> {
 }
 
 fn shown(caller: &Caller, view: ProviderView) -> Answer {
-    Ok(answer::json(StatusCode::OK, &to_wire::agent(&access::seen_by(caller, view))))
+    Ok(answer::json(StatusCode::OK, &wharf_views::agent(&access::seen_by(caller, view))))
 }

@@ -12,16 +12,15 @@ use wharf_vocab::limits::PATH_BYTES_MAX;
 use wharf_vocab::{Fault, Verb};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 
-use super::carried::to_its_end;
-use super::segments::Segments;
+use super::to_its_end;
 use crate::answer::{self, Answer, invalid};
 use crate::app::App;
 use crate::cursor;
 use crate::page::List;
-use crate::params::Params;
-use crate::{access, from_wire, to_wire};
+use crate::params::{Params, Segments};
+use crate::{access, from_wire};
 
-/// Lists the files of a world that are there now, by path.
+/// Lists the files in a world by path.
 #[utoipa::path(
     get, path = "/v1/worlds/{world}/artifacts", tag = "files",
     operation_id = "list_artifacts",
@@ -29,9 +28,9 @@ use crate::{access, from_wire, to_wire};
         ("world" = String, Path, description = "The world's id."),
         ("prefix" = Option<String>, Query, description = "Only paths that begin with this text."),
         ("local" = Option<bool>, Query,
-            description = "Whether local files of runs, below `/@run/`, are listed, too."),
+            description = "Whether to list local files of runs, below `/@run/`, too."),
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of files.", body = Page<wire::Artifact>),
@@ -61,7 +60,7 @@ pub(super) async fn list(
     let page = app.handle.files(&caller, query).await?;
     let next = page.next.map(String::from);
     let next = next.map(|path| cursor::write_asked(List::Files, &question, &path));
-    let items = page.files.iter().map(to_wire::file).collect();
+    let items = page.files.iter().map(wharf_views::file).collect();
     Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
 }
 
@@ -76,7 +75,7 @@ fn prefix(params: &Params) -> Result<Option<String>, Fault> {
     Err(invalid("prefix", message))
 }
 
-/// Tells where a file comes from and where it went.
+/// Shows which runs wrote and read a file, and from and into which files.
 #[utoipa::path(
     get, path = "/v1/worlds/{world}/trace", tag = "files",
     operation_id = "trace_file",
@@ -86,7 +85,7 @@ fn prefix(params: &Params) -> Result<Option<String>, Fault> {
     ),
     responses(
         (status = 200, description = "Who wrote and read the file.", body = wire::Trace),
-        (status = 404, description = "There never was such a file.", body = ErrorBody),
+        (status = 404, description = "There has never been such a file.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
@@ -100,10 +99,10 @@ pub(super) async fn trace(
     access::world(&caller, Verb::Read, &world)?;
     let path = from_wire::path_param(&params)?;
     let trace = app.handle.trace(&caller, &world, &path).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::trace(&world, &path, &trace)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::trace(&world, &path, &trace)))
 }
 
-/// Tells how much a world holds.
+/// Shows how much a world stores.
 #[utoipa::path(
     get, path = "/v1/worlds/{world}/usage", tag = "files",
     operation_id = "world_usage",
@@ -122,19 +121,19 @@ pub(super) async fn usage(
     let world = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Read, &world)?;
     let usage = app.handle.usage(&caller, &world).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::usage(&world, usage)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::usage(&world, usage)))
 }
 
-/// Clears away what the world's retention lets go, and what runs and uploads left behind.
+/// Removes files past the world's retention, and leftovers of runs and uploads.
 #[utoipa::path(
     post, path = "/v1/worlds/{world}/collect", tag = "files",
     operation_id = "collect_files",
     params(
         ("world" = String, Path, description = "The world's id."),
-        ("dry" = Option<bool>, Query, description = "Whether only to say what would go."),
+        ("dry" = Option<bool>, Query, description = "Report what would be removed, and remove nothing."),
     ),
     responses(
-        (status = 200, description = "What went, or would.", body = wire::Collected),
+        (status = 200, description = "The files removed, or, with `dry`, those that would be.", body = wire::Collected),
         (status = 404, description = "There is no such world.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -150,5 +149,5 @@ pub(super) async fn collect(
     let dry = params.is_on("dry")?;
     let (handle, at) = (app.handle.clone(), world.clone());
     let collected = to_its_end(async move { handle.collect(&caller, &at, dry).await }).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::collected(&world, dry, collected)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::collected(&world, dry, collected)))
 }

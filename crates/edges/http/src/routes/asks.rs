@@ -12,18 +12,17 @@ use wharf_vocab::limits::PAGE_ITEMS_MAX;
 use wharf_vocab::{AskKind, Fault, Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, AnswerQuestion, DecideApproval, ErrorBody, Page};
 
-use super::segments::Segments;
 use crate::access;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::cursor::{self, Position};
+use crate::from_wire;
 use crate::page::List;
-use crate::params::Params;
-use crate::{from_wire, to_wire};
+use crate::params::{Params, Segments};
 
-/// Lists open asks, oldest first; those of runs in memory stand before the stored ones. Asks of
-/// tools that the token is not for are left out.
+/// Lists open asks, oldest first; those of runs in memory come before the stored ones. Asks of
+/// tools that the token does not cover are left out.
 #[utoipa::path(
     get, path = "/v1/inbox", tag = "asks",
     operation_id = "list_inbox",
@@ -31,7 +30,7 @@ use crate::{from_wire, to_wire};
         ("kind" = Option<String>, Query, description = "Only `question` or only `approval`."),
         ("world" = Option<String>, Query, description = "Only asks of this world."),
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of open asks.", body = Page<wire::Ask>),
@@ -55,7 +54,7 @@ pub(super) async fn inbox(
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).map(|last| cursor::write(List::Inbox, &place(last)));
-    let items = found.iter().map(|view| to_wire::ask(&view.ask)).collect();
+    let items = found.iter().map(|view| wharf_views::ask(&view.ask)).collect();
     Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
 }
 
@@ -115,17 +114,17 @@ fn memory_place(ask: &Ask) -> String {
     format!("{:020} {}", ask.created_at.0, ask.spec.ask_id)
 }
 
-/// Answers a question; the first valid answer stands.
+/// Answers a question. The first valid answer counts.
 #[utoipa::path(
     post, path = "/v1/questions/{ask_id}/answer", tag = "asks",
     operation_id = "answer_question",
     params(("ask_id" = String, Path, description = "The ask's id.")),
     request_body = AnswerQuestion,
     responses(
-        (status = 204, description = "The answer stands."),
-        (status = 403, description = "The token may not answer it.", body = ErrorBody),
+        (status = 204, description = "The question was answered."),
+        (status = 403, description = "This token may not answer the question.", body = ErrorBody),
         (status = 404, description = "There is no such ask.", body = ErrorBody),
-        (status = 409, description = "It has been decided already.", body = ErrorBody),
+        (status = 409, description = "The ask has already been decided.", body = ErrorBody),
         (status = 422, description = "The answer does not fit the question.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -137,23 +136,23 @@ pub(super) async fn answer(
     JsonBody(request): JsonBody<AnswerQuestion>,
 ) -> Answer {
     let id = from_wire::ask_id(segments.get("ask_id"))?;
-    let resolution = from_wire::answer(request)?;
+    let resolution = wharf_views::answer(request)?;
     access::ask(&app.handle, &caller, Verb::Answer, &id).await?;
     app.handle.resolve_ask(&caller, &id, resolution).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Allows or denies an approval; the first decision stands.
+/// Allows or denies an approval. The first decision counts.
 #[utoipa::path(
     post, path = "/v1/approvals/{ask_id}/decide", tag = "asks",
     operation_id = "decide_approval",
     params(("ask_id" = String, Path, description = "The ask's id.")),
     request_body = DecideApproval,
     responses(
-        (status = 204, description = "The decision stands."),
-        (status = 403, description = "The token may not decide it.", body = ErrorBody),
+        (status = 204, description = "The approval was decided."),
+        (status = 403, description = "This token may not decide the approval.", body = ErrorBody),
         (status = 404, description = "There is no such ask.", body = ErrorBody),
-        (status = 409, description = "It has been decided already.", body = ErrorBody),
+        (status = 409, description = "The ask has already been decided.", body = ErrorBody),
         (status = 422, description = "It is a question, not an approval.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -165,7 +164,7 @@ pub(super) async fn decide(
     JsonBody(request): JsonBody<DecideApproval>,
 ) -> Answer {
     let id = from_wire::ask_id(segments.get("ask_id"))?;
-    let resolution = from_wire::decision(request)?;
+    let resolution = wharf_views::decision(request)?;
     access::ask(&app.handle, &caller, Verb::Approve, &id).await?;
     app.handle.resolve_ask(&caller, &id, resolution).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

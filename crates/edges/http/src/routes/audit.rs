@@ -11,16 +11,15 @@ use crate::app::App;
 use crate::cursor::{self, Position};
 use crate::page::List;
 use crate::params::Params;
-use crate::to_wire;
 
-/// Lists records of the audit in the order they were written.
+/// Lists audit records in the order they were written.
 #[utoipa::path(
     get, path = "/v1/audit", tag = "audit",
     operation_id = "list_audit",
     params(
-        ("after" = Option<u64>, Query, description = "Only records behind the one with this id."),
+        ("after" = Option<u64>, Query, description = "Only records after the one with this id."),
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of records.", body = Page<wire::AuditRecord>),
@@ -40,6 +39,6 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
     records.truncate(limit);
     let next = records.last().filter(|_| more);
     let next = next.map(|last| cursor::write(List::Audit, &Position::Number(last.id)));
-    let items = records.iter().map(to_wire::audit).collect();
+    let items = records.iter().map(wharf_views::audit).collect();
     Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
 }

@@ -12,13 +12,13 @@ use wharf_wire::rest_v1::{Diagnosis, ErrorBody, Finding};
 use crate::answer::{self, Answer};
 use crate::app::App;
 
-/// Says how the core fares: whether it takes runs, whether its database answers, the disk, and
-/// which providers are not well. `wharf doctor` on the core's machine looks at more.
+/// Checks the core: whether it accepts runs, its database, its disk, and which providers have
+/// problems. `wharf doctor` on the core's machine checks more.
 #[utoipa::path(
     get, path = "/v1/doctor", tag = "system",
     operation_id = "doctor",
     responses(
-        (status = 200, description = "What was looked at, and what was seen.", body = Diagnosis),
+        (status = 200, description = "The checks and what each found.", body = Diagnosis),
         (status = "default", description = "Any error.", body = ErrorBody),
     )
 )]

@@ -15,13 +15,12 @@ use wharf_engine::Watch;
 use wharf_vocab::{Fault, Seq, Verb};
 use wharf_wire::rest_v1::{ErrorBody, Event, Page};
 
-use super::segments::Segments;
 use crate::answer::{Answer, invalid, json};
 use crate::app::App;
-use crate::params::Params;
+use crate::params::{Params, Segments};
 use crate::sse;
-use crate::to_wire::Teller;
 use crate::{access, from_wire};
+use wharf_views::Teller;
 
 /// How soon a reader should come back, told to it at the beginning.
 const RETRY_MS: u64 = 1_000;
@@ -32,23 +31,23 @@ const LOOK_BACK: u64 = 8;
 const TRACE_DEFAULT: u64 = 100;
 const TRACE_MAX: u64 = 1_000;
 
-/// Streams the events of a run. Each has its sequence number as `id`, and the data is one line of
-/// JSON. The stream ends after `finished`; whoever comes back with `Last-Event-ID` misses nothing.
-/// It also ends, with a comment, once the token has expired or been revoked.
+/// Streams the events of a run. Each has its sequence number as `id`, and its data is one line of
+/// JSON. The stream ends after `finished`. A client that reconnects with `Last-Event-ID` misses
+/// nothing. The stream also ends, with a comment, when the token expires or is revoked.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/events", tag = "runs",
     operation_id = "run_events",
     params(
         ("run_id" = String, Path, description = "The run's id."),
         ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
-        ("after" = Option<u64>, Query, description = "Only events behind this number."),
+        ("after" = Option<u64>, Query, description = "Only events after this number."),
         ("Last-Event-ID" = Option<u64>, Header,
-            description = "The same as `after`, as browsers send it; it wins over `after`."),
+            description = "The same as `after`, as browsers send it. It takes precedence over `after`."),
     ),
     responses(
         (status = 200, description = "The events; see the schemas whose names end in `Event`.",
             body = String, content_type = "text/event-stream"),
-        (status = 204, description = "The run is over, and nothing comes behind `Last-Event-ID`."),
+        (status = 204, description = "The run has ended, and there are no events after `Last-Event-ID`."),
         (status = 404, description = "There is no such run.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -93,15 +92,15 @@ async fn has_more(app: &App, run: &Run, after: Seq) -> Result<bool, Fault> {
     Ok(false)
 }
 
-/// Lists the latest events of a run, oldest first: each as it stands in the stream, with its name
-/// under `event`.
+/// Lists the latest events of a run, oldest first: each as in the stream, with its name under
+/// `event`.
 #[utoipa::path(
     get, path = "/v1/runs/{run_id}/trace", tag = "runs",
     operation_id = "run_trace",
     params(
         ("run_id" = String, Path, description = "The run's id."),
         ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
-        ("latest" = Option<u64>, Query, description = "How many; 100 when absent, 1000 at most."),
+        ("latest" = Option<u64>, Query, description = "How many events; 100 when absent, at most 1000."),
     ),
     responses(
         (status = 200, description = "The events.", body = Page<Event>),

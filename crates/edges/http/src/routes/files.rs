@@ -20,20 +20,19 @@ use wharf_engine::{FileRecord, ObjectBody};
 use wharf_vocab::{B3, Code, Fault, Verb, WorldId, media};
 use wharf_wire::rest_v1::{self as wire, ErrorBody};
 
-use super::carried::to_its_end;
-use super::segments::Segments;
+use super::to_its_end;
 use crate::answer::{self, Answer, refusal};
 use crate::app::App;
 use crate::arriving::{self, Bounds};
 use crate::from_wire::B3_HEADER;
-use crate::params::Params;
+use crate::params::{Params, Segments};
 use crate::range::{self, Wanted};
-use crate::{access, from_wire, to_wire};
+use crate::{access, from_wire};
 
 /// How often a read is begun again when the file is replaced in between.
 const LOOKS_MAX: usize = 3;
 
-/// Reads a file, or a part of it. `HEAD` tells the same without the bytes.
+/// Downloads a file or a range of it. `HEAD` returns the headers only.
 #[utoipa::path(
     get, path = "/v1/worlds/{world}/files/{path}", tag = "files",
     operation_id = "read_file",
@@ -45,17 +44,17 @@ const LOOKS_MAX: usize = 3;
         ("Range" = Option<String>, Header,
             description = "One range of bytes; several at once give the whole file."),
         ("If-Range" = Option<String>, Header,
-            description = "An `ETag`; of another version of the file all is sent."),
-        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
+            description = "An `ETag`. If the file no longer matches it, the whole file is sent."),
+        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that the client has; if it still matches, nothing is sent."),
     ),
     responses(
         (status = 200, description = "The file; `ETag` and `Wharf-B3` are its BLAKE3 hash.",
             body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "The part that was asked for.",
+        (status = 206, description = "The requested range.",
             body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 304, description = "The file is the one that is known."),
+        (status = 304, description = "The file has not changed."),
         (status = 404, description = "There is no such file.", body = ErrorBody),
-        (status = 416, description = "The file has no such part.", body = ErrorBody),
+        (status = 416, description = "The file has no such range.", body = ErrorBody),
         (status = 422, description = "The path is not valid.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -70,8 +69,8 @@ pub(super) async fn read(
     sent(&app, &caller, (world, path), (&method, &headers)).await
 }
 
-/// Reads a file that the parameter `path` names, or a part of it. `HEAD` tells the same without
-/// the bytes.
+/// Downloads the file that the parameter `path` names, or a range of it. `HEAD` returns the headers
+/// only.
 #[utoipa::path(
     get, path = "/v1/worlds/{world}/files", tag = "files",
     operation_id = "read_file_by_path",
@@ -81,17 +80,17 @@ pub(super) async fn read(
         ("Range" = Option<String>, Header,
             description = "One range of bytes; several at once give the whole file."),
         ("If-Range" = Option<String>, Header,
-            description = "An `ETag`; of another version of the file all is sent."),
-        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that is known."),
+            description = "An `ETag`. If the file no longer matches it, the whole file is sent."),
+        ("If-None-Match" = Option<String>, Header, description = "An `ETag` that the client has; if it still matches, nothing is sent."),
     ),
     responses(
         (status = 200, description = "The file; `ETag` and `Wharf-B3` are its BLAKE3 hash.",
             body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 206, description = "The part that was asked for.",
+        (status = 206, description = "The requested range.",
             body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = 304, description = "The file is the one that is known."),
+        (status = 304, description = "The file has not changed."),
         (status = 404, description = "There is no such file.", body = ErrorBody),
-        (status = 416, description = "The file has no such part.", body = ErrorBody),
+        (status = 416, description = "The file has no such range.", body = ErrorBody),
         (status = 422, description = "The path is not valid.", body = ErrorBody),
     )
 )]
@@ -238,8 +237,7 @@ impl Known {
     }
 }
 
-/// Puts a file into a world, in the place of one that may be there. It can be seen once all of it
-/// is safe.
+/// Uploads a file, replacing one with the same path. It becomes visible once all of it is stored.
 #[utoipa::path(
     put, path = "/v1/worlds/{world}/files/{path}", tag = "files",
     operation_id = "put_file",
@@ -247,15 +245,15 @@ impl Known {
         ("world" = String, Path, description = "The world's id."),
         ("path" = String, Path, description = "The file's path, with its slashes."),
         ("Wharf-B3" = Option<String>, Header,
-            description = "The BLAKE3 hash of the file; other bytes are refused."),
+            description = "The BLAKE3 hash of the file. Content with another hash is refused."),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 201, description = "The file is there.", body = wire::Artifact),
+        (status = 201, description = "The file was written.", body = wire::Artifact),
         (status = 404, description = "There is no such world.", body = ErrorBody),
-        (status = 408, description = "Nothing arrived for too long.", body = ErrorBody),
+        (status = 408, description = "The upload stalled for too long.", body = ErrorBody),
         (status = 413, description = "The file is too large.", body = ErrorBody),
-        (status = 422, description = "It has another hash, or its path is not valid.",
+        (status = 422, description = "The hash does not match, or the path is not valid.",
             body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -270,7 +268,7 @@ pub(super) async fn put(
     keep(&app, caller, file, (&headers, body)).await
 }
 
-/// Puts a file that the parameter `path` names into a world, in the place of one that may be there.
+/// Uploads the file that the parameter `path` names, replacing one with the same path.
 #[utoipa::path(
     put, path = "/v1/worlds/{world}/files", tag = "files",
     operation_id = "put_file_by_path",
@@ -278,15 +276,15 @@ pub(super) async fn put(
         ("world" = String, Path, description = "The world's id."),
         ("path" = String, Query, description = "The file's path, such as `/in/doc.txt`."),
         ("Wharf-B3" = Option<String>, Header,
-            description = "The BLAKE3 hash of the file; other bytes are refused."),
+            description = "The BLAKE3 hash of the file. Content with another hash is refused."),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 201, description = "The file is there.", body = wire::Artifact),
+        (status = 201, description = "The file was written.", body = wire::Artifact),
         (status = 404, description = "There is no such world.", body = ErrorBody),
-        (status = 408, description = "Nothing arrived for too long.", body = ErrorBody),
+        (status = 408, description = "The upload stalled for too long.", body = ErrorBody),
         (status = 413, description = "The file is too large.", body = ErrorBody),
-        (status = 422, description = "It has another hash, or its path is not valid.",
+        (status = 422, description = "The hash does not match, or the path is not valid.",
             body = ErrorBody),
     )
 )]
@@ -319,10 +317,10 @@ async fn keep(
     // put in its place whether or not anybody waits for the answer.
     let file = to_its_end(async move { handle.put_file(&caller, new, pieces).await });
     let file = file.await.map_err(|fault| broken.or(fault))?;
-    Ok(answer::json(StatusCode::CREATED, &to_wire::file(&file)))
+    Ok(answer::json(StatusCode::CREATED, &wharf_views::file(&file)))
 }
 
-/// Removes a file. One that a run under way reads or writes stays.
+/// Removes a file, unless a run in progress reads or writes it.
 #[utoipa::path(
     delete, path = "/v1/worlds/{world}/files/{path}", tag = "files",
     operation_id = "remove_file",
@@ -331,9 +329,9 @@ async fn keep(
         ("path" = String, Path, description = "The file's path, with its slashes."),
     ),
     responses(
-        (status = 204, description = "The file is gone."),
+        (status = 204, description = "The file was removed."),
         (status = 404, description = "There is no such file.", body = ErrorBody),
-        (status = 409, description = "A run under way uses it.", body = ErrorBody),
+        (status = 409, description = "A run in progress uses it.", body = ErrorBody),
         (status = 422, description = "The path is not valid.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -348,7 +346,7 @@ pub(super) async fn remove(
     drop_file(&app, caller, file).await
 }
 
-/// Removes a file that the parameter `path` names. One that a run under way reads or writes stays.
+/// Removes the file that the parameter `path` names, unless a run in progress reads or writes it.
 #[utoipa::path(
     delete, path = "/v1/worlds/{world}/files", tag = "files",
     operation_id = "remove_file_by_path",
@@ -357,9 +355,9 @@ pub(super) async fn remove(
         ("path" = String, Query, description = "The file's path, such as `/in/doc.txt`."),
     ),
     responses(
-        (status = 204, description = "The file is gone."),
+        (status = 204, description = "The file was removed."),
         (status = 404, description = "There is no such file.", body = ErrorBody),
-        (status = 409, description = "A run under way uses it.", body = ErrorBody),
+        (status = 409, description = "A run in progress uses it.", body = ErrorBody),
         (status = 422, description = "The path is not valid.", body = ErrorBody),
     )
 )]

@@ -9,20 +9,20 @@ use wharf_domain::{AuditRecord, Caller};
 use wharf_vocab::StreamId;
 use wharf_wire::rest_v1::{ErrorBody, Keys, RotateKeys};
 
-use super::carried::to_its_end;
 use super::secrets::vault;
+use super::to_its_end;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::OptionalJsonBody;
 
-/// Makes a new key that seals tokens from now on. Tokens sealed with older keys stay good unless
-/// those are dropped.
+/// Creates a new key to sign tokens with. Tokens signed with older keys remain valid unless those
+/// keys are dropped.
 #[utoipa::path(
     post, path = "/v1/tokens/rotate", tag = "tokens",
     operation_id = "rotate_keys",
     request_body = Option<RotateKeys>,
     responses(
-        (status = 200, description = "The names of the keys that are good now.", body = Keys),
+        (status = 200, description = "The names of the valid keys.", body = Keys),
         (status = "default", description = "Any error.", body = ErrorBody),
     )
 )]

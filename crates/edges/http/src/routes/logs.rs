@@ -13,17 +13,17 @@ use wharf_vocab::{ProviderId, Verb};
 use wharf_wire::rest_v1::{AgentLogLine, ErrorBody, Page};
 
 use super::agents::control;
-use super::segments::Segments;
 use super::tool_servers::steered;
 use crate::answer::{self, Answer};
 use crate::app::App;
-use crate::params::{DEFAULT_WORLD, Params};
+use crate::params::{Params, Segments};
 use crate::sse;
-use crate::{access, from_wire, to_wire};
+use crate::{access, from_wire};
 
-/// Shows the last lines of an agent's log, also of one that is dead. With `follow` it streams
-/// them, and new ones as they come, as events `log`; their data is an `AgentLogLine`. The stream
-/// ends with the agent's process, or with a comment once the token has expired or been revoked. A reader that falls behind is told how many lines it missed.
+/// Shows the last lines of an agent's log, also after it has ended. With `follow`, streams them and
+/// new ones as `log` events, whose data is an `AgentLogLine`. The stream ends with the agent's
+/// process, or with a comment when the token expires or is revoked. A reader that falls behind is
+/// told how many lines it missed.
 #[utoipa::path(
     get, path = "/v1/agents/{agent_id}/logs", tag = "agents",
     operation_id = "agent_logs",
@@ -31,7 +31,7 @@ use crate::{access, from_wire, to_wire};
         ("agent_id" = String, Path, description = "The agent's id."),
         ("lines" = Option<u32>, Query,
             description = "How many of the last lines, 0 to 10000; 200 when absent."),
-        ("follow" = Option<bool>, Query, description = "Whether to stream what comes."),
+        ("follow" = Option<bool>, Query, description = "Whether to keep streaming new lines."),
     ),
     responses(
         (status = 200, description = "The lines, oldest first; events with `follow`.", content(
@@ -52,16 +52,16 @@ pub(super) async fn show(
     told(&app, caller, &*control(&app)?, id, &params).await
 }
 
-/// Shows the last lines of the log of a tool's server, as for agents; a server elsewhere has none.
+/// Shows the last lines of the log of a tool's server, as for agents. A remote server has none.
 #[utoipa::path(
     get, path = "/v1/tools/{provider}/{name}/logs", tag = "tools",
     operation_id = "tool_logs",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part behind it, version included."),
+        ("name" = String, Path, description = "The part after the slash, version included."),
         ("lines" = Option<u32>, Query,
             description = "How many of the last lines, 0 to 10000; 200 when absent."),
-        ("follow" = Option<bool>, Query, description = "Whether to stream what comes."),
+        ("follow" = Option<bool>, Query, description = "Whether to keep streaming new lines."),
     ),
     responses(
         (status = 200, description = "The lines, oldest first; events with `follow`.", content(
@@ -93,19 +93,19 @@ async fn told(
     let lines = params.lines()?;
     if !params.is_on("follow")? {
         let items = control.logs(id, lines).await?;
-        let items = items.iter().map(to_wire::log_line).collect();
+        let items = items.iter().map(wharf_views::log_line).collect();
         return Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: None }));
     }
     let lines = control.follow_logs(id, lines).await?;
     let source = lines.map(|line| write(&line)).boxed();
     // A log belongs to no world, and whoever reads it may do so in all of them.
-    let world = from_wire::world_id(DEFAULT_WORLD)?;
+    let world = from_wire::world_id(wharf_views::DEFAULT_WORLD)?;
     let allowed = access::still(&app.handle, caller, Verb::Operate, world);
     Ok(app.stream(source, allowed, "the core is stopping"))
 }
 
 fn write(line: &LogLine) -> String {
-    match serde_json::to_string(&to_wire::log_line(line)) {
+    match serde_json::to_string(&wharf_views::log_line(line)) {
         Ok(data) => sse::message(None, "log", &data),
         Err(_) => sse::comment("a line cannot be shown"),
     }

@@ -4,7 +4,6 @@ mod agents;
 mod artifacts;
 mod asks;
 mod audit;
-mod carried;
 mod costs;
 mod doctor;
 mod events;
@@ -14,7 +13,6 @@ mod logs;
 mod runs;
 mod scan;
 mod secrets;
-mod segments;
 mod system;
 mod table;
 mod tickets;
@@ -35,7 +33,7 @@ use wharf_vocab::Verb::{Admin, Answer as AnswerAsks, Approve, Operate, Read, Run
 use wharf_vocab::{Code, Fault};
 
 use crate::access::Need::{self, Everywhere, Itself, Nothing, Verb};
-use crate::answer::{Answer, shortened};
+use crate::answer::{Answer, internal, shortened};
 use crate::app::App;
 use crate::guard::guard;
 use crate::mounted;
@@ -267,4 +265,14 @@ async fn unknown(uri: Uri) -> Answer {
     let path = shortened(uri.path());
     let message = format!("There is no route {path}; see /openapi.json.");
     Err(Fault::new(Code::RequestRouteUnknown, message).into())
+}
+
+/// Does something that must not stop halfway because a connection was lost.
+async fn to_its_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+) -> Result<T, Fault> {
+    tokio::spawn(work).await.unwrap_or_else(|error| {
+        tracing::error!(panicked = error.is_panic(), "work could not be carried to its end");
+        Err(internal())
+    })
 }

@@ -12,31 +12,30 @@ use wharf_engine::{RunPage, RunPlace, RunQuery};
 use wharf_vocab::{Fault, RunStatus, ToolId, Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, CancelRun, CreateRun, ErrorBody, Page, RunAccepted};
 
-use super::segments::Segments;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::{JsonBody, OptionalJsonBody};
 use crate::cursor::{self, Position};
 use crate::page::List;
-use crate::params::Params;
-use crate::{access, from_wire, moment, to_wire};
+use crate::params::{Params, Segments};
+use crate::{access, from_wire, moment};
 
-/// Starts a run. The same request under the same key gives the same run.
+/// Starts a run. Repeating a request with the same key returns the same run.
 #[utoipa::path(
     post, path = "/v1/runs", tag = "runs",
     operation_id = "create_run",
     params(("wait" = Option<String>, Query,
-        description = "How long to wait for the run's end, such as `500ms`, `30s` or `2m`."),
+        description = "How long to wait for the run to end, such as `500ms`, `30s` or `2m`."),
         ("traceparent" = Option<String>, Header,
-        description = "The trace that the run belongs to, as W3C Trace Context writes it.")),
+        description = "The trace the run belongs to, in the format of W3C Trace Context.")),
     request_body = CreateRun,
     responses(
-        (status = 200, description = "The run is over; only with `wait`.", body = wire::Run),
-        (status = 202, description = "The run was accepted and goes on.", body = RunAccepted),
-        (status = 402, description = "Too little money is left.", body = ErrorBody),
-        (status = 403, description = "The token gives no such right.", body = ErrorBody),
+        (status = 200, description = "The run has ended; only with `wait`.", body = wire::Run),
+        (status = 202, description = "The run was accepted and is in progress.", body = RunAccepted),
+        (status = 402, description = "The budget does not cover the run.", body = ErrorBody),
+        (status = 403, description = "This token does not have the right.", body = ErrorBody),
         (status = 404, description = "There is no such tool or world.", body = ErrorBody),
-        (status = 409, description = "The id or key stands for another request.", body = ErrorBody),
+        (status = 409, description = "The id or key was used for a different request.", body = ErrorBody),
         (status = 413, description = "The body is too large.", body = ErrorBody),
         (status = 422, description = "The inputs do not fit the tool.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
@@ -50,7 +49,7 @@ pub(super) async fn create(
     JsonBody(request): JsonBody<CreateRun>,
 ) -> Answer {
     let wait = params.wait(app.limits.wait_max)?;
-    let mut new = from_wire::new_run(request)?;
+    let mut new = wharf_views::new_run(request)?;
     let trace = headers.get("traceparent").and_then(|value| value.to_str().ok());
     new.traceparent = trace.map(str::to_owned);
     let mut run = app.handle.create_run(&caller, new).await?.run;
@@ -62,9 +61,9 @@ pub(super) async fn create(
     Ok(match wait {
         Some(_) if run.is_over() => {
             let run = app.handle.with_inputs(run).await?;
-            answer::json(StatusCode::OK, &to_wire::run(&run))
+            answer::json(StatusCode::OK, &wharf_views::run(&run))
         }
-        _ => answer::json(StatusCode::ACCEPTED, &to_wire::accepted(&run)),
+        _ => answer::json(StatusCode::ACCEPTED, &wharf_views::accepted(&run)),
     })
 }
 
@@ -99,10 +98,10 @@ pub(super) async fn show(
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
     let run = app.handle.with_inputs(run).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::run(&run)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::run(&run)))
 }
 
-/// Asks a run to stop. A run that is over stays as it is.
+/// Cancels a run. A run that has ended does not change.
 #[utoipa::path(
     post, path = "/v1/runs/{run_id}/cancel", tag = "runs",
     operation_id = "cancel_run",
@@ -112,7 +111,7 @@ pub(super) async fn show(
     ),
     request_body = Option<CancelRun>,
     responses(
-        (status = 202, description = "The run stops, or is over.", body = RunAccepted),
+        (status = 202, description = "The run is stopping or has ended.", body = RunAccepted),
         (status = 404, description = "There is no such run.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -128,10 +127,10 @@ pub(super) async fn cancel(
     access::run(&app.handle, &caller, Verb::Run, &key).await?;
     let reason = request.and_then(|request| request.reason).unwrap_or_default();
     let run = app.handle.cancel_run(&caller, &key, &reason).await?;
-    Ok(answer::json(StatusCode::ACCEPTED, &to_wire::accepted(&run)))
+    Ok(answer::json(StatusCode::ACCEPTED, &wharf_views::accepted(&run)))
 }
 
-/// Removes a run that is over, with its inputs, outputs and progress.
+/// Removes a run that has ended, with its inputs, outputs and progress.
 #[utoipa::path(
     delete, path = "/v1/runs/{run_id}", tag = "runs",
     operation_id = "remove_run",
@@ -140,9 +139,9 @@ pub(super) async fn cancel(
         ("world" = Option<String>, Query, description = "The run's world; `default` when absent."),
     ),
     responses(
-        (status = 204, description = "The run is gone; the audit of it stays."),
+        (status = 204, description = "The run was removed. Its audit records remain."),
         (status = 404, description = "There is no such run.", body = ErrorBody),
-        (status = 409, description = "The run is still open.", body = ErrorBody),
+        (status = 409, description = "The run has not ended.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
@@ -158,8 +157,8 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Lists runs, newest first. Lists leave out outputs and asks, and runs of tools that the token is
-/// not for.
+/// Lists runs, newest first. Inputs, outputs and asks are left out, and so are runs of tools that
+/// the token does not cover.
 #[utoipa::path(
     get, path = "/v1/runs", tag = "runs",
     operation_id = "list_runs",
@@ -168,11 +167,11 @@ pub(super) async fn remove(
         ("tool" = Option<String>, Query, description = "Only runs of this tool."),
         ("status" = Option<String>, Query, description = "Only runs in this status."),
         ("since" = Option<String>, Query,
-            description = "Only runs accepted then or later: an RFC 3339 time, or how long ago, such as `7d` or `24h`."),
+            description = "Only runs accepted at or after this time: an RFC 3339 time, or an age such as `7d` or `24h`."),
         ("until" = Option<String>, Query,
-            description = "Only runs accepted before then, written like `since`."),
+            description = "Only runs accepted before this time, written like `since`."),
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of runs.", body = Page<wire::Run>),
@@ -207,7 +206,7 @@ pub(super) async fn list(
     };
     let (page, next) = page_within(&app, query, (worlds.as_deref(), &caller.rights)).await?;
     let next = next.map(|place| cursor::write(List::Runs, &Position::Name(place.to_string())));
-    let items = page.iter().map(to_wire::summary).collect();
+    let items = page.iter().map(wharf_views::summary).collect();
     Ok(answer::json(StatusCode::OK, &Page { items, next_cursor: next }))
 }
 

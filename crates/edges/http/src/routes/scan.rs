@@ -10,15 +10,15 @@ use super::agents::control;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
-use crate::{from_wire, to_wire};
+use crate::from_wire;
 
-/// Looks for manifests below a folder. It runs nothing, adds nothing and ends in bounded time.
+/// Looks for manifests below a folder. Nothing is started or added.
 #[utoipa::path(
     post, path = "/v1/agents/scan", tag = "agents",
     operation_id = "scan_agents",
     request_body = ScanAgents,
     responses(
-        (status = 200, description = "What was found.", body = FoundAgents),
+        (status = 200, description = "The manifests found.", body = FoundAgents),
         (status = "default", description = "Any error.", body = ErrorBody),
     )
 )]
@@ -30,5 +30,5 @@ pub(super) async fn scan(
     let control = control(&app)?;
     let scan = control.scan(folder).await?;
     let known = control.list();
-    Ok(answer::json(StatusCode::OK, &to_wire::found_agents(&scan, &known)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::found_agents(&scan, &known)))
 }

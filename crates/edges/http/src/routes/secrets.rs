@@ -12,16 +12,15 @@ use wharf_engine::vault::Vault;
 use wharf_vocab::{Code, Fault, SecretName, StreamId};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 
-use super::carried::to_its_end;
-use super::segments::Segments;
+use super::to_its_end;
 use crate::answer::{Answer, invalid};
 use crate::app::App;
 use crate::body::SecretBody;
 use crate::page::List;
-use crate::params::Params;
-use crate::{from_wire, page, to_wire};
+use crate::params::{Params, Segments};
+use crate::{from_wire, page};
 
-/// Keeps the body, byte by byte, as a secret, in place of an older one of this name.
+/// Stores the request body as a secret, replacing an older one with this name.
 #[utoipa::path(
     put, path = "/v1/secrets/{name}", tag = "secrets",
     operation_id = "set_secret",
@@ -29,8 +28,8 @@ use crate::{from_wire, page, to_wire};
     request_body(content = Vec<u8>, content_type = "application/octet-stream",
         description = "The secret itself, 1 byte to 64 KiB."),
     responses(
-        (status = 204, description = "The secret is kept."),
-        (status = 413, description = "It is too large.", body = ErrorBody),
+        (status = 204, description = "The secret was stored."),
+        (status = 413, description = "The file is too large.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
@@ -59,7 +58,7 @@ pub(super) async fn set(
     operation_id = "list_secrets",
     params(
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of names.", body = Page<wire::Secret>),
@@ -68,16 +67,16 @@ pub(super) async fn set(
 )]
 pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer {
     let kept = vault(&app)?.list().await?;
-    page::by_name(&params, List::Secrets, kept, |secret| secret.name.as_str(), to_wire::secret)
+    page::by_name(&params, List::Secrets, kept, |secret| secret.name.as_str(), wharf_views::secret)
 }
 
-/// Forgets a secret. Providers that were given it keep what they have until they end.
+/// Removes a secret. Providers that already have it keep it until they end.
 #[utoipa::path(
     delete, path = "/v1/secrets/{name}", tag = "secrets",
     operation_id = "remove_secret",
     params(("name" = String, Path, description = "The secret's name.")),
     responses(
-        (status = 204, description = "The secret is gone."),
+        (status = 204, description = "The secret was removed."),
         (status = 404, description = "There is no such secret.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )

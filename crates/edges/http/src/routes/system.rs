@@ -13,7 +13,7 @@ use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::metrics;
 
-/// Says that the process answers.
+/// Reports that the process is alive.
 #[utoipa::path(
     get, path = "/healthz", tag = "system", security(()),
     responses((status = 200, description = "The process answers."))
@@ -22,7 +22,7 @@ pub(super) async fn healthz() -> Response {
     answer::json(StatusCode::OK, &json!({"status": "ok"}))
 }
 
-/// Says that the process answers, in the way clients of the operator protocol ask for it.
+/// Reports that the process is alive, at the path the operator protocol uses.
 #[utoipa::path(
     get, path = "/v1/healthz", tag = "system", security(()),
     operation_id = "is_alive",
@@ -33,11 +33,11 @@ pub(super) async fn is_alive() -> Response {
     ([(CONTENT_TYPE, "text/plain; charset=utf-8")], "ok").into_response()
 }
 
-/// Says whether the core takes new runs.
+/// Reports whether the core accepts new runs.
 #[utoipa::path(
     get, path = "/readyz", tag = "system", security(()),
     responses(
-        (status = 200, description = "The core takes new runs."),
+        (status = 200, description = "The core accepts new runs."),
         (status = 503, description = "The core is stopping.", body = wharf_wire::rest_v1::ErrorBody),
     )
 )]
@@ -62,7 +62,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
 /// This document.
 #[utoipa::path(
     get, path = "/openapi.json", tag = "system",
-    responses((status = 200, description = "The API in the form of OpenAPI 3.1."))
+    responses((status = 200, description = "The API as an OpenAPI 3.1 document."))
 )]
 pub(super) async fn openapi(State(app): State<Arc<App>>) -> Response {
     ([(CONTENT_TYPE, "application/json")], app.document.clone()).into_response()

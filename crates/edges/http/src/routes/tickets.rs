@@ -19,18 +19,18 @@ use crate::{auth, from_wire};
 /// Who sent a request, or why nobody is known to have.
 type Sender = (Option<Extension<Caller>>, Option<Extension<Fault>>, Extension<Ends>, HeaderMap);
 
-/// Makes a ticket, which opens one stream by `?ticket=` in its address: a WebSocket, or events. It
-/// is good once, for 30 seconds and for pages of one origin. Any token may make one, and a seat's
-/// token one for its seat; the body may be empty.
+/// Creates a ticket, which opens one stream by `?ticket=` in its URL: a WebSocket or server-sent
+/// events. It can be used once, within 30 seconds, by pages of one origin. Any token may create one,
+/// and a seat's token one for its seat. The body may be empty.
 #[utoipa::path(
     post, path = "/v1/tickets", tag = "tokens",
     operation_id = "create_ticket",
     request_body = Option<CreateTicket>,
     responses(
-        (status = 201, description = "The ticket; it is shown this once.", body = Ticket),
+        (status = 201, description = "The ticket. It is shown only once.", body = Ticket),
         (status = 400, description = "The request cannot be read.", body = ErrorBody),
-        (status = 403, description = "Pages of that origin may not call.", body = ErrorBody),
-        (status = 503, description = "Too many tickets wait to be used.", body = ErrorBody),
+        (status = 403, description = "Pages from this origin are not allowed.", body = ErrorBody),
+        (status = 503, description = "There are too many unused tickets.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]

@@ -10,22 +10,21 @@ use wharf_domain::Caller;
 use wharf_vocab::{Code, Fault};
 use wharf_wire::rest_v1::{CreateToken, ErrorBody, Page, Token};
 
-use super::segments::Segments;
 use crate::answer::{self, Answer, Refused};
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::page::List;
-use crate::params::Params;
-use crate::{access, from_wire, page, to_wire};
+use crate::params::{Params, Segments};
+use crate::{access, from_wire, page};
 
-/// Makes a token. This answer is the only place where it is ever shown.
+/// Creates a token. Only this response ever shows it.
 #[utoipa::path(
     post, path = "/v1/tokens", tag = "tokens",
     operation_id = "create_token",
     request_body = CreateToken,
     responses(
         (status = 201, description = "The token.", body = Token),
-        (status = 403, description = "It would give more than this token has.", body = ErrorBody),
+        (status = 403, description = "The new token would have more rights than this one.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
@@ -37,18 +36,18 @@ pub(super) async fn create(
     let now = app.handle.now();
     let new = from_wire::new_grant(request, now)?;
     let (grant, token) = app.handle.make_grant(&caller, new).await.map_err(Refused::denied)?;
-    let shown = Token { token: Some(token.expose().to_owned()), ..to_wire::token(&grant, now) };
+    let shown = Token { token: Some(token.expose().to_owned()), ..wharf_views::token(&grant, now) };
     Ok(answer::json(StatusCode::CREATED, &shown))
 }
 
-/// Lists tokens, oldest first, without their text. A token for some worlds sees those that reach
-/// no further.
+/// Lists tokens, oldest first, without their text. A token limited to some worlds sees only tokens
+/// limited to the same or fewer.
 #[utoipa::path(
     get, path = "/v1/tokens", tag = "tokens",
     operation_id = "list_tokens",
     params(
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of tokens.", body = Page<Token>),
@@ -69,17 +68,17 @@ pub(super) async fn list(
         List::Tokens,
         grants,
         |grant| grant.id.as_str(),
-        |grant| to_wire::token(grant, now),
+        |grant| wharf_views::token(grant, now),
     )
 }
 
-/// Makes a token, and every token narrowed from it, worthless at once.
+/// Revokes a token and every token made with it, with immediate effect.
 #[utoipa::path(
     delete, path = "/v1/tokens/{token_id}", tag = "tokens",
     operation_id = "revoke_token",
     params(("token_id" = String, Path, description = "The token's id.")),
     responses(
-        (status = 204, description = "It is worth nothing any more."),
+        (status = 204, description = "The token was revoked."),
         (status = 404, description = "There is no such token.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )

@@ -12,22 +12,22 @@ use wharf_vocab::{Code, Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ApproveAgent, ErrorBody, ToolDiff};
 
 use super::agents::control;
-use super::carried::to_its_end;
-use super::segments::Segments;
+use super::to_its_end;
 use super::tool_servers::{approved, steered};
 use super::tools::shown;
 use crate::answer::{self, Answer, invalid};
 use crate::app::App;
 use crate::body::OptionalJsonBody;
-use crate::{from_wire, to_wire};
+use crate::from_wire;
+use crate::params::Segments;
 
-/// Shows how the definition a tool is offered with differs from the one that was taken on.
+/// Compares the definition a tool is offered with now to the one that was approved.
 #[utoipa::path(
     get, path = "/v1/tools/{provider}/{name}/diff", tag = "tools",
     operation_id = "diff_tool",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part behind it, version included."),
+        ("name" = String, Path, description = "The part after the slash, version included."),
     ),
     responses(
         (status = 200, description = "Both definitions.", body = ToolDiff),
@@ -38,18 +38,18 @@ use crate::{from_wire, to_wire};
 pub(super) async fn diff(State(app): State<Arc<App>>, segments: Segments) -> Answer {
     let id = from_wire::tool_id(segments.get("provider"), segments.get("name"))?;
     let (pinned, offered) = definitions(&app, &id)?;
-    let diff = to_wire::tool_diff(&id, pinned.as_ref(), offered.as_ref());
+    let diff = wharf_views::tool_diff(&id, pinned.as_ref(), offered.as_ref());
     Ok(answer::json(StatusCode::OK, &diff))
 }
 
-/// Takes on a tool as it is offered now; it may be called again. For a tool with a server of its
-/// own it approves what the server asks for: all of it, or what the body says.
+/// Approves a tool as it is offered now, so that it may be called again. For a tool with a server of
+/// its own this approves the permissions the server asks for: all of them, or those in the body.
 #[utoipa::path(
     post, path = "/v1/tools/{provider}/{name}/approve", tag = "tools",
     operation_id = "approve_tool",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part behind it, version included."),
+        ("name" = String, Path, description = "The part after the slash, version included."),
     ),
     request_body = Option<ApproveAgent>,
     responses(
@@ -85,7 +85,7 @@ pub(super) async fn approve(
     }
     let tools = vec![id.clone()];
     to_its_end(async move { control.approve_tools(caller, agent, tools).await }).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::tool(&app.handle.tool(&id)?)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::tool(&app.handle.tool(&id)?)))
 }
 
 /// What was taken on and what is offered. A tool that no agent offers cannot change.

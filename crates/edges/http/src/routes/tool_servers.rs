@@ -15,25 +15,25 @@ use wharf_engine::providers::{Approve, ProviderControl, ProviderView};
 use wharf_vocab::{Code, Fault, ProviderId, ToolId};
 use wharf_wire::rest_v1::{self as wire, AddTool, ErrorBody};
 
-use super::carried::to_its_end;
-use super::segments::Segments;
+use super::to_its_end;
 use super::tools::shown;
 use crate::answer::{self, Answer, invalid};
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::from_wire;
+use crate::params::Segments;
 
-/// Adds the tool server in a folder, and approves it at once if it is told to. One that is known
-/// is read again; if its manifest has changed, it needs a new approval.
+/// Adds the tool server in a folder, and approves it at once with `approve`. A known server is read
+/// again; if its manifest has changed, it needs a new approval.
 #[utoipa::path(
     post, path = "/v1/tools", tag = "tools",
     operation_id = "add_tool",
     request_body = AddTool,
     responses(
-        (status = 200, description = "The tool server was known before.", body = wire::Tool),
+        (status = 200, description = "The tool server was already known.", body = wire::Tool),
         (status = 201, description = "The tool server was added.", body = wire::Tool),
         (status = 409, description = "The tool server is enabled.", body = ErrorBody),
-        (status = 422, description = "Its manifest cannot be used.", body = ErrorBody),
+        (status = 422, description = "The manifest is not valid.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
@@ -61,16 +61,16 @@ pub(super) async fn add(
     Ok(answer::json(status, &shown(&app, &caller, &id, Some(view))?))
 }
 
-/// Lets a tool be called from now on, also after a restart of the core.
+/// Enables a tool. It stays enabled when the core restarts.
 #[utoipa::path(
     post, path = "/v1/tools/{provider}/{name}/enable", tag = "tools",
     operation_id = "enable_tool",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part behind it, version included."),
+        ("name" = String, Path, description = "The part after the slash, version included."),
     ),
     responses(
-        (status = 200, description = "The tool as it is now.", body = wire::Tool),
+        (status = 200, description = "The tool in its new state.", body = wire::Tool),
         (status = 403, description = "Its server is not approved.", body = ErrorBody),
         (status = 404, description = "There is no such tool.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
@@ -84,14 +84,13 @@ pub(super) async fn enable(
     steer(&app, caller, &segments, |control, caller, id| control.start(caller, id)).await
 }
 
-/// Stops a tool's server, if it runs, and lets nobody call the tool until it is enabled again. It
-/// answers once all of the server is gone.
+/// Disables a tool and stops its server. Answers once all processes of the server have ended.
 #[utoipa::path(
     post, path = "/v1/tools/{provider}/{name}/disable", tag = "tools",
     operation_id = "disable_tool",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part behind it, version included."),
+        ("name" = String, Path, description = "The part after the slash, version included."),
     ),
     responses(
         (status = 200, description = "The tool is disabled.", body = wire::Tool),
@@ -107,16 +106,16 @@ pub(super) async fn disable(
     steer(&app, caller, &segments, |control, caller, id| control.stop(caller, id)).await
 }
 
-/// Stops a tool's server, if it runs, and lets it be started anew.
+/// Restarts a tool's server.
 #[utoipa::path(
     post, path = "/v1/tools/{provider}/{name}/restart", tag = "tools",
     operation_id = "restart_tool",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part behind it, version included."),
+        ("name" = String, Path, description = "The part after the slash, version included."),
     ),
     responses(
-        (status = 200, description = "The tool as it is now.", body = wire::Tool),
+        (status = 200, description = "The tool in its new state.", body = wire::Tool),
         (status = 403, description = "Its server is not approved.", body = ErrorBody),
         (status = 404, description = "There is no such tool.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
@@ -130,16 +129,16 @@ pub(super) async fn restart(
     steer(&app, caller, &segments, |control, caller, id| control.restart(caller, id)).await
 }
 
-/// Forgets a tool server and its approval. It must be disabled. Its folder stays as it is.
+/// Removes a tool server and its approval. It must be disabled. Its folder is not touched.
 #[utoipa::path(
     delete, path = "/v1/tools/{provider}/{name}", tag = "tools",
     operation_id = "remove_tool",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part behind it, version included."),
+        ("name" = String, Path, description = "The part after the slash, version included."),
     ),
     responses(
-        (status = 204, description = "The tool is gone; the audit of it stays."),
+        (status = 204, description = "The tool was removed. Its audit records remain."),
         (status = 404, description = "There is no such tool.", body = ErrorBody),
         (status = 409, description = "The tool is enabled.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),

@@ -12,21 +12,20 @@ use wharf_engine::providers::ProviderView;
 use wharf_vocab::{Fault, ToolId};
 use wharf_wire::rest_v1::{self as wire, ErrorBody, Page};
 
-use super::segments::Segments;
 use super::tool_servers::{control, server_of};
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::page::List;
-use crate::params::Params;
-use crate::{access, from_wire, page, to_wire};
+use crate::params::{Params, Segments};
+use crate::{access, from_wire, page};
 
-/// Lists all tools by name, also those whose servers were added and not approved.
+/// Lists all tools by name, including those whose servers are not approved yet.
 #[utoipa::path(
     get, path = "/v1/tools", tag = "tools",
     operation_id = "list_tools",
     params(
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of tools.", body = Page<wire::Tool>),
@@ -54,7 +53,7 @@ pub(super) async fn list(State(app): State<Arc<App>>, params: Params) -> Answer 
     operation_id = "show_tool",
     params(
         ("provider" = String, Path, description = "The part of the tool's id before the slash."),
-        ("name" = String, Path, description = "The part behind it, version included."),
+        ("name" = String, Path, description = "The part after the slash, version included."),
     ),
     responses(
         (status = 200, description = "The tool.", body = wire::Tool),
@@ -85,7 +84,7 @@ pub(super) fn shown(
 ) -> Result<wire::Tool, Fault> {
     let server = server.map(|view| access::seen_by(caller, view));
     let known = app.handle.tool(id);
-    let details = server.as_ref().and_then(to_wire::tool_server);
+    let details = server.as_ref().and_then(wharf_views::tool_server);
     match (known, server) {
         (Err(fault), None) => Err(fault),
         (known, server) => {
@@ -112,7 +111,7 @@ impl Known {
 
     fn tool(&self) -> Option<wire::Tool> {
         let served = self.server.as_ref();
-        let served = served.and_then(|view| to_wire::served_tool(view, self.tool.as_ref()));
-        served.or_else(|| self.tool.as_ref().map(to_wire::tool))
+        let served = served.and_then(|view| wharf_views::served_tool(view, self.tool.as_ref()));
+        served.or_else(|| self.tool.as_ref().map(wharf_views::tool))
     }
 }

@@ -13,23 +13,22 @@ use wharf_vocab::limits::UPLOAD_PART_BYTES_MAX;
 use wharf_vocab::{Verb, WorldId};
 use wharf_wire::rest_v1::{self as wire, BeginUpload, CompleteUpload, ErrorBody};
 
-use super::carried::to_its_end;
-use super::segments::Segments;
+use super::to_its_end;
 use crate::answer::{self, Answer, Refused, invalid};
 use crate::app::App;
 use crate::arriving::{self, Bounds};
 use crate::body::{JsonBody, OptionalJsonBody};
-use crate::params::Params;
-use crate::{access, from_wire, to_wire};
+use crate::params::{Params, Segments};
+use crate::{access, from_wire};
 
-/// Begins an upload in parts.
+/// Starts an upload in parts.
 #[utoipa::path(
     post, path = "/v1/worlds/{world}/uploads", tag = "files",
     operation_id = "begin_upload",
     params(("world" = String, Path, description = "The world's id.")),
     request_body = BeginUpload,
     responses(
-        (status = 201, description = "The upload has begun.", body = wire::Upload),
+        (status = 201, description = "The upload was started.", body = wire::Upload),
         (status = 404, description = "There is no such world.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -44,7 +43,7 @@ pub(super) async fn begin(
     access::world(&caller, Verb::Run, &world)?;
     let new = from_wire::begin_upload(world.clone(), request)?;
     let upload = app.handle.begin_upload(&caller, new).await?;
-    Ok(answer::json(StatusCode::CREATED, &to_wire::upload(&world, &upload)))
+    Ok(answer::json(StatusCode::CREATED, &wharf_views::upload(&world, &upload)))
 }
 
 /// Shows which parts of an upload have arrived.
@@ -54,7 +53,7 @@ pub(super) async fn begin(
     params(
         ("world" = String, Path, description = "The world's id."),
         ("upload_id" = String, Path, description = "The upload's id."),
-        ("path" = String, Query, description = "The file it becomes."),
+        ("path" = String, Query, description = "The path the file will have."),
     ),
     responses(
         (status = 200, description = "The upload.", body = wire::Upload),
@@ -71,10 +70,10 @@ pub(super) async fn show(
     let named = Named::of(&caller, &segments, &params)?;
     let Named { world, path, id } = &named;
     let upload = app.handle.upload(&caller, world, path, id).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::upload(world, &upload)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::upload(world, &upload)))
 }
 
-/// Takes one part. The same number again replaces it.
+/// Uploads one part. A part with the same number is replaced.
 #[utoipa::path(
     put, path = "/v1/worlds/{world}/uploads/{upload_id}/parts/{part}", tag = "files",
     operation_id = "put_part",
@@ -82,14 +81,14 @@ pub(super) async fn show(
         ("world" = String, Path, description = "The world's id."),
         ("upload_id" = String, Path, description = "The upload's id."),
         ("part" = u32, Path, description = "The part's number, 1 to 10000."),
-        ("path" = String, Query, description = "The file it becomes."),
+        ("path" = String, Query, description = "The path the file will have."),
         ("Content-Length" = u64, Header, description = "How many bytes the part has."),
     ),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     responses(
-        (status = 200, description = "The part is safe.", body = wire::UploadPart),
+        (status = 200, description = "The part was stored.", body = wire::UploadPart),
         (status = 404, description = "There is no such upload.", body = ErrorBody),
-        (status = 408, description = "Nothing arrived for too long.", body = ErrorBody),
+        (status = 408, description = "The upload stalled for too long.", body = ErrorBody),
         (status = 413, description = "The part is too large.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -119,23 +118,23 @@ pub(super) async fn put_part(
         handle.put_part(&caller, upload, (number, bytes), pieces).await
     });
     let part = part.await.map_err(|fault| broken.or(fault))?;
-    Ok(answer::json(StatusCode::OK, &to_wire::upload_part(&part)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::upload_part(&part)))
 }
 
-/// Makes a file of the parts.
+/// Completes an upload: the parts become a file.
 #[utoipa::path(
     post, path = "/v1/worlds/{world}/uploads/{upload_id}/complete", tag = "files",
     operation_id = "complete_upload",
     params(
         ("world" = String, Path, description = "The world's id."),
         ("upload_id" = String, Path, description = "The upload's id."),
-        ("path" = String, Query, description = "The file it becomes."),
+        ("path" = String, Query, description = "The path the file will have."),
     ),
     request_body = Option<CompleteUpload>,
     responses(
-        (status = 201, description = "The file is there.", body = wire::Artifact),
+        (status = 201, description = "The file was written.", body = wire::Artifact),
         (status = 404, description = "There is no such upload.", body = ErrorBody),
-        (status = 422, description = "It has another size or hash.", body = ErrorBody),
+        (status = 422, description = "The size or hash does not match.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
 )]
@@ -150,20 +149,20 @@ pub(super) async fn complete(
     let new = from_wire::complete_upload(world, path, request.unwrap_or_default())?;
     let handle = app.handle.clone();
     let file = to_its_end(async move { handle.complete_upload(&caller, new, &id).await }).await?;
-    Ok(answer::json(StatusCode::CREATED, &to_wire::file(&file)))
+    Ok(answer::json(StatusCode::CREATED, &wharf_views::file(&file)))
 }
 
-/// Gives an upload up, with all its parts.
+/// Discards an upload with all its parts.
 #[utoipa::path(
     delete, path = "/v1/worlds/{world}/uploads/{upload_id}", tag = "files",
     operation_id = "abort_upload",
     params(
         ("world" = String, Path, description = "The world's id."),
         ("upload_id" = String, Path, description = "The upload's id."),
-        ("path" = String, Query, description = "The file it was to become."),
+        ("path" = String, Query, description = "The path the file would have had."),
     ),
     responses(
-        (status = 204, description = "The upload is gone."),
+        (status = 204, description = "The upload was discarded."),
         (status = 404, description = "There is no such upload.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )

@@ -12,22 +12,21 @@ use wharf_wire::rest_v1::{
     self as wire, CorrectWorld, CreateWorld, ErrorBody, Page, SetBudget, SetWorld,
 };
 
-use super::carried::to_its_end;
-use super::segments::Segments;
+use super::to_its_end;
 use crate::answer::{self, Answer};
 use crate::app::App;
 use crate::body::JsonBody;
 use crate::page::List;
-use crate::params::Params;
-use crate::{access, from_wire, page, to_wire};
+use crate::params::{Params, Segments};
+use crate::{access, from_wire, page};
 
-/// Lists the worlds within the token's reach by name.
+/// Lists the worlds that the token covers, by name.
 #[utoipa::path(
     get, path = "/v1/worlds", tag = "worlds",
     operation_id = "list_worlds",
     params(
         ("limit" = Option<u32>, Query, description = "Items on a page, 1 to 200."),
-        ("cursor" = Option<String>, Query, description = "`next_cursor` of the page before."),
+        ("cursor" = Option<String>, Query, description = "`next_cursor` of the previous page."),
     ),
     responses(
         (status = 200, description = "A page of worlds.", body = Page<wire::World>),
@@ -41,16 +40,16 @@ pub(super) async fn list(
 ) -> Answer {
     let mut worlds = app.handle.worlds().await?;
     worlds.retain(|view| caller.rights.in_world(&view.world.id));
-    page::by_name(&params, List::Worlds, worlds, |view| view.world.id.as_str(), to_wire::world)
+    page::by_name(&params, List::Worlds, worlds, |view| view.world.id.as_str(), wharf_views::world)
 }
 
-/// Makes a world.
+/// Creates a world.
 #[utoipa::path(
     post, path = "/v1/worlds", tag = "worlds",
     operation_id = "create_world",
     request_body = CreateWorld,
     responses(
-        (status = 201, description = "The world was made.", body = wire::World),
+        (status = 201, description = "The world was created.", body = wire::World),
         (status = 409, description = "The world exists already.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -60,10 +59,10 @@ pub(super) async fn create(
     Extension(caller): Extension<Caller>,
     JsonBody(request): JsonBody<CreateWorld>,
 ) -> Answer {
-    let (id, settings) = from_wire::new_world(&request)?;
+    let (id, settings) = from_wire::new_world(request)?;
     access::world(&caller, Verb::Admin, &id)?;
     let view = app.handle.create_world(&caller, id, settings).await?;
-    Ok(answer::json(StatusCode::CREATED, &to_wire::world(&view)))
+    Ok(answer::json(StatusCode::CREATED, &wharf_views::world(&view)))
 }
 
 /// Shows a world and its account.
@@ -84,10 +83,10 @@ pub(super) async fn show(
 ) -> Answer {
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Read, &id)?;
-    Ok(answer::json(StatusCode::OK, &to_wire::world(&app.handle.world(&id).await?)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::world(&app.handle.world(&id).await?)))
 }
 
-/// Changes the settings that are named and leaves the others.
+/// Changes the named settings of a world.
 #[utoipa::path(
     patch, path = "/v1/worlds/{world}", tag = "worlds",
     operation_id = "set_world",
@@ -109,19 +108,19 @@ pub(super) async fn set(
     access::world(&caller, Verb::Admin, &id)?;
     let patch = from_wire::changed(request)?;
     let view = app.handle.patch_world(&caller, id, patch).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
 }
 
-/// Removes a world. What its runs did stays on record.
+/// Removes a world. The records of its runs remain.
 #[utoipa::path(
     delete, path = "/v1/worlds/{world}", tag = "worlds",
     operation_id = "remove_world",
     params(
         ("world" = String, Path, description = "The world's id."),
-        ("force" = Option<bool>, Query, description = "Whether its files go with it."),
+        ("force" = Option<bool>, Query, description = "Whether to remove its files, too."),
     ),
     responses(
-        (status = 204, description = "The world is gone."),
+        (status = 204, description = "The world was removed."),
         (status = 404, description = "There is no such world.", body = ErrorBody),
         (status = 409, description = "It has files, or runs under way.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
@@ -141,7 +140,7 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Replaces a world's budget and leaves its other settings.
+/// Replaces a world's budget.
 #[utoipa::path(
     put, path = "/v1/worlds/{world}/budget", tag = "worlds",
     operation_id = "set_world_budget",
@@ -162,17 +161,17 @@ pub(super) async fn set_budget(
     let id = from_wire::world_id(segments.get("world"))?;
     access::world(&caller, Verb::Admin, &id)?;
     let view = app.handle.patch_world(&caller, id, from_wire::budget(&request)?).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
 }
 
-/// Corrects what a world's account says was spent, by an entry that is audited.
+/// Corrects the amount a world's account says was spent. The correction is audited.
 #[utoipa::path(
     post, path = "/v1/worlds/{world}/corrections", tag = "worlds",
     operation_id = "correct_world",
     params(("world" = String, Path, description = "The world's id.")),
     request_body = CorrectWorld,
     responses(
-        (status = 200, description = "The world with its account as it is now.", body = wire::World),
+        (status = 200, description = "The world with its corrected account.", body = wire::World),
         (status = 404, description = "There is no such world.", body = ErrorBody),
         (status = "default", description = "Any other error.", body = ErrorBody),
     )
@@ -187,5 +186,5 @@ pub(super) async fn correct(
     access::world(&caller, Verb::Admin, &id)?;
     let CorrectWorld { by_micro, reason } = request;
     let view = app.handle.correct_world(&caller, id, by_micro, reason).await?;
-    Ok(answer::json(StatusCode::OK, &to_wire::world(&view)))
+    Ok(answer::json(StatusCode::OK, &wharf_views::world(&view)))
 }

@@ -13,13 +13,12 @@ use wharf_vocab::{
 
 use super::ErrorInfo;
 
-/// An agent and how it fares.
+/// An agent and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
     /// The agent's id.
     pub agent_id: ProviderId,
-    /// `added`, `approved`, `starting`, `running`, `unhealthy`, `backing_off`, `stopped`,
-    /// `crashed` or `drifted`.
+    /// Its state.
     pub state: ProviderState,
     /// Why it is in that state, when there is something to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,19 +26,18 @@ pub struct Agent {
     /// Its process, while there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// The start of its process that is current; shown to those who may administer.
+    /// The current start of its process; shown only to administrators.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch_id: Option<LaunchId>,
-    /// When it last said that it is alive.
+    /// When it last sent a heartbeat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_heartbeat: Option<DateTime>,
-    /// What it said of itself then.
+    /// What that heartbeat said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<AgentHealth>,
-    /// How it is fenced in: `none`, `basic`, `standard` or `strict`. While it runs this is what
-    /// was achieved, else what was approved.
+    /// Its sandbox: the one achieved while it runs, otherwise the one approved.
     pub sandbox: SandboxLevel,
-    /// The ids of the tools it has offered; they keep their place while it is away.
+    /// The tools it has offered; they stay listed while it is not connected.
     pub tools: Vec<ToolId>,
     /// Its name for people.
     pub name: String,
@@ -47,67 +45,66 @@ pub struct Agent {
     pub version: String,
     /// What it is for.
     pub description: String,
-    /// The folder its manifest lies in.
+    /// The folder with its manifest.
     pub folder: String,
-    /// What is started: the program and its arguments.
+    /// The program that is started, and its arguments.
     pub command: Vec<String>,
     /// When it was added.
     pub added_at: DateTime,
     /// What its manifest asks for.
     pub permissions_requested: Vec<String>,
-    /// What of it was approved; absent until the manifest it has now is approved.
+    /// What was approved; absent until its present manifest is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permissions_approved: Option<Vec<String>>,
     /// The same, each with what it means.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<AgentPermission>,
-    /// What its manifest asks for beyond what is usual, such as a looser fence.
+    /// What its manifest asks for beyond the usual, such as a weaker sandbox.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wishes: Vec<AgentWish>,
-    /// How firmly it is to be fenced in, once approved.
+    /// The sandbox it is to have, once approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_wanted: Option<SandboxLevel>,
-    /// What of the fence is missing or done in another way, one sentence each.
+    /// What the sandbox lacks or does differently, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sandbox_notes: Vec<String>,
-    /// Which runs share a process, once approved: `shared`, `world` or `run`.
+    /// Which runs share a process, once approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
     /// How many of its processes run.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub instances: u64,
-    /// The limits that hold: the stricter of the manifest's and the owner's.
+    /// The limits in force: the stricter of the manifest's and the owner's.
     #[serde(default, skip_serializing_if = "AgentLimits::is_empty", deserialize_with = "known")]
     pub limits: AgentLimits,
-    /// How each of these limits is kept while it runs, by its name: `kernel`, `measured` or
-    /// `unkept`.
+    /// How each of these limits is enforced while it runs, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub limits_kept: BTreeMap<String, Keeping>,
     /// Hash of its manifest.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manifest_hash: String,
-    /// Digests of the files that were approved with it, by their paths from the folder.
+    /// Digests of the files approved with it, by path relative to the folder.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pinned_files: BTreeMap<String, String>,
     /// How its files differ from what was approved, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drift: Vec<String>,
-    /// Tools that are offered with another definition than was taken on.
+    /// Tools offered with a definition other than the approved one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<ToolId>,
-    /// Where its source comes from, as it says.
+    /// Where its source code is, according to its manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
 }
 
-/// What an agent says of itself with each heartbeat.
+/// What an agent reports with each heartbeat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentHealth {
-    /// How it feels: `ok`, `degraded` or `unhealthy`.
+    /// Its health.
     pub status: Health,
     /// How long it has been up.
     pub uptime_ms: u64,
-    /// How many calls it works on.
+    /// The number of calls in progress.
     pub inflight_calls: u64,
     /// Figures of its own, such as the depth of a queue.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
@@ -118,41 +115,41 @@ pub struct AgentHealth {
 /// A permission that a manifest asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentPermission {
-    /// As the manifest says it.
+    /// The permission as the manifest writes it.
     pub permission: String,
-    /// What it lets the agent do, in words for people.
+    /// What it allows the agent to do, for people.
     pub meaning: String,
-    /// Whether it was approved as it stands.
+    /// Whether it was approved unchanged.
     pub approved: bool,
     /// What was approved instead, when that is less.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub narrowed_to: Vec<String>,
 }
 
-/// Something looser than usual that a manifest asks for. It counts only if the owner says it in an
-/// approval, in `sandbox` or `limits`.
+/// Something beyond the usual that a manifest asks for. It takes effect only if the owner grants it
+/// in an approval, with `sandbox` or `limits`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentWish {
     /// What it is about: `sandbox`, or the name of a limit such as `memory_bytes`.
     pub what: String,
     /// What the manifest asks for.
     pub asked: String,
-    /// What holds otherwise.
+    /// What applies otherwise.
     pub usual: String,
-    /// What it would let it do, in words for people.
+    /// What it would allow, for people.
     pub meaning: String,
-    /// Whether the owner gave it.
+    /// Whether the owner granted it.
     pub granted: bool,
 }
 
-/// How much an agent may be asked and may use up. What is absent is bounded only by the core.
+/// How much an agent may be asked to do and may use. An absent limit is bounded only by the core.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentLimits {
-    /// Calls under way at once.
+    /// Calls in progress at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls_max: Option<u32>,
-    /// Calls in a time.
+    /// Calls per period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// How long one call may run.
@@ -167,13 +164,13 @@ pub struct AgentLimits {
     /// Progress one call may write.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream_bytes: Option<u64>,
-    /// Memory of all its processes together.
+    /// Memory of all its processes in total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Processor time of all together, over the whole life of a launch.
+    /// Processor time of all its processes in total, from start to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u64>,
-    /// Share of processors, in thousandths of one; kept where the system can.
+    /// Share of processors, in thousandths of one; enforced where the system can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_millicores: Option<u64>,
     /// Processes and threads at once.
@@ -195,13 +192,13 @@ impl AgentLimits {
     }
 }
 
-/// So many in so much time.
+/// A number of calls per period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
     /// How many.
     pub count: u32,
-    /// In how much time.
+    /// The period in milliseconds.
     pub per_ms: u64,
 }
 
@@ -209,7 +206,7 @@ pub struct Rate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScanAgents {
-    /// Where to look for manifests: an absolute path on the core's machine.
+    /// The folder to search for manifests: an absolute path on the core's machine.
     pub folder: String,
 }
 
@@ -218,7 +215,7 @@ pub struct ScanAgents {
 pub struct FoundAgents {
     /// What was found, in the order of folders.
     pub items: Vec<FoundAgent>,
-    /// Why it did not look everywhere, if it did not.
+    /// Why the search was incomplete, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_short: Option<String>,
 }
@@ -228,7 +225,7 @@ pub struct FoundAgents {
 pub struct FoundAgent {
     /// The folder.
     pub folder: String,
-    /// The agent's id, if the manifest can be used.
+    /// The agent's id, if the manifest is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<ProviderId>,
     /// Its name for people.
@@ -243,10 +240,10 @@ pub struct FoundAgent {
     /// What it asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<AgentPermission>,
-    /// How an agent of this id fares that was added already.
+    /// The state of the agent with this id, if it was added already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<ProviderState>,
-    /// Why the manifest cannot be used.
+    /// Why the manifest is not valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorInfo>,
 }
@@ -269,30 +266,29 @@ pub struct ApproveAgent {
     /// Everything the manifest asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all: Option<bool>,
-    /// The agent's `manifest_hash` as it was looked at. If the agent was added again since then with
-    /// another manifest, nothing is approved.
+    /// The agent's `manifest_hash` as it was reviewed. If its manifest has changed since, nothing is
+    /// approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest_hash: Option<String>,
-    /// How firmly it is fenced in: `none`, `basic`, `standard` or `strict`; the core's default, or
-    /// what the manifest asks for where that is more, when absent.
+    /// Its sandbox; when absent, the stricter of the core's default and the manifest's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxLevel>,
-    /// Which runs share a process: `shared`, `world` or `run`; what the manifest says when absent.
+    /// Which runs share a process; as the manifest says when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
-    /// The owner's limits; the manifest's hold where they are stricter. What is absent is as usual.
+    /// The owner's limits; the manifest's apply where they are stricter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<AgentLimits>,
 }
 
-/// A line of an agent's log; also the data of the event `log` that follows it.
+/// A line of an agent's log, also the data of a `log` event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AgentLogLine {
-    /// When it was read.
+    /// When it was written.
     pub at: DateTime,
-    /// Who wrote it: `stdout` or `stderr` of the agent, or the `launcher`.
+    /// Who wrote it.
     pub source: LogSource,
-    /// What it says, without the line's end.
+    /// The line without its end.
     pub text: String,
 }
 

@@ -12,7 +12,7 @@ use wharf_vocab::{
 pub struct Ask {
     /// The ask's id.
     pub ask_id: AskId,
-    /// `question` or `approval`.
+    /// Whether information or permission is asked for.
     pub kind: AskKind,
     /// The run that waits.
     pub run_id: RunId,
@@ -22,8 +22,7 @@ pub struct Ask {
     pub world: WorldId,
     /// What is asked, in one line.
     pub title: String,
-    /// What the decision is about: what a provider proposes, as an object, or why the core asks,
-    /// as text.
+    /// What the decision is about: an object from the provider, or text from the core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<Value>,
     /// JSON Schema of the answer.
@@ -32,14 +31,14 @@ pub struct Ask {
     /// Digest of the arguments an approval is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args_digest: Option<String>,
-    /// Hash of the tool's definition an approval is for.
+    /// Hash of the tool definition an approval is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_hash: Option<String>,
-    /// The files an approval is for: these and no others are read, whatever is written to their
-    /// paths meanwhile.
+    /// The files an approval is for. Only these are read, even if their paths are overwritten
+    /// meanwhile.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<AskFile>,
-    /// The grant whose run it is.
+    /// The token that started the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<GrantId>,
     /// Who may decide: `person`, `seat:S-…` or `any`.
@@ -53,30 +52,30 @@ pub struct Ask {
 /// A file that an approval is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AskFile {
-    /// The input that it is.
+    /// The name of the input.
     pub name: String,
     /// Its path in the world.
     pub path: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Their BLAKE3 hash, if it is known.
+    /// Its BLAKE3 hash, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b3: Option<String>,
-    /// What kind of data it is.
+    /// Its media type.
     pub media_type: String,
 }
 
-/// `POST /v1/questions/{ask_id}/answer`: a value, or a status when there is none.
+/// `POST /v1/questions/{ask_id}/answer`: a value, or a status instead.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AnswerQuestion {
-    /// The answer, fitting the question's schema; null is an answer too.
+    /// The answer, which must match the question's schema. Null is an answer too.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub value: Option<Value>,
-    /// `declined`, `cancelled` or `off_script`.
+    /// Why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<NoAnswer>,
-    /// Free text that goes with `off_script`.
+    /// Text to go with `off_script`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -85,10 +84,10 @@ pub struct AnswerQuestion {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecideApproval {
-    /// `allow` or `deny`.
+    /// Whether the run may go on.
     pub decision: Decision,
-    /// How far an allowance reaches: `run`, only this run (the default), or `parent`, also later
-    /// runs of the same tool and caller within the same parent run.
+    /// What `allow` covers: only this run (`run`, the default), or also later runs of the same tool
+    /// by the same caller within the same parent run (`parent`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scope: Option<AllowScope>,
     /// Why.

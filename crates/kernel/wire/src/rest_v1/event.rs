@@ -32,7 +32,7 @@ pub enum Event {
     Approval(AskEvent),
     /// An ask was decided.
     Decided(DecidedEvent),
-    /// Something is missing in the provider's stream.
+    /// Part of the provider's stream is missing.
     Gap(GapEvent),
     /// The run is over.
     Finished(Box<FinishedEvent>),
@@ -65,15 +65,15 @@ impl ToSchema for Event {}
 /// `queued` and `started`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MarkEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// The run.
     pub run_id: RunId,
     /// When it happened.
     pub at: DateTime,
-    /// The attempt it belongs to; 0 before the first.
+    /// The attempt; 0 before the first.
     pub attempt: u32,
-    /// Of `queued`: why it has to wait for room at its provider.
+    /// With `queued`: why the run waits for room at its provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -81,7 +81,7 @@ pub struct MarkEvent {
 /// `attempt`: a retry begins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// The run.
     pub run_id: RunId,
@@ -89,22 +89,22 @@ pub struct AttemptEvent {
     pub at: DateTime,
     /// The new attempt's number.
     pub attempt: u32,
-    /// The error code that ended the attempt before it.
+    /// The error code that ended the previous attempt.
     pub reason: String,
-    /// Whether the attempt before it acted: `no`, `maybe` or `yes`.
+    /// Whether the previous attempt acted.
     pub executed: Executed,
 }
 
 /// `log`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LogEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// The run.
     pub run_id: RunId,
     /// When it happened.
     pub at: DateTime,
-    /// `debug`, `info`, `warn` or `error`.
+    /// How severe it is.
     pub level: Level,
     /// The line.
     pub text: String,
@@ -113,7 +113,7 @@ pub struct LogEvent {
 /// `text`: a delta on a channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TextEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// The run.
     pub run_id: RunId,
@@ -128,13 +128,13 @@ pub struct TextEvent {
 /// `partial`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PartialEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// The run.
     pub run_id: RunId,
     /// When it happened.
     pub at: DateTime,
-    /// The output it will become part of.
+    /// The output it is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// The value so far.
@@ -144,7 +144,7 @@ pub struct PartialEvent {
 /// `progress`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ProgressEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// The run.
     pub run_id: RunId,
@@ -152,7 +152,7 @@ pub struct ProgressEvent {
     pub at: DateTime,
     /// What the run is doing.
     pub phase: String,
-    /// How much of it is done, 0 to 1.
+    /// How far it is, from 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraction: Option<f64>,
 }
@@ -160,7 +160,7 @@ pub struct ProgressEvent {
 /// `question` and `approval`: the ask as the inbox shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AskEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// When it happened.
     pub at: DateTime,
@@ -172,7 +172,7 @@ pub struct AskEvent {
 /// `decided`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DecidedEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// The run.
     pub run_id: RunId,
@@ -180,16 +180,16 @@ pub struct DecidedEvent {
     pub at: DateTime,
     /// The ask.
     pub ask_id: AskId,
-    /// `allow`, `deny`, `answered`, `declined`, `cancelled`, `off_script`, `expired` or `withdrawn`.
+    /// How the ask ended.
     pub decision: AskOutcome,
     /// Who decided.
     pub by: String,
 }
 
-/// `gap`: the provider's stream has a hole.
+/// `gap`: part of the provider's stream is missing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GapEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// The run.
     pub run_id: RunId,
@@ -204,7 +204,7 @@ pub struct GapEvent {
 /// `finished`: the run as `GET` shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FinishedEvent {
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     pub seq: u64,
     /// When it happened.
     pub at: DateTime,
@@ -233,7 +233,7 @@ impl Event {
         }
     }
 
-    /// The event's place in the run's stream.
+    /// The event's number in the run's stream.
     #[must_use]
     pub fn seq(&self) -> u64 {
         match self {

@@ -4,43 +4,43 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wharf_vocab::{DateTime, Direction, RunId, WorldId};
 
-/// One writing or reading of a file.
+/// One write or read of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Artifact {
     /// The world.
     pub world: WorldId,
-    /// The file's path within the world; local files of a run lie below `/@run/`.
+    /// The file's path in the world; local files of a run are below `/@run/`.
     pub path: String,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Their BLAKE3 hash, if it is known.
+    /// Its BLAKE3 hash, if known.
     pub b3: Option<String>,
-    /// What kind of data it is.
+    /// Its media type.
     pub media_type: String,
-    /// The run that wrote or read it; null if somebody put it there.
+    /// The run that wrote or read it; null if it was uploaded.
     pub run_id: Option<RunId>,
     /// The name of the run's input or output.
     pub key: Option<String>,
-    /// `out` if it was written, `in` if it was read.
+    /// Whether it was written or read.
     pub direction: Direction,
     /// When; absent in a run's own list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<DateTime>,
-    /// When what was written was replaced or removed, if it was.
+    /// When the file was replaced or removed, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_at: Option<DateTime>,
 }
 
-/// `GET /v1/worlds/{w}/trace?path=`: where a file comes from and where it went.
+/// `GET /v1/worlds/{w}/trace?path=`: which runs wrote and read a file, and what it was made from and into.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trace {
     /// The world.
     pub world: WorldId,
     /// The file.
     pub path: String,
-    /// Every writing of it, oldest first.
+    /// Every write, oldest first.
     pub written: Vec<Artifact>,
-    /// Every reading of it by a run, oldest first.
+    /// Every read by a run, oldest first.
     pub read: Vec<Artifact>,
     /// For each run that wrote it, the files that run read.
     pub made_from: Vec<TraceStep>,
@@ -50,7 +50,7 @@ pub struct Trace {
     pub cut: bool,
 }
 
-/// A run on the way of a file.
+/// A run that read or wrote a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TraceStep {
     /// The run.
@@ -59,28 +59,28 @@ pub struct TraceStep {
     pub files: Vec<Artifact>,
 }
 
-/// `GET /v1/worlds/{w}/usage`: how much a world holds.
+/// `GET /v1/worlds/{w}/usage`: how much a world stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
     /// The world.
     pub world: WorldId,
-    /// Files that are there now, local ones of runs included.
+    /// The number of files, including local files of runs.
     pub files: u64,
-    /// How many bytes they have together.
+    /// Their total size in bytes.
     pub bytes: u64,
     /// How many of the files are local to a run.
     pub local_files: u64,
-    /// How many bytes those have together.
+    /// The total size of those, in bytes.
     pub local_bytes: u64,
 }
 
-/// `POST /v1/worlds/{w}/uploads`: begins an upload in parts.
+/// `POST /v1/worlds/{w}/uploads`: starts an upload in parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BeginUpload {
-    /// The file it becomes.
+    /// The path the file will have.
     pub path: String,
-    /// What kind of data it is; the file's name says when absent.
+    /// Its media type; guessed from the file name when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
 }
@@ -92,78 +92,78 @@ pub struct Upload {
     pub upload_id: String,
     /// The world.
     pub world: WorldId,
-    /// The file it becomes.
+    /// The path the file will have.
     pub path: String,
-    /// All parts but the last have at least this many bytes.
+    /// The least size of every part but the last, in bytes.
     pub part_bytes_min: u64,
-    /// The parts that have arrived, by number.
+    /// The uploaded parts, by number.
     pub parts: Vec<UploadPart>,
 }
 
-/// A part that has arrived.
+/// A part that has been uploaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UploadPart {
     /// Its number, from 1.
     pub part: u32,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
-/// `POST /v1/worlds/{w}/uploads/{id}/complete?path=`: makes a file of the parts.
+/// `POST /v1/worlds/{w}/uploads/{id}/complete?path=`: makes a file from the parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompleteUpload {
-    /// The BLAKE3 hash of the whole file; another one is refused.
+    /// The BLAKE3 hash of the whole file. A file with another hash is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b3: Option<String>,
-    /// How many bytes the whole file has; another number is refused.
+    /// The size of the whole file in bytes. A file of another size is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// What kind of data it is; the file's name says when absent.
+    /// Its media type; guessed from the file name when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
 }
 
-/// `POST /v1/worlds/{w}/collect`: what was cleared away, or would be.
+/// `POST /v1/worlds/{w}/collect`: what was removed, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Collected {
     /// The world.
     pub world: WorldId,
-    /// Whether nothing was removed, because only that was asked for.
+    /// Whether this is only a report and nothing was removed.
     pub dry: bool,
-    /// Files that nobody had used for as long as the world keeps them.
+    /// Files unused for longer than the world keeps them.
     pub files: u64,
     /// Leftovers of runs and uploads.
     pub leftovers: u64,
-    /// How many bytes all that had.
+    /// The total size of all of these, in bytes.
     pub bytes: u64,
-    /// Files that are old enough to go, but used by a run under way.
+    /// Files old enough to be removed, but used by a run in progress.
     pub in_use: u64,
-    /// Objects in the store that are on no record and too young to go.
+    /// Objects in the store without a record that are too recent to be removed.
     #[serde(default)]
     pub unrecorded: u64,
 }
 
-/// What the core measured of a run, beside what its provider says that it cost.
+/// What the core measured, and what the provider says the run cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Receipt {
     /// What the provider reported.
     pub cost_micro: u64,
-    /// How long its attempts and waits took, from the first attempt to the end.
+    /// The time from the first attempt to the end, waits included.
     pub wall_ms: u64,
-    /// Processor time, where it is known.
+    /// Processor time, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ms: Option<u64>,
-    /// Bytes of files that it was given.
+    /// The size of the files it was given, in bytes.
     pub bytes_in: u64,
-    /// Bytes of files that it wrote.
+    /// The size of the files it wrote, in bytes.
     pub bytes_out: u64,
-    /// Whether more was reported than was held.
+    /// Whether more was reported than was set aside.
     pub over_hold: bool,
-    /// Whether the provider of an attempt never gave a last account of what it cost.
+    /// Whether the provider of an attempt never reported its final cost.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incomplete: bool,
-    /// Whether a report said more than is taken from one, and was cut down.
+    /// Whether a report exceeded the largest accepted amount and was cut to it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub capped: bool,
 }

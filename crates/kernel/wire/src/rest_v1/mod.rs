@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 use wharf_vocab::{
-    DateTime, Durability, Mode, Object, RunId, RunStatus, SeatId, Severity, ToolId, Verdict,
+    DateTime, Durability, Fault, Mode, Object, RunId, RunStatus, SeatId, Severity, ToolId, Verdict,
     WaitKind, WorldId,
 };
 
@@ -53,31 +53,31 @@ pub struct CreateRun {
     /// The world the run belongs to; `default` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub world: Option<WorldId>,
-    /// `real` or `mock`; `real` when absent.
+    /// Whether to act or to pretend; `real` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// An id of the caller's own for the run.
+    /// An id for the run, chosen by the caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// The run whose local files this one may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
-    /// The same key with the same request gives the same run.
+    /// Repeating a request with the same key returns the same run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
     /// How long one attempt may run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// The caller's own id for what this run is part of.
+    /// An id, chosen by the caller, for what this run is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// The most the run and its children may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_micro: Option<u64>,
-    /// `journal` or `memory`; the tool's own default when absent.
+    /// Whether the run is stored; the tool's default when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
-    /// What surrounds the call, for providers that ask for it.
+    /// Where the caller works, for providers that ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<RunContext>,
     /// Seats of operators that have a say in the run.
@@ -89,18 +89,18 @@ pub struct CreateRun {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunOperator {
-    /// The seat that must let the run pass, unless a rule asks somebody else anyway.
+    /// The seat that must allow the run, unless a rule asks someone else anyway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gate: Option<SeatId>,
     /// The seat that is asked when a worker fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senior: Option<SeatId>,
-    /// How long the gating seat is waited for before others may decide; 5 minutes when absent.
+    /// How long to wait for the gating seat before others may decide; 5 minutes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
 
-/// What surrounds a call. It tells a provider where its caller stands, and permits nothing.
+/// Where the caller works. It informs the provider and grants no rights.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunContext {
@@ -121,7 +121,7 @@ pub struct RunContext {
 pub struct RunAccepted {
     /// The run's id.
     pub run_id: RunId,
-    /// Where the run stands.
+    /// The status of the run.
     pub status: RunStatus,
 }
 
@@ -134,23 +134,23 @@ pub struct Run {
     pub tool: ToolId,
     /// The world.
     pub world: WorldId,
-    /// `real` or `mock`.
+    /// Whether it acts or pretends.
     pub mode: Mode,
-    /// `journal` or `memory`.
+    /// Whether it is stored.
     pub durability: Durability,
-    /// Where the run stands.
+    /// The status of the run.
     pub status: RunStatus,
     /// How many attempts have been made; 0 before the first.
     pub attempt: u32,
     /// What the run has cost so far.
     pub cost_micro: u64,
-    /// What it would have cost, if it only pretended; lists leave it out.
+    /// What a mock run would have cost; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub would_cost_micro: Option<u64>,
-    /// What is set aside for each attempt; lists leave it out.
+    /// What is set aside for each attempt; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_micro: Option<u64>,
-    /// What is set aside now, for the attempt under way; lists leave it out.
+    /// What is set aside for the current attempt; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_micro: Option<u64>,
     /// When it was accepted.
@@ -161,22 +161,22 @@ pub struct Run {
     /// When it ended.
     #[serde(default)]
     pub ended_at: Option<DateTime>,
-    /// Its outputs; empty until it has succeeded. Lists leave it out.
+    /// Its outputs; empty until it has succeeded. Not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub outputs: Option<Object>,
-    /// Its inputs; files as `world://` addresses, others without what lets somebody in. Lists
-    /// leave it out.
+    /// Its inputs; files as `world://` addresses, other addresses without credentials. Not in
+    /// lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub inputs: Option<Object>,
-    /// Files it read and wrote; what it wrote is there once it has succeeded. Lists leave it out.
+    /// The files it read and, once it has succeeded, those it wrote. Not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Vec<Artifact>>,
     /// The run whose local files it may read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<RunId>,
-    /// What the core measured, once it is over; lists leave it out.
+    /// What the core measured, once the run has ended; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receipt: Option<Receipt>,
     /// Why it did not succeed.
@@ -185,10 +185,10 @@ pub struct Run {
     /// The oldest ask it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask: Option<Ask>,
-    /// What it waits for while it is `queued`; lists leave it out.
+    /// What it waits for while it is `queued`; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<WaitingFor>,
-    /// The caller's own id for what this run is part of.
+    /// An id, chosen by the caller, for what this run is part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<String>,
     /// The run that started this one, `world/run_id`.
@@ -199,9 +199,9 @@ pub struct Run {
 /// What a run waits for while it is `queued`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WaitingFor {
-    /// `room` at its provider, its `provider` itself, or a `retry`.
+    /// Room at its provider, its provider itself, or its next attempt.
     pub kind: WaitKind,
-    /// Why, as people read it.
+    /// Why, for people.
     pub message: String,
     /// Since when, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -222,23 +222,23 @@ pub struct CancelRun {
 /// One record of the audit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditRecord {
-    /// The record's place in the whole audit.
+    /// The record's number in the whole audit.
     pub id: u64,
     /// The chain the record belongs to.
     pub shard: u8,
-    /// The record's place in its chain.
+    /// The record's number in its chain.
     pub n: u64,
     /// When it happened.
     pub at: DateTime,
     /// What happened, such as `tool.call_completed`.
     pub event: String,
-    /// How much it matters: `info`, `warn`, `error` or `security`.
+    /// How severe it is.
     pub severity: Severity,
     /// Who did it.
     pub actor: String,
     /// What it was done to.
     pub subject: String,
-    /// Ids and facts, never payloads.
+    /// Ids and facts, never the contents of runs or files.
     #[schema(value_type = Object)]
     pub facts: Object,
 }
@@ -248,7 +248,7 @@ pub struct AuditRecord {
 pub struct Page<T> {
     /// The page's items.
     pub items: Vec<T>,
-    /// Where the next page begins; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
 }
 
@@ -262,9 +262,9 @@ pub struct ErrorBody {
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorInfo {
-    /// For programs; each code has a page.
+    /// A stable code for programs; each has a page in the documentation.
     pub code: String,
-    /// For people.
+    /// A sentence for people.
     pub message: String,
     /// Whether the same request may succeed later.
     pub retryable: bool,
@@ -274,57 +274,67 @@ pub struct ErrorInfo {
     pub details: Option<Object>,
 }
 
-/// `GET /v1/doctor`: what was looked at, and what was seen.
+impl From<&Fault> for ErrorInfo {
+    fn from(fault: &Fault) -> Self {
+        Self {
+            code: fault.code.as_str().to_owned(),
+            message: fault.message.clone(),
+            retryable: fault.retryable,
+            details: (!fault.details.is_empty()).then(|| fault.details.clone()),
+        }
+    }
+}
+
+/// `GET /v1/doctor`: the checks and what each found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Diagnosis {
-    /// The worst of the checks: `ok`, `warn` or `fail`.
+    /// The worst result of all checks.
     pub status: Verdict,
     /// The core's version.
     pub version: String,
-    /// What was looked at.
+    /// The checks.
     pub checks: Vec<Finding>,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Finding {
-    /// What was looked at.
+    /// What was checked.
     pub name: String,
-    /// `ok`, `warn` (it works, but somebody should look) or `fail`.
+    /// The result.
     pub verdict: Verdict,
-    /// What was seen.
+    /// What was found.
     pub text: String,
 }
 
-/// `GET /v1/costs`: sums, and all of them together.
+/// `GET /v1/costs`: sums by row, and their total.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Costs {
-    /// One row for each tool, world, agent or day. Days come in their order, all else with the
-    /// dearest first.
+    /// One row for each tool, world, agent or day. Days are in order, others by cost, highest first.
     pub items: Vec<CostItem>,
-    /// What all rows cost together.
+    /// The total of all rows.
     pub total_micro: u64,
-    /// Whether that is more than the number can say, which then is the largest there is.
+    /// Whether the total exceeds what the number can hold; it is the largest number then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub saturated: bool,
-    /// Always null: all rows come at once.
+    /// Always null: all rows are on one page.
     pub next_cursor: Option<String>,
 }
 
-/// What the runs of one tool, world, agent or day cost together.
+/// What the runs of one tool, world, agent or day have cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CostItem {
     /// The tool, world or agent, or the day in UTC as `2026-11-15`.
     pub key: String,
-    /// How many runs there are.
+    /// The number of runs.
     pub runs: u64,
     /// How many of them failed.
     pub failed: u64,
-    /// What they have cost, failed ones too.
+    /// What they have cost, including failed ones.
     pub cost_micro: u64,
-    /// How long those that are over took from their first attempt on.
+    /// The total time of those that have ended, from their first attempts.
     pub wall_ms: u64,
-    /// Whether they cost more than the number can say, which then is the largest there is.
+    /// Whether the cost exceeds what the number can hold; it is the largest number then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub saturated: bool,
 }

@@ -4,31 +4,31 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wharf_vocab::{DateTime, GrantId, SeatId, SecretName, TokenState, Verb, WorldId};
 
-/// `POST /v1/tokens`. A token gives no more than the one it is made with.
+/// `POST /v1/tokens`. A token has no more rights than the one it is created with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateToken {
     /// What it is for, in its maker's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What may be done with it: `run`, `read`, `answer`, `approve`, `operate`, `admin`.
+    /// What it permits.
     pub verbs: Vec<Verb>,
-    /// In which worlds; in all when absent.
+    /// The worlds it covers; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worlds: Option<Vec<WorldId>>,
-    /// With which tools, as patterns such as `llm/*`; with all when absent.
+    /// The tools it covers, as patterns such as `llm/*`; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// How long it is good; for ever when neither this nor `expires_at` is there.
+    /// How long it is valid; without limit when neither this nor `expires_at` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Until when it is good.
+    /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime>,
-    /// The most its runs may cost; it must name exactly one world then.
+    /// The most its runs may cost. Such a token must name exactly one world.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_micro: Option<u64>,
-    /// Whether its bearer is a person, who may decide what is left to people.
+    /// Whether it belongs to a person, who may decide what is reserved for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person: Option<bool>,
 }
@@ -36,33 +36,33 @@ pub struct CreateToken {
 /// A token as lists show it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Token {
-    /// The grant it carries.
+    /// Its id.
     pub token_id: GrantId,
-    /// The token itself; only in the answer that makes it.
+    /// The token itself; only in the response that creates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// What it is for.
     pub label: String,
-    /// `active`, `expired` or `revoked`.
+    /// Whether it is still valid.
     pub state: TokenState,
-    /// What may be done with it.
+    /// What it permits.
     pub verbs: Vec<Verb>,
-    /// In which worlds; in all when absent.
+    /// The worlds it covers; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worlds: Option<Vec<WorldId>>,
-    /// With which tools; with all when absent.
+    /// The tools it covers; all when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// Whether its bearer is a person.
+    /// Whether it belongs to a person.
     pub person: bool,
     /// The most its runs may cost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_micro: Option<u64>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: DateTime,
-    /// The grant it was made with.
+    /// The token it was created with.
     pub created_by: GrantId,
-    /// Until when it is good.
+    /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime>,
     /// When it was revoked.
@@ -81,27 +81,27 @@ impl std::fmt::Debug for Token {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RotateKeys {
-    /// Whether the older keys are thrown away; then every token there is becomes worthless.
+    /// Whether to drop the older keys, which invalidates every existing token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop_old: Option<bool>,
 }
 
-/// The keys that tokens are sealed with, by name only.
+/// The keys that sign tokens, by name only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Keys {
-    /// The name of the key that seals from now on.
+    /// The name of the key that signs new tokens.
     pub current: String,
-    /// The names of all keys that are good.
+    /// The names of all valid keys.
     pub keys: Vec<String>,
 }
 
-/// `POST /v1/tickets`; the body may be empty. A ticket gives no more than the token it is made
-/// with.
+/// `POST /v1/tickets`; the body may be empty. A ticket has no more rights than the token it is
+/// created with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CreateTicket {
-    /// The origin of the pages that may use it, such as `http://localhost:5173`; the request's own
-    /// when absent. A ticket for no origin is of no use to a page.
+    /// The origin of the pages that may use it, such as `http://localhost:5173`; the origin of this
+    /// request when absent. Pages cannot use a ticket without an origin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
     /// Only these verbs of the token.
@@ -110,20 +110,20 @@ pub struct CreateTicket {
     /// Only these worlds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worlds: Option<Vec<WorldId>>,
-    /// Only tools that one of these patterns fits.
+    /// Only tools that match one of these patterns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The seat of an operator whose socket it opens; the request carries the seat's token then.
+    /// The operator's seat whose socket it opens. The request must carry the seat's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seat: Option<SeatId>,
 }
 
-/// A ticket, which is shown this once.
+/// A ticket, which is shown only once.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ticket {
-    /// What stands behind `?ticket=` in an address.
+    /// The value for `?ticket=` in a URL.
     pub ticket: String,
-    /// Until when it is good.
+    /// When it expires.
     pub expires_at: DateTime,
 }
 
@@ -133,7 +133,7 @@ impl std::fmt::Debug for Ticket {
     }
 }
 
-/// A secret as `GET /v1/secrets` lists it.
+/// The name of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Secret {
     /// Its name.

@@ -27,43 +27,43 @@ pub struct Tool {
     pub side_effects: bool,
     /// Whether each run needs an approval.
     pub requires_directive: bool,
-    /// Whether it can pretend, with `mode` `mock`.
+    /// Whether it supports mock runs.
     #[serde(default)]
     pub mock: bool,
-    /// What its provider says that it can do, such as `streaming`.
+    /// Capabilities its provider declares, such as `streaming`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capabilities: Vec<String>,
     /// Groups for display.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// `available`, `starting`, `unavailable`, `disabled` or `quarantined`.
+    /// Whether it can be called.
     pub state: ToolState,
     /// Why it is in that state, when there is something to say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state_reason: Option<String>,
-    /// Its server, when it has one of its own and is shown alone.
+    /// Its server, if it has one of its own; not in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Box<ToolServer>>,
 }
 
-/// `GET /v1/tools/{provider}/{name}/diff`: what was taken on, and what is offered now.
+/// `GET /v1/tools/{provider}/{name}/diff`: the approved definition and the one offered now.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolDiff {
     /// `provider/name`.
     pub tool_id: ToolId,
-    /// Whether the two differ; then the tool may not be called until it is approved again.
+    /// Whether the two differ. If so, the tool may not be called until it is approved again.
     pub changed: bool,
     /// The parts that differ, such as `description` or `input_schema`.
     pub changes: Vec<String>,
-    /// The definition that was taken on.
+    /// The approved definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<ToolDefinition>,
-    /// The definition that is offered.
+    /// The offered definition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<ToolDefinition>,
 }
 
-/// A tool's definition with all that an approval is for.
+/// A tool's definition: everything an approval covers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ToolDefinition {
     /// Hash of the whole definition.
@@ -78,13 +78,13 @@ pub struct ToolDefinition {
     pub side_effects: Option<bool>,
     /// Whether each run needs an approval.
     pub requires_directive: bool,
-    /// Whether it can pretend.
+    /// Whether it supports mock runs.
     pub mock: bool,
-    /// Whether its provider keeps idempotency keys.
+    /// Whether its provider honours idempotency keys.
     pub idempotency: bool,
     /// Longest running time of an attempt.
     pub timeout_ms: Option<u64>,
-    /// The most an attempt costs, as far as its author knows.
+    /// The most an attempt costs, according to its author.
     pub max_cost_micro: Option<u64>,
     /// Whether it is declared free.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -10,30 +10,29 @@ use wharf_vocab::{DateTime, Publish, UnknownCost, WorldId};
 pub struct World {
     /// The world's id.
     pub world: WorldId,
-    /// When it was made.
+    /// When it was created.
     pub created_at: DateTime,
     /// The most its runs may cost; absent means no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_micro: Option<u64>,
-    /// What is set aside for runs under way.
+    /// What is set aside for runs in progress.
     pub held_micro: u64,
     /// What its runs have cost.
     pub spent_micro: u64,
-    /// By how much more was spent and set aside than the limit allows; absent while it is not.
+    /// How far the amounts spent and set aside exceed the limit; absent if they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_micro: Option<u64>,
     /// The least that is set aside for an attempt, unless its tool is free.
     pub default_hold_micro: u64,
-    /// What is booked for an attempt whose provider never gave a last account of its cost:
-    /// `reported` or `held`.
+    /// What is booked for an attempt whose provider never reported its final cost.
     #[serde(default)]
     pub unknown_cost: UnknownCost,
-    /// When outputs of its runs can be seen: `direct` or `staged`.
+    /// When the outputs of its runs become visible.
     pub publish: Publish,
-    /// Days after which a file that nobody has used goes; absent means never.
+    /// Days after which an unused file is removed; absent means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u32>,
-    /// Rules about approvals that come before those for all worlds.
+    /// Rules about approvals, applied before those for all worlds.
     #[serde(default)]
     pub policy: Vec<PolicyRule>,
 }
@@ -42,7 +41,7 @@ pub struct World {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
-    /// The tools it speaks of, such as `acme/*`.
+    /// The tools it applies to, such as `acme/*`.
     pub tool: String,
     /// `always`, `first-use` or `cost>N` with N in micro-dollars; `always` when absent.
     #[serde(default = "always")]
@@ -52,7 +51,7 @@ pub struct PolicyRule {
     /// Who may give it: `person`, `any` or a seat; `person` when absent.
     #[serde(default = "person")]
     pub audience: String,
-    /// How long a seat is waited for before a person is asked; five minutes when absent.
+    /// How long to wait for a seat before asking a person; five minutes when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience_ms: Option<u64>,
 }
@@ -77,22 +76,21 @@ pub struct CreateWorld {
     /// The least that is set aside for an attempt, unless its tool is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
-    /// When outputs of its runs can be seen: `direct` or `staged`; `direct` when absent.
+    /// When the outputs of its runs become visible; `direct` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publish: Option<Publish>,
-    /// Days after which a file that nobody has used goes; absent means never.
+    /// Days after which an unused file is removed; absent means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<u32>,
-    /// Rules about approvals that come before those for all worlds.
+    /// Rules about approvals, applied before those for all worlds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<PolicyRule>,
-    /// What is booked when nobody knows what an attempt cost: `reported` or `held`; `reported`
-    /// when absent.
+    /// What is booked when the cost of an attempt is unknown; `reported` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown_cost: Option<UnknownCost>,
 }
 
-/// `PATCH /v1/worlds/{w}`: changes what is named and leaves the rest. Null takes a limit away.
+/// `PATCH /v1/worlds/{w}`: changes the named settings. Null removes a limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetWorld {
@@ -102,16 +100,16 @@ pub struct SetWorld {
     /// The least that is set aside for an attempt, unless its tool is free.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub default_hold_micro: Option<u64>,
-    /// When outputs of its runs can be seen: `direct` or `staged`.
+    /// When the outputs of its runs become visible.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub publish: Option<Publish>,
-    /// Days after which a file that nobody has used goes; null for never.
+    /// Days after which an unused file is removed; null for never.
     #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     pub retention_days: Option<Option<u32>>,
-    /// All rules about approvals, in the place of those there were.
+    /// All rules about approvals, replacing the present ones.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub policy: Option<Vec<PolicyRule>>,
-    /// What is booked when nobody knows what an attempt cost: `reported` or `held`.
+    /// What is booked when the cost of an attempt is unknown.
     #[serde(default, deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     pub unknown_cost: Option<UnknownCost>,
 }
@@ -120,9 +118,9 @@ pub struct SetWorld {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CorrectWorld {
-    /// What is added to what was spent, in micro-dollars; less than 0 to take away.
+    /// The amount to add to what was spent, in micro-dollars; negative to subtract.
     pub by_micro: i64,
-    /// Why, for whoever reads the audit.
+    /// Why, for readers of the audit.
     pub reason: String,
 }
 
@@ -140,7 +138,8 @@ fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     Option::<T>::deserialize(value).map(Some)
 }
 
-/// `PUT /v1/worlds/{w}/budget`: replaces the limit; what is absent means "no limit" and "hold 0".
+/// `PUT /v1/worlds/{w}/budget`: replaces the budget. An absent field means no limit, or nothing set
+/// aside.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetBudget {

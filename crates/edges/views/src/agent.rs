@@ -1,17 +1,18 @@
-//! Agents as peers read of them.
+//! Agents, and the lines of their logs.
 
 use std::collections::BTreeMap;
 
 use wharf_domain::permission::Permission;
 use wharf_domain::provider::{Approval, ProviderLimits, Wish, Wished};
 use wharf_domain::{Manifest, ProviderKind};
-use wharf_engine::launcher::Achieved;
+use wharf_engine::launcher::{Achieved, LogLine, LogSource};
 use wharf_engine::providers::{Found, ProviderHealth, ProviderView, Scan};
 use wharf_vocab::{DateTime, Keeping, SandboxLevel};
 use wharf_wire::rest_v1 as wire;
 
 /// An agent and how it fares.
-pub(crate) fn agent(view: &ProviderView) -> wire::Agent {
+#[must_use]
+pub fn agent(view: &ProviderView) -> wire::Agent {
     let agent = &view.provider;
     let manifest = &agent.manifest;
     let same = |approval: &&Approval| approval.manifest_hash == agent.manifest_hash;
@@ -69,7 +70,8 @@ fn health(health: &ProviderHealth) -> wire::AgentHealth {
 }
 
 /// What a scan found, and how agents fare that are known already.
-pub(crate) fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAgents {
+#[must_use]
+pub fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAgents {
     let each = |found: &Found| {
         let folder = found.folder.display().to_string();
         match &found.manifest {
@@ -94,7 +96,7 @@ pub(crate) fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAg
                 description: None,
                 permissions: Vec::new(),
                 state: None,
-                error: Some(wharf_web::answer::error(fault)),
+                error: Some(fault.into()),
             },
         }
     };
@@ -103,7 +105,7 @@ pub(crate) fn found_agents(scan: &Scan, known: &[ProviderView]) -> wire::FoundAg
 }
 
 /// What a manifest asks for, and what of it was given.
-pub(super) fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::AgentPermission> {
+pub(crate) fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::AgentPermission> {
     let each = |asked: &String| {
         let wide = Permission::parse(asked).ok();
         let within = |text: &&String| {
@@ -123,7 +125,7 @@ pub(super) fn permissions(manifest: &Manifest, given: &[String]) -> Vec<wire::Ag
 }
 
 /// What a manifest asks for beyond what is usual, in words for people.
-pub(super) fn wish(wish: &Wish) -> wire::AgentWish {
+pub(crate) fn wish(wish: &Wish) -> wire::AgentWish {
     let (what, asked, usual, meaning) = match &wish.what {
         Wished::Sandbox { asked, usual } => {
             let meaning = match asked {
@@ -165,11 +167,11 @@ fn meaning(text: &str) -> String {
 }
 
 /// How limits are kept, in words.
-pub(super) fn limits_kept(fence: &Achieved) -> BTreeMap<String, Keeping> {
+pub(crate) fn limits_kept(fence: &Achieved) -> BTreeMap<String, Keeping> {
     fence.limits.iter().map(|(name, how)| ((*name).to_owned(), *how)).collect()
 }
 
-pub(super) fn to_limits(limits: &ProviderLimits) -> wire::AgentLimits {
+pub(crate) fn to_limits(limits: &ProviderLimits) -> wire::AgentLimits {
     let usage = &limits.usage;
     wire::AgentLimits {
         calls_max: limits.calls_max,
@@ -185,4 +187,15 @@ pub(super) fn to_limits(limits: &ProviderLimits) -> wire::AgentLimits {
         open_files: usage.open_files,
         disk_bytes: usage.disk_bytes,
     }
+}
+
+/// A line of an agent's log.
+#[must_use]
+pub fn log_line(line: &LogLine) -> wire::AgentLogLine {
+    let source = match line.source {
+        LogSource::Stdout => wharf_vocab::LogSource::Stdout,
+        LogSource::Stderr => wharf_vocab::LogSource::Stderr,
+        LogSource::Launcher => wharf_vocab::LogSource::Launcher,
+    };
+    wire::AgentLogLine { at: DateTime(line.at), source, text: line.text.as_ref().to_owned() }
 }

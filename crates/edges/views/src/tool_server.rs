@@ -1,4 +1,4 @@
-//! Tool servers as peers read of them, and what they mean for their tools.
+//! Tool servers, and what they mean for their tools.
 
 use wharf_domain::provider::{Approval, Serving};
 use wharf_engine::CatalogTool;
@@ -6,12 +6,13 @@ use wharf_engine::providers::{ProviderState, ProviderView};
 use wharf_vocab::{DateTime, SandboxLevel, ServerKind, ToolState};
 use wharf_wire::rest_v1 as wire;
 
-use super::agents::{limits_kept, permissions, to_limits, wish};
-use super::{tool, tool_of};
+use crate::agent::{limits_kept, permissions, to_limits, wish};
+use crate::tool::{tool, tool_of};
 
 /// A tool with a server of its own: as the catalog has it, if it is there, but in the state that
 /// its server gives it. `None` if it is no tool server.
-pub(crate) fn served_tool(view: &ProviderView, known: Option<&CatalogTool>) -> Option<wire::Tool> {
+#[must_use]
+pub fn served_tool(view: &ProviderView, known: Option<&CatalogTool>) -> Option<wire::Tool> {
     let server = view.provider.manifest.tool_server()?;
     let mut shown = known.map_or_else(|| tool_of(&server.tool), tool);
     let quarantined = known.is_some_and(|known| known.quarantine.is_some());
@@ -46,7 +47,8 @@ fn state(view: &ProviderView, is_known: bool) -> Option<(ToolState, Option<Strin
 }
 
 /// A tool server and how it fares. `None` if it is none.
-pub(crate) fn tool_server(view: &ProviderView) -> Option<wire::ToolServer> {
+#[must_use]
+pub fn tool_server(view: &ProviderView) -> Option<wire::ToolServer> {
     let agent = &view.provider;
     let manifest = &agent.manifest;
     let server = manifest.tool_server()?;

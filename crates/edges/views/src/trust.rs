@@ -1,4 +1,4 @@
-//! Tokens and secrets as peers read of them.
+//! Tokens and secrets.
 
 use wharf_domain::Grant;
 use wharf_engine::vault::KeptSecret;
@@ -6,7 +6,8 @@ use wharf_vocab::{DateTime, Timestamp, TokenState};
 use wharf_wire::rest_v1 as wire;
 
 /// A token without its text, as it stands at this moment.
-pub(crate) fn token(grant: &Grant, now: Timestamp) -> wire::Token {
+#[must_use]
+pub fn token(grant: &Grant, now: Timestamp) -> wire::Token {
     let rights = &grant.rights;
     let state = match (grant.revoked_at, rights.until) {
         (Some(_), _) => TokenState::Revoked,
@@ -34,6 +35,7 @@ pub(crate) fn token(grant: &Grant, now: Timestamp) -> wire::Token {
 }
 
 /// A secret's name.
-pub(crate) fn secret(kept: &KeptSecret) -> wire::Secret {
+#[must_use]
+pub fn secret(kept: &KeptSecret) -> wire::Secret {
     wire::Secret { name: kept.name.clone(), set_at: DateTime(kept.set_at) }
 }

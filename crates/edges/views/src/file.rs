@@ -1,14 +1,15 @@
-//! Files of worlds as peers read of them, and what a run did with them.
+//! Files of worlds.
 
-use wharf_domain::scope::{Bound, WorldPath};
-use wharf_domain::{Artifact, Run};
+use wharf_domain::Artifact;
+use wharf_domain::scope::WorldPath;
 use wharf_engine::{Collected, FileRecord, Trace, UploadView, Usage};
 use wharf_vocab::limits::UPLOAD_PART_BYTES_MIN;
-use wharf_vocab::{DateTime, Direction, RunId, WorldId};
+use wharf_vocab::{DateTime, RunId, WorldId};
 use wharf_wire::rest_v1 as wire;
 
 /// A record of the index of files.
-pub(crate) fn file(record: &FileRecord) -> wire::Artifact {
+#[must_use]
+pub fn file(record: &FileRecord) -> wire::Artifact {
     wire::Artifact {
         at: Some(DateTime(record.at)),
         gone_at: record.gone_at.map(DateTime),
@@ -17,7 +18,7 @@ pub(crate) fn file(record: &FileRecord) -> wire::Artifact {
 }
 
 /// A file as the run that wrote it has it.
-fn artifact(artifact: &Artifact) -> wire::Artifact {
+pub(crate) fn artifact(artifact: &Artifact) -> wire::Artifact {
     wire::Artifact {
         world: artifact.world.clone(),
         path: artifact.path.to_string(),
@@ -32,42 +33,9 @@ fn artifact(artifact: &Artifact) -> wire::Artifact {
     }
 }
 
-/// Files that a run reads and has written.
-pub(super) fn of_run(run: &Run) -> Vec<wire::Artifact> {
-    let reads = run.spec.bindings.reads.iter().filter_map(|(key, bound)| match bound {
-        Bound::Object(object) => Some(wire::Artifact {
-            world: run.key.world.clone(),
-            path: object.path.to_string(),
-            bytes: object.bytes,
-            b3: object.b3.as_ref().map(ToString::to_string),
-            media_type: object.media_type.clone(),
-            run_id: Some(run.key.run.clone()),
-            key: Some(key.clone()),
-            direction: Direction::In,
-            at: None,
-            gone_at: None,
-        }),
-        Bound::Uri => None,
-    });
-    reads.chain(run.artifacts.iter().map(artifact)).collect()
-}
-
-/// What the core measured of a run that is over.
-pub(super) fn receipt(run: &Run) -> Option<wire::Receipt> {
-    Some(wire::Receipt {
-        cost_micro: run.cost_micro,
-        wall_ms: run.wall_ms()?,
-        cpu_ms: run.metered.cpu_ms,
-        bytes_in: run.metered.bytes_in,
-        bytes_out: run.metered.bytes_out,
-        over_hold: run.is_over_hold(),
-        incomplete: run.is_incomplete(),
-        capped: run.capped,
-    })
-}
-
 /// Where a file comes from and where it went.
-pub(crate) fn trace(world: &WorldId, path: &WorldPath, trace: &Trace) -> wire::Trace {
+#[must_use]
+pub fn trace(world: &WorldId, path: &WorldPath, trace: &Trace) -> wire::Trace {
     let files = |records: &[FileRecord]| records.iter().map(file).collect();
     let steps = |steps: &[(RunId, Vec<FileRecord>)]| {
         let step = |(run, records): &(RunId, Vec<FileRecord>)| wire::TraceStep {
@@ -88,7 +56,8 @@ pub(crate) fn trace(world: &WorldId, path: &WorldPath, trace: &Trace) -> wire::T
 }
 
 /// How much a world holds.
-pub(crate) fn usage(world: &WorldId, usage: Usage) -> wire::Usage {
+#[must_use]
+pub fn usage(world: &WorldId, usage: Usage) -> wire::Usage {
     wire::Usage {
         world: world.clone(),
         files: usage.files,
@@ -99,7 +68,8 @@ pub(crate) fn usage(world: &WorldId, usage: Usage) -> wire::Usage {
 }
 
 /// An upload in parts.
-pub(crate) fn upload(world: &WorldId, upload: &UploadView) -> wire::Upload {
+#[must_use]
+pub fn upload(world: &WorldId, upload: &UploadView) -> wire::Upload {
     wire::Upload {
         upload_id: upload.id.clone(),
         world: world.clone(),
@@ -110,12 +80,14 @@ pub(crate) fn upload(world: &WorldId, upload: &UploadView) -> wire::Upload {
 }
 
 /// A part that has arrived.
-pub(crate) fn upload_part(part: &wharf_engine::UploadPart) -> wire::UploadPart {
+#[must_use]
+pub fn upload_part(part: &wharf_engine::UploadPart) -> wire::UploadPart {
     wire::UploadPart { part: part.number, bytes: part.bytes }
 }
 
 /// What was cleared away.
-pub(crate) fn collected(world: &WorldId, dry: bool, collected: Collected) -> wire::Collected {
+#[must_use]
+pub fn collected(world: &WorldId, dry: bool, collected: Collected) -> wire::Collected {
     wire::Collected {
         world: world.clone(),
         dry,

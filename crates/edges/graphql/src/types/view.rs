@@ -1,0 +1,98 @@
+//! How a message of REST becomes a type of GraphQL.
+//!
+//! A type names each field of the message it shows and nothing else may be in the message: a field
+//! that REST gains and GraphQL lacks does not compile. What differs between the two is only how
+//! values are written, which [`View`] says once for each kind of value.
+
+use serde_json::Value;
+use wharf_vocab::{AskId, DateTime, GrantId, Object, ProviderId, RunId, ToolId, WorldId};
+
+use crate::scalars::{self, Int64};
+
+/// What is made of a value of REST.
+pub(crate) trait View<T> {
+    fn view(of: T) -> Self;
+}
+
+macro_rules! same {
+    ($($type:ty),+) => {$(
+        impl View<$type> for $type {
+            fn view(of: $type) -> Self {
+                of
+            }
+        }
+    )+};
+}
+
+macro_rules! text {
+    ($($type:ty),+) => {$(
+        impl View<$type> for String {
+            fn view(of: $type) -> Self {
+                of.to_string()
+            }
+        }
+    )+};
+}
+
+same!(String, bool, u32, Value);
+text!(AskId, ProviderId, RunId, ToolId, WorldId);
+text!(wharf_vocab::ToolState, wharf_vocab::WaitKind);
+
+/// Every ask of this version names its caller.
+impl View<Option<GrantId>> for String {
+    fn view(of: Option<GrantId>) -> Self {
+        of.map_or_else(String::new, Self::from)
+    }
+}
+
+impl View<u64> for Int64 {
+    fn view(of: u64) -> Self {
+        Self(of)
+    }
+}
+
+impl View<DateTime> for scalars::DateTime {
+    fn view(of: DateTime) -> Self {
+        Self(of.0)
+    }
+}
+
+impl View<Object> for Value {
+    fn view(of: Object) -> Self {
+        Self::Object(of)
+    }
+}
+
+impl<T, V: View<T>> View<Option<T>> for Option<V> {
+    fn view(of: Option<T>) -> Self {
+        of.map(V::view)
+    }
+}
+
+impl<T, V: View<T>> View<Vec<T>> for Vec<V> {
+    fn view(of: Vec<T>) -> Self {
+        of.into_iter().map(V::view).collect()
+    }
+}
+
+/// A type that shows a message of REST, field by field under the same names.
+macro_rules! view {
+    ($(#[$meta:meta])* $name:ident of $message:ident {
+        $($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)?
+    }) => {
+        #[derive(Debug, async_graphql::SimpleObject)]
+        $(#[$meta])*
+        pub(crate) struct $name {
+            $($(#[$field_meta])* pub(crate) $field: $type),+
+        }
+
+        impl $crate::types::view::View<wharf_wire::rest_v1::$message> for $name {
+            fn view(of: wharf_wire::rest_v1::$message) -> Self {
+                let wharf_wire::rest_v1::$message { $($field),+ } = of;
+                Self { $($field: $crate::types::view::View::view($field)),+ }
+            }
+        }
+    };
+}
+
+pub(crate) use view;

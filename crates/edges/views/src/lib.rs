@@ -1,0 +1,27 @@
+//! What REST and GraphQL have in common: what is shown of each thing, and how requests are read.
+//!
+//! A thing is shown by one function that makes REST's message of it. GraphQL shows that message
+//! field by field, so the two cannot say different things. A request of either is REST's message
+//! too, and is checked here once; each check and each sentence about what is wrong exists once.
+//!
+//! Nothing here decides who may see or ask: that is for the edges, before they call.
+
+mod agent;
+mod event;
+mod file;
+mod request;
+mod run;
+mod tool;
+mod tool_server;
+mod trust;
+mod world;
+
+pub use agent::{agent, found_agents, log_line};
+pub use event::Teller;
+pub use file::{collected, file, trace, upload, upload_part, usage};
+pub use request::{DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, world_patch};
+pub use run::{accepted, ask, run, summary};
+pub use tool::{tool, tool_diff};
+pub use tool_server::{served_tool, tool_server};
+pub use trust::{secret, token};
+pub use world::{audit, costs, world};
