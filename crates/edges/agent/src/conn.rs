@@ -38,7 +38,7 @@ const CLOSE_MAX: Duration = Duration::from_secs(20);
 const TIDINGS_BYTES_MAX: usize = 1024 * 1024;
 
 /// A connection and all it stands for.
-struct Connection {
+struct AgentConnection {
     shared: Arc<Shared>,
     session: CoreSession,
     clock: Clock,
@@ -96,7 +96,7 @@ pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     origin: Origin,
 ) -> Result<(), Fault> {
-    let mut connection = Connection::new(shared, origin)?;
+    let mut connection = AgentConnection::new(shared, origin)?;
     let (mut source, mut sink) = split_bytes(stream, READ_BYTES);
     // How much an agent may leave unread is the session's to judge.
     let patience = Patience { write: None, close: CLOSE_MAX, lingers: false };
@@ -112,7 +112,7 @@ async fn received(inbox: &mut Option<Inbox>) -> Option<Command> {
     }
 }
 
-impl Owner for Connection {
+impl Owner for AgentConnection {
     type Session = CoreSession;
     type Command = Inside;
 
@@ -156,7 +156,7 @@ impl Owner for Connection {
     }
 }
 
-impl Connection {
+impl AgentConnection {
     fn new(shared: Arc<Shared>, origin: Origin) -> Result<Self, Fault> {
         let (news, tidings) = mpsc::channel(TIDINGS_WAITING_MAX);
         let (ready, prepared) = mpsc::channel(READY_WAITING_MAX);

@@ -13,7 +13,7 @@ use wharf_socket::Owner as _;
 use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, Object};
 use wharf_wire::agent_v1::CallId;
 
-use super::Connection;
+use super::AgentConnection;
 use super::deliver::{self, Delivery};
 use super::prepare::{self, PreparedCall, ReadyCall};
 use crate::{from_wire, to_wire};
@@ -26,7 +26,7 @@ pub(super) struct OpenCall {
     permit: Permit,
 }
 
-impl Connection {
+impl AgentConnection {
     /// Takes an attempt: it is sent or refused.
     pub(super) async fn arrive(&mut self, assignment: Assignment) {
         match self.admit_call(&assignment.attempt) {

@@ -14,13 +14,13 @@ use wharf_socket::Owner as _;
 use wharf_vocab::{Code, Fault, ProviderId, StreamId};
 use wharf_wire::agent_v1::{AnswerStatus, Notice, ToolDefinition};
 
-use super::{AgentPeer, Connection};
+use super::{AgentConnection, AgentPeer};
 use crate::admit::{AdmittedAgent, admit};
 use crate::from_wire;
 use crate::invoke::{Tidings, What};
 use crate::shared::AgentBounds;
 
-impl Connection {
+impl AgentConnection {
     pub(super) async fn event(&mut self, event: CoreEvent) {
         match event {
             CoreEvent::Hello(hello) => self.hello(&hello).await,

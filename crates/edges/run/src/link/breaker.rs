@@ -11,11 +11,11 @@ pub(super) struct Breaker {
     failures_max: u32,
     rest: Duration,
     failures: u32,
-    open: Option<Open>,
+    open: Option<BreakerRest>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct BreakerRest {
     until: Instant,
     why: String,
 }
@@ -48,7 +48,7 @@ impl Breaker {
             return false;
         }
         let was_open = self.open.is_some();
-        self.open = Some(Open { until: now + self.rest, why: why.to_owned() });
+        self.open = Some(BreakerRest { until: now + self.rest, why: why.to_owned() });
         !was_open
     }
 }

@@ -23,9 +23,9 @@ use wharf_wire::run_v1::limits::FRAME_BYTES_MAX;
 use super::{Endpoint, ServerAddress};
 
 /// A stream of bytes to a server.
-pub(super) type Wire = Box<dyn Bytes>;
+pub(super) type ServerStream = Box<dyn Bytes>;
 /// A WebSocket to a server.
-pub(super) type Socket = WebSocketStream<Wire>;
+pub(super) type ServerSocket = WebSocketStream<ServerStream>;
 
 /// Anything that carries bytes in both directions.
 pub(super) trait Bytes: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -61,16 +61,16 @@ pub(super) async fn reach(
     endpoint: &Endpoint,
     dialing: &Dialing,
     tls: impl FnOnce() -> Result<Arc<ClientConfig>, Unreached>,
-) -> Result<Wire, Unreached> {
+) -> Result<ServerStream, Unreached> {
     let reached = async {
         match &endpoint.address {
             ServerAddress::Unix(path) => {
                 let stream = UnixStream::connect(path).await.map_err(|error| no_way(&error))?;
-                Ok(Box::new(stream) as Wire)
+                Ok(Box::new(stream) as ServerStream)
             }
             ServerAddress::Loopback(address) => {
                 let stream = TcpStream::connect(address).await.map_err(|error| no_way(&error))?;
-                Ok(Box::new(without_delay(stream)?) as Wire)
+                Ok(Box::new(without_delay(stream)?) as ServerStream)
             }
             ServerAddress::Tls { host, port } => {
                 let name = ServerName::try_from(host.clone())
@@ -82,7 +82,7 @@ pub(super) async fn reach(
                 let stream = stream.map_err(|error| {
                     Unreached::new(format!("no encrypted connection can be made ({error})"))
                 })?;
-                Ok(Box::new(stream) as Wire)
+                Ok(Box::new(stream) as ServerStream)
             }
         }
     };
@@ -94,9 +94,9 @@ pub(super) async fn reach(
 /// place is not the server.
 pub(super) async fn open(
     endpoint: &Endpoint,
-    wire: Wire,
+    wire: ServerStream,
     dialing: &Dialing,
-) -> Result<Socket, Unreached> {
+) -> Result<ServerSocket, Unreached> {
     let request = request(endpoint)?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(dialing.message_bytes_max))

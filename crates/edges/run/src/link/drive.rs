@@ -12,7 +12,7 @@ use wharf_protocol::{Incoming, Moment, Session as _};
 use wharf_socket::{Finished, Owner, Patience, linger, pump, sleep_until, split_frames};
 use wharf_vocab::{Backoff, Executed, Fault};
 
-use super::dial::{Socket, Unreached};
+use super::dial::{ServerSocket, Unreached};
 use super::known::KnownProgress;
 use super::server::away;
 use super::to_wire::{self, ServerOrder};
@@ -117,7 +117,7 @@ impl<'a> Drive<'a> {
 
     /// The first connection. When it cannot be made the attempt provably never began, and the
     /// engine may try again.
-    async fn first(&mut self) -> Option<Socket> {
+    async fn first(&mut self) -> Option<ServerSocket> {
         let made = async {
             if let Some(fault) = self.server.refuses() {
                 return Err(fault);
@@ -161,7 +161,7 @@ impl<'a> Drive<'a> {
     }
 
     /// A connection to a server that works on the attempt already.
-    async fn again(&mut self) -> Option<Socket> {
+    async fn again(&mut self) -> Option<ServerSocket> {
         let apart_since = self.in_vain.unwrap_or_else(Instant::now);
         let give_up_at = apart_since + self.server.settings().apart_max;
         let mut cause = self.in_vain.map(|_| "it closes every connection at once".to_owned());
@@ -206,7 +206,7 @@ impl<'a> Drive<'a> {
         true
     }
 
-    async fn reach(&mut self) -> Result<Socket, DialTrouble> {
+    async fn reach(&mut self) -> Result<ServerSocket, DialTrouble> {
         let endpoint = self.server.endpoint().await.map_err(|fault| {
             let message = fault.message.trim_end_matches('.').to_owned();
             DialTrouble::Lasting(message)
@@ -228,7 +228,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Talks over one connection until it is of no use any more.
-    async fn talk(&mut self, socket: Socket) {
+    async fn talk(&mut self, socket: ServerSocket) {
         let (mut source, mut sink) = split_frames(socket);
         let patience = Patience { write: Some(SEND_MAX), close: SEND_MAX, lingers: false };
         if pump(&mut source, &mut sink, self, patience).await == Finished::GivenBack {

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wharf_wire::run_v1::HEALTH_PATH;
 
 use super::Endpoint;
-use super::dial::{Unreached, Wire};
+use super::dial::{ServerStream, Unreached};
 
 /// Most that is read of an answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
@@ -20,7 +20,7 @@ pub struct Health {
 }
 
 /// Asks a server how it is.
-pub(super) async fn ask(endpoint: &Endpoint, mut wire: Wire) -> Result<Health, Unreached> {
+pub(super) async fn ask(endpoint: &Endpoint, mut wire: ServerStream) -> Result<Health, Unreached> {
     let host = endpoint.host();
     let request = format!(
         "GET {HEALTH_PATH} HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\

@@ -17,7 +17,7 @@ use wharf_socket::Clock;
 use wharf_vocab::{Code, Executed, Fault};
 
 use super::breaker::Breaker;
-use super::dial::{self, Dialing, Socket, Unreached};
+use super::dial::{self, Dialing, ServerSocket, Unreached};
 use super::drive::Drive;
 use super::{Endpoint, Health, Settings, StopSignal, health};
 
@@ -175,7 +175,7 @@ impl Server {
     }
 
     /// Makes a connection for a run, and remembers whether it worked.
-    pub(super) async fn dial(&self, endpoint: &Endpoint) -> Result<Socket, Unreached> {
+    pub(super) async fn dial(&self, endpoint: &Endpoint) -> Result<ServerSocket, Unreached> {
         let dialing = self.dialing();
         let dialed = async {
             let wire = dial::reach(endpoint, &dialing, || self.tls()).await?;
