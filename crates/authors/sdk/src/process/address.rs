@@ -134,6 +134,8 @@ fn compose(
 ) -> Option<(String, Request<()>)> {
     // A signature counts for the address as it stands, so nothing of it is made regular.
     let uri: Uri = url.parse().ok().filter(|_| !url.contains('#'))?;
+    // What names a store alone is no file in it.
+    url.strip_prefix("http://")?.find('/')?;
     let path = uri.path_and_query().filter(|_| uri.scheme_str() == Some("http"))?;
     let authority = uri.authority()?;
     let (dial, target) = match proxy.and_then(|proxy| proxy.strip_prefix("http://")) {
@@ -194,6 +196,7 @@ mod tests {
             ("http://[::1]:9000/a", Some("[::1]:9000")),
             ("http://[::1]/a", Some("[::1]:80")),
             ("https://store.example/a", None),
+            ("http://store.example", None),
             ("http:///a", None),
             ("http://store.example/a b", None),
             ("http://store.example/a#b", None),
