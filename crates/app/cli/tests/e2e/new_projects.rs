@@ -238,7 +238,7 @@ fn k034_what_cannot_be_made_is_said_and_nothing_is_written() {
     home.run(&["new", "lamp", "x", "--dir", dir]).code(2);
     home.run(&["new", "agent", "x", "--lang", "cobol", "--dir", dir]).code(2);
     let refused = home.run(&["new", "agent", "x", "--lang", "rust", "--dir", dir, "--sdk", "/"]);
-    assert!(refused.code(2).stderr.contains("no clone of Wharf"));
+    assert!(refused.code(2).stderr.contains("not a clone of Wharf"));
     let refused = home.run(&["new", "agent", "x", "--dir", dir, "--sdk", "/"]).code(2);
     assert!(refused.stderr.contains("only projects in Rust"), "{}", refused.stderr);
     assert!(!path.exists());

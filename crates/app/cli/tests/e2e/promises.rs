@@ -109,7 +109,7 @@ fn r085_r034_r089_an_agent_is_called_and_shown_as_its_owner_set_it() {
     assert!(refused.stderr.contains("run.mode_unsupported"), "{refused:?}");
 
     let shown = home.run(&["tools", "show", &tool("act")]).code(0).stdout;
-    for said in ["can pretend", "demo, text", "streaming, cancellation, mock"] {
+    for said in ["mock mode", "demo, text", "streaming, cancellation, mock"] {
         assert!(shown.contains(said), "{said}: {shown}");
     }
     wait_for("a heartbeat", || {

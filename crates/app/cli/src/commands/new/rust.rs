@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(dependency(None), Ok(wanted), "tests lie in the clone, too");
         let dir = tempfile::tempdir().expect("a folder");
         let failure = dependency(Some(dir.path())).expect_err("refused");
-        assert!(failure.message().contains("no clone of Wharf"), "{}", failure.message());
+        assert!(failure.message().contains("not a clone of Wharf"), "{}", failure.message());
         assert_eq!(around(&dir.path().join("bin/wharf")), None);
     }
 

@@ -99,6 +99,6 @@ mod tests {
         assert_eq!(told("bb", "r1", "out").as_deref(), Some(both));
         assert_eq!(told("bb", "r2", "out").as_deref(), Some("written here, read by run r3"));
         let gone = told("dd", "r9", "out").expect("known");
-        assert!(gone.contains("such as r2, gone since 2026-11-15 "), "{gone}");
+        assert!(gone.contains("such as r2, removed 2026-11-15 "), "{gone}");
     }
 }
