@@ -270,7 +270,11 @@ mod tests {
     fn what_does_not_fit_is_named() {
         for (pairs, part, code) in [
             (vec!["n=many"], "n must be a whole number", "tool.invalid_input"),
-            (vec!["m=1"], "there is no input m; the inputs are: image, label", "tool.invalid_input"),
+            (
+                vec!["m=1"],
+                "there is no input m; the inputs are: image, label",
+                "tool.invalid_input",
+            ),
             (vec!["n"], "\"n\" is not of the form key=value", "request.invalid"),
             (vec!["=1"], "not of the form key=value", "request.invalid"),
             (vec!["n=1", "n=2"], "n is given twice", "request.invalid"),
