@@ -4,9 +4,9 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use wharf_domain::{Caller, Outcome, Progress, Run};
-use wharf_engine::{Accepted, Handle, HistoryItem};
+use wharf_engine::{Accepted, Follow, FollowEvent, Handle};
 use wharf_sdk::{Chunk, TextChannel};
-use wharf_vocab::{Code, Fault, Object, RunKey, Seq};
+use wharf_vocab::{Code, Fault, Object};
 
 /// Follows the run that `begun` begins, and gives its outputs. Whoever drops this calls the run
 /// off, also while it is only being begun.
@@ -20,10 +20,11 @@ pub(crate) async fn followed(
     let _dropped = stop.clone().drop_guard();
     let (sender, ended) = oneshot::channel();
     tokio::spawn(async move {
-        let result = match begun.await {
-            Ok(accepted) => watched(&handle, &caller, &accepted.run.key, &told, &stop).await,
-            Err(fault) => Err(fault),
+        let result = async {
+            let key = begun.await?.run.key.clone();
+            watched(handle.follow(caller, &key, stop).await?, &told).await
         };
+        let result = result.await;
         drop(told);
         // Whoever called may have stopped waiting.
         let _ = sender.send(result);
@@ -31,35 +32,17 @@ pub(crate) async fn followed(
     ended.await.unwrap_or_else(|_| Err(lost()))
 }
 
-async fn watched(
-    handle: &Handle,
-    caller: &Caller,
-    key: &RunKey,
-    told: &mpsc::Sender<Chunk>,
-    stop: &CancellationToken,
-) -> Result<Object, Fault> {
-    let mut watch = handle.watch(key, Seq(0)).await?;
+async fn watched(mut follow: Follow, told: &mpsc::Sender<Chunk>) -> Result<Object, Fault> {
     loop {
-        let event = tokio::select! {
-            biased;
-            () = stop.cancelled() => {
-                let reason = "Whoever called it does not want it any more.";
-                handle.cancel_run(caller, key, reason).await?;
-                return Err(lost());
+        match follow.next().await? {
+            FollowEvent::Progress(piece) => {
+                if let Some(piece) = shown(piece) {
+                    follow.unless_stopped(told.send(piece)).await;
+                }
             }
-            event = watch.next() => event.ok_or_else(lost)??,
-        };
-        if let Some(run) = event.ended {
-            return outputs(&run);
-        }
-        if let HistoryItem::Progress(piece) = event.item
-            && let Some(piece) = shown(piece)
-        {
-            // A slow listener slows the listening, never the run.
-            tokio::select! {
-                _ = told.send(piece) => {}
-                () = stop.cancelled() => {}
-            }
+            FollowEvent::Cost(_) => {}
+            FollowEvent::Canceled => return Err(lost()),
+            FollowEvent::Ended(run) => return outputs(&run),
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::fmt;
 
 use serde_json::Value;
-use wharf_domain::{Entry, Level, Progress, RunEntry};
-use wharf_engine::HistoryItem;
+use wharf_domain::{Level, Progress};
+use wharf_engine::{EventKind, PublicEvent};
 use wharf_sdk::builtin;
-use wharf_vocab::{AskId, Fault, RunKey, Seq};
+use wharf_vocab::{AskId, Fault, RunId, RunKey, Seq};
 
 use crate::{Ask, Embedded, Run};
 
@@ -64,6 +64,7 @@ pub enum What {
 /// A reader of what happens in a run: everything in order, each thing once.
 pub struct Watch {
     events: wharf_engine::Watch,
+    run: RunId,
 }
 
 impl Watch {
@@ -74,12 +75,10 @@ impl Watch {
                 Ok(event) => event,
                 Err(fault) => return Some(Err(fault)),
             };
-            let Seq(seq) = event.seq;
-            let what = match event.ended {
-                Some(run) => Some(What::Finished(Box::new(Run::of(&run)))),
-                None => shown(event.item),
+            let Some(PublicEvent { seq: Seq(seq), kind, .. }) = event.public(&self.run) else {
+                continue;
             };
-            if let Some(what) = what {
+            if let Some(what) = shown(kind) {
                 return Some(Ok(Event { seq, what }));
             }
         }
@@ -89,27 +88,27 @@ impl Watch {
 impl Embedded {
     /// Watches a run from its beginning. A slow reader never slows it down.
     pub async fn watch(&self, run: &RunKey) -> Result<Watch, Fault> {
-        Ok(Watch { events: self.inner.handle.watch(run, Seq(0)).await? })
+        Ok(Watch { events: self.inner.handle.watch(run, Seq(0)).await?, run: run.run.clone() })
     }
 }
 
-fn shown(item: HistoryItem) -> Option<What> {
-    Some(match item {
-        HistoryItem::Progress(piece) => match piece {
+fn shown(kind: EventKind) -> Option<What> {
+    Some(match kind {
+        EventKind::Progress(piece) => match piece {
             Progress::Text { channel, text } => What::Text { channel, text },
             Progress::Log { level, text } => What::Log { level: level_of(level), text },
             Progress::Partial { value, .. } => What::Progress(value),
             Progress::Phase { phase, fraction } => What::Phase { phase, fraction },
             Progress::Gap { .. } => return None,
         },
-        HistoryItem::Entry(Entry::Run(entry)) => match entry {
-            RunEntry::Created(_) => What::Queued,
-            RunEntry::AttemptStarted(started) => What::Started { attempt: started.attempt },
-            RunEntry::AskRaised(raised) => What::Asked(Box::new(Ask::of(&raised.ask))),
-            RunEntry::AskResolved(resolved) => What::Decided(resolved.ask_id),
-            _ => return None,
-        },
-        HistoryItem::Entry(_) => return None,
+        EventKind::Queued { reason: None } => What::Queued,
+        EventKind::Queued { reason: Some(_) } => return None,
+        EventKind::Started { attempt } | EventKind::Attempt { attempt, .. } => {
+            What::Started { attempt }
+        }
+        EventKind::Asked(ask) => What::Asked(Box::new(Ask::of(&ask.spec))),
+        EventKind::Decided(resolved) => What::Decided(resolved.ask_id),
+        EventKind::Finished(run) => What::Finished(Box::new(Run::of(&run))),
     })
 }
 

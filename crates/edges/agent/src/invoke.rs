@@ -8,10 +8,10 @@ use std::collections::HashMap;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use wharf_domain::Caller;
-use wharf_engine::{AttemptRef, Handle, HistoryItem, NewRun, RunEvent};
+use wharf_domain::{Caller, Progress};
+use wharf_engine::{AttemptRef, FollowEvent, Handle, NewRun};
 use wharf_protocol::agent::{CallOutcome, CoreLimits, InvokeReceived};
-use wharf_vocab::{Code, Fault, RunKey, Seq, ToolId};
+use wharf_vocab::{Code, Fault, RunKey, ToolId};
 use wharf_wire::agent_v1::{CallId, Chunk, InvokeId};
 
 use crate::to_wire;
@@ -119,7 +119,7 @@ struct Child {
 impl Child {
     async fn follow(mut self, attempt: AttemptRef, received: InvokeReceived) {
         let outcome = match self.begin(&attempt, received).await {
-            Ok(key) => self.watch(&key).await,
+            Ok(key) => self.watch(&key).await.unwrap_or_else(CallOutcome::Failed),
             Err(fault) => CallOutcome::Failed(fault),
         };
         // When the connection is gone there is nobody left to tell.
@@ -140,75 +140,37 @@ impl Child {
         Ok(attempt.invoke(&self.caller, new).await?.run.key.clone())
     }
 
-    /// Passes on what the child does until it is over. A child that is called off still has to
-    /// end, so that its end can be told.
-    async fn watch(&mut self, key: &RunKey) -> CallOutcome {
-        let mut watch = match self.handle.watch(key, Seq(0)).await {
-            Ok(watch) => watch,
-            Err(fault) => return CallOutcome::Failed(fault),
-        };
-        let mut called_off = false;
+    /// Passes on what the child does until it is over. A child that is canceled still has to end,
+    /// so that its end can be told.
+    async fn watch(&mut self, key: &RunKey) -> Result<CallOutcome, Fault> {
+        let mut follow = self.handle.follow(self.caller.clone(), key, self.stop.clone()).await?;
         loop {
-            let event = tokio::select! {
-                () = self.stop.cancelled(), if !called_off => {
-                    called_off = true;
-                    if let Err(fault) = self.call_off(key).await {
-                        return CallOutcome::Failed(fault);
+            match follow.next().await? {
+                FollowEvent::Progress(piece) => {
+                    if let Some(chunk) = self.within_budget(piece) {
+                        follow.unless_stopped(self.tell(What::Chunk(chunk))).await;
                     }
-                    continue;
                 }
-                event = watch.next() => event,
-            };
-            match event {
-                Some(Ok(event)) if event.ended.is_some() => return to_wire::outcome(&event),
-                Some(Ok(event)) => self.pass_on(event).await,
-                Some(Err(fault)) => return CallOutcome::Failed(fault),
-                None => return CallOutcome::Failed(lost()),
+                FollowEvent::Cost(_) | FollowEvent::Canceled => {}
+                FollowEvent::Ended(run) => return Ok(to_wire::outcome(&run)),
             }
         }
     }
 
-    async fn call_off(&self, key: &RunKey) -> Result<(), Fault> {
-        let reason = "Whoever started it no longer wants it.";
-        let asked = self.handle.cancel_run(&self.caller, key, reason).await;
-        // An agent whose rights have ended meanwhile leaves nothing running behind.
-        match asked {
-            Err(fault) if fault.is(Code::PermissionDenied) => {
-                self.handle.cancel_run(&Caller::core(), key, reason).await.map(drop)
-            }
-            asked => asked.map(drop),
-        }
-    }
-
-    /// Passes on a piece of output, as long as the child's output stays within its budget.
-    async fn pass_on(&mut self, event: RunEvent) {
-        let HistoryItem::Progress(piece) = event.item else { return };
-        let Some(chunk) = to_wire::chunk(piece) else { return };
-        if self.chunks_left == 0 {
-            return;
-        }
+    /// A piece of output for the agent, as long as the child's output stays within its budget.
+    fn within_budget(&mut self, piece: Progress) -> Option<Chunk> {
+        let chunk = to_wire::chunk(piece).filter(|_| self.chunks_left > 0)?;
         let bytes = chunk.output_bytes();
-        let chunk = if self.chunks_left == 1 || bytes > self.bytes_left {
+        if self.chunks_left == 1 || bytes > self.bytes_left {
             (self.chunks_left, self.bytes_left) = (0, 0);
             let text = "The output was cut: it is longer than may be streamed.".to_owned();
-            Chunk::Status { text, fraction: None }
-        } else {
-            (self.chunks_left, self.bytes_left) = (self.chunks_left - 1, self.bytes_left - bytes);
-            chunk
-        };
-        let stop = self.stop.clone();
-        tokio::select! {
-            // When the connection is gone the child is called off as well.
-            _ = self.tell(What::Chunk(chunk)) => {}
-            () = stop.cancelled() => {}
+            return Some(Chunk::Status { text, fraction: None });
         }
+        (self.chunks_left, self.bytes_left) = (self.chunks_left - 1, self.bytes_left - bytes);
+        Some(chunk)
     }
 
     async fn tell(&self, what: What) -> Result<(), mpsc::error::SendError<Tidings>> {
         self.tidings.send(Tidings { invoke_id: self.invoke_id.clone(), what }).await
     }
-}
-
-fn lost() -> Fault {
-    Fault::new(Code::CoreInternal, "The end of the call could not be read.")
 }

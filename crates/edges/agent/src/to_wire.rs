@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use wharf_domain::provider::ProviderLimits;
-use wharf_domain::{Outcome, Progress, Resolution};
-use wharf_engine::{Attempt, Dispatch, RunEvent};
+use wharf_domain::{Outcome, Progress, Resolution, Run};
+use wharf_engine::{Attempt, Dispatch};
 use wharf_hosting::CallFolder;
 use wharf_protocol::agent::{Answer, CallOutcome, CallRequest};
 use wharf_vocab::{Code, Executed, Fault, Object};
@@ -116,15 +116,14 @@ pub(crate) fn chunk(piece: Progress) -> Option<Chunk> {
 }
 
 /// How a child ended, for the agent that started it.
-pub(crate) fn outcome(event: &RunEvent) -> CallOutcome {
-    let outcome = event.ended.as_ref().and_then(|run| run.outcome.clone());
-    match outcome {
+pub(crate) fn outcome(run: &Run) -> CallOutcome {
+    match run.outcome.clone() {
         Some(Outcome::Succeeded { outputs }) => CallOutcome::Succeeded(outputs),
         Some(Outcome::Failed { error } | Outcome::Refused { error }) => CallOutcome::Failed(error),
         Some(Outcome::Canceled { error }) => CallOutcome::Canceled(error),
         None => CallOutcome::Failed(Fault::new(
             Code::CoreInternal,
-            "The call ended, but not how it ended is known.",
+            "The call ended without an outcome.",
         )),
     }
 }

@@ -5,17 +5,12 @@ use std::time::Duration;
 use async_graphql::{Context, Subscription};
 use futures::stream::{self, Stream};
 use wharf_engine::Watch;
-use wharf_views::Teller;
-use wharf_vocab::{Fault, Seq, Verb, WorldId};
+use wharf_vocab::{Fault, RunKey, Seq, Verb};
 
 use crate::access::Session;
 use crate::input;
 use crate::scalars::Int64;
 use crate::types::RunEvent;
-
-/// How far before the wanted place reading begins, so that the teller knows why the attempt
-/// before failed when a reader comes back right between the two entries.
-const LOOK_BACK: u64 = 8;
 
 /// What can be followed.
 #[derive(Debug)]
@@ -38,18 +33,10 @@ impl Subscriptions {
         let session = Session::of(ctx)?.clone();
         session.verb(Verb::Read)?;
         let key = input::run_key(&id, world.as_deref())?;
-        let run = session.run(Verb::Read, &key).await?;
+        session.run(Verb::Read, &key).await?;
         let after = Seq(after.map_or(0, |after| after.0));
-        let begin = Seq(after.0.saturating_sub(LOOK_BACK));
-        let watch = session.handle.watch(&key, begin).await?;
-        let reader = Reader {
-            watch,
-            teller: Teller::new(&run),
-            after,
-            session,
-            world: key.world,
-            recheck: self.recheck,
-        };
+        let watch = session.handle.watch(&key, after).await?;
+        let reader = Reader { watch, session, key, recheck: self.recheck };
         Ok(stream::unfold(Some(reader), |reader| async move {
             let mut reader = reader?;
             match reader.next().await? {
@@ -63,15 +50,13 @@ impl Subscriptions {
 
 struct Reader {
     watch: Watch,
-    teller: Teller,
-    after: Seq,
     session: Session,
-    world: WorldId,
+    key: RunKey,
     recheck: Duration,
 }
 
 impl Reader {
-    /// The next event that is new to the reader.
+    /// The next event that is shown to readers.
     async fn next(&mut self) -> Option<Result<RunEvent, Fault>> {
         loop {
             let mut event = match self.read().await? {
@@ -84,10 +69,10 @@ impl Reader {
                     Err(fault) => return Some(Err(fault)),
                 }
             }
-            let (is_new, at, ended) = (event.seq > self.after, event.at, event.ended.clone());
-            let told = self.teller.tell(event).filter(|_| is_new);
-            let told = told.and_then(|told| RunEvent::new(&told, at, ended.as_deref()));
-            if let Some(told) = told {
+            let (at, ended) = (event.at, event.ended.clone());
+            let shown = event.public(&self.key.run).map(wharf_views::event);
+            let shown = shown.and_then(|event| RunEvent::new(&event, at, ended.as_deref()));
+            if let Some(told) = shown {
                 return Some(Ok(told));
             }
         }
@@ -95,7 +80,7 @@ impl Reader {
 
     /// What happens next, as long as the reader may know of it.
     async fn read(&mut self) -> Option<Result<wharf_engine::RunEvent, Fault>> {
-        let allowed = || self.session.world(Verb::Read, &self.world);
+        let allowed = || self.session.world(Verb::Read, &self.key.world);
         let mut tick = tokio::time::interval(self.recheck);
         // One reading goes on however often rights are looked at, so that a slow store is waited for.
         let reading = self.watch.next();

@@ -3,17 +3,15 @@
 //! What it has to tell goes through a bounded queue that the connection empties as fast as its
 //! peer reads. When the peer is slow only the follower waits; the run does not.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
-use wharf_domain::run::{CostReported, RunEntry};
-use wharf_domain::{Caller, Entry, Outcome, Progress, Run};
-use wharf_engine::{Handle, HistoryItem};
+use wharf_domain::{Caller, Outcome, Run};
+use wharf_engine::{FollowEvent, Handle, progress_value};
 use wharf_protocol::tool::Answer;
-use wharf_vocab::{AttemptId, Code, Executed, Fault, Micro, RunKey, Seq};
+use wharf_vocab::{Code, Executed, Fault, Micro, RunKey};
 
 use crate::plan::Reading;
 
@@ -80,7 +78,10 @@ impl Follower {
         reading: Reading,
     ) {
         let answer = match begun.await {
-            Ok(key) => self.watch(&key, reading).await,
+            Ok(key) => match self.watch(&key, reading).await {
+                Ok(answer) => answer,
+                Err(fault) => Some(Answer::Failed(fault)),
+            },
             Err(fault) => Some(refused(fault)),
         };
         if let Some(answer) = answer {
@@ -90,86 +91,48 @@ impl Follower {
     }
 
     /// Passes on what the run does until it is over; nothing if nobody waits for the end.
-    async fn watch(&self, key: &RunKey, reading: Reading) -> Option<Answer> {
-        let mut watch = match self.handle.watch(key, Seq(0)).await {
-            Ok(watch) => watch,
-            Err(fault) => return Some(Answer::Failed(fault)),
-        };
-        let mut costs = Costs::default();
+    async fn watch(&self, key: &RunKey, reading: Reading) -> Result<Option<Answer>, Fault> {
+        let mut follow = self.handle.follow(self.caller.clone(), key, self.stop.clone()).await?;
         loop {
             let event = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => {
-                    self.call_off(key).await;
-                    return None;
-                }
-                () = self.tidings.closed() => {
-                    if !self.detach {
-                        self.call_off(key).await;
+                () = self.tidings.closed(), if !self.stop.is_cancelled() => {
+                    match self.detach {
+                        true => return Ok(None),
+                        false => follow.cancel().await.map(|()| FollowEvent::Canceled),
                     }
-                    return None;
                 }
-                event = watch.next() => event,
+                event = follow.next() => event,
+            };
+            let event = match event {
+                Err(fault) if self.stop.is_cancelled() || self.tidings.is_closed() => {
+                    tracing::debug!(run = %key, code = %fault.code, "a run could not be canceled");
+                    return Ok(None);
+                }
+                event => event?,
             };
             match event {
-                Some(Ok(event)) => match (&event.ended, event.item) {
-                    (Some(run), _) => {
-                        let _ = self.tell(What::Cost(run.cost_micro)).await;
-                        return Some(answer(run, reading));
-                    }
-                    (None, HistoryItem::Entry(Entry::Run(RunEntry::CostReported(entry)))) => {
-                        self.tell_unless_stopped(What::Cost(costs.with(&entry))).await;
-                    }
-                    // Whoever only tells something waits for nothing else than that it arrived.
-                    (None, HistoryItem::Progress(_)) if reading == Reading::Notice => {}
-                    (None, HistoryItem::Progress(piece)) => {
-                        let Some(value) = shown(piece) else { continue };
-                        self.tell_unless_stopped(What::Progress(value)).await;
-                    }
-                    _ => {}
-                },
-                Some(Err(fault)) => return Some(Answer::Failed(fault)),
-                None => return Some(Answer::Failed(lost())),
+                FollowEvent::Ended(run) => {
+                    let _ = self.tell(What::Cost(run.cost_micro)).await;
+                    return Ok(Some(answer(&run, reading)));
+                }
+                FollowEvent::Cost(cost) => {
+                    follow.unless_stopped(self.tell(What::Cost(cost))).await;
+                }
+                // Whoever only tells something waits for nothing else than that it arrived.
+                FollowEvent::Progress(_) if reading == Reading::Notice => {}
+                FollowEvent::Progress(piece) => {
+                    let Some(value) = progress_value(piece) else { continue };
+                    follow.unless_stopped(self.tell(What::Progress(value))).await;
+                }
+                FollowEvent::Canceled => return Ok(None),
             }
-        }
-    }
-
-    async fn call_off(&self, key: &RunKey) {
-        let reason = "Whoever started it no longer wants it.";
-        let asked = self.handle.cancel_run(&self.caller, key, reason).await;
-        // A caller whose rights have ended meanwhile leaves nothing running behind.
-        if asked.is_err_and(|fault| fault.is(Code::PermissionDenied)) {
-            let core = Caller::core();
-            if let Err(fault) = self.handle.cancel_run(&core, key, reason).await {
-                tracing::debug!(run = %key, code = %fault.code, "a run could not be called off");
-            }
-        }
-    }
-
-    async fn tell_unless_stopped(&self, what: What) {
-        tokio::select! {
-            // Whether anybody reads is looked at again by whoever follows.
-            _ = self.tell(what) => {}
-            () = self.stop.cancelled() => {}
         }
     }
 
     async fn tell(&self, what: What) -> Result<(), mpsc::error::SendError<Tidings>> {
         let tidings = Tidings { id: self.id.clone(), serial: self.serial, what };
         self.tidings.send(tidings).await
-    }
-}
-
-/// What the attempts of a run have cost so far.
-#[derive(Debug, Default)]
-struct Costs(BTreeMap<AttemptId, Micro>);
-
-impl Costs {
-    /// What the run has cost in all, with this report.
-    fn with(&mut self, report: &CostReported) -> Micro {
-        let known = self.0.entry(report.attempt_id.clone()).or_default();
-        *known = report.cost_micro.max(*known);
-        self.0.values().copied().fold(0, Micro::saturating_add)
     }
 }
 
@@ -205,18 +168,6 @@ pub(crate) fn refused(fault: Fault) -> Answer {
     match denied.into_iter().any(|code| fault.is(code)) {
         true => Answer::Denied,
         false => Answer::Failed(fault),
-    }
-}
-
-/// A piece of progress on the wire. A value that a tool gave stands as it is.
-fn shown(piece: Progress) -> Option<Value> {
-    match piece {
-        Progress::Partial { key: None, value } => Some(value),
-        Progress::Partial { key: Some(key), value } => Some(json!({"key": key, "value": value})),
-        Progress::Text { channel, text } => Some(json!({"channel": channel, "text": text})),
-        Progress::Phase { phase, fraction } => Some(json!({"phase": phase, "fraction": fraction})),
-        Progress::Log { level, text } => Some(json!({"level": level.as_str(), "text": text})),
-        Progress::Gap { .. } => None,
     }
 }
 

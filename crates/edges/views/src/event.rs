@@ -1,88 +1,50 @@
 //! The events of a run.
 
-use wharf_domain::run::{AskRaised, AttemptStarted};
-use wharf_domain::{Ask, Entry, Progress, Run, RunEntry};
-use wharf_engine::{HistoryItem, RunEvent};
-use wharf_vocab::{AskKind, DateTime, Executed, RunId, Timestamp};
+use wharf_domain::Progress;
+use wharf_engine::{EventKind, PublicEvent};
+use wharf_vocab::{AskKind, DateTime, RunId};
 use wharf_wire::rest_v1 as wire;
 
 use crate::{ask, run};
 
-/// Tells the events of one run in order. Entries that say nothing to a reader have no event, so
-/// that the numbers of events may have holes.
-#[derive(Debug)]
-pub struct Teller {
-    run_id: RunId,
-    /// Why the attempt before the next one failed.
-    failure: Option<(String, Executed)>,
-}
-
-impl Teller {
-    /// A teller of this run, as it stands when the telling begins.
-    #[must_use]
-    pub fn new(run: &Run) -> Self {
-        let failure = run.last_failure.as_ref();
-        Self {
-            run_id: run.key.run.clone(),
-            failure: failure.map(|(fault, executed)| (fault.code.as_str().to_owned(), *executed)),
+/// An event of a run.
+#[must_use]
+pub fn event(event: PublicEvent) -> wire::Event {
+    let PublicEvent { seq, run_id, at, kind } = event;
+    let mark = Mark { seq: seq.0, run_id, at: DateTime(at) };
+    match kind {
+        EventKind::Queued { reason } => {
+            wire::Event::Queued(wire::MarkEvent { reason, ..mark.simple(0) })
         }
-    }
-
-    /// The event of what has happened, if readers are told of it.
-    pub fn tell(&mut self, event: RunEvent) -> Option<wire::Event> {
-        let mark = Mark { seq: event.seq.0, at: DateTime(event.at), run_id: self.run_id.clone() };
-        match event.item {
-            HistoryItem::Progress(piece) => Some(progress(mark, piece)),
-            HistoryItem::Entry(Entry::Run(entry)) => match entry {
-                RunEntry::Created(_) => Some(wire::Event::Queued(mark.simple(0))),
-                RunEntry::RoomAwaited(awaited) => {
-                    let reason = Some(awaited.reason);
-                    Some(wire::Event::Queued(wire::MarkEvent { reason, ..mark.simple(0) }))
-                }
-                RunEntry::AttemptStarted(started) => Some(self.attempt(mark, &started)),
-                RunEntry::AttemptFailed(failed) => {
-                    let code = failed.error.code.as_str().to_owned();
-                    self.failure = Some((code, failed.executed));
-                    None
-                }
-                RunEntry::AskRaised(raised) => Some(raised_ask(&mark, event.at, raised)),
-                RunEntry::AskResolved(resolved) => Some(wire::Event::Decided(wire::DecidedEvent {
-                    seq: mark.seq,
-                    run_id: mark.run_id,
-                    at: mark.at,
-                    ask_id: resolved.ask_id,
-                    decision: resolved.resolution.outcome(),
-                    by: resolved.by,
-                })),
-                RunEntry::Ended(_) => event.ended.map(|ended| {
-                    let finished =
-                        wire::FinishedEvent { seq: mark.seq, at: mark.at, run: run(&ended) };
-                    wire::Event::Finished(Box::new(finished))
-                }),
-                RunEntry::ProviderAwaited(_)
-                | RunEntry::CostReported(_)
-                | RunEntry::Publishing(_)
-                | RunEntry::CancelRequested(_)
-                | RunEntry::ChildrenAllowed(_) => None,
-            },
-            HistoryItem::Entry(_) => None,
-        }
-    }
-
-    fn attempt(&self, mark: Mark, started: &AttemptStarted) -> wire::Event {
-        if started.attempt <= 1 {
-            return wire::Event::Started(mark.simple(started.attempt));
-        }
-        let (reason, executed) =
-            self.failure.clone().unwrap_or_else(|| ("tool.failed".to_owned(), Executed::Maybe));
-        wire::Event::Attempt(wire::AttemptEvent {
+        EventKind::Started { attempt } => wire::Event::Started(mark.simple(attempt)),
+        EventKind::Attempt { attempt, retry } => wire::Event::Attempt(wire::AttemptEvent {
             seq: mark.seq,
             run_id: mark.run_id,
             at: mark.at,
-            attempt: started.attempt,
-            reason,
-            executed,
-        })
+            attempt,
+            reason: retry.reason.as_str().to_owned(),
+            executed: retry.executed,
+        }),
+        EventKind::Progress(piece) => progress(mark, piece),
+        EventKind::Asked(raised) => {
+            let event = wire::AskEvent { seq: mark.seq, at: mark.at, ask: ask(&raised) };
+            match raised.spec.kind {
+                AskKind::Question => wire::Event::Question(event),
+                AskKind::Approval => wire::Event::Approval(event),
+            }
+        }
+        EventKind::Decided(resolved) => wire::Event::Decided(wire::DecidedEvent {
+            seq: mark.seq,
+            run_id: mark.run_id,
+            at: mark.at,
+            ask_id: resolved.ask_id,
+            decision: resolved.resolution.outcome(),
+            by: resolved.by,
+        }),
+        EventKind::Finished(ended) => {
+            let finished = wire::FinishedEvent { seq: mark.seq, at: mark.at, run: run(&ended) };
+            wire::Event::Finished(Box::new(finished))
+        }
     }
 }
 
@@ -97,15 +59,6 @@ impl Mark {
     fn simple(self, attempt: u32) -> wire::MarkEvent {
         let Self { seq, run_id, at } = self;
         wire::MarkEvent { seq, run_id, at, attempt, reason: None }
-    }
-}
-
-fn raised_ask(mark: &Mark, at: Timestamp, raised: AskRaised) -> wire::Event {
-    let raised = Ask::raised(*raised.ask, at);
-    let event = wire::AskEvent { seq: mark.seq, at: mark.at, ask: ask(&raised) };
-    match raised.spec.kind {
-        AskKind::Question => wire::Event::Question(event),
-        AskKind::Approval => wire::Event::Approval(event),
     }
 }
 

@@ -17,7 +17,7 @@ mod trust;
 mod world;
 
 pub use agent::{agent, found_agents, log_line};
-pub use event::Teller;
+pub use event::event;
 pub use file::{collected, file, trace, upload, upload_part, usage};
 pub use request::{DEFAULT_WORLD, answer, ask_id, decision, id, is_absolute, new_run, world_patch};
 pub use run::{accepted, ask, run, summary};

@@ -24,8 +24,9 @@ pub use catalog::CatalogTool;
 pub use fresh::Seeded;
 pub use handle::{
     Accepted, AskNews, AskView, Attempt, AttemptData, AttemptRef, Collected, CostRequest, Costs,
-    FilePage, Handle, NameLimit, NameLimits, NewFile, NewRun, Options, Reach, RunEvent, RunSeats,
-    Trace, UploadView, Watch, WorldView,
+    EventKind, FilePage, Follow, FollowEvent, Handle, NameLimit, NameLimits, NewFile, NewRun,
+    Options, PublicEvent, Reach, Retry, RunEvent, RunSeats, Trace, UploadView, Watch, WorldView,
+    progress_value,
 };
 pub use redact::Redaction;
 pub use schema::check_schema;

@@ -10,9 +10,9 @@ use axum::response::IntoResponse;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use serde_json::Value;
-use wharf_domain::{Caller, Run};
+use wharf_domain::Caller;
 use wharf_engine::Watch;
-use wharf_vocab::{Fault, Seq, Verb};
+use wharf_vocab::{Fault, RunId, RunKey, Seq, Verb};
 use wharf_wire::rest_v1::{ErrorBody, Event, Page};
 
 use crate::answer::{Answer, invalid, json};
@@ -20,13 +20,9 @@ use crate::app::App;
 use crate::params::{Params, Segments};
 use crate::sse;
 use crate::{access, from_wire};
-use wharf_views::Teller;
 
 /// How soon a reader should come back, told to it at the beginning.
 const RETRY_MS: u64 = 1_000;
-/// How far before the wanted place reading begins, so that the teller knows why the attempt
-/// before failed when a reader comes back right between the two entries.
-const LOOK_BACK: u64 = 8;
 /// Events that a trace lists when nobody says how many, and at most.
 const TRACE_DEFAULT: u64 = 100;
 const TRACE_MAX: u64 = 1_000;
@@ -67,25 +63,21 @@ pub(super) async fn stream(
         None => params.number("after")?.unwrap_or(0),
     });
     let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
-    if last.is_some() && run.is_over() && !has_more(&app, &run, after).await? {
+    if last.is_some() && run.is_over() && !has_more(&app, &key, after).await? {
         // Browsers come back for ever, unless they are told that there is nothing to come back for.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let watch = app.handle.watch(&key, begin_at(after)).await?;
-    let source = events(watch, Teller::new(&run), after);
+    let source = events(app.handle.watch(&key, after).await?, key.run.clone());
     let farewell = "the core is stopping; come back with Last-Event-ID";
     let allowed = access::still(&app.handle, caller, Verb::Read, key.world);
     Ok(app.stream(source, allowed, farewell))
 }
 
-/// Whether anything behind `after` is told of a run that is over.
-async fn has_more(app: &App, run: &Run, after: Seq) -> Result<bool, Fault> {
-    let mut watch = app.handle.watch(&run.key, begin_at(after)).await?;
-    let mut teller = Teller::new(run);
+/// Whether anything after `after` is shown of a run that is over.
+async fn has_more(app: &App, key: &RunKey, after: Seq) -> Result<bool, Fault> {
+    let mut watch = app.handle.watch(key, after).await?;
     while let Some(event) = watch.next_known().await {
-        let event = event?;
-        let is_new = event.seq > after;
-        if teller.tell(event).is_some() && is_new {
+        if event?.public(&key.run).is_some() {
             return Ok(true);
         }
     }
@@ -117,12 +109,12 @@ pub(super) async fn trace(
     let key = from_wire::run_key(segments.get("run_id"), &params)?;
     access::world(&caller, Verb::Read, &key.world)?;
     let latest = params.number("latest")?.unwrap_or(TRACE_DEFAULT).clamp(1, TRACE_MAX);
-    let run = access::run(&app.handle, &caller, Verb::Read, &key).await?;
+    access::run(&app.handle, &caller, Verb::Read, &key).await?;
     let mut watch = app.handle.watch(&key, Seq(0)).await?;
-    let (mut teller, mut items) = (Teller::new(&run), VecDeque::new());
+    let mut items = VecDeque::new();
     while let Some(event) = watch.next_known().await {
-        let Some(told) = teller.tell(event?) else { continue };
-        items.push_back(told);
+        let Some(event) = event?.public(&key.run) else { continue };
+        items.push_back(wharf_views::event(event));
         if items.len() as u64 > latest {
             items.pop_front();
         }
@@ -138,26 +130,19 @@ fn listed(event: &Event) -> Option<Value> {
     Some(item)
 }
 
-/// Where a watch for a reader that has everything up to `after` begins.
-fn begin_at(after: Seq) -> Seq {
-    Seq(after.0.saturating_sub(LOOK_BACK))
-}
-
-/// The events of a run behind `after`, from a watch that began at [`begin_at`] of it.
-fn events(watch: Watch, teller: Teller, after: Seq) -> BoxStream<'static, String> {
+/// The events of a run that a watch shows.
+fn events(watch: Watch, run_id: RunId) -> BoxStream<'static, String> {
     let begin = stream::iter([format!("retry: {RETRY_MS}\n\n")]);
-    let told = stream::unfold(Some((watch, teller)), move |state| async move {
-        let (mut watch, mut teller) = state?;
+    let shown = stream::unfold(Some((watch, run_id)), |state| async move {
+        let (mut watch, run_id) = state?;
         let event = match watch.next().await? {
-            Ok(event) => event,
+            Ok(event) => event.public(&run_id).map(wharf_views::event),
             // The reader is told why nothing more comes.
             Err(fault) => return Some((sse::comment(fault.code.as_str()), None)),
         };
-        let is_new = event.seq > after;
-        let told = teller.tell(event).filter(|_| is_new);
-        Some((told.as_ref().map_or_else(String::new, write), Some((watch, teller))))
+        Some((event.as_ref().map_or_else(String::new, write), Some((watch, run_id))))
     });
-    begin.chain(told).boxed()
+    begin.chain(shown).boxed()
 }
 
 fn write(event: &Event) -> String {

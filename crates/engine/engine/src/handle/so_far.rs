@@ -15,16 +15,10 @@ impl AttemptRef {
     /// text of its channel may have been joined to it. A provider whose stream begins anew after
     /// a restart of the core compares, and writes only what is not there.
     pub async fn progress_so_far(&self) -> Result<Vec<Progress>, Fault> {
-        let (inner, key) = (&self.handle().inner, &self.dispatch().run);
+        let key = &self.dispatch().run;
         let (mut pieces, mut last, mut ours) = (Vec::new(), Seq(0), false);
         loop {
-            let records = match inner.hub.memory_history(key, last) {
-                Some(records) => records,
-                None => {
-                    let read = inner.store.history(key.stream(), last, PAGE_RECORDS).await;
-                    read.map_err(|error| error.to_fault())?
-                }
-            };
+            let records = self.handle().history(key, last, PAGE_RECORDS).await?;
             if records.is_empty() {
                 return Ok(pieces);
             }

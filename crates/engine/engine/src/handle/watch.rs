@@ -7,28 +7,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::broadcast::{Receiver, error::RecvError};
-use wharf_domain::Run;
+use wharf_domain::{Entry, Run, RunEntry};
 use wharf_ports::{HistoryItem, HistoryRecord};
-use wharf_vocab::{Fault, RunKey, Seq, Timestamp};
+use wharf_vocab::{Fault, RunKey, Seq};
 
-use super::Handle;
+use super::{Handle, Retry, RunEvent};
 use crate::hub::{Published, is_end, records};
 
 /// Records read from the store in one go.
 const PAGE_RECORDS: usize = 512;
-
-/// One thing that happened in a run.
-#[derive(Debug, Clone)]
-pub struct RunEvent {
-    /// Its place in the run's stream.
-    pub seq: Seq,
-    /// When it was committed.
-    pub at: Timestamp,
-    /// What it is.
-    pub item: HistoryItem,
-    /// The run as it ended, with the event that ends it.
-    pub ended: Option<Arc<Run>>,
-}
+/// Records read in one go to find out why an attempt before failed.
+const BEFORE_RECORDS: u64 = 16;
 
 /// A reader of a run's events, in order, without holes, each once.
 #[derive(Debug)]
@@ -36,6 +25,8 @@ pub struct Watch {
     handle: Handle,
     key: RunKey,
     last: Seq,
+    /// Why the attempt before failed, if that was read here.
+    retry: Option<Retry>,
     ready: VecDeque<RunEvent>,
     live: Option<Receiver<Published>>,
     state: State,
@@ -60,12 +51,27 @@ impl Handle {
             handle: self.clone(),
             key: key.clone(),
             last: after,
+            retry: None,
             ready: VecDeque::new(),
             live: Some(live),
             state: State::CatchingUp,
         };
         self.run(key).await?;
         Ok(watch)
+    }
+
+    /// Records of a run behind `after`, whether they are stored or kept in memory only.
+    pub(super) async fn history(
+        &self,
+        key: &RunKey,
+        after: Seq,
+        limit: usize,
+    ) -> Result<Vec<HistoryRecord>, Fault> {
+        if let Some(records) = self.inner.hub.memory_history(key, after) {
+            return Ok(records);
+        }
+        let read = self.inner.store.history(key.stream(), after, limit).await;
+        read.map_err(|error| error.to_fault())
     }
 }
 
@@ -79,7 +85,12 @@ impl Watch {
             match self.state {
                 State::Over => return None,
                 State::CatchingUp => {}
-                State::Following => self.follow().await,
+                State::Following => {
+                    if let Err(fault) = self.follow().await {
+                        self.state = State::Over;
+                        return Some(Err(fault));
+                    }
+                }
             }
         }
     }
@@ -106,15 +117,7 @@ impl Watch {
     }
 
     async fn catch_up(&mut self) -> Result<(), Fault> {
-        let inner = &self.handle.inner;
-        let records = match inner.hub.memory_history(&self.key, self.last) {
-            Some(records) => records,
-            None => {
-                let stream = self.key.stream();
-                let read = inner.store.history(stream, self.last, PAGE_RECORDS).await;
-                read.map_err(|error| error.to_fault())?
-            }
-        };
+        let records = self.handle.history(&self.key, self.last, PAGE_RECORDS).await?;
         if records.is_empty() {
             if self.live.is_none() {
                 // Nothing more is published and the end was read already: `after` lies behind it.
@@ -140,10 +143,46 @@ impl Watch {
                 true => Some(self.ended_run().await?),
                 false => None,
             };
-            let HistoryRecord { seq, at, item } = record;
-            self.ready.push_back(RunEvent { seq, at, item, ended });
+            self.push(record, ended).await?;
         }
         Ok(())
+    }
+
+    async fn push(&mut self, record: HistoryRecord, ended: Option<Arc<Run>>) -> Result<(), Fault> {
+        let HistoryRecord { seq, at, item } = record;
+        let retry = match &item {
+            HistoryItem::Entry(Entry::Run(RunEntry::AttemptStarted(started)))
+                if started.attempt > 1 =>
+            {
+                match self.retry.take() {
+                    Some(retry) => Some(retry),
+                    None => self.retry_before(seq).await?,
+                }
+            }
+            _ => {
+                self.retry = Retry::from_item(&item).or_else(|| self.retry.take());
+                None
+            }
+        };
+        self.ready.push_back(RunEvent { seq, at, item, retry, ended });
+        Ok(())
+    }
+
+    /// Why the attempt before the one that begins at `seq` failed, for a watch that began between
+    /// the two. They are close to each other, so reading goes backwards.
+    async fn retry_before(&self, seq: Seq) -> Result<Option<Retry>, Fault> {
+        let mut end = seq.0;
+        while end > 1 {
+            let after = (end - 1).saturating_sub(BEFORE_RECORDS);
+            let records =
+                self.handle.history(&self.key, Seq(after), BEFORE_RECORDS as usize).await?;
+            let before = records.iter().filter(|record| record.seq < seq).rev();
+            if let Some(retry) = before.map(|record| &record.item).find_map(Retry::from_item) {
+                return Ok(Some(retry));
+            }
+            end = after + 1;
+        }
+        Ok(None)
     }
 
     /// The run as it ended. The store may know of the end a moment before it is published, so
@@ -153,10 +192,10 @@ impl Watch {
         if shown.is_over() { Ok(shown) } else { self.handle.stored_run(&self.key).await }
     }
 
-    async fn follow(&mut self) {
+    async fn follow(&mut self) -> Result<(), Fault> {
         let Some(live) = &mut self.live else {
             self.state = State::CatchingUp;
-            return;
+            return Ok(());
         };
         match live.recv().await {
             Ok(Published::Reloaded) => self.state = State::CatchingUp,
@@ -164,13 +203,15 @@ impl Watch {
                 let new = records(&batch, &self.key, self.last);
                 if new.first().is_some_and(|record| record.seq != self.last.next()) {
                     self.state = State::CatchingUp;
-                    return;
+                    return Ok(());
                 }
+                // Whoever leaves while this is under way reads the rest from the store.
+                self.state = State::CatchingUp;
                 for record in new {
                     let ended = is_end(&record).then(|| Arc::clone(&run));
-                    let HistoryRecord { seq, at, item } = record;
-                    self.ready.push_back(RunEvent { seq, at, item, ended });
+                    self.push(record, ended).await?;
                 }
+                self.state = State::Following;
             }
             Err(RecvError::Lagged(_)) => self.state = State::CatchingUp,
             Err(RecvError::Closed) => {
@@ -178,6 +219,7 @@ impl Watch {
                 self.state = State::CatchingUp;
             }
         }
+        Ok(())
     }
 
     fn drop_live(&mut self) {
