@@ -4,7 +4,7 @@ use crate::support::{Bench, LONG, new, object, owner, text_of};
 use serde_json::{Value, json};
 use wharf_domain::{Entry, Outcome, Resolution, RunEntry};
 use wharf_engine::HistoryItem;
-use wharf_vocab::{Code, RunStatus, ShardId};
+use wharf_vocab::{Code, Executed, RunStatus, ShardId};
 
 #[tokio::test]
 async fn an_ordinary_run_costs_two_commits() {
@@ -201,4 +201,28 @@ async fn the_end_that_a_watcher_reads_before_it_is_published_is_the_end() {
     let events = bench.events(&run.key, 0).await;
     let ended = events.last().and_then(|event| event.ended.clone()).expect("the end is last");
     assert!(ended.is_over(), "shown as ended, yet {}", ended.status());
+}
+
+#[tokio::test]
+async fn whoever_begins_to_read_between_two_attempts_learns_why_there_is_another() {
+    let bench = Bench::new().await;
+    let run = bench.finish("wharf/fail", json!({"retryable": true, "code": "acme.busy"})).await;
+    let all = bench.events(&run.key, 0).await;
+    let begins = |event: &&wharf_engine::RunEvent| {
+        matches!(&event.item, HistoryItem::Entry(Entry::Run(RunEntry::AttemptStarted(_))))
+    };
+    let mut retries: Vec<_> = all.iter().filter(begins).map(|event| event.retry.clone()).collect();
+    assert_eq!(retries.remove(0), None, "the first attempt follows nothing");
+    assert_eq!(retries.len(), 4);
+    for retry in retries {
+        let retry = retry.expect("it follows a failure");
+        assert_eq!((retry.reason.as_str(), retry.executed), ("acme.busy", Executed::Yes));
+    }
+    for after in 0..all.len() {
+        let events = bench.events(&run.key, after as u64).await;
+        let retries = |events: &[wharf_engine::RunEvent]| {
+            events.iter().map(|event| event.retry.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(retries(&events), retries(&all[after..]), "behind {after}");
+    }
 }
